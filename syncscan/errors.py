@@ -1,0 +1,66 @@
+"""The exceptions of syncscan, each with a slug, a hint and an exit code.
+
+SyncscanError
+ ├── UsageError            2  the command or call was wrong
+ ├── TraceError            3  a trace that can't be used
+ │    ├── TraceNotFound
+ │    ├── TraceEmpty
+ │    └── TraceUnreadable
+ └── MissingExtra          2  an optional package is needed and isn't there
+"""
+
+from __future__ import annotations
+
+
+class SyncscanError(Exception):
+    """The root: one clear sentence, what to do about it, and the exit code a command ends with."""
+
+    slug = "error"
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+
+class UsageError(SyncscanError):
+    """A command or call that can't mean anything."""
+
+    slug = "usage"
+    exit_code = 2
+
+
+class TraceError(SyncscanError):
+    """A trace that can't be used."""
+
+    slug = "trace"
+    exit_code = 3
+
+
+class TraceNotFound(TraceError):
+    """No file at that place."""
+
+    slug = "trace-not-found"
+
+
+class TraceEmpty(TraceError):
+    """A file without content."""
+
+    slug = "trace-empty"
+
+
+class TraceUnreadable(TraceError):
+    """A file that is no trace, or none that anything can be read of."""
+
+    slug = "trace-unreadable"
+
+
+class MissingExtra(SyncscanError):
+    """A package of an extra is needed for this and isn't installed."""
+
+    slug = "missing-extra"
+    exit_code = 2

@@ -1,0 +1,32 @@
+"""From the category names of torch 1.8 to 2.14 on every vendor to `Category`; unknown ones give None."""
+
+from __future__ import annotations
+
+from syncscan.model.trace import Category
+
+CATEGORIES = {
+    "cpu_op": Category.CPU_OP,
+    "Operator": Category.CPU_OP,
+    "user_annotation": Category.ANNOTATION,
+    "cuda_runtime": Category.RUNTIME,
+    "Runtime": Category.RUNTIME,
+    "xpu_runtime": Category.RUNTIME,
+    "mtia_runtime": Category.RUNTIME,
+    "privateuse1_runtime": Category.RUNTIME,
+    "cuda_driver": Category.DRIVER,
+    "xpu_driver": Category.DRIVER,
+    "privateuse1_driver": Category.DRIVER,
+    "kernel": Category.KERNEL,
+    "Kernel": Category.KERNEL,
+    "mtia_ccp_events": Category.KERNEL,
+    "gpu_memcpy": Category.MEMCPY,
+    "Memcpy": Category.MEMCPY,
+    "gpu_memset": Category.MEMSET,
+    "Memset": Category.MEMSET,
+    "cuda_sync": Category.SYNC,
+    "xpu_sync": Category.SYNC,
+    "overhead": Category.OVERHEAD,
+}
+"""Trace category → ours; from the version table of the format (Kineto's ActivityType.h through its history)."""
+
+PYTHON = "python_function"

@@ -1,0 +1,179 @@
+"""Sync points and findings: what `detect` sees, what `attribute` and `cost` add, and what a report shows."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Cause(str, enum.Enum):
+    """Why a host waits: the classes of the catalogue (README, "What it finds")."""
+
+    SHAPE = "SHAPE"
+    READBACK = "READBACK"
+    EXPLICIT = "EXPLICIT"
+    PAGEABLE = "PAGEABLE"
+    ALLOC = "ALLOC"
+    CHECK = "CHECK"
+    LOG = "LOG"
+    CTRL = "CTRL"
+    DIST = "DIST"
+    INIT = "INIT"
+    DEBUG = "DEBUG"
+    UNKNOWN = "UNKNOWN"
+
+
+class Severity(str, enum.Enum):
+    """How much the step would gain, from nothing (`low`: it happened not to wait) up; `info` is intended waiting."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    INFO = "info"
+
+
+class Confidence(str, enum.Enum):
+    """How sure the attribution is."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Phase(str, enum.Enum):
+    """Which part of a training step a sync point lies in."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+    DATA = "data"
+    OTHER = "other"
+
+
+class Removal(str, enum.Enum):
+    """What removing a sync leaves behind (read by `whatif`).
+
+    NOTHING: the call disappears. ASYNC_COPY: the copy stays, without the wait. PINNED_COPY: a pageable copy becomes a
+    pinned, asynchronous one. KERNELS: a data-dependent shape keeps its kernels and copies, without the wait.
+    """
+
+    NOTHING = "nothing"
+    ASYNC_COPY = "async_copy"
+    PINNED_COPY = "pinned_copy"
+    KERNELS = "kernels"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a rule says of a sync point: its cause and the words for it."""
+
+    rule: str
+    name: str
+    cause: Cause
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+    confidence: Confidence = Confidence.HIGH
+    intended: bool = False
+    """True for waits that are meant or are not the program's own: they are reported with severity `info`."""
+    removal: Removal = Removal.ASYNC_COPY
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPoint:
+    """One occurrence: one host thread, one blocking call (a copy and the synchronise behind it are one), one wait.
+
+    `calls` are the rows of its runtime slices in time order, `ops` the rows of the ops around it, outermost first.
+    Times are ns on the trace's clock.
+    """
+
+    calls: tuple[int, ...]
+    api: str
+    """Name of the runtime call that held the host the longest."""
+    ops: tuple[int, ...]
+    track: int
+    ts: int
+    end: int
+    device: int
+    stream: int
+    """The stream it waits for, or NONE for all streams of the device."""
+    diagnosis: Diagnosis
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place in Python code. `exact` is false when `line` is the function's first line or a guess."""
+
+    file: str
+    line: int
+    function: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Where a sync point belongs: everything a reader needs to find it in the program."""
+
+    op: str
+    op_stack: tuple[str, ...]
+    scope: tuple[str, ...]
+    module: tuple[str, ...]
+    source: Source | None
+    framework: Source | None
+    """The framework's own line between the user's line and the call, where there is one."""
+    owner: str
+    """`user`, `framework` or `unknown`."""
+    phase: Phase
+    thread: str
+    step: int | None
+    confidence: Confidence = Confidence.HIGH
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Measured, for one sync point, in ns: how long the host was blocked, how long the device then stood idle."""
+
+    wait_ns: int
+    bubble_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Predicted, for one finding, in µs a step: what removing it would give (see `Projection`)."""
+
+    recoverable_us: float
+    range_us: tuple[float, float]
+    moved_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One sync point with everything the stages found out about it."""
+
+    sync: SyncPoint
+    where: Attribution
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """All sync points with the same rule, scope, op and source. Times are means per step in µs."""
+
+    id: str
+    diagnosis: Diagnosis
+    where: Attribution
+    severity: Severity
+    confidence: Confidence
+    api: str
+    count: int
+    per_step: float
+    wait_us: float
+    bubble_us: float
+    occurrences: tuple[Occurrence, ...]
+    gain: Gain | None = None
+
+    @property
+    def rule(self) -> str:
+        """The id of the rule that named it."""
+        return self.diagnosis.rule

@@ -1,0 +1,248 @@
+"""A trace as columns: what `load` makes of a file's bytes and every later stage reads."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Int8 = npt.NDArray[np.int8]
+Bool = npt.NDArray[np.bool_]
+
+NONE = -1
+"""What an id column holds where the event has no such id."""
+
+
+class Category(enum.IntEnum):
+    """What kind of slice a row is; one name for each, whatever the trace's version called it."""
+
+    CPU_OP = 0
+    ANNOTATION = 1
+    RUNTIME = 2
+    DRIVER = 3
+    KERNEL = 4
+    MEMCPY = 5
+    MEMSET = 6
+    SYNC = 7
+    OVERHEAD = 8
+
+
+HOST = (Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME, Category.DRIVER)
+"""Categories whose slices lie on a host thread and nest."""
+
+DEVICE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET)
+"""Categories that occupy a device stream."""
+
+
+class Vendor(str, enum.Enum):
+    """Whose device the trace was recorded on."""
+
+    CUDA = "cuda"
+    ROCM = "rocm"
+    XPU = "xpu"
+    MTIA = "mtia"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One row of a trace viewer: a host thread, or a stream of a device.
+
+    `pid` and `tid` are text, because traces write both numbers and words there.
+    """
+
+    pid: str
+    tid: str
+    process: str = ""
+    thread: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Slices:
+    """Columns of the complete events (`ph: X`) that lie on a host thread or a device, one row each.
+
+    Rows are sorted by (track, ts, -dur), so that a track is one run of rows and a parent stands before its children.
+    All arrays have the same length. Times are int64 nanoseconds on the trace's own clock (`ts` and `dur` times 1000).
+    """
+
+    category: Int8
+    """A `Category`."""
+    name: Int32
+    """Index into `Trace.strings`."""
+    track: Int32
+    """Index into `Trace.tracks`."""
+    ts: Int64
+    dur: Int64
+    correlation: Int64
+    """Joins a runtime call with the device work that it launched; NONE without."""
+    external: Int64
+    """`External id`: an op's own id, or the id of the innermost op around a runtime call; NONE without."""
+    sequence: Int64
+    """`Sequence number` of an autograd op; NONE without."""
+    fwd_thread: Int32
+    """`Fwd thread id`: 0 on forward ops, the small thread number on backward ops; NONE without."""
+    device: Int32
+    """Of device work and sync rows; NONE without."""
+    stream: Int32
+    """Of device work and sync rows; NONE without."""
+    bytes: Int64
+    """Size of a copy or memset; NONE without."""
+    copy_kind: Int8
+    """hipMemcpyKind of a HIP copy call (1 H2D, 2 D2H, 3 D2D, 4 default); NONE without."""
+    awaits: Int64
+    """Of `Event Sync` and `Stream Wait Event` rows: the correlation of the event's record call; NONE without."""
+    parent: Int32
+    """Row of the innermost host slice around this one on its track; NONE at the top and for device work."""
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    @property
+    def end(self) -> Int64:
+        """`ts + dur`, int64 nanoseconds, one a row."""
+        return self.ts + self.dur
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Frames:
+    """Columns of the Python frames (`python_function`) that the analysis can use, sorted by (track, ts, -dur).
+
+    A reader may leave out frames that contain no candidate for a sync call; it never leaves out one that does.
+    """
+
+    name: Int32
+    track: Int32
+    ts: Int64
+    dur: Int64
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    @property
+    def end(self) -> Int64:
+        """`ts + dur`, int64 nanoseconds, one a row."""
+        return self.ts + self.dur
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Flows:
+    """Forward-to-backward arrows (`fwdbwd`): where each starts on the forward thread and ends on the backward one."""
+
+    from_track: Int32
+    from_ts: Int64
+    to_track: Int32
+    to_ts: Int64
+
+    def __len__(self) -> int:
+        return len(self.from_ts)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One training step as the profiler marked it (`ProfilerStep#number`): a window on one host thread, times in ns."""
+
+    number: int
+    track: int
+    ts: int
+    end: int
+    row: int = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInfo:
+    """What a trace says about itself, and what reading it had to say.
+
+    `base_ns` is added to a slice's `ts` to get epoch nanoseconds (0 in old traces, where `ts` is absolute).
+    `metadata` holds the other top-level keys as parsed JSON; `metadata["syncscan"]` is capture's own table.
+    """
+
+    path: str
+    size_bytes: int
+    events: int
+    vendor: Vendor = Vendor.NONE
+    devices: tuple[str, ...] = ()
+    rank: int | None = None
+    world_size: int | None = None
+    base_ns: int = 0
+    with_stack: bool = False
+    record_shapes: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One recorded trace: strings, tracks, slices, frames, flows and steps, linked and ready to be analysed."""
+
+    info: TraceInfo
+    strings: tuple[str, ...]
+    tracks: tuple[Track, ...]
+    slices: Slices
+    frames: Frames
+    flows: Flows
+    steps: tuple[Step, ...]
+
+    def name(self, row: int) -> str:
+        """The name of the slice in this row."""
+        return self.strings[self.slices.name[row]]
+
+    def ancestors(self, row: int) -> list[int]:
+        """Rows of the host slices around this row, outermost first, itself left out."""
+        parent = self.slices.parent
+        chain = []
+        at = int(parent[row])
+        while at != NONE:
+            chain.append(at)
+            at = int(parent[at])
+        return chain[::-1]
+
+    def is_category(self, *categories: Category) -> Bool:
+        """A mask over `slices`: rows of one of these categories."""
+        return np.isin(self.slices.category, np.array(categories, dtype=np.int8))
+
+    def named(self, predicate: Any) -> Bool:
+        """A mask over `slices`: rows whose name satisfies `predicate(str) -> bool`, asked once a distinct name."""
+        hits = np.fromiter((bool(predicate(s)) for s in self.strings), dtype=np.bool_, count=len(self.strings))
+        return hits[self.slices.name] if len(self.slices) else np.zeros(0, dtype=np.bool_)
+
+    @cached_property
+    def device_rows(self) -> Int64:
+        """Rows of kernels, copies and memsets, in order of their start."""
+        rows = np.flatnonzero(self.is_category(*DEVICE))
+        return rows[np.argsort(self.slices.ts[rows], kind="stable")]
+
+    @cached_property
+    def launches(self) -> dict[int, int]:
+        """Correlation → row of the runtime or driver call that has it."""
+        rows = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (self.slices.correlation != NONE))
+        return dict(zip(self.slices.correlation[rows].tolist(), rows.tolist(), strict=True))
+
+    @cached_property
+    def launched_at(self) -> Int64:
+        """For each of `device_rows`: when its launching call began (ns), or its own start where the call is missing."""
+        rows = self.device_rows
+        return _first_match(self, rows)
+
+    def track_rows(self, track: int) -> slice:
+        """The run of rows that lie on this track."""
+        lo, hi = np.searchsorted(self.slices.track, [track, track + 1])
+        return slice(int(lo), int(hi))
+
+
+def _first_match(trace: Trace, rows: Int64) -> Int64:
+    s = trace.slices
+    calls = np.flatnonzero(trace.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
+    own = s.ts[rows]
+    if not len(calls) or not len(rows):
+        return own.copy()
+    order = calls[np.argsort(s.correlation[calls], kind="stable")]
+    keys = s.correlation[order]
+    at = np.minimum(np.searchsorted(keys, s.correlation[rows]), len(keys) - 1)
+    return np.where(keys[at] == s.correlation[rows], np.minimum(s.ts[order[at]], own), own)
