@@ -1,0 +1,93 @@
+"""The device's side of a trace, as sorted arrays: when work was launched, when it ran, when the device was busy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscan.model.trace import NONE, Int64, Trace
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Work:
+    """The work of one stream, or of all streams of a device, in order of launch; int64 ns, one entry a kernel or copy.
+
+    `done` is the latest end of all work launched up to and with the entry.
+    """
+
+    rows: Int64
+    launched: Int64
+    done: Int64
+    busy_from: Int64
+    """Starts of the merged busy intervals, ascending."""
+    busy_to: Int64
+    """Their ends."""
+
+    def last_end(self, launched_before: int) -> int | None:
+        """When the work launched before this time ends; None if there is none."""
+        at = int(np.searchsorted(self.launched, launched_before))
+        return int(self.done[at - 1]) if at else None
+
+    def busy_within(self, start: int, end: int) -> int:
+        """How long the device worked between these times, in ns."""
+        if end <= start:
+            return 0
+        overlap = np.minimum(self.busy_to, end) - np.maximum(self.busy_from, start)
+        return int(overlap[overlap > 0].sum())
+
+    def idle_from(self, at: int) -> tuple[int, int] | None:
+        """The first idle interval that ends after this time: (when the work before it ended, when the next begins)."""
+        k = int(np.searchsorted(self.busy_from, at, side="right"))
+        if k == 0 or k == len(self.busy_from):
+            return None
+        return int(self.busy_to[k - 1]), int(self.busy_from[k])
+
+
+class DeviceWork:
+    """Finds the `Work` of a device or stream of one trace, and keeps what it has sorted once."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._rows = trace.device_rows
+        self._launched = trace.launched_at
+        self._device = trace.slices.device[self._rows]
+        self._stream = trace.slices.stream[self._rows]
+        self._kept: dict[tuple[int, int], Work] = {}
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Numbers of the devices that did work."""
+        return tuple(int(d) for d in np.unique(self._device))
+
+    def streams(self, device: int) -> tuple[int, ...]:
+        """Numbers of the streams of this device that did work."""
+        return tuple(int(s) for s in np.unique(self._stream[self._device == device]))
+
+    def of(self, device: int, stream: int = NONE) -> Work:
+        """The work of one stream, or of the whole device (`stream=NONE`)."""
+        key = (device, stream)
+        if key not in self._kept:
+            mask = self._device == device
+            if stream != NONE:
+                mask &= self._stream == stream
+            self._kept[key] = self._sorted(mask)
+        return self._kept[key]
+
+    def _sorted(self, mask: np.ndarray) -> Work:  # type: ignore[type-arg]
+        rows, launched = self._rows[mask], self._launched[mask]
+        s = self._trace.slices
+        starts, ends = merged(s.ts[rows], s.end[rows])
+        order = np.argsort(launched, kind="stable")
+        done = np.maximum.accumulate(s.end[rows][order]) if len(rows) else np.zeros(0, np.int64)
+        return Work(rows[order], launched[order], done, starts, ends)
+
+
+def merged(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
+    """The union of intervals sorted by start, as disjoint ascending intervals."""
+    if not len(starts):
+        return starts, ends
+    reach = np.maximum.accumulate(ends)
+    first = np.concatenate(([True], starts[1:] > reach[:-1]))
+    last = np.concatenate((np.flatnonzero(first)[1:] - 1, [len(starts) - 1]))
+    return starts[first], reach[last]
