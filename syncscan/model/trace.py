@@ -226,23 +226,25 @@ class Trace:
 
     @cached_property
     def launched_at(self) -> Int64:
-        """For each of `device_rows`: when its launching call began (ns), or its own start where the call is missing."""
-        rows = self.device_rows
-        return _first_match(self, rows)
+        """For each of `device_rows`: when its launching call began, ns.
+
+        Work whose call is missing was launched before recording began; in a trace without any such link it counts as
+        launched when it starts.
+        """
+        s, rows = self.slices, self.device_rows
+        calls = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
+        start = s.ts[rows]
+        if not len(calls) or not len(rows):
+            return start.copy()
+        order = calls[np.argsort(s.correlation[calls], kind="stable")]
+        keys = s.correlation[order]
+        at = np.minimum(np.searchsorted(keys, s.correlation[rows]), len(keys) - 1)
+        known = keys[at] == s.correlation[rows]
+        if not known.any():
+            return start.copy()
+        return np.where(known, np.minimum(s.ts[order[at]], start), np.minimum(start, s.ts.min() - 1))
 
     def track_rows(self, track: int) -> slice:
         """The run of rows that lie on this track."""
         lo, hi = np.searchsorted(self.slices.track, [track, track + 1])
         return slice(int(lo), int(hi))
-
-
-def _first_match(trace: Trace, rows: Int64) -> Int64:
-    s = trace.slices
-    calls = np.flatnonzero(trace.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
-    own = s.ts[rows]
-    if not len(calls) or not len(rows):
-        return own.copy()
-    order = calls[np.argsort(s.correlation[calls], kind="stable")]
-    keys = s.correlation[order]
-    at = np.minimum(np.searchsorted(keys, s.correlation[rows]), len(keys) - 1)
-    return np.where(keys[at] == s.correlation[rows], np.minimum(s.ts[order[at]], own), own)

@@ -1,0 +1,79 @@
+"""From sync points to where they belong: op, scope, module, source line, owner, phase, thread and step of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncscan.attribute.backward import ForwardOps
+from syncscan.attribute.lines import Exact, ExactLines
+from syncscan.attribute.phase import Phases
+from syncscan.attribute.source import modules, names_around, parse, pick
+from syncscan.model.finding import Attribution, Confidence, SyncPoint
+from syncscan.model.trace import NONE, Category, Trace
+
+
+def attribute(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Attribution, ...]:
+    """Say where each sync point belongs.
+
+    A sync point on an autograd thread is led to the forward op that made it, and takes scope, module and line from there.
+
+    Returns:
+        One attribution a sync point, in their order.
+    """
+    attributor = _Attributor(trace)
+    return tuple(attributor.attribution(p) for p in points)
+
+
+class _Attributor:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.forward = ForwardOps(trace)
+        self.lines = ExactLines(trace)
+        self.phases = Phases(trace)
+
+    def attribution(self, point: SyncPoint) -> Attribution:
+        origin = self.forward.of(point)
+        home = origin if origin != NONE else point.calls[0]
+        names = names_around(self.trace, home)
+        exact = self._exact(point, origin)
+        place = pick(exact.frames if exact else parse(names), exact=exact is not None)
+        ops = tuple(self.trace.name(r) for r in point.ops)
+        return Attribution(
+            op=_outermost(ops),
+            op_stack=ops,
+            scope=self._scopes(home),
+            module=exact.module if exact and exact.module else modules(names),
+            source=place.user,
+            framework=place.framework,
+            owner=place.owner,
+            phase=self.phases.of(point),
+            thread=self._thread(point.track),
+            step=self._step(point.ts),
+            confidence=Confidence.HIGH if exact or place.user else Confidence.MEDIUM,
+        )
+
+    def _exact(self, point: SyncPoint, origin: int) -> Exact | None:
+        """The recorded stack; for backward that of a sync in the forward op, since autograd's thread has no frames."""
+        if not self.lines:
+            return None
+        if origin == NONE:
+            return self.lines.of(point)
+        s = self.trace.slices
+        return self.lines.between(int(s.track[origin]), int(s.ts[origin]), int(s.ts[origin] + s.dur[origin]))
+
+    def _scopes(self, row: int) -> tuple[str, ...]:
+        category = self.trace.slices.category
+        around = (self.trace.name(r) for r in self.trace.ancestors(row) if category[r] == Category.ANNOTATION)
+        return tuple(n for n in around if not n.startswith("ProfilerStep"))
+
+    def _thread(self, track: int) -> str:
+        t = self.trace.tracks[track]
+        return t.thread or f"thread {t.tid}"
+
+    def _step(self, at: int) -> int | None:
+        step = next((s for s in reversed(self.trace.steps) if s.ts <= at), None)
+        return step.number if step and at < step.end else None
+
+
+def _outermost(ops: tuple[str, ...]) -> str:
+    return next((op for op in ops if not op.startswith("autograd::engine")), "")

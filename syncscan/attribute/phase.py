@@ -1,0 +1,40 @@
+"""From a sync point to the part of the training step that it lies in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncscan.model.finding import Phase, SyncPoint
+from syncscan.model.trace import Trace
+
+_LAST = int(np.iinfo(np.int64).max)
+
+
+class Phases:
+    """Tells forward, backward, optimizer, data and other apart.
+
+    Backward and optimizer are told by autograd's and the optimizer's own ops and annotations around the call, data by
+    the DataLoader's; else what lies before a step's first backward op is forward, what lies after it other.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._backward = np.sort(trace.slices.ts[trace.named(lambda n: n.startswith("autograd::engine"))])
+
+    def of(self, point: SyncPoint) -> Phase:
+        """The phase of one sync point."""
+        names = [self._trace.name(r) for r in self._trace.ancestors(point.calls[0])]
+        if any(n.startswith(("autograd::engine", "torch::autograd::")) for n in names):
+            return Phase.BACKWARD
+        if any(n.startswith("Optimizer.") for n in names):
+            return Phase.OPTIMIZER
+        if any(n.startswith("enumerate(DataLoader)") for n in names):
+            return Phase.DATA
+        return self._by_time(point.ts)
+
+    def _by_time(self, at: int) -> Phase:
+        step = next((s for s in reversed(self._trace.steps) if s.ts <= at), None)
+        lo, hi = np.searchsorted(self._backward, [step.ts if step else 0, step.end if step else _LAST])
+        if lo == hi:
+            return Phase.OTHER
+        return Phase.FORWARD if at < self._backward[lo] else Phase.OTHER

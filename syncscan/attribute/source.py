@@ -1,0 +1,104 @@
+"""From Python frames to the user's line and the framework's, and to the modules around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscan.model.finding import Source
+from syncscan.model.trace import Trace
+
+_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)")
+_MODULE = "nn.Module: "
+
+FRAMEWORKS = frozenset(
+    "torch torchvision torchaudio torchmetrics torchdata torch_geometric lightning pytorch_lightning lightning_fabric "
+    "lightning_utilities transformers accelerate diffusers datasets timm peft trl deepspeed megatron apex xformers "
+    "flash_attn triton bitsandbytes numpy pandas tqdm wandb ignite fastai detectron2 mmcv mmengine mmdet vllm "
+    "sentence_transformers einops e3nn dgl torchrec monai ultralytics syncscan functorch".split()
+)
+"""Packages whose frames aren't the user's own code: the profiler strips `sys.path` prefixes, so only names are left."""
+
+_STDLIB = frozenset(
+    "runpy contextlib threading functools asyncio concurrent multiprocessing logging queue selectors socketserver "
+    "unittest copy pickle weakref abc typing collections importlib".split()
+)
+_INSTALLED = re.compile(r"(^|/)(site|dist)-packages/|(^|/)lib(64)?/python3(\.\d+)?/")
+_WRAPPERS = re.compile(
+    r"(^|/)torch/(_tensor|functional|_jit_internal|_ops|_compile|nn/functional|nn/modules/module|cuda/\w+|cuda/__init__"
+    r"|autograd/\w+|utils/_contextlib|_dynamo/eval_frame|accelerator/\w+|xpu/\w+)\.py$"
+)
+"""Torch files that only pass a call on: a sync in them is the caller's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The user's line, the framework's line inside it, and whose the sync is: `user`, `framework` or `unknown`."""
+
+    user: Source | None
+    framework: Source | None
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One Python frame: file as recorded, line, function."""
+
+    file: str
+    line: int
+    function: str
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is the user's own code, not a framework's, the standard library's or generated."""
+    if file.startswith("<") or _INSTALLED.search(file):
+        return False
+    top = re.split(r"[/\\]", file.lstrip("./\\"))[0].removesuffix(".py")
+    return top not in FRAMEWORKS and top not in _STDLIB
+
+
+def pick(frames: Sequence[Frame], exact: bool) -> Place:
+    """The innermost user frame, and the framework frame below it that made the call.
+
+    Args:
+        frames: outermost first.
+        exact: whether the frames' lines are the lines being executed (capture) or those of the `def` (the profiler).
+    """
+    inner: list[Frame] = []
+    for frame in reversed(frames):
+        if is_users(frame.file):
+            return Place(_source(frame, exact), _source(inner[0], exact) if inner else None, _owner(inner))
+        if not frame.file.startswith("<"):
+            inner.append(frame)
+    return Place(None, _source(inner[0], exact) if inner else None, "framework" if inner else "unknown")
+
+
+def _owner(inner: Sequence[Frame]) -> str:
+    return "user" if all(_WRAPPERS.search(f.file) for f in inner) else "framework"
+
+
+def _source(frame: Frame, exact: bool) -> Source:
+    return Source(frame.file, frame.line, frame.function, exact)
+
+
+def names_around(trace: Trace, row: int) -> list[str]:
+    """Names of the Python frames around a slice, outermost first; empty in a trace without stacks."""
+    s, f = trace.slices, trace.frames
+    lo, hi = np.searchsorted(f.track, [s.track[row], s.track[row] + 1])
+    upto = lo + int(np.searchsorted(f.ts[lo:hi], s.ts[row], side="right"))
+    around = lo + np.flatnonzero(f.ts[lo:upto] + f.dur[lo:upto] >= s.ts[row] + s.dur[row])
+    return [trace.strings[n] for n in f.name[around]]
+
+
+def parse(names: Sequence[str]) -> tuple[Frame, ...]:
+    """The frames among recorded names, `file.py(LINE): function`; built-ins and modules are left out."""
+    matches = (_FRAME.fullmatch(n) for n in names)
+    return tuple(Frame(m["file"], int(m["line"]), m["function"]) for m in matches if m)
+
+
+def modules(names: Sequence[str]) -> tuple[str, ...]:
+    """The nn.Modules among recorded names, outermost first."""
+    return tuple(n.removeprefix(_MODULE) for n in names if n.startswith(_MODULE))

@@ -1,0 +1,7 @@
+"""From attributed sync points to what they cost: wait and bubble of each, the findings they make, and the measured step."""
+
+from syncscan.cost.findings import findings
+from syncscan.cost.measure import measure
+from syncscan.cost.step import summarise
+
+__all__ = ["findings", "measure", "summarise"]

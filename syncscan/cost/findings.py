@@ -1,0 +1,68 @@
+"""From occurrences to findings: all sync points with the same rule, scope, op and source are one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from syncscan.model.analysis import StepSummary
+from syncscan.model.finding import Confidence, Finding, Occurrence, Severity
+
+HIGH, MEDIUM = 0.05, 0.01
+"""Parts of the step from which a finding's severity is high or medium."""
+
+
+def findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
+    """Aggregate over steps; sorted by bubble and wait, the worst first, `info` last."""
+    groups: dict[tuple[Any, ...], list[Occurrence]] = {}
+    for o in occurrences:
+        groups.setdefault(_key(o), []).append(o)
+    found = [_finding(key, group, step) for key, group in groups.items()]
+    return tuple(sorted(found, key=lambda f: (f.severity is Severity.INFO, -f.bubble_us, -f.wait_us, f.id)))
+
+
+def _key(o: Occurrence) -> tuple[Any, ...]:
+    d, w = o.sync.diagnosis, o.where
+    place = (w.source.file, w.source.line, w.source.function) if w.source else ()
+    return d.rule, w.scope, w.op, place, w.phase, d.intended
+
+
+def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], step: StepSummary) -> Finding:
+    steps = max(step.count, 1)
+    wait = sum(o.cost.wait_ns for o in group) / steps / 1e3
+    bubble = sum(o.cost.bubble_ns for o in group) / steps / 1e3
+    worst = max(group, key=lambda o: o.cost.wait_ns)
+    return Finding(
+        id=_id(key),
+        diagnosis=worst.sync.diagnosis,
+        where=worst.where,
+        severity=_severity(worst, wait, bubble, step),
+        confidence=_least(worst.sync.diagnosis.confidence, worst.where.confidence),
+        api=worst.sync.api,
+        count=len(group),
+        per_step=len(group) / steps,
+        wait_us=wait,
+        bubble_us=bubble,
+        occurrences=tuple(group),
+    )
+
+
+def _id(key: tuple[Any, ...]) -> str:
+    """Stable across runs of the same code: from rule, scope, op and source alone."""
+    return f"{key[0]}-{hashlib.blake2s(repr(key).encode(), digest_size=4).hexdigest()}"
+
+
+def _severity(worst: Occurrence, wait: float, bubble: float, step: StepSummary) -> Severity:
+    """By wait and bubble, until the gain can be projected."""
+    if worst.sync.diagnosis.intended:
+        return Severity.INFO
+    cost = min(bubble, step.observed_us) + 0.1 * wait
+    if cost >= HIGH * step.observed_us:
+        return Severity.HIGH
+    return Severity.MEDIUM if cost >= MEDIUM * step.observed_us else Severity.LOW
+
+
+def _least(a: Confidence, b: Confidence) -> Confidence:
+    order = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
+    return order[min(order.index(a), order.index(b))]

@@ -1,0 +1,78 @@
+"""From a sync point to its measured cost: how long the host was blocked, how long the device then stood idle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from syncscan.model.finding import Cost, SyncPoint
+from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.work import DeviceWork
+
+_EVENT = re.compile(r"EventSynchronize")
+_RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?(_ptsz)?")
+
+
+def measure(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
+    """Measure each sync point.
+
+    The wait of a call that lasts from s to e is the part of it during which work launched before s still ran on what it
+    waits for: min(e, G) - s, with G the end of that work; a copy's own time on the device counts while the host is held
+    in it. What is left is API overhead and wake-up. The bubble is the idle time of the device that follows, as far as
+    the host was held up: at most the length of the call (catalogue 1.5).
+
+    Returns:
+        One cost a sync point, in their order.
+    """
+    ruler = _Ruler(trace)
+    return tuple(ruler.cost(p) for p in points)
+
+
+class _Ruler:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.work = DeviceWork(trace)
+        s = trace.slices
+        copies = np.flatnonzero(trace.is_category(Category.MEMCPY) & (s.correlation != NONE))
+        self.copies = dict(zip(s.correlation[copies].tolist(), copies.tolist(), strict=True))
+        self.records = np.flatnonzero(trace.named(lambda n: _RECORD.fullmatch(n)))
+
+    def cost(self, point: SyncPoint) -> Cost:
+        return Cost(wait_ns=sum(self._wait(point, row) for row in point.calls), bubble_ns=self._bubble(point))
+
+    def _wait(self, point: SyncPoint, row: int) -> int:
+        s = self.trace.slices
+        start, length = int(s.ts[row]), int(s.dur[row])
+        done = self._awaited(point, row, start)
+        held = min(max(done - start, 0), length)
+        own = self.copies.get(int(s.correlation[row]))
+        if own is None:
+            return held
+        since = max(start + held, int(s.ts[own]))
+        return held + max(0, min(start + length, int(s.ts[own] + s.dur[own])) - since)
+
+    def _awaited(self, point: SyncPoint, row: int, start: int) -> int:
+        """When the work that this call waits for ended: all launched before it, or before the event's record."""
+        if point.device == NONE:
+            return int(self.trace.slices.end[row])
+        before = start
+        if _EVENT.search(point.api):
+            before = self._recorded(point, start)
+        return self.work.of(point.device, point.stream).last_end(before) or start
+
+    def _recorded(self, point: SyncPoint, start: int) -> int:
+        """When the last event record of this thread before the call began; the call itself where there is none."""
+        s = self.trace.slices
+        mine = self.records[(s.track[self.records] == point.track) & (s.ts[self.records] <= start)]
+        return int(s.ts[mine[-1]]) if len(mine) else start
+
+    def _bubble(self, point: SyncPoint) -> int:
+        if point.device == NONE:
+            return 0
+        gap = self.work.of(point.device).idle_from(point.end)
+        if gap is None:
+            return 0
+        idle = gap[1] - max(gap[0], point.ts)
+        return max(0, min(idle, point.end - point.ts))

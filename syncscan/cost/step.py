@@ -1,0 +1,139 @@
+"""From a trace and its costs to the measured step: its time, its parts, and what bounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from syncscan.model.analysis import Bound, StepSummary
+from syncscan.model.finding import Occurrence
+from syncscan.model.trace import NONE, Int64, Step, Trace
+from syncscan.model.work import DeviceWork
+
+DEVICE_BOUND = 0.9
+"""A step is bound by the device when the device works at least this part of it."""
+NOTABLE = 0.1
+"""Input or syncs bound a step when they cost at least this part of it."""
+
+
+def steps_of(trace: Trace) -> tuple[Step, ...]:
+    """The steps to average over: the profiler's, or the whole trace as one where it marks none."""
+    if trace.steps:
+        return trace.steps
+    s = trace.slices
+    if not len(s):
+        return ()
+    return (Step(0, NONE, int(s.ts.min()), int(s.end.max())),)
+
+
+def summarise(trace: Trace, occurrences: Sequence[Occurrence]) -> StepSummary:
+    """Measure the step: means over the analysed steps, and what bounds it.
+
+    A step's time is throughput, host and device both done: the longer of the host's period (from one step's begin to
+    the next) and the device's (from one step's first work to the next step's).
+    """
+    steps = steps_of(trace)
+    if not steps:
+        return _unknown("The trace holds no slices.")
+    return _Summary(trace, steps, [o for o in occurrences if not o.sync.diagnosis.intended]).value()
+
+
+class _Summary:
+    def __init__(self, trace: Trace, steps: tuple[Step, ...], occurrences: list[Occurrence]) -> None:
+        self.trace, self.steps, self.occurrences = trace, steps, occurrences
+        self.work = DeviceWork(trace)
+        self.host = float(np.mean([s.end - s.ts for s in steps]))
+        self.window = self._device_window()
+        self.observed = self._observed()
+
+    def value(self) -> StepSummary:
+        n = len(self.steps)
+        busy = self._busy()
+        wait = sum(o.cost.wait_ns for o in self.occurrences) / n
+        bubble = sum(o.cost.bubble_ns for o in self.occurrences) / n
+        waiting_input = self._input() / n
+        bound, reason = self._bound(busy, bubble, waiting_input)
+        return StepSummary(
+            count=n,
+            observed_us=self.observed / 1e3,
+            host_us=self.host / 1e3,
+            wait_us=wait / 1e3,
+            device_busy_us=busy / 1e3,
+            device_idle_us=max(0.0, self.observed - busy) / 1e3,
+            bubble_us=bubble / 1e3,
+            input_us=waiting_input / 1e3,
+            bound=bound,
+            reason=reason,
+            unprofiled_us=_unprofiled(self.trace),
+        )
+
+    def _device_window(self) -> list[tuple[int, int, int]]:
+        """For each step: first start, last end and total busy time of the device work launched in it."""
+        rows, launched = self.trace.device_rows, self.trace.launched_at
+        s = self.trace.slices
+        windows = []
+        for step in self.steps:
+            mine = rows[(launched >= step.ts) & (launched < step.end)]
+            if len(mine):
+                windows.append((int(s.ts[mine].min()), int(s.end[mine].max()), self._union(mine)))
+        return windows
+
+    def _union(self, rows: Int64) -> int:
+        from syncscan.model.work import merged
+
+        s = self.trace.slices
+        starts, ends = merged(s.ts[rows], s.end[rows])
+        return int((ends - starts).sum())
+
+    def _observed(self) -> float:
+        host = _period([s.ts for s in self.steps]) or self.host
+        device = max(_period([w[0] for w in self.window]), _period([w[1] for w in self.window]))
+        if len(self.steps) == 1 and self.window:
+            device = float(self.window[0][1] - self.window[0][0])
+        return max(host, device)
+
+    def _busy(self) -> float:
+        return float(sum(w[2] for w in self.window)) / len(self.steps)
+
+    def _input(self) -> int:
+        """Time of the DataLoader's `__next__` on the steps' own threads, in ns."""
+        s = self.trace.slices
+        rows = np.flatnonzero(self.trace.named(lambda n: n.startswith("enumerate(DataLoader)")))
+        tracks = {step.track for step in self.steps}
+        return sum(
+            int(s.dur[r])
+            for r in rows
+            if (int(s.track[r]) in tracks or NONE in tracks)
+            and any(step.ts <= int(s.ts[r]) < step.end for step in self.steps)
+        )
+
+    def _bound(self, busy: float, bubble: float, waiting_input: float) -> tuple[Bound, str]:
+        if not len(self.trace.device_rows):
+            return Bound.UNKNOWN, "The trace holds no device work, so nothing can be said about what bounds the step."
+        share = busy / self.observed if self.observed else 0.0
+        if share >= DEVICE_BOUND:
+            return Bound.DEVICE, f"The device works {share:.0%} of the step."
+        idle = f"The device works {share:.0%} of the step"
+        if waiting_input >= NOTABLE * self.observed and waiting_input >= bubble:
+            return (
+                Bound.INPUT,
+                f"{idle}; the host spends {waiting_input / self.observed:.0%} waiting for the DataLoader.",
+            )
+        if bubble >= NOTABLE * self.observed:
+            return Bound.SYNC, f"{idle}; behind syncs it stands idle for {bubble / self.observed:.0%}."
+        return Bound.HOST, f"{idle} and waits for the host's launches in the rest."
+
+
+def _period(times: Sequence[int]) -> float:
+    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
+
+
+def _unprofiled(trace: Trace) -> float | None:
+    own = trace.info.metadata.get("syncscan")
+    value = own.get("unprofiled_step_us") if isinstance(own, dict) else None
+    return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def _unknown(reason: str) -> StepSummary:
+    return StepSummary(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, Bound.UNKNOWN, reason)
