@@ -1,0 +1,5 @@
+"""`python -m syncscan`: the command line."""
+
+from syncscan.cli import main
+
+main()

@@ -1,0 +1,79 @@
+"""The command line: from arguments to the api and a renderer; each command is a file, imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from syncscan import __version__
+from syncscan.errors import SyncscanError
+
+COMMANDS = {
+    "demo": "The whole story on this machine: capture a step, analyse it, say what to do.",
+    "profile": "Run an unchanged training script under the profiler and report its syncs.",
+    "analyze": "Flag the host-device syncs of a trace, name them and say what they cost.",
+    "whatif": "The step without chosen syncs: what removing them would really gain.",
+    "report": "One self-contained HTML file: timeline, findings, projections.",
+    "annotate": "The same trace with findings drawn on tracks of their own.",
+    "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
+    "time": "Time a step or an inference right: warmed up, on the device's clock.",
+    "rules": "List the rules.",
+    "explain": "Explain one rule: what it finds, why it stalls, what to use instead.",
+    "repair": "Write a valid trace from a broken one.",
+}
+"""Command → its line in `--help`; kept here so that help imports no command."""
+
+
+class _Lazy(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"syncscan.cli.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        import difflib
+
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in COMMANDS:
+            close = difflib.get_close_matches(name, COMMANDS, 1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="syncscan")
+def group() -> None:
+    """Find where a PyTorch program makes its host wait for its device, and what removing each wait would really gain."""
+
+
+def main() -> None:
+    """Run the command line: a SyncscanError becomes one sentence on stderr and its exit code."""
+    try:
+        group(prog_name="syncscan")
+    except SyncscanError as e:
+        click.echo(f"syncscan: {_plain(e.message)}", err=True)
+        if e.hint:
+            click.echo(f"  {_plain(e.hint)}", err=True)
+        sys.exit(e.exit_code)
+    except BrokenPipeError:
+        sys.exit(0)
+
+
+def _plain(text: str) -> str:
+    """Without control characters: a path or a name may hold anything."""
+    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)

@@ -1,0 +1,1 @@
+"""From an Analysis to text: one renderer a file, each a pure function."""

@@ -1,0 +1,114 @@
+"""From an Analysis to the JSON that other programs rely on (schema `syncscan.analysis/1`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from syncscan import __version__
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding, Source
+from syncscan.model.trace import Category, Trace
+
+SCHEMA = "syncscan.analysis/1"
+
+
+def render(analysis: Analysis) -> str:
+    """The analysis as indented JSON; all times in µs, means per step unless the name says otherwise."""
+    return msgspec.json.format(msgspec.json.encode(document(analysis)), indent=2).decode()
+
+
+def document(analysis: Analysis) -> dict[str, Any]:
+    """The analysis as plain dicts and lists, ready for any encoder."""
+    return {
+        "schema": SCHEMA,
+        "syncscan": __version__,
+        "trace": _trace(analysis),
+        "step": _step(analysis),
+        "findings": [finding(f) for f in analysis.findings],
+    }
+
+
+def _trace(analysis: Analysis) -> dict[str, Any]:
+    t, info = analysis.trace, analysis.trace.info
+    return {
+        "path": info.path,
+        "size_bytes": info.size_bytes,
+        "events": info.events,
+        "vendor": info.vendor.value,
+        "devices": list(info.devices),
+        "rank": info.rank,
+        "world_size": info.world_size,
+        "has": _has(t),
+        "warnings": list(analysis.warnings),
+    }
+
+
+def _has(t: Trace) -> dict[str, bool]:
+    own = t.info.metadata.get("syncscan")
+    return {
+        "steps": bool(t.steps),
+        "stacks": bool(len(t.frames)) or t.info.with_stack,
+        "shapes": t.info.record_shapes,
+        "sync_events": bool((t.slices.category == Category.SYNC).any()),
+        "exact_lines": isinstance(own, dict) and bool((own.get("lines") or {}).get("syncs")),
+    }
+
+
+def _step(analysis: Analysis) -> dict[str, Any]:
+    s = analysis.step
+    return {
+        "count": s.count,
+        "observed_us": s.observed_us,
+        "host_us": s.host_us,
+        "wait_us": s.wait_us,
+        "device_busy_us": s.device_busy_us,
+        "device_idle_us": s.device_idle_us,
+        "bubble_us": s.bubble_us,
+        "input_us": s.input_us,
+        "unprofiled_us": s.unprofiled_us,
+        "bound": s.bound.value,
+        "reason": s.reason,
+        "recoverable_us": s.recoverable_us,
+        "recoverable_range_us": list(s.recoverable_range_us) if s.recoverable_range_us else None,
+        "advice": list(s.advice),
+    }
+
+
+def finding(f: Finding) -> dict[str, Any]:
+    """One finding as plain dicts and lists."""
+    d, w = f.diagnosis, f.where
+    return {
+        "id": f.id,
+        "rule": d.rule,
+        "name": d.name,
+        "cause": d.cause.value,
+        "severity": f.severity.value,
+        "confidence": f.confidence.value,
+        "op": w.op,
+        "op_stack": list(w.op_stack),
+        "call": f.api,
+        "scope": list(w.scope),
+        "module": list(w.module),
+        "source": _source(w.source),
+        "called_from": _source(w.framework),
+        "owner": w.owner,
+        "phase": w.phase.value,
+        "thread": w.thread,
+        "count": f.count,
+        "per_step": f.per_step,
+        "wait_us": f.wait_us,
+        "bubble_us": f.bubble_us,
+        "moved_us": f.gain.moved_us if f.gain else None,
+        "recoverable_us": f.gain.recoverable_us if f.gain else None,
+        "recoverable_range_us": list(f.gain.range_us) if f.gain else None,
+        "title": d.title,
+        "why": d.why,
+        "fix": d.fix,
+        "when_fine": d.when_fine,
+    }
+
+
+def _source(s: Source | None) -> dict[str, Any] | None:
+    return {"file": s.file, "line": s.line, "function": s.function, "exact": s.exact} if s else None
