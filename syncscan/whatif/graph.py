@@ -1,0 +1,115 @@
+"""The dependency graph of a step in a form that replays fast: what host threads do, what they launch, where they wait.
+
+Between two points where host and streams meet (a sync, an event), all that a thread launches on a stream can be told in
+two numbers: how much work it adds to the stream, and how late it alone would make the stream end. So a step of 20,000
+events becomes a few dozen nodes without loss (max-plus algebra; `replay` has the arithmetic). `build` makes the graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+import numpy as np
+import numpy.typing as npt
+
+Float64 = npt.NDArray[np.float64]
+
+BLOCK = 128
+"""Launches in one node at most: the grain at which the launch queue's limit acts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a run adds to one stream: device work in ns, and which row of the program's `late` table bounds its end."""
+
+    stream: int
+    work_ns: float
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch of a thread without any wait: `host_ns` of its own work, and the launches in it."""
+
+    thread: int
+    host_ns: float
+    launches: int = 0
+    feeds: tuple[Feed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A thread blocks until `streams` are done with all launched on them so far, or until `event` is reached.
+
+    `host_ns` is the thread's own work since its node before, `call_ns` what the call costs when there is nothing to wait
+    for, `wake_ns` how long after the device the host goes on, `after_ns` the sync's calls behind the one that blocks,
+    `left_ns` the host time that stays when the sync point is removed. `finding` is NONE for what can't be removed.
+    """
+
+    thread: int
+    host_ns: float
+    streams: tuple[int, ...]
+    event: int
+    call_ns: float
+    wake_ns: float
+    after_ns: float
+    left_ns: float
+    finding: int
+    wait_ns: float
+    """How long it waited in the trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`event` is reached when `stream` is done with all launched on it so far."""
+
+    event: int
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Later work on `stream` starts only when `event` is reached."""
+
+    event: int
+    stream: int
+
+
+Node = Union[Run, Wait, Record, Await]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Program:
+    """One step: its nodes in the order of the host calls.
+
+    `late_host` and `late_device` (float64 ns, same length) hold one launch each, grouped by feed; feed `row` starts at
+    `late_first[row]`. A feed ends no earlier than max(scale * late_host + late_device) after its run's end on the host.
+    """
+
+    nodes: tuple[Node, ...]
+    late_host: Float64
+    late_device: Float64
+    late_first: npt.NDArray[np.int64]
+    length_ns: float
+    """From its begin to the begin of the next step, as observed."""
+    stream_ns: tuple[float, ...]
+    """Work of each stream, idle time left out."""
+    launches: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Graph:
+    """The programs of the chosen steps in time order; threads and streams are numbered from 0, the step's thread is 0."""
+
+    programs: tuple[Program, ...]
+    threads: int
+    streams: tuple[tuple[int, int], ...]
+    """(device, stream) of each stream number."""
+    events: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def length_ns(self) -> float:
+        """Mean observed length of a step."""
+        return float(np.mean([p.length_ns for p in self.programs]))

@@ -1,0 +1,155 @@
+"""From sync points to waits: which call held the host, what it waited for, and what it costs with and without waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from syncscan.model.finding import Removal
+from syncscan.model.trace import NONE, Trace
+from syncscan.whatif.events import Events, Reached
+from syncscan.whatif.launches import Launches
+
+USUAL_CALL_NS = 10_000.0
+"""A runtime call that has nothing to wait for takes at most this, where the trace has no shorter one of its name."""
+USUAL_WAKE_NS = 10_000.0
+"""From the device's end to the host's going on, where the trace has no wait to measure it on."""
+MAX_WAKE_NS = 200_000.0
+"""A host that goes on later than this was held by something else (another thread, the GIL): that stays its own time."""
+_SKEW_NS = 5_000
+_FULL = 900
+"""Launches in flight from which a long launch is a full queue, not the host's own time."""
+_LONG_LAUNCH_NS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One sync point: the number of its finding (NONE: can't be removed), its calls and what it waits for."""
+
+    finding: int
+    calls: tuple[int, ...]
+    device: int
+    stream: int
+    removal: Removal
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A hold as the replay needs it (see `graph.Wait`); between `ts` and `cut` the thread's time isn't its own."""
+
+    track: int
+    ts: int
+    cut: int
+    streams: tuple[int, ...]
+    event: Reached | None
+    call_ns: float
+    wake_ns: float
+    after_ns: float
+    left_ns: float
+    finding: int
+    wait_ns: float
+
+
+def find_waits(trace: Trace, launches: Launches, events: Events, holds: Iterable[Hold]) -> list[Held]:
+    """Measure every hold; those that didn't wait get the usual wake-up time of those that did."""
+    ruler = _Ruler(trace, launches, events)
+    held = [ruler.held(h) for h in holds]
+    wakes = [h.wake_ns for h in held if h.wait_ns > 0]
+    usual = float(np.median(wakes)) if wakes else USUAL_WAKE_NS
+    return [h if h.wait_ns > 0 else replace(h, wake_ns=usual) for h in held]
+
+
+class _Ruler:
+    def __init__(self, trace: Trace, launches: Launches, events: Events) -> None:
+        self.trace, self.launches, self.events = trace, launches, events
+        self._usual: dict[int, float] = {}
+
+    def held(self, hold: Hold) -> Held:
+        s = self.trace.slices
+        last = int(s.end[hold.calls[-1]])
+        event = self._event(hold)
+        streams, done = self._awaited(hold, event)
+        row = self._blocking(hold, done)
+        start, end = int(s.ts[row]), int(s.end[row])
+        waited = done > start
+        wake = min(max(float(end - done), 0.0), MAX_WAKE_NS) if waited else 0.0
+        call = min(float(end - start), self._usual_call(row)) if waited else float(end - start)
+        after = float(last - end)
+        cut = last - (int(end - done - wake) if waited and end > done else 0)
+        return Held(
+            track=int(s.track[row]),
+            ts=start,
+            cut=max(cut, start),
+            streams=streams,
+            event=event,
+            call_ns=call,
+            wake_ns=wake,
+            after_ns=after,
+            left_ns=self._left(hold, row),
+            finding=hold.finding,
+            wait_ns=float(max(0, done - start)),
+        )
+
+    def _event(self, hold: Hold) -> Reached | None:
+        row = hold.calls[-1]
+        if "Event" not in self.trace.name(row):
+            return None
+        return self.events.awaited(row, int(self.trace.slices.end[row]))
+
+    def _awaited(self, hold: Hold, event: Reached | None) -> tuple[tuple[int, ...], int]:
+        """The streams that this hold waits for, and when they were done."""
+        if event is not None:
+            return (event.stream,), self.launches.done(event.stream, event.ts)
+        s = self.trace.slices
+        before = int(s.ts[hold.calls[-1]]) + 1
+        end = int(s.end[hold.calls[-1]])
+        done = {
+            number: self.launches.done(number, before)
+            for number, (device, stream) in enumerate(self.launches.streams)
+            if hold.device in (NONE, device) and hold.stream in (NONE, stream)
+        }
+        possible = {number: at for number, at in done.items() if at <= end + _SKEW_NS}
+        return tuple(possible), max(possible.values(), default=0)
+
+    def _blocking(self, hold: Hold, done: int) -> int:
+        """The call that was in progress when the awaited work ended; the last one where none was."""
+        s = self.trace.slices
+        for row in hold.calls:
+            if int(s.ts[row]) < done <= int(s.end[row]) + _SKEW_NS:
+                return row
+        return hold.calls[-1]
+
+    def _left(self, hold: Hold, row: int) -> float:
+        copy = "Memcpy" in self.trace.name(row) or "memcpy" in self.trace.name(row)
+        return self._usual_call(row) if copy and hold.removal is not Removal.NOTHING else 0.0
+
+    def _usual_call(self, row: int) -> float:
+        """What a call of this name costs when it needn't wait: a low quantile of those in the trace."""
+        s = self.trace.slices
+        name = int(s.name[row])
+        if name not in self._usual:
+            self._usual[name] = min(float(np.quantile(s.dur[s.name == name], 0.1)), USUAL_CALL_NS)
+        return self._usual[name]
+
+
+def pressed(trace: Trace, launches: Launches, chosen: Sequence[int]) -> list[Held]:
+    """Launches that were long because the stream's queue was full: their wait follows from the replay, not from them.
+
+    Args:
+        chosen: numbers of the launches to look at.
+    """
+    s = trace.slices
+    found = []
+    for i in chosen:
+        issued = int(launches.issued[i])
+        length = int(launches.returned[i]) - issued
+        if length < _LONG_LAUNCH_NS:
+            continue
+        flying = np.count_nonzero(launches.start[:i] > issued)
+        if flying >= _FULL:
+            usual = float(np.median(s.dur[s.name == s.name[launches.calls[i]]]))
+            cut = issued + max(0, length - int(usual))
+            found.append(Held(int(launches.tracks[i]), issued, cut, (), None, 0.0, 0.0, 0.0, 0.0, NONE, 0.0))
+    return found
