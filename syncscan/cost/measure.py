@@ -20,19 +20,22 @@ def measure(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
 
     The wait of a call that lasts from s to e is the part of it during which work launched before s still ran on what it
     waits for: min(e, G) - s, with G the end of that work; a copy's own time on the device counts while the host is held
-    in it. What is left is API overhead and wake-up. The bubble is the idle time of the device that follows, as far as
-    the host was held up: at most the length of the call (catalogue 1.5).
+    in it. What is left is API overhead and wake-up. The bubble is the idle time of the device from the wait to the next
+    sync point, as far as a host that had not been held could have filled it: at most the length of the call. It takes in
+    more than the first gap, because a host that was held has lost its lead and runs dry again and again.
 
     Returns:
         One cost a sync point, in their order.
     """
-    ruler = _Ruler(trace)
+    points = tuple(points)
+    ruler = _Ruler(trace, points)
     return tuple(ruler.cost(p) for p in points)
 
 
 class _Ruler:
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, points: tuple[SyncPoint, ...]) -> None:
         self.trace = trace
+        self.starts = np.sort(np.array([p.ts for p in points], dtype=np.int64))
         self.work = DeviceWork(trace)
         s = trace.slices
         copies = np.flatnonzero(trace.is_category(Category.MEMCPY) & (s.correlation != NONE))
@@ -71,8 +74,10 @@ class _Ruler:
     def _bubble(self, point: SyncPoint) -> int:
         if point.device == NONE:
             return 0
-        gap = self.work.of(point.device).idle_from(point.end)
-        if gap is None:
+        work = self.work.of(point.device)
+        if not len(work.busy_to):
             return 0
-        idle = gap[1] - max(gap[0], point.ts)
+        after = int(np.searchsorted(self.starts, point.end))
+        until = int(self.starts[after]) if after < len(self.starts) else int(work.busy_to[-1])
+        idle = until - point.ts - work.busy_within(point.ts, until)
         return max(0, min(idle, point.end - point.ts))

@@ -23,6 +23,8 @@ class Work:
     """Starts of the merged busy intervals, ascending."""
     busy_to: Int64
     """Their ends."""
+    busy_sum: Int64
+    """Busy time up to and with each of them."""
 
     def last_end(self, launched_before: int) -> int | None:
         """When the work launched before this time ends; None if there is none."""
@@ -33,15 +35,13 @@ class Work:
         """How long the device worked between these times, in ns."""
         if end <= start:
             return 0
-        overlap = np.minimum(self.busy_to, end) - np.maximum(self.busy_from, start)
-        return int(overlap[overlap > 0].sum())
+        return self._busy_until(end) - self._busy_until(start)
 
-    def idle_from(self, at: int) -> tuple[int, int] | None:
-        """The first idle interval that ends after this time: (when the work before it ended, when the next begins)."""
-        k = int(np.searchsorted(self.busy_from, at, side="right"))
-        if k == 0 or k == len(self.busy_from):
-            return None
-        return int(self.busy_to[k - 1]), int(self.busy_from[k])
+    def _busy_until(self, at: int) -> int:
+        k = int(np.searchsorted(self.busy_from, at))
+        if k == 0:
+            return 0
+        return int(self.busy_sum[k - 1]) - max(0, int(self.busy_to[k - 1]) - at)
 
 
 class DeviceWork:
@@ -80,7 +80,7 @@ class DeviceWork:
         starts, ends = merged(s.ts[rows], s.end[rows])
         order = np.argsort(launched, kind="stable")
         done = np.maximum.accumulate(s.end[rows][order]) if len(rows) else np.zeros(0, np.int64)
-        return Work(rows[order], launched[order], done, starts, ends)
+        return Work(rows[order], launched[order], done, starts, ends, np.cumsum(ends - starts))
 
 
 def merged(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:

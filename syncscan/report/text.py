@@ -3,32 +3,203 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.model.analysis import Analysis
+from syncscan.model.analysis import Analysis, Bound
+from syncscan.model.finding import Finding, Severity
+from syncscan.report.plain import duration, percent, plain, times
+
+_COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
+_VERDICTS = {
+    Bound.DEVICE: "The device is the limit",
+    Bound.HOST: "The host is the limit",
+    Bound.SYNC: "Syncs are the limit",
+    Bound.INPUT: "The input is the limit",
+    Bound.UNKNOWN: "What limits the step can't be told",
+}
+WORST = 3
+"""How many findings the first screen shows."""
 
 
-def render(analysis: Analysis, verbose: int = 0, width: int = 120, color: bool = False) -> str:
-    """The report as text."""
+def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool = False) -> str:
+    """The report as text.
+
+    Args:
+        verbose: 0 for first screen and table, 1 for why, fix and evidence of each finding too.
+        width: of the terminal, in characters.
+        color: whether to write colours.
+    """
     out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=color, highlight=False)
-    s = analysis.step
-    console.print(Text(f"{s.bound.value}: {s.reason} observed {s.observed_us / 1e3:.2f} ms"))
-    table = Table()
-    for c in ("severity", "wait ms", "bubble ms", "op", "scope", "source"):
-        table.add_column(c)
+    console = Console(
+        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, legacy_windows=False
+    )
+    for line in _first_screen(analysis):
+        console.print(line, soft_wrap=False)
+    if analysis.findings:
+        console.print(_table(analysis, width))
+    if verbose:
+        for finding in analysis.findings:
+            console.print(_details(finding))
+    elif analysis.findings:
+        console.print(Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim"))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _first_screen(analysis: Analysis) -> Iterator[Text]:
+    yield Text(_headline(analysis), style="dim")
+    yield Text.assemble((f"{_VERDICTS[analysis.step.bound]}. ", "bold"), analysis.step.reason)
+    yield Text(_summary(analysis))
+    for number, finding in enumerate(_real(analysis)[:WORST], 1):
+        yield _one_line(number, finding)
+    for sentence in _what_to_do(analysis):
+        yield Text.assemble(("→ ", "bold green"), plain(sentence))
+
+
+def _headline(analysis: Analysis) -> str:
+    info, s = analysis.trace.info, analysis.step
+    parts = [PurePath(info.path).name or info.path]
+    if info.devices:
+        parts.append(info.devices[0] if len(info.devices) == 1 else f"{len(info.devices)} × {info.devices[0]}")
+    if info.world_size and info.world_size > 1:
+        parts.append(f"rank {info.rank} of {info.world_size}")
+    steps = f"{s.count} step{'s' if s.count != 1 else ''}" if analysis.trace.steps else "no steps marked"
+    parts += [steps, f"{duration(s.observed_us)} a step" if analysis.trace.steps else duration(s.observed_us)]
+    if s.unprofiled_us:
+        parts.append(f"{duration(s.unprofiled_us)} without the profiler")
+    return plain(" · ".join(parts))
+
+
+def _summary(analysis: Analysis) -> str:
+    real, s = _real(analysis), analysis.step
+    if not real:
+        return "No host-device syncs found." if len(analysis.trace.slices) else "There is nothing to analyse."
+    places = "1 place waits" if len(real) == 1 else f"{len(real)} places wait"
+    often = times(sum(f.per_step for f in real))
+    waits = f"{places} for the device, {often}, {duration(s.wait_us)} in all ({percent(s.wait_us, s.observed_us)})"
+    if s.recoverable_us is None:
+        return f"{waits}."
+    gain = _gain(s.recoverable_us, s.recoverable_range_us, s.observed_us)
+    return f"{waits}; without them the step would be {gain} shorter."
+
+
+def _gain(us: float, limits: tuple[float, float] | None, whole: float) -> str:
+    if not limits:
+        return percent(us, whole)
+    return f"about {percent(us, whole)} ({percent(limits[0], whole)} to {percent(limits[1], whole)})"
+
+
+def _one_line(number: int, f: Finding) -> Text:
+    line = Text(f" {number}. ")
+    line.append(f"{f.severity.value:6} ", _COLORS[f.severity])
+    line.append(plain(_place(f), 60), "bold")
+    line.append(f"  waits {duration(f.wait_us)}")
+    if f.gain:
+        line.append(f", would save {duration(f.gain.recoverable_us)}")
+    if where := _where(f):
+        line.append(f"  {where}", "blue")
+    return line
+
+
+def _what_to_do(analysis: Analysis) -> Sequence[str]:
+    real = _real(analysis)
+    if analysis.step.advice:
+        return analysis.step.advice[:2]
+    return [real[0].diagnosis.fix] if real else []
+
+
+def _table(analysis: Analysis, width: int) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), width=width, show_edge=False)
+    table.add_column("severity", no_wrap=True)
+    for name in ("saves", "waits", "idle behind"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("what", ratio=3, overflow="fold")
+    table.add_column("where", ratio=4, overflow="fold")
     for f in analysis.findings:
-        src = f.where.source
         table.add_row(
-            f.severity.value,
-            f"{f.wait_us / 1e3:.3f}",
-            f"{f.bubble_us / 1e3:.3f}",
-            Text(f.where.op),
-            Text(" > ".join(f.where.scope)),
-            Text(f"{src.file}:{src.line}" if src else ""),
+            Text(f.severity.value, _COLORS[f.severity]),
+            duration(f.gain.recoverable_us) if f.gain else "–",
+            duration(f.wait_us),
+            duration(f.bubble_us),
+            Text(plain(f.diagnosis.title, 90)),
+            Text(_long_where(f)),
         )
-    console.print(table)
-    return out.getvalue()
+    return table
+
+
+def _long_where(f: Finding) -> str:
+    parts = [plain(" > ".join(f.where.scope), 70), _where(f)]
+    if f.where.phase.value == "backward":
+        parts.append("in backward")
+    if abs(f.per_step - 1) > 0.005:
+        parts.append(times(f.per_step))
+    return ", ".join(p for p in parts if p)
+
+
+def _details(f: Finding) -> Padding:
+    d, text = f.diagnosis, Text()
+    text.append(f"{plain(d.title)}\n", "bold")
+    facts = [
+        ("id", f.id),
+        ("rule", f"{d.rule} ({d.cause.value}), confidence {f.confidence.value}, {f.where.owner}'s code"),
+        ("line", _exact_line(f)),
+        ("called from", _called_from(f)),
+        ("module", " > ".join(f.where.module)),
+        ("chain", " > ".join((*f.where.op_stack, f.api))),
+        ("thread", f"{f.where.thread}, {f.where.phase.value}, {times(f.per_step)}"),
+        ("measured", f"waits {duration(f.wait_us)} a step, device idle behind it {duration(f.bubble_us)}"),
+        ("projected", _projected(f)),
+        ("why", d.why),
+        ("fix", d.fix),
+        ("fine when", d.when_fine),
+    ]
+    for name, value in facts:
+        if value:
+            text.append(f"{name:>11}  ", "dim")
+            text.append(f"{plain(value)}\n")
+    return Padding(text, (0, 0, 0, 2))
+
+
+def _projected(f: Finding) -> str:
+    if not f.gain:
+        return ""
+    low, high = f.gain.range_us
+    saved = f"saves {duration(f.gain.recoverable_us)} a step ({duration(low)} to {duration(high)})"
+    return f"{saved}; {duration(f.gain.moved_us)} of the wait would move to the next sync"
+
+
+def _real(analysis: Analysis) -> list[Finding]:
+    return [f for f in analysis.findings if f.severity is not Severity.INFO]
+
+
+def _place(f: Finding) -> str:
+    what = f.where.op or f.api
+    return f"{what} in {f.where.scope[-1]}" if f.where.scope else what
+
+
+def _where(f: Finding) -> str:
+    source = f.where.source
+    if not source:
+        return ""
+    name = plain(PurePath(source.file).name, 40)
+    return f"{name}:{source.line}" if source.exact else f"{plain(source.function, 40)}() in {name}"
+
+
+def _exact_line(f: Finding) -> str:
+    source = f.where.source
+    if not source:
+        return ""
+    if source.exact:
+        return f"{source.file}:{source.line} in {source.function}"
+    return f"in {source.function}, defined at {source.file}:{source.line} (the trace doesn't tell the line itself)"
+
+
+def _called_from(f: Finding) -> str:
+    inner = f.where.framework
+    return f"{inner.file}:{inner.line} {inner.function}" if inner else ""

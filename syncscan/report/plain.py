@@ -1,0 +1,44 @@
+"""From numbers and from hostile text to words that are safe to print."""
+
+from __future__ import annotations
+
+MAX_NAME = 80
+
+
+def plain(text: str, limit: int = 0) -> str:
+    """Text of a trace made harmless for a terminal: control and format characters replaced, cut to `limit` if given."""
+    safe = "".join(c if c.isprintable() else "�" for c in text)
+    return safe[: limit - 1] + "…" if limit and len(safe) > limit else safe
+
+
+def duration(us: float) -> str:
+    """A time in µs with three significant digits and a fitting unit: `254 ms`, `6.3 µs`, `1.2 s`."""
+    for size, unit in ((1e6, "s"), (1e3, "ms")):
+        if abs(us) >= size:
+            return f"{_three(us / size)} {unit}"
+    return f"{_three(us)} µs"
+
+
+def _three(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 or value == 0 else f"{value:.2f}"
+
+
+def percent(part: float, whole: float) -> str:
+    """`part` of `whole` as a percentage: `31 %`, `0.4 %`; `–` of nothing."""
+    if not whole:
+        return "–"
+    share = 100 * part / whole
+    return f"{share:.0f} %" if abs(share) >= 2 or share == 0 else f"{share:.1f} %"
+
+
+def times(per_step: float) -> str:
+    """How often something happens: `once a step`, `14 times a step`, `0.3 times a step`."""
+    if abs(per_step - 1) < 0.005:
+        return "once a step"
+    return (
+        f"{per_step:.0f} times a step"
+        if per_step >= 10 or per_step == int(per_step)
+        else f"{per_step:.1f} times a step"
+    )
