@@ -1,47 +1,82 @@
-"""The pipeline on one screen: load → detect → attribute → cost → Analysis."""
+"""The pipeline on one screen: load → detect → attribute → cost → whatif → Analysis."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 
-from syncscan import cost, load
+from syncscan import cost, load, whatif
 from syncscan.attribute import attribute
 from syncscan.detect import detect
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
-from syncscan.model.trace import Trace
+from syncscan.model.trace import Category, Trace
+
+Progress = Callable[[int, int], None]
 
 
-def analyze(path: str | os.PathLike[str]) -> Analysis:
-    """Find, name and cost the host-device syncs of a recorded trace.
+def find(paths: Iterable[str]) -> list[str]:
+    """The traces that these paths name: a file is itself, a folder the traces in it, `-` standard input.
+
+    Raises:
+        TraceNotFound: a path that isn't there, or a folder without traces.
+    """
+    return [trace for path in paths for trace in load.find(path)]
+
+
+def analyze(
+    path: str | os.PathLike[str], *, step_ms: float | None = None, progress: Progress | None = None
+) -> Analysis:
+    """Find, name and cost the host-device syncs of a recorded trace, and project the step without them.
 
     Args:
-        path: a trace as torch.profiler writes it, plain or compressed.
+        path: a trace as torch.profiler writes it, plain or compressed, local or anything that fsspec opens.
+        step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
+        progress: called with (bytes read, bytes in all) while the trace is read.
 
     Raises:
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
     """
-    return analyze_trace(load.load(path))
+    return analyze_trace(load.load(path, progress=progress), step_ms=step_ms)
 
 
-def analyze_trace(trace: Trace) -> Analysis:
+def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:
     """The stages behind loading, on a trace that is already in memory."""
-    points, warnings = detect(trace)
+    points, broken = detect(trace)
     places = attribute(trace, points)
     costs = cost.measure(trace, points)
     occurrences = [Occurrence(*parts) for parts in zip(points, places, costs, strict=True)]
     step = cost.summarise(trace, occurrences)
-    return Analysis(
+    analysis = Analysis(
         trace=trace,
         step=step,
         findings=cost.findings(occurrences, step),
-        warnings=(*trace.info.warnings, *missing(trace), *warnings),
+        warnings=(*trace.info.warnings, *missing(trace), *broken),
+        replay=whatif.project,
     )
+    return whatif.enrich(analysis, step_ms=step_ms)
 
 
 def missing(trace: Trace) -> tuple[str, ...]:
-    """What this trace lacks, and what to do about it: device work, runtime calls, steps, scopes."""
-    return ()
+    """What this trace lacks and what to do about it, a sentence each: device work, steps, scopes."""
+    present = set(trace.slices.category.tolist())
+    if not present & {Category.RUNTIME, Category.DRIVER, Category.SYNC}:
+        if not present & {Category.KERNEL, Category.MEMCPY}:
+            return ("No device events: nothing waits on a CPU. Record on a GPU, with ProfilerActivity.CUDA.",)
+        return ("No runtime calls, so waits can't be seen. Record with ProfilerActivity.CUDA and without a filter.",)
+    said = []
+    if not len(trace.device_rows):
+        said.append("Runtime calls but no device work: waits and idle time can't be measured. Record fewer steps.")
+    if not trace.steps:
+        said.append("No steps: numbers are for the whole trace. Use a schedule and prof.step(), or `syncscan profile`.")
+    if not _has_scopes(trace):
+        said.append("No record_function scopes: findings are placed by op and line alone.")
+    return tuple(said)
 
 
-__all__ = ["analyze", "analyze_trace"]
+def _has_scopes(trace: Trace) -> bool:
+    names = {trace.strings[i] for i in set(trace.slices.name[trace.is_category(Category.ANNOTATION)].tolist())}
+    return any(not n.startswith("ProfilerStep") for n in names)
+
+
+__all__ = ["analyze", "analyze_trace", "find", "missing"]

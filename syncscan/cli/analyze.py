@@ -1,21 +1,95 @@
-"""`syncscan analyze TRACE…`: from trace files to a report on stdout."""
+"""`syncscan analyze TRACE…`: from trace files to a report on stdout or in a file."""
 
 from __future__ import annotations
 
+import importlib
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
 import click
+
+from syncscan.cli.output import deliver, warn
+from syncscan.cli.progress import reading
+from syncscan.errors import UsageError
+
+if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
+
+FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 
 
 @click.command("analyze")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
-@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the report to a file instead of stdout.")
-@click.option("--step-ms", type=float, help="The step's time without the profiler, in ms, as you measured it.")
-@click.option("-v", "--verbose", count=True, help="Show everything: evidence, why, fix and when it is fine.")
-def command(traces: tuple[str, ...], fmt: str, output: str | None, step_ms: float | None, verbose: int) -> None:
-    """Flag the host-device syncs of each TRACE, name them and say what they cost."""
-    from syncscan import api
-    from syncscan.report import json, text
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
+@click.option("--evidence", metavar="ID", help="Show one finding as a Markdown block to paste into a pull request.")
+@click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
+def command(
+    traces: tuple[str, ...],
+    form: str,
+    output: str | None,
+    force: bool,
+    step_ms: float | None,
+    evidence: str | None,
+    verbose: int,
+) -> None:
+    """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.
 
-    for trace in traces:
-        analysis = api.analyze(trace)
-        click.echo(json.render(analysis) if fmt == "json" else text.render(analysis, verbose=verbose))
+    TRACE is a file that torch.profiler wrote (.json, .json.gz, .json.zst), a folder of them, or - for standard input.
+    """
+    from syncscan import api
+
+    paths = api.find(traces)
+    if len(paths) > 1 and form not in ("text", "json", "csv", "markdown", "github"):
+        raise UsageError(f"--format {form} takes one trace at a time, and these are {len(paths)}.")
+    reports = []
+    for path in paths:
+        with reading(path) as progress:
+            analysis = api.analyze(path, step_ms=step_ms, progress=progress)
+        warn(analysis.warnings)
+        reports.append(_evidence(analysis, evidence) if evidence else _render(analysis, form, verbose, output is None))
+    deliver(_joined(reports, form), output, force)
+
+
+def _render(analysis: Analysis, form: str, verbose: int, to_terminal: bool) -> str:
+    if form == "text":
+        from syncscan.report import text
+
+        width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 140))
+        return text.render(analysis, verbose=verbose, width=width, color=to_terminal and _colors())
+    renderer = importlib.import_module(f"syncscan.report.{form}")
+    rendered: str = renderer.render(analysis)
+    return rendered
+
+
+def _evidence(analysis: Analysis, id: str) -> str:
+    import difflib
+
+    from syncscan.report import evidence
+
+    try:
+        return evidence.render(analysis, analysis.finding(id))
+    except KeyError:
+        close = difflib.get_close_matches(id, [f.id for f in analysis.findings], 3, 0.3)
+        hint = f"Its ids are like {', '.join(close)}." if close else "-v shows the ids."
+        raise UsageError(f"{analysis.trace.info.path} has no finding {id}.", hint) from None
+
+
+def _joined(reports: list[str], form: str) -> str:
+    """Reports of several traces as one: a JSON array, a CSV with one header, or one text after the other."""
+    if len(reports) == 1:
+        return reports[0]
+    if form == "json":
+        return "[" + ",\n".join(r.rstrip() for r in reports) + "]\n"
+    if form == "csv":
+        return reports[0] + "".join(r.partition("\n")[2] for r in reports[1:])
+    return "\n".join(reports)
+
+
+def _colors() -> bool:
+    import os
+
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -1,0 +1,49 @@
+# Everything runs in its own virtual environment, .venv, which the first target that needs it makes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint .ci/constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/capture ## Capture a training step on this machine, analyse it, and a recorded one from an H200
+	$(BIN)/syncscan demo
+
+test: $(VENV)/test ## Install what the tests need and run them
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/lint ## ruff, mypy --strict and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/bench ## Measure reading and analysing big traces beside other readers
+	$(BIN)/python -m benchmarks.reading
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "syncscan needs Python 3.10 or newer; set PYTHON=python3.x"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian, apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+
+$(VENV)/capture: $(BIN)/python pyproject.toml
+	$(PIP) --editable '.[capture]'
+	@touch $@
+
+$(VENV)/test: $(BIN)/python pyproject.toml .ci/constraints.txt
+	$(PIP) --editable '.[all,test]'
+	@touch $@
+
+$(VENV)/lint: $(VENV)/test
+	$(PIP) --editable '.[lint]'
+	@touch $@
+
+$(VENV)/bench: $(BIN)/python pyproject.toml
+	$(PIP) --editable '.[bench]'
+	@touch $@

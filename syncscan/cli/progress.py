@@ -1,0 +1,29 @@
+"""A progress bar on stderr while a big trace is read, if stderr is a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BIG = 30_000_000
+"""Size in bytes from which reading takes long enough to be watched."""
+
+Progress = Callable[[int, int], None]
+
+
+@contextmanager
+def reading(path: str) -> Iterator[Progress | None]:
+    """Give a callback `(bytes read, bytes in all)` that draws a bar; None where none is wanted."""
+    if not sys.stderr.isatty() or not Path(path).is_file() or Path(path).stat().st_size < BIG:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    with Bar(TextColumn("reading"), BarColumn(), DownloadColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
