@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import shutil
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from syncscan.cli.output import deliver, warn
 from syncscan.cli.progress import reading
+from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,8 +57,7 @@ def _render(analysis: Analysis, form: str, verbose: int, to_terminal: bool) -> s
     if form == "text":
         from syncscan.report import text
 
-        width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 140))
-        return text.render(analysis, verbose=verbose, width=width, color=to_terminal and _colors())
+        return text.render(analysis, verbose=verbose, width=width(), color=to_terminal and colors())
     renderer = importlib.import_module(f"syncscan.report.{form}")
     rendered: str = renderer.render(analysis)
     return rendered
@@ -87,9 +85,3 @@ def _joined(reports: list[str], form: str) -> str:
     if form == "csv":
         return reports[0] + "".join(r.partition("\n")[2] for r in reports[1:])
     return "\n".join(reports)
-
-
-def _colors() -> bool:
-    import os
-
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
