@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from syncscan.attribute.backward import ForwardOps
+from syncscan.attribute.guess import candidates
 from syncscan.attribute.lines import Exact, ExactLines
 from syncscan.attribute.phase import Phases
 from syncscan.attribute.source import modules, names_around, parse, pick
-from syncscan.model.finding import Attribution, Confidence, SyncPoint
+from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint
 from syncscan.model.trace import NONE, Category, Trace
 
 
@@ -43,7 +45,7 @@ class _Attributor:
             op_stack=ops,
             scope=self._scopes(home),
             module=exact.module if exact and exact.module else modules(names),
-            source=place.user,
+            source=self._guessed(place.user, point, origin, ops),
             framework=place.framework,
             owner=place.owner,
             phase=self.phases.of(point),
@@ -51,6 +53,14 @@ class _Attributor:
             step=self._step(point.ts),
             confidence=Confidence.HIGH if exact or place.user else Confidence.MEDIUM,
         )
+
+    def _guessed(self, source: Source | None, point: SyncPoint, origin: int, ops: tuple[str, ...]) -> Source | None:
+        """The source with the lines that can be it; with a single one, that line (still a guess)."""
+        if source is None or source.exact:
+            return source
+        called = (self.trace.name(origin),) if origin != NONE else ops
+        lines = candidates(source, called, point.api)
+        return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
     def _exact(self, point: SyncPoint, origin: int) -> Exact | None:
         """The recorded stack; for backward that of a sync in the forward op, since autograd's thread has no frames."""

@@ -103,12 +103,16 @@ class SyncPoint:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place in Python code. `exact` is false when `line` is the function's first line or a guess."""
+    """A place in Python code. `exact` is false when `line` is the function's first line or a guess.
+
+    `candidates` are the lines inside the function that can be it, where the source file was at hand.
+    """
 
     file: str
     line: int
     function: str
     exact: bool
+    candidates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,4 +111,7 @@ def finding(f: Finding) -> dict[str, Any]:
 
 
 def _source(s: Source | None) -> dict[str, Any] | None:
-    return {"file": s.file, "line": s.line, "function": s.function, "exact": s.exact} if s else None
+    if s is None:
+        return None
+    place = {"file": s.file, "line": s.line, "function": s.function, "exact": s.exact}
+    return place if s.exact else {**place, "candidates": list(s.candidates)}

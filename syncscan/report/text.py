@@ -188,7 +188,11 @@ def _where(f: Finding) -> str:
     if not source:
         return ""
     name = plain(PurePath(source.file).name, 40)
-    return f"{name}:{source.line}" if source.exact else f"{plain(source.function, 40)}() in {name}"
+    if source.exact:
+        return f"{name}:{source.line}"
+    if source.candidates:
+        return f"{name}:{','.join(map(str, source.candidates[:4]))}?"
+    return f"{plain(source.function, 40)}() in {name}"
 
 
 def _exact_line(f: Finding) -> str:
@@ -197,6 +201,9 @@ def _exact_line(f: Finding) -> str:
         return ""
     if source.exact:
         return f"{source.file}:{source.line} in {source.function}"
+    if source.candidates:
+        lines = ", ".join(map(str, source.candidates))
+        return f"{source.file}:{lines} in {source.function} (a guess: the calls in it that can be this op)"
     return f"in {source.function}, defined at {source.file}:{source.line} (the trace doesn't tell the line itself)"
 
 

@@ -1,0 +1,90 @@
+"""From a function and an op to the lines in the function that can have called it, by a look at the source file."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from syncscan.model.finding import Source
+
+MAX_BYTES = 4_000_000
+
+_SPELLINGS = {
+    "item": ("item", "float", "int", "bool", "complex", "tolist", "range"),
+    "local_scalar_dense": (),
+    "is_nonzero": ("bool", "any", "all"),
+    "nonzero": ("nonzero", "where", "argwhere"),
+    "nonzero_numpy": ("nonzero", "where"),
+    "to": ("to", "cpu", "cuda", "tensor", "as_tensor", "tolist", "numpy", "type", "print", "new_tensor"),
+    "copy": ("copy_", "to", "cpu", "cuda", "tolist"),
+    "lift_fresh": ("tensor",),
+    "unique_dim": ("unique",),
+}
+"""Op → how Python code spells it, where that isn't the op's own name."""
+_BRANCH = (ast.If, ast.While, ast.Assert, ast.IfExp)
+
+
+def candidates(source: Source, ops: Sequence[str], api: str) -> tuple[int, ...]:
+    """Lines of a function that can have made a sync call; empty where the file isn't at hand.
+
+    Args:
+        source: the function, with the line of its `def` as the profiler records it.
+        ops: ops around the call, outermost first.
+        api: the runtime call, for a sync without an op (`torch.cuda.synchronize()`).
+    """
+    tree = _tree(source.file)
+    function = _function(tree, source) if tree else None
+    if function is None:
+        return ()
+    return tuple(sorted({line for op in ops or [api] for line in _lines(function, op)}))
+
+
+@lru_cache(maxsize=64)
+def _tree(file: str) -> ast.Module | None:
+    path = Path(file)
+    try:
+        if path.suffix != ".py" or not path.is_file() or path.stat().st_size > MAX_BYTES:
+            return None
+        return ast.parse(path.read_bytes())
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return None
+
+
+def _function(tree: ast.Module, source: Source) -> ast.AST | None:
+    """The function that begins at this line, or whose decorator does: the profiler takes the line of the first of them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == source.function:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if first <= source.line <= node.lineno:
+                return node
+    return None
+
+
+def _lines(function: ast.AST, op: str) -> Iterator[int]:
+    name = re.sub(r"^aten::|^_+|_+$|\d+$", "", op.removeprefix("aten::").strip("_"))
+    names = {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if "Synchronize" in op else ())}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and _called(node) in names:
+            yield node.lineno
+        elif isinstance(node, ast.Subscript) and _subscripts(name, node):
+            yield node.lineno
+        elif isinstance(node, _BRANCH) and name == "is_nonzero":
+            yield node.test.lineno
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _subscripts(name: str, node: ast.Subscript) -> bool:
+    """Whether a subscript can be this op: reading with one is `index`, assigning through one `index_put`."""
+    if name == "index_put":
+        return isinstance(node.ctx, ast.Store)
+    return (
+        name in ("index", "select", "slice")
+        and isinstance(node.ctx, ast.Load)
+        and not isinstance(node.slice, ast.Constant)
+    )
