@@ -17,7 +17,7 @@ from syncscan.model.trace import NONE, Category, Trace
 def attribute(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Attribution, ...]:
     """Say where each sync point belongs.
 
-    A sync point on an autograd thread is led to the forward op that made it, and takes scope, module and line from there.
+    One on an autograd thread is led to the forward op that made it, and takes scope, module and line from there.
 
     Returns:
         One attribution a sync point, in their order.

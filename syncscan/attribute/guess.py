@@ -28,7 +28,9 @@ _BRANCH = (ast.If, ast.While, ast.Assert, ast.IfExp)
 
 
 def candidates(source: Source, ops: Sequence[str], api: str) -> tuple[int, ...]:
-    """Lines of a function that can have made a sync call; empty where the file isn't at hand.
+    """Lines of a function that can have made a sync call: those that call the outermost op that it calls at all.
+
+    Empty where the file isn't at hand.
 
     Args:
         source: the function, with the line of its `def` as the profiler records it.
@@ -39,7 +41,8 @@ def candidates(source: Source, ops: Sequence[str], api: str) -> tuple[int, ...]:
     function = _function(tree, source) if tree else None
     if function is None:
         return ()
-    return tuple(sorted({line for op in ops or [api] for line in _lines(function, op)}))
+    found = (sorted(set(_lines(function, op))) for op in ops or [api])
+    return tuple(next((lines for lines in found if lines), ()))
 
 
 @lru_cache(maxsize=64)
@@ -54,7 +57,7 @@ def _tree(file: str) -> ast.Module | None:
 
 
 def _function(tree: ast.Module, source: Source) -> ast.AST | None:
-    """The function that begins at this line, or whose decorator does: the profiler takes the line of the first of them."""
+    """The function that begins at this line, or whose decorator does: the profiler takes the first line of them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == source.function:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
@@ -67,9 +70,8 @@ def _lines(function: ast.AST, op: str) -> Iterator[int]:
     name = re.sub(r"^aten::|^_+|_+$|\d+$", "", op.removeprefix("aten::").strip("_"))
     names = {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if "Synchronize" in op else ())}
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and _called(node) in names:
-            yield node.lineno
-        elif isinstance(node, ast.Subscript) and _subscripts(name, node):
+        calls = isinstance(node, ast.Call) and _called(node) in names
+        if calls or (isinstance(node, ast.Subscript) and _subscripts(name, node)):
             yield node.lineno
         elif isinstance(node, _BRANCH) and name == "is_nonzero":
             yield node.test.lineno

@@ -58,7 +58,7 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="syncscan")
 def group() -> None:
-    """Find where a PyTorch program makes its host wait for its device, and what removing each wait would really gain."""
+    """Find where a PyTorch program makes its host wait for its device, and what removing a wait would really gain."""
 
 
 def main() -> None:

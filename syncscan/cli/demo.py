@@ -71,8 +71,8 @@ def _conclusion(analysis: Analysis) -> list[str]:
     gain = step.recoverable_us or 0.0
     return [
         "",
-        f"Found: {len(real)} places where the host waits {duration(step.wait_us)} of a {duration(step.observed_us)} step"
-        f" ({scopes}).",
+        f"Found: {len(real)} places ({scopes}) where the host waits {duration(step.wait_us)}"
+        f" of a {duration(step.observed_us)} step.",
         f"Cost: removing all of them would save {duration(gain)} ({percent(gain, step.observed_us)}): {step.reason}",
         "Next: syncscan profile your_script.py",
     ]

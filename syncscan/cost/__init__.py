@@ -1,4 +1,4 @@
-"""From attributed sync points to what they cost: wait and bubble of each, the findings they make, and the measured step."""
+"""From attributed sync points to their costs, the findings they make, and the measured step."""
 
 from syncscan.cost.findings import findings
 from syncscan.cost.measure import measure

@@ -19,10 +19,11 @@ def measure(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
     """Measure each sync point.
 
     The wait of a call that lasts from s to e is the part of it during which work launched before s still ran on what it
-    waits for: min(e, G) - s, with G the end of that work; a copy's own time on the device counts while the host is held
-    in it. What is left is API overhead and wake-up. The bubble is the idle time of the device from the wait to the next
-    sync point, as far as a host that had not been held could have filled it: at most the length of the call. It takes in
-    more than the first gap, because a host that was held has lost its lead and runs dry again and again.
+    waits for: min(e, G) - s, with G the end of that work; a copy's own time on the device counts while the host is
+    held in it. What is left is API overhead and wake-up. The bubble is the idle time of the device from
+    the wait to the next sync point, as far as a host that had not been held could have filled it: at most the length of
+    the call. It takes in more than the first gap, because a host that was held has lost its lead and the device runs
+    dry again and again.
 
     Returns:
         One cost a sync point, in their order.
