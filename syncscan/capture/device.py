@@ -1,0 +1,34 @@
+"""Asks the machine's accelerator, if it has one, what a capture needs to know of it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from typing import Any
+
+
+def backend() -> Any:
+    """The module of torch for the accelerator that is there (`torch.cuda`, ROCm's too, or `torch.xpu`), or None."""
+    torch = importlib.import_module("torch")
+    for name in ("cuda", "xpu"):
+        module = getattr(torch, name, None)
+        if module is not None and module.is_available():
+            return module
+    return None
+
+
+def drain() -> None:
+    """Wait until the current device has done all that was launched; nothing to do before its first use."""
+    module = backend()
+    if module is not None and module.is_initialized():
+        module.synchronize()
+
+
+def clocks() -> dict[str, float] | None:
+    """The device's clock (MHz) and power draw (W) now, by NVML; None where `nvidia-ml-py` or the device is missing."""
+    module = backend()
+    if module is None or not module.is_initialized() or not hasattr(module, "clock_rate"):
+        return None
+    with contextlib.suppress(Exception):
+        return {"sm_mhz": float(module.clock_rate()), "power_w": module.power_draw() / 1000}
+    return None

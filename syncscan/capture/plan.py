@@ -1,0 +1,46 @@
+"""How many steps a capture spends on what goes in, the phase of every step comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncscan.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps of a capture, in the order in which they run.
+
+    `settle` and `calibrate` steps run first and once, without the profiler; after them each of `repeat` cycles has
+    `wait` steps without it, `warmup` steps under it that are thrown away, and `active` steps that are recorded.
+    """
+
+    wait: int = 1
+    warmup: int = 4
+    active: int = 3
+    repeat: int = 1
+    calibrate: int = 10
+    settle: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse a plan that can't mean anything.
+
+        Raises:
+            UsageError: a negative number of steps, or no active step or cycle.
+        """
+        for name in ("wait", "warmup", "calibrate", "settle"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} is {getattr(self, name)}, and a number of steps can't be negative.")
+        for name in ("active", "repeat"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}, but at least 1 is needed to record anything.")
+
+    @property
+    def unprofiled(self) -> int:
+        """Steps before the profiler's own schedule begins: none when nothing is calibrated."""
+        return self.settle + self.calibrate if self.calibrate else 0
+
+    @property
+    def steps(self) -> int:
+        """Steps from the first to the last that is recorded."""
+        return self.unprofiled + self.repeat * (self.wait + self.warmup + self.active)

@@ -1,0 +1,53 @@
+"""Calls of `Optimizer.step` go in, the ends of training steps come out."""
+
+from __future__ import annotations
+
+import enum
+import weakref
+from typing import Any
+
+RARER = 8
+"""How often the marking optimizer may step before a newcomer's first step and still lose its place to it."""
+
+
+class Mark(enum.Enum):
+    """What a call of an optimizer means for the count of steps."""
+
+    STEP = "a training step ends here"
+    NOTHING = "another optimizer's call within a step"
+    ANEW = "a rarer optimizer showed up: steps are counted by it, from here"
+
+
+class StepMarks:
+    """Finds among a program's optimizers the one whose calls are the steps.
+
+    That is the one that steps least often, the first of them at a tie: with a discriminator and a generator that step
+    in turn the first; with a critic that steps five times for each step of the generator the generator. A newcomer is
+    rarer if the marking optimizer stepped at least twice, and at most `RARER` times, before it came. An optimizer that
+    was thrown away loses its place to the next that steps. `name` is the class of the marking optimizer.
+    """
+
+    def __init__(self) -> None:
+        self._marking: weakref.ref[Any] | None = None
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._count = 0
+        self.name = ""
+
+    def saw(self, optimizer: Any, *, fixed: bool) -> Mark:
+        """Take note of a call.
+
+        Args:
+            optimizer: whose `step` has returned.
+            fixed: the profiler has started: the marking optimizer can't change any more.
+        """
+        marking = self._marking() if self._marking is not None else None
+        newcomer = optimizer not in self._known
+        self._known.add(optimizer)
+        if marking is None or (newcomer and not fixed and 2 <= self._count <= RARER):
+            first = self._marking is None
+            self._marking, self._count, self.name = weakref.ref(optimizer), 0, type(optimizer).__name__
+            return Mark.STEP if first or fixed else Mark.ANEW
+        if optimizer is not marking:
+            return Mark.NOTHING
+        self._count += 1
+        return Mark.STEP

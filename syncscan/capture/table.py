@@ -1,0 +1,112 @@
+"""A recorded window goes in, the table of lines for a trace's metadata comes out: plain lists, each frame once."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from syncscan.capture.lines import DEEPEST, Frame, Sync, Window
+
+Json = dict[str, Any]
+
+COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
+"""Of a row of `syncs`: when it began (epoch ns); the native thread; "stream", "device" or "event"; indices into
+`stacks` and `modules`, -1 for none; the stream's or event's address, 0 for none; the thread whose stack it is, another
+one than `tid` only where the engine synchronised in backward and the training thread's stack stands in."""
+
+_HERE = Path(__file__).parent
+_RUNNER = str(_HERE / "script.py")
+_OURS = (str(_HERE / "lines.py"), str(_HERE / "warned.py"))
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Interned(Generic[T]):
+    """Distinct values in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.index: dict[T, int] = {}
+
+    def __call__(self, value: T) -> int:
+        """The index of this value."""
+        return self.index.setdefault(value, len(self.index))
+
+    def values(self) -> list[T]:
+        """The distinct values, each at its index."""
+        return list(self.index)
+
+
+def lines_table(window: Window) -> Json:
+    """Make the table of a window's syncs.
+
+    Returns:
+        `columns`, `frames` ([file, line, function]), `stacks` (frame indices, innermost first), `modules` (the
+        outermost module's class and the names below it, `TinyLM/enc/layers/0`) and `syncs` (rows of `COLUMNS`), all
+        JSON values.
+    """
+    frames: Interned[Frame] = Interned()
+    stacks: Interned[tuple[int, ...]] = Interned()
+    modules: Interned[str] = Interned()
+    paths = _Paths(window.roots)
+    rows = []
+    for sync, stack in zip(window.syncs, _stacks(window.syncs), strict=True):
+        stack_id = stacks(tuple(frames(frame) for frame in stack)) if stack else -1
+        module_id = modules(paths(sync.module)) if sync.module is not None else -1
+        owner = sync.tid if sync.borrowed is None else window.trainer
+        rows.append([sync.at, sync.tid, sync.kind, stack_id, module_id, sync.handle, owner])
+    return {
+        "source": "callbacks",
+        "columns": list(COLUMNS),
+        "frames": [list(frame) for frame in frames.values()],
+        "stacks": [list(stack) for stack in stacks.values()],
+        "modules": modules.values(),
+        "syncs": rows,
+    }
+
+
+def trimmed(stack: Iterable[Frame]) -> list[Frame]:
+    """The frames of a stack that belong to the program: without the callback inside and the script runner outside."""
+    kept: list[Frame] = []
+    for frame in stack:
+        file, _, function = frame
+        if file == _RUNNER:
+            break
+        if not kept and (file in _OURS or function == "fire_callbacks"):
+            continue
+        kept.append(frame)
+    while kept and kept[-1][0] in ("<frozen runpy>", "runpy.py"):
+        kept.pop()
+    return kept[:DEEPEST]
+
+
+def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:
+    """The trimmed stack of each sync; captured tracebacks are turned into lines all at once."""
+    captured = [sync.stack for sync in syncs if sync.stack is not None]
+    resolve = importlib.import_module("torch")._C._profiler.symbolize_tracebacks
+    resolved = iter(resolve(captured) if captured else [])
+    return [
+        trimmed(sync.borrowed)
+        if sync.borrowed is not None
+        else trimmed((f["filename"], f["line"], f["name"]) for f in next(resolved))
+        for sync in syncs
+    ]
+
+
+class _Paths:
+    """Names modules by where they stand below the outermost module that was called around them."""
+
+    def __init__(self, roots: dict[int, Any]) -> None:
+        self._roots = roots
+        self._names: dict[int, dict[int, str]] = {}
+
+    def __call__(self, module: Any) -> str:
+        """The outermost module's class and the names below it; the module's own class where no path leads to it."""
+        root = self._roots.get(id(module), module)
+        if id(root) not in self._names:
+            self._names[id(root)] = {id(child): name for name, child in root.named_modules()}
+        name = self._names[id(root)].get(id(module))
+        if name is None:
+            return type(module).__name__
+        return "/".join([type(root).__name__, *name.split(".")] if name else [type(root).__name__])

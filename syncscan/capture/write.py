@@ -1,0 +1,65 @@
+"""A finished profiler and capture's own table go in, one whole gzipped trace file comes out, or none."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from isal import igzip
+
+from syncscan.errors import UsageError
+
+CHUNK = 1 << 22
+SUFFIX = ".pt.trace.json.gz"
+"""TensorBoard's plugin reads `NAME[.DIGITS].pt.trace.json[.gz]` and nothing else."""
+
+
+def prepare(out: Path) -> None:
+    """Make the folder, and find out now rather than after the run that nothing can be written there.
+
+    Raises:
+        UsageError: the folder can't be made or written to.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise UsageError(f"Can't write traces to {out}: {error.strerror or error}.", "Name another folder.") from error
+
+
+def write_trace(profiler: Any, out: Path, name: str, metadata: Mapping[str, Any]) -> Path:
+    """Export what a stopped `torch.profiler.profile` recorded, with `metadata` under the top-level key "syncscan".
+
+    The file appears under its name only when it is whole; what was half-written goes with its temporary folder.
+
+    Returns:
+        `out/NAME.DIGITS.pt.trace.json.gz`, DIGITS being the time in ns.
+    """
+    final = out / f"{name}.{time.time_ns()}{SUFFIX}"
+    with tempfile.TemporaryDirectory(dir=out, prefix=".syncscan-") as folder:
+        raw, packed = Path(folder) / final.stem, Path(folder) / final.name
+        profiler.export_chrome_trace(str(raw))
+        with raw.open("rb") as source, igzip.open(packed, "wb", compresslevel=3) as target:
+            copy_with(source, target, "syncscan", metadata)
+        packed.replace(final)
+    return final
+
+
+def copy_with(source: BinaryIO, target: Any, key: str, value: Mapping[str, Any]) -> None:
+    """Copy a JSON object, with one more key at its head.
+
+    `profiler.add_metadata_json` would do if the table were known before the profiler stops: what is added later is
+    dropped by kineto, and the last recorded sync may be the very last call of the window.
+    """
+    head = source.read(CHUNK)
+    at = head.find(b"{") + 1
+    if at == 0 or head[: at - 1].strip():
+        raise ValueError("the profiler's export is no JSON object")
+    target.write(head[:at] + f"\n  {json.dumps(key)}: {json.dumps(value)},".encode() + head[at:])
+    while chunk := source.read(CHUNK):
+        target.write(chunk)
