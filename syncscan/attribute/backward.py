@@ -52,7 +52,7 @@ class ForwardOps:
         )
         for k in np.flatnonzero(inside).tolist():
             run = self.trace.track_rows(int(flows.from_track[k]))
-            at = run.start + int(np.searchsorted(s.ts[run], flows.from_ts[k], side="right")) - 1
-            if at >= run.start and s.category[at] == Category.CPU_OP:
+            at = int(run.start) + int(np.searchsorted(s.ts[run], flows.from_ts[k], side="right")) - 1
+            if at >= int(run.start) and s.category[at] == Category.CPU_OP:
                 return at
         return NONE

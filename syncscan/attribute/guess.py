@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
 
@@ -70,11 +70,14 @@ def _lines(function: ast.AST, op: str) -> Iterator[int]:
     name = re.sub(r"^aten::|^_+|_+$|\d+$", "", op.removeprefix("aten::").strip("_"))
     names = {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if "Synchronize" in op else ())}
     for node in ast.walk(function):
-        calls = isinstance(node, ast.Call) and _called(node) in names
-        if calls or (isinstance(node, ast.Subscript) and _subscripts(name, node)):
+        if isinstance(node, ast.Call | ast.Subscript) and _can_be(node, name, names):
             yield node.lineno
         elif isinstance(node, _BRANCH) and name == "is_nonzero":
             yield node.test.lineno
+
+
+def _can_be(node: ast.Call | ast.Subscript, op: str, spellings: Set[str]) -> bool:
+    return _called(node) in spellings if isinstance(node, ast.Call) else _subscripts(op, node)
 
 
 def _called(node: ast.Call) -> str:

@@ -59,8 +59,7 @@ def _render(analysis: Analysis, form: str, verbose: int, to_terminal: bool) -> s
 
         return text.render(analysis, verbose=verbose, width=width(), color=to_terminal and colors())
     renderer = importlib.import_module(f"syncscan.report.{form}")
-    rendered: str = renderer.render(analysis)
-    return rendered
+    return str(renderer.render(analysis))
 
 
 def _evidence(analysis: Analysis, id: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.trace import NONE, Int64, Trace
+from syncscan.model.trace import NONE, Bool, Int64, Trace
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -74,7 +74,7 @@ class DeviceWork:
             self._kept[key] = self._sorted(mask)
         return self._kept[key]
 
-    def _sorted(self, mask: np.ndarray) -> Work:  # type: ignore[type-arg]
+    def _sorted(self, mask: Bool) -> Work:
         rows, launched = self._rows[mask], self._launched[mask]
         s = self._trace.slices
         starts, ends = merged(s.ts[rows], s.end[rows])
