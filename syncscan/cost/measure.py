@@ -12,6 +12,8 @@ from syncscan.model.trace import NONE, Category, Trace
 from syncscan.model.work import DeviceWork
 
 _EVENT = re.compile(r"EventSynchronize")
+_ASYNC = re.compile(r"Memcpy\w*Async")
+"""With pinned memory these return at once: what waits is the synchronise behind them."""
 _RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?(_ptsz)?")
 
 
@@ -54,6 +56,8 @@ class _Ruler:
         own = self.copies.get(int(s.correlation[row]))
         if own is None:
             return held
+        if "Pinned" in self.trace.name(own) and _ASYNC.search(self.trace.name(row)):
+            return 0
         since = max(start + held, int(s.ts[own]))
         return held + max(0, min(start + length, int(s.ts[own] + s.dur[own])) - since)
 

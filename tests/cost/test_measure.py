@@ -1,0 +1,124 @@
+"""What a sync point costs: the wait is the part of the call during which earlier work still ran, and nothing else."""
+
+from __future__ import annotations
+
+from syncscan.cost import measure
+from syncscan.detect import detect
+from syncscan.model.finding import Cost
+from tests.builder import TraceBuilder
+
+
+def costs(t: TraceBuilder) -> tuple[Cost, ...]:
+    trace = t.trace()
+    points, _ = detect(trace)
+    return measure(trace, points)
+
+
+def test_the_wait_ends_with_the_work():
+    """A read-back waits until its stream is done; the µs in which the call returns is overhead, not wait."""
+    t = TraceBuilder()
+    t.sync("aten::nonzero", at=10, wait=300)
+    (cost,) = costs(t)
+    assert cost.wait_ns == 300_000
+
+
+def test_a_pinned_copy_does_not_wait():
+    """The copy call in front of the synchronise returns at once, however long it takes to be issued."""
+    t = TraceBuilder()
+    t.launch(at=0, lasts=500)
+    t.sync("aten::item", at=10)
+    (cost,) = costs(t)
+    assert cost.wait_ns == (503 - 14) * 1000
+
+
+def test_a_pageable_copy_waits_in_its_own_call():
+    """A copy from the device to pageable memory holds the host for the work before it and for itself."""
+    t = TraceBuilder()
+    t.launch(at=0, lasts=100)
+    with t.op("aten::copy_", 5, 150):
+        t.copy("Memcpy DtoH (Device -> Pageable)", at=10, lasts=20, blocks=True)
+    (cost,) = costs(t)
+    assert cost.wait_ns == (121 - 10) * 1000
+
+
+def test_a_sync_behind_finished_work_costs_nothing():
+    """Nothing runs, so nothing is waited for."""
+    t = TraceBuilder()
+    with t.step(0, 3000):
+        t.launch(at=1, lasts=10)
+        t.synchronize(at=100)
+    (cost,) = costs(t)
+    assert cost.wait_ns == 0
+
+
+def test_a_stream_sync_waits_for_its_stream_only():
+    """Work of another stream isn't waited for."""
+    t = TraceBuilder()
+    t.launch(at=0, lasts=1000, stream=20)
+    t.sync("aten::item", at=10, wait=50)
+    (cost,) = costs(t)
+    assert cost.wait_ns == 50_000
+
+
+def test_a_device_sync_waits_for_every_stream():
+    """A device synchronise holds the host for the slowest stream."""
+    t = TraceBuilder()
+    with t.step(0, 3000):
+        t.launch(at=1, lasts=100, stream=7)
+        t.launch(at=5, lasts=1000, stream=20)
+        t.synchronize(at=10)
+    (cost,) = costs(t)
+    assert cost.wait_ns == (1006 - 10) * 1000
+
+
+def test_an_event_sync_waits_for_the_work_before_the_record():
+    """Work launched after the event was recorded isn't waited for."""
+    t = TraceBuilder()
+    with t.step(0, 3000):
+        t.launch(at=1, lasts=100)
+        t.call("cudaEventRecord", 5, 6)
+        t.launch(at=10, lasts=1000)
+        t.call("cudaEventSynchronize", 20, 103)
+    (cost,) = costs(t)
+    assert cost.wait_ns == (102 - 20) * 1000
+
+
+def test_a_hip_copy_waits_in_one_call():
+    """`hipMemcpyWithStream` holds the host for the work before it and for itself."""
+    t = TraceBuilder(vendor="rocm")
+    t.launch(at=0, lasts=100)
+    t.sync("aten::item", at=10)
+    (cost,) = costs(t)
+    assert cost.wait_ns == (103 - 13) * 1000
+
+
+def test_the_bubble_is_the_idle_time_that_the_wait_made():
+    """The device stands idle from the end of its work to the next launch, which the wait held up."""
+    t = TraceBuilder()
+    with t.step(0, 3000):
+        t.sync("aten::item", at=10, wait=300)
+        t.launch(at=400, lasts=100)
+    (cost,) = costs(t)
+    assert cost.bubble_ns == (401 - 314) * 1000
+
+
+def test_no_bubble_while_another_stream_works():
+    """A device that works on another stream doesn't stand idle."""
+    t = TraceBuilder()
+    with t.step(0, 3000):
+        t.launch(at=1, lasts=2000, stream=20)
+        t.sync("aten::item", at=10, wait=300)
+        t.launch(at=400, lasts=100)
+    (cost,) = costs(t)
+    assert cost.bubble_ns == 0
+
+
+def test_the_bubble_is_never_longer_than_the_call():
+    """Idle time beyond the length of the call isn't the sync's doing."""
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        end = t.sync("aten::item", at=10, wait=20)
+        t.launch(at=8000, lasts=100)
+    (cost,) = costs(t)
+    assert end == 36
+    assert cost.bubble_ns <= 25_000
