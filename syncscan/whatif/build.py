@@ -31,9 +31,13 @@ def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS) -> Gr
         holds: its sync points.
         max_steps: how many steps to take at most.
     """
-    launches = find_launches(trace)
-    events = Events(trace, launches)
     windows = _chosen(_windows(trace), max_steps)
+    if not windows:
+        return Graph((), 1, (), 0)
+    margin = max(b - a for a, b in windows)
+    begin, end = windows[0][0] - margin, windows[-1][1]
+    launches = find_launches(trace, begin, end)
+    events = Events(trace, launches, begin, end)
     inside = [h for h in holds if any(a <= trace.slices.ts[h.calls[0]] < b for a, b in windows)]
     waits = events.stream_waits()
     held = find_waits(trace, launches, events, inside)
@@ -69,7 +73,7 @@ def _explained(launches: Launches, waits: list[StreamWait]) -> Launches:
     """Launches behind an event edge start late because of it: they get the usual gap and latency instead of theirs."""
     first = first_waiters(waits)
     gap, latency = launches.gap.copy(), launches.latency.copy()
-    gap[first] = np.minimum(gap[first], launches.usual_gap)
+    gap[first] = np.minimum(gap[first], launches.usual_gap[first])
     latency[first] = np.minimum(latency[first], launches.usual_latency)
     return replace(launches, gap=gap, latency=latency)
 

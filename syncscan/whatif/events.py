@@ -41,9 +41,10 @@ class StreamWait:
 class Events:
     """Answers what an event wait in one trace waits for."""
 
-    def __init__(self, trace: Trace, launches: Launches) -> None:
+    def __init__(self, trace: Trace, launches: Launches, begin: int, end: int) -> None:
         self.trace, self.launches = trace, launches
-        host = trace.is_category(Category.RUNTIME, Category.DRIVER)
+        inside = (trace.slices.ts >= begin) & (trace.slices.ts < end)
+        host = inside & trace.is_category(Category.RUNTIME, Category.DRIVER)
         self.records = np.flatnonzero(host & trace.named(_RECORD.fullmatch))
         self.waits = np.flatnonzero(host & trace.named(_STREAM_WAIT.fullmatch))
         s = trace.slices
@@ -92,10 +93,8 @@ class Events:
         """Streams that this record may stand on: those its thread launched on before it, the latest first."""
         s, work = self.trace.slices, self.launches
         mine = np.flatnonzero((work.tracks == s.track[record]) & (work.issued < s.ts[record]))
-        used, last = np.unique(work.stream[mine], return_index=False, return_inverse=False), {}
-        for stream in used.tolist():
-            last[stream] = int(mine[work.stream[mine] == stream][-1])
-        return sorted(last, key=lambda stream: -last[stream])
+        streams, back = np.unique(work.stream[mine][::-1], return_index=True)
+        return [int(k) for k in streams[np.argsort(back)]]
 
 
 def first_waiters(waits: list[StreamWait]) -> Int64:

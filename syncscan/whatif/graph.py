@@ -97,6 +97,11 @@ class Program:
     """Work of each stream, idle time left out."""
     launches: int
 
+    @property
+    def host_ns(self) -> float:
+        """The step's own thread: its work without any wait, the cost of the waiting calls left out too."""
+        return sum(n.host_ns for n in self.nodes if isinstance(n, (Run, Wait)) and n.thread == 0)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Graph:
@@ -110,6 +115,13 @@ class Graph:
     notes: tuple[str, ...] = ()
 
     @property
-    def length_ns(self) -> float:
-        """Mean observed length of a step."""
-        return float(np.mean([p.length_ns for p in self.programs]))
+    def host_ns(self) -> float:
+        """The step's own thread: its own work a step, waits left out; mean."""
+        return float(np.mean([p.host_ns for p in self.programs])) if self.programs else 0.0
+
+    @property
+    def device_ns(self) -> float:
+        """The busiest stream's work a step; mean."""
+        return (
+            max(np.mean([p.stream_ns for p in self.programs], axis=0).tolist(), default=0.0) if self.programs else 0.0
+        )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.whatif.graph import Await, Graph, Program, Record, Run, Wait
+from syncscan.whatif.graph import Graph, Program, Record, Run, Wait
 
 LAUNCH_QUEUE = 1024
 """Launches that a stream holds before the host must wait (observed on CUDA, undocumented)."""
@@ -57,8 +57,28 @@ def _prepared(program: Program, scale: float, stretch: float) -> tuple[tuple[obj
     return tuple(out)
 
 
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """A step in the steady state, in ns: its time, how long hosts wait in it for each finding, and how long the step's thread works."""
+
+    period: float
+    waits: dict[int, float]
+    """By finding (NONE: those that can't be removed)."""
+    host: float
+
+    @property
+    def waited(self) -> float:
+        """All waits together."""
+        return sum(self.waits.values())
+
+
 def period(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequence[int] | None = None) -> float:
-    """The time that one step takes in the steady state, in ns.
+    """The time that one step takes in the steady state, in ns; see `steady`."""
+    return steady(replay, removed, steps).period
+
+
+def steady(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequence[int] | None = None) -> Steady:
+    """Replay the steps over and over until a cycle through them takes as long as the one before.
 
     Args:
         replay: from `prepare`.
@@ -66,17 +86,20 @@ def period(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequenc
         steps: which programs to cycle through; all of them by default.
     """
     chosen = [replay.programs[i] for i in (range(len(replay.programs)) if steps is None else steps)]
+    if not chosen:
+        return Steady(0.0, {}, 0.0)
     state = _State(replay.graph)
-    last_end, last_cycle = 0.0, -1.0
+    end, took = 0.0, -1.0
     for cycle in range(MAX_CYCLES):
+        state.waits, state.worked = {}, 0.0
         for nodes in chosen:
             state.step(nodes, removed)
-        end = state.done()
-        took, last_end = end - last_end, end
-        if cycle + 1 >= MIN_CYCLES and abs(took - last_cycle) <= STEADY * max(took, 1.0):
+        before, end, last = end, state.done(), took
+        took = end - before
+        if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
             break
-        last_cycle = took
-    return took / max(1, len(chosen))
+    count = len(chosen)
+    return Steady(took / count, {k: w / count for k, w in state.waits.items()}, state.worked / count)
 
 
 class _State:
@@ -88,6 +111,8 @@ class _State:
         self.events = [0.0] * max(1, graph.events)
         self.pending: deque[tuple[int, float]] = deque()
         self.launched = 0
+        self.waits: dict[int, float] = {}
+        self.worked = 0.0
 
     def done(self) -> float:
         return max(max(self.clock), max(self.ends))
@@ -104,6 +129,7 @@ class _State:
                 if launches:
                     self._queue(thread, launches)
                 now = clock[thread] = clock[thread] + host
+                self.worked += host if thread == 0 else 0.0
                 for stream, work, late in feeds:
                     busy, alone = ends[stream] + work, now + late
                     ends[stream] = busy if busy > alone else alone
@@ -114,9 +140,13 @@ class _State:
                 now = clock[thread] + host
                 if finding in removed:
                     clock[thread] = now + left
+                    self.worked += host + left if thread == 0 else 0.0
                     continue
                 done = events[event] if event >= 0 else max((ends[s] for s in streams), default=0.0)
-                clock[thread] = max(now + call, done + wake) + after
+                go_on = max(now + call, done + wake)
+                self.waits[finding] = self.waits.get(finding, 0.0) + go_on - now - call
+                self.worked += host + call + after if thread == 0 else 0.0
+                clock[thread] = go_on + after
             elif kind == 2:
                 events[node[1]] = ends[node[2]]
             else:

@@ -1,0 +1,99 @@
+"""From a Graph and the unprofiled step's time to a scale of the host's own time: the profiler's overhead taken out again.
+
+Recording costs host time with every slice, and nothing on the device. So the host's own time is scaled, by one factor,
+until the replay of the step as it was takes the time that the step takes without the profiler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncscan.whatif.graph import Graph
+from syncscan.whatif.replay import Replay, period, prepare
+
+SLICE_NS = 2_500.0
+"""Host time that recording one op or runtime call takes (measured on an H200's host: 1.4 to 3.5 µs); see `guess`."""
+STACK_FACTOR = 1.8
+"""The same with Python frames recorded too (measured: 3.1 to 6.4 µs)."""
+MIN_SCALE, MAX_SCALE = 0.2, 1.5
+MIN_STRETCH, MAX_STRETCH = 0.7, 1.5
+_ROUNDS = 24
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Calibration:
+    """A replay that takes the step's real time, and how it was found.
+
+    `unit` turns the replay's times into reported ones: 1 where the unprofiled step's time is known. Where it isn't, the
+    overhead is guessed, and times are reported in proportion, as parts of the profiled step.
+    """
+
+    replay: Replay
+    unit: float
+    observed_ns: float
+    known: bool
+    slack: tuple[Replay, ...] = ()
+    """Replays with other scales that explain the same observation: what the trace leaves open."""
+
+
+def calibrate(
+    graph: Graph, observed_ns: float, unprofiled_ns: float | None, slices: float, stacks: bool
+) -> Calibration:
+    """Find the scale.
+
+    Args:
+        graph: the steps as profiled.
+        observed_ns: the profiled step's time.
+        unprofiled_ns: the same step's time without the profiler, where it is known.
+        slices: ops and runtime calls recorded in a step, mean.
+        stacks: the trace was recorded with Python frames.
+    """
+    guessed = guess(graph, slices, stacks)
+    if unprofiled_ns is None:
+        replay = prepare(graph, guessed)
+        mine = period(replay)
+        unit = period(prepare(graph)) / mine if mine else 1.0
+        slack = (prepare(graph), prepare(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
+        return Calibration(replay, unit, observed_ns, known=False, slack=slack)
+    scale = _scale(graph, unprofiled_ns)
+    stretch = 1.0
+    if scale is None:
+        scale = guessed
+        stretch = _stretch(graph, guessed, unprofiled_ns)
+    replay = prepare(graph, scale, stretch)
+    return Calibration(replay, 1.0, unprofiled_ns, known=True)
+
+
+def guess(graph: Graph, slices: float, stacks: bool) -> float:
+    """The part of the host's own time that isn't the profiler's, from the number of slices it recorded."""
+    own = graph.host_ns
+    if not own:
+        return 1.0
+    overhead = slices * SLICE_NS * (STACK_FACTOR if stacks else 1.0)
+    return max(0.35, 1.0 - overhead / own)
+
+
+def _scale(graph: Graph, target: float) -> float | None:
+    """The scale at which the step takes `target`; None where no plausible one does (the device sets the pace)."""
+    low, high = MIN_SCALE, MAX_SCALE
+    if period(prepare(graph, low)) > target or period(prepare(graph, high)) < target:
+        return None
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2
+        if period(prepare(graph, middle)) < target:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _stretch(graph: Graph, scale: float, target: float) -> float:
+    """How much longer the device's work must be for the step to take `target`, within what clocks explain."""
+    low, high = MIN_STRETCH, MAX_STRETCH
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2
+        if period(prepare(graph, scale, middle)) < target:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,61 @@
+"""From selectors to findings: `all`, `scope:GLOB`, `rule:ID`, `op:GLOB`, `id:ID`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from syncscan.errors import UsageError
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding
+
+KINDS = ("scope", "rule", "op", "id")
+
+
+def select(analysis: Analysis, selectors: Sequence[str]) -> tuple[Finding, ...]:
+    """The findings that any of these selectors names, in the order of the analysis.
+
+    `all` leaves out waits that are intended or not the program's own (severity `info`); name those by id. A scope glob
+    matches any one scope of a finding, or all of them joined by `/`.
+
+    Raises:
+        UsageError: a selector isn't one, or names nothing in this trace; the message lists close ones.
+    """
+    chosen: set[str] = set()
+    for selector in selectors:
+        hits = [f.id for f in analysis.findings if _matches(f, selector)]
+        if not hits and selector != "all":
+            raise UsageError(f"The selector {selector!r} names no sync in this trace.", _close(analysis, selector))
+        chosen.update(hits)
+    return tuple(f for f in analysis.findings if f.id in chosen)
+
+
+def _matches(finding: Finding, selector: str) -> bool:
+    if selector == "all":
+        return not finding.diagnosis.intended
+    kind, colon, glob = selector.partition(":")
+    if not colon or kind not in KINDS or not glob:
+        raise UsageError(
+            f"{selector!r} isn't a selector.",
+            "Use all, scope:GLOB, rule:ID, op:GLOB or id:ID; `--remove` takes one each.",
+        )
+    return any(fnmatchcase(name, glob) for name in _names(finding, kind))
+
+
+def _names(finding: Finding, kind: str) -> tuple[str, ...]:
+    where = finding.where
+    if kind == "scope":
+        return (*where.scope, "/".join(where.scope))
+    if kind == "op":
+        return (where.op, *where.op_stack)
+    return (finding.rule,) if kind == "rule" else (finding.id,)
+
+
+def _close(analysis: Analysis, selector: str) -> str:
+    kind, _, glob = selector.partition(":")
+    known = sorted({n for f in analysis.findings for n in _names(f, kind) if n})
+    if not known:
+        return f"No sync in it has any {kind}." if analysis.findings else "It has no syncs."
+    near = difflib.get_close_matches(glob.strip("*"), known, n=5, cutoff=0.3) or known[:5]
+    return "Did you mean " + " or ".join(f"{kind}:{n}" for n in near) + "?"
