@@ -191,7 +191,7 @@ class Trace:
 
     def name(self, row: int) -> str:
         """The name of the slice in this row."""
-        return self.strings[self.slices.name[row]]
+        return self.strings[int(self.slices.name[row])]
 
     def ancestors(self, row: int) -> list[int]:
         """Rows of the host slices around this row, outermost first, itself left out."""

@@ -1,0 +1,114 @@
+"""`syncscan analyze` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from syncscan.cli import group
+from syncscan.errors import SyncscanError
+from tests.builder import TraceBuilder
+
+
+def waiting() -> TraceBuilder:
+    """Three steps of 1000 µs, each of which waits in one nonzero."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        with t.scope("mask", start + 10, start + 800):
+            t.launch("gemm", at=start + 12, lasts=400)
+            t.sync("aten::nonzero", at=start + 20)
+        t.launch("head", at=start + 900, lasts=50)
+    return t
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(group, ["analyze", *args])
+
+
+def test_text_leads_with_the_verdict(tmp_path: Path) -> None:
+    """The first screen names what bounds the step and the finding, and stdout holds the report alone."""
+    path = waiting().write(tmp_path / "t.json")
+    result = run(str(path))
+    assert result.exit_code == 0
+    assert "limit" in result.stdout.splitlines()[1]
+    assert "aten::nonzero in mask" in result.stdout
+
+
+def test_first_screen_has_ten_lines_at_most(tmp_path: Path) -> None:
+    """Before the table begins there are no more than ten lines, whatever was found."""
+    t = waiting()
+    for k in range(20):
+        with t.scope(f"scope {k}", 3000 + 50 * k, 3040 + 50 * k):
+            t.sync("aten::item", at=3001 + 50 * k)
+    lines = run(str(t.write(tmp_path / "t.json"))).stdout.splitlines()
+    assert next(i for i, line in enumerate(lines) if line.lstrip().startswith("severity")) <= 10
+
+
+def test_json_follows_the_contract(tmp_path: Path) -> None:
+    """The JSON has the keys that other programs rely on, and the sync's place and cost."""
+    path = waiting().write(tmp_path / "t.json")
+    document = json.loads(run(str(path), "--format", "json").stdout)
+    assert document["schema"] == "syncscan.analysis/1"
+    (finding,) = document["findings"]
+    assert (finding["op"], finding["scope"], finding["phase"]) == ("aten::nonzero", ["mask"], "other")
+    assert finding["count"] == 3
+    assert document["step"]["observed_us"] == pytest.approx(1000, rel=0.01)
+
+
+def test_several_traces_give_one_json_array(tmp_path: Path) -> None:
+    """JSON of two traces is one document, in the order of the arguments."""
+    a, b = waiting().write(tmp_path / "a.json"), waiting().write(tmp_path / "b.json")
+    documents = json.loads(run(str(a), str(b), "--format", "json").stdout)
+    assert [Path(d["trace"]["path"]).name for d in documents] == ["a.json", "b.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "no such file"), (b"", "empty"), (b"PK\x03\x04 zip", "trace"), (b'{"a": 1}', "trace")],
+)
+def test_what_cannot_be_read_exits_3(tmp_path: Path, content: bytes | None, words: str) -> None:
+    """A missing file, an empty one and one that isn't a trace each end with one sentence that names the file."""
+    path = tmp_path / "bad.json"
+    if content is not None:
+        path.write_bytes(content)
+    error = run(str(path)).exception
+    assert isinstance(error, SyncscanError)
+    assert error.exit_code == 3
+    assert "bad.json" in error.message
+    assert words in error.message.lower()
+    assert error.hint
+
+
+def test_a_file_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    """`-o` on a file that exists leaves it as it is and exits 2; `--force` replaces it."""
+    path, out = waiting().write(tmp_path / "t.json"), tmp_path / "report.txt"
+    out.write_text("mine")
+    refused = run(str(path), "-o", str(out))
+    assert isinstance(refused.exception, SyncscanError)
+    assert refused.exception.exit_code == 2
+    assert out.read_text() == "mine"
+    assert run(str(path), "-o", str(out), "--force").exit_code == 0
+    assert "limit" in out.read_text()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["report.txt", "t.json"]
+
+
+def test_a_trace_without_device_events_is_analysed_with_a_warning(tmp_path: Path) -> None:
+    """A CPU trace has nothing to find, and the warning on stderr says why and what to do."""
+    t = TraceBuilder(vendor="none")
+    with t.step(0, 100):
+        t.op("aten::add", 10, 20)
+    result = run(str(t.write(tmp_path / "t.json")))
+    assert result.exit_code == 0
+    assert "warning: No device events" in result.stderr
+
+
+def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
+    """Escape sequences in a scope's name are not printed as such."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        with t.scope("\x1b[31mred\x1b]0;title\x07", start + 10, start + 800):
+            t.sync("aten::item", at=start + 20)
+    assert "\x1b" not in run(str(t.write(tmp_path / "t.json")), "-v").stdout
