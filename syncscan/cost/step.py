@@ -9,7 +9,7 @@ import numpy as np
 from syncscan.model.analysis import Bound, StepSummary
 from syncscan.model.finding import Occurrence
 from syncscan.model.trace import NONE, Int64, Step, Trace
-from syncscan.model.work import DeviceWork
+from syncscan.model.work import merged
 
 DEVICE_BOUND = 0.9
 """A step is bound by the device when the device works at least this part of it."""
@@ -31,7 +31,8 @@ def summarise(trace: Trace, occurrences: Sequence[Occurrence]) -> StepSummary:
     """Measure the step: means over the analysed steps, and what bounds it.
 
     A step's time is throughput, host and device both done: the longer of the host's period (from one step's begin to
-    the next) and the device's (from one step's first work to the next step's).
+    the next) and the device's (from one step's first or last work to the next step's), and never less than what the
+    device worked, since pipelined steps overlap on it.
     """
     steps = steps_of(trace)
     if not steps:
@@ -42,14 +43,16 @@ def summarise(trace: Trace, occurrences: Sequence[Occurrence]) -> StepSummary:
 class _Summary:
     def __init__(self, trace: Trace, steps: tuple[Step, ...], occurrences: list[Occurrence]) -> None:
         self.trace, self.steps, self.occurrences = trace, steps, occurrences
-        self.work = DeviceWork(trace)
         self.host = float(np.mean([s.end - s.ts for s in steps]))
-        self.window = self._device_window()
+        launched = [self._launched_in(step) for step in steps]
+        s = trace.slices
+        self.windows = [(int(s.ts[rows].min()), int(s.end[rows].max())) for rows in launched if len(rows)]
+        self.busy = self._union(np.concatenate(launched)) / len(steps)
         self.observed = self._observed()
 
     def value(self) -> StepSummary:
         n = len(self.steps)
-        busy = self._busy()
+        busy = self.busy
         wait = sum(o.cost.wait_ns for o in self.occurrences) / n
         bubble = sum(o.cost.bubble_ns for o in self.occurrences) / n
         waiting_input = self._input() / n
@@ -68,33 +71,23 @@ class _Summary:
             unprofiled_us=_unprofiled(self.trace),
         )
 
-    def _device_window(self) -> list[tuple[int, int, int]]:
-        """For each step: first start, last end and total busy time of the device work launched in it."""
-        rows, launched = self.trace.device_rows, self.trace.launched_at
-        s = self.trace.slices
-        windows = []
-        for step in self.steps:
-            mine = rows[(launched >= step.ts) & (launched < step.end)]
-            if len(mine):
-                windows.append((int(s.ts[mine].min()), int(s.end[mine].max()), self._union(mine)))
-        return windows
+    def _launched_in(self, step: Step) -> Int64:
+        """Rows of the device work that was launched in this step."""
+        launched = self.trace.launched_at
+        return self.trace.device_rows[(launched >= step.ts) & (launched < step.end)]
 
     def _union(self, rows: Int64) -> int:
-        from syncscan.model.work import merged
-
         s = self.trace.slices
+        rows = rows[np.argsort(s.ts[rows], kind="stable")]
         starts, ends = merged(s.ts[rows], s.end[rows])
         return int((ends - starts).sum())
 
     def _observed(self) -> float:
         host = _period([s.ts for s in self.steps]) or self.host
-        device = max(_period([w[0] for w in self.window]), _period([w[1] for w in self.window]))
-        if len(self.steps) == 1 and self.window:
-            device = float(self.window[0][1] - self.window[0][0])
-        return max(host, device)
-
-    def _busy(self) -> float:
-        return float(sum(w[2] for w in self.window)) / len(self.steps)
+        device = max(_period([w[0] for w in self.windows]), _period([w[1] for w in self.windows]))
+        if len(self.steps) == 1 and self.windows:
+            device = float(self.windows[0][1] - self.windows[0][0])
+        return max(host, device, self.busy)
 
     def _input(self) -> int:
         """Time of the DataLoader's `__next__` on the steps' own threads, in ns."""
