@@ -1,0 +1,59 @@
+"""`syncscan annotate TRACE`: from a trace file to the same trace with findings drawn on tracks of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from syncscan.cli.output import warn
+from syncscan.cli.progress import reading
+from syncscan.errors import UsageError
+
+
+@click.command("annotate")
+@click.argument("trace")
+@click.option("-o", "--output", required=True, metavar="OUT", help="File to write, NAME.pt.trace.json.gz.")
+@click.option("--around", metavar="FINDING", help="Only the part around this finding: its id, or its number from 1.")
+@click.option("--margin-ms", type=click.FloatRange(min=0), help="With --around: how much to show on both sides.")
+@click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
+@click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+def command(
+    trace: str, output: str, around: str | None, margin_ms: float | None, step_ms: float | None, force: bool
+) -> None:
+    """Write TRACE again with tracks of its own for findings, steps and idle devices, for Trace View and Perfetto.
+
+    What was recorded stays as it is and in order. A broken trace is repaired on the way.
+    """
+    from syncscan import api
+    from syncscan.integrations import twin
+    from syncscan.report import annotate
+
+    out = Path(output)
+    _refuse(trace, out, around, margin_ms, force)
+    with reading(trace) as progress:
+        analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
+    text = twin.text_of(trace)
+    if around is None:
+        chunks = annotate.annotate(analysis, text)
+    else:
+        chunks = annotate.annotate_around(analysis, text, around, None if margin_ms is None else int(margin_ms * 1e6))
+    twin.write(chunks, out, force)
+    warn(analysis.warnings)
+    if not twin.read_by_tensorboard(out.name):
+        warn([f"TensorBoard won't find {out.name}: it reads NAME.pt.trace.json or NAME.pt.trace.json.gz."])
+    click.echo(f"Wrote {output}: {_what(len(analysis.findings))}. `syncscan open {output}` shows it.", err=True)
+
+
+def _refuse(trace: str, out: Path, around: str | None, margin_ms: float | None, force: bool) -> None:
+    """Say what can't work before anything is read."""
+    if margin_ms is not None and around is None:
+        raise UsageError("--margin-ms is how much to show around a finding, and none is given.", "Add --around.")
+    if out.exists() and Path(trace).exists() and out.samefile(trace):
+        raise UsageError(f"{out} is the trace itself.", "Give OUT another name.")
+    if out.exists() and not force:
+        raise UsageError(f"{out} exists.", "Give another name, or --force to replace it.")
+
+
+def _what(findings: int) -> str:
+    return f"{findings} finding{'' if findings == 1 else 's'} on tracks of their own"

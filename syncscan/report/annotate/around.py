@@ -1,0 +1,107 @@
+"""From one finding to the part of a trace around it: which times to keep, and the recorded events that touch them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from syncscan.errors import UsageError
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding, Occurrence
+from syncscan.report.annotate.structure import Brackets, Envelope, uncut
+from syncscan.report.annotate.tracks import Window
+
+LEAST_MARGIN = 1_000_000
+"""At least this many ns are shown on both sides of a sync point."""
+
+
+class _Event(msgspec.Struct):
+    ph: str = ""
+    ts: float | str = 0
+    dur: float | str = 0
+    id: Any = None
+    cat: str = ""
+
+
+_decode = msgspec.json.Decoder(_Event).decode
+
+
+def chosen(analysis: Analysis, which: str) -> Finding:
+    """The finding that a user means: its id, the beginning of its id, or its number in the report, from 1.
+
+    Raises:
+        UsageError: no finding, or more than one, is meant.
+    """
+    findings = analysis.findings
+    if which.isdecimal() and 1 <= int(which) <= len(findings):
+        return findings[int(which) - 1]
+    exact = [f for f in findings if f.id == which]
+    close = exact or [f for f in findings if which and f.id.startswith(which)]
+    if len(close) == 1:
+        return close[0]
+    what = f"{len(close)} findings begin with '{which}'" if close else f"There is no finding '{which}'"
+    hint = f"Give a number from 1 to {len(findings)} or an id of `syncscan analyze`." if findings else "It has none."
+    raise UsageError(f"{what} in {analysis.trace.info.path}.", hint)
+
+
+def window(finding: Finding, margin_ns: int | None = None) -> Window:
+    """The times around the sync point of this finding that cost the most.
+
+    Args:
+        finding: at least one occurrence.
+        margin_ns: shown on both sides; by default as long as the sync and the idle time behind it, at least 1 ms.
+    """
+    worst = max(finding.occurrences, key=_cost)
+    start, end = worst.sync.ts, worst.sync.end + worst.cost.bubble_ns
+    margin = max(end - start, LEAST_MARGIN) if margin_ns is None else margin_ns
+    return Window(start - margin, end + margin)
+
+
+def _cost(o: Occurrence) -> tuple[int, int]:
+    return o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts
+
+
+def kept_events(chunks: Iterable[bytes], envelope: Envelope, window: Window) -> Iterator[bytes]:
+    """The text of the recorded events that touch the window: names of all rows, and arrows with both ends in it."""
+    arrows: dict[tuple[str, str], list[bytes]] = {}
+    for text in events(chunks, envelope):
+        try:
+            event = _decode(text)
+        except msgspec.MsgspecError:
+            continue
+        if event.ph == "M":
+            yield text
+        elif _touches(event, window):
+            if event.ph in ("s", "t", "f"):
+                arrows.setdefault((event.cat, str(event.id)), []).append(text)
+            else:
+                yield text
+    for ends in arrows.values():
+        if len(ends) > 1:
+            yield from ends
+
+
+def _touches(event: _Event, window: Window) -> bool:
+    try:
+        start, length = float(event.ts) * 1000, float(event.dur) * 1000
+    except ValueError:
+        return False
+    return window.touches(int(start), int(start + length))
+
+
+def events(chunks: Iterable[bytes], envelope: Envelope) -> Iterator[bytes]:
+    """The text of one recorded event after the other, as it stands in the file."""
+    brackets, offset, held = Brackets(), 0, b""
+    for chunk in uncut(chunks):
+        at, _, depth = brackets.of(chunk)
+        begin = max(envelope.start - offset, 0)
+        stop = min(envelope.end - offset, len(chunk))
+        ends = at[(depth == envelope.depth) & (at >= begin) & (at < stop)]
+        for end in (ends + 1).tolist():
+            yield (held + chunk[begin:end]).lstrip(b", \t\r\n")
+            held, begin = b"", end
+        if begin < stop:
+            held += chunk[begin:stop]
+        offset += len(chunk)

@@ -1,0 +1,165 @@
+"""From an Analysis to the events that syncscan adds to a trace: findings, steps, idle devices, held-up launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding, Occurrence, Severity
+from syncscan.model.trace import DEVICE, Category, Int64, Trace
+from syncscan.model.work import DeviceWork
+from syncscan.report.annotate.idle import Idle, idle_times
+from syncscan.report.annotate.rows import Arrow, Drawn, Rows
+from syncscan.report.plain import duration
+
+_COLORS = {Severity.HIGH: "terrible", Severity.MEDIUM: "bad", Severity.LOW: "good", Severity.INFO: "grey"}
+"""Names of colours in Chrome's trace viewer (`ColorScheme.RESERVED_COLORS_BY_NAME`)."""
+_IDLE_COLORS = {"sync": "terrible", "input": "bad", "host": "grey"}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What to draw: everything that touches these times, ns."""
+
+    start: int
+    end: int
+
+    def touches(self, ts: int, end: int) -> bool:
+        """Whether a slice lies at least partly in it."""
+        return ts <= self.end and end >= self.start
+
+
+def added_events(analysis: Analysis, window: Window | None = None) -> Iterator[bytes]:
+    """The JSON text of one added event after the other.
+
+    Args:
+        analysis: of the trace that the events are added to.
+        window: only what touches these times; None for all.
+    """
+    t = analysis.trace
+    rows = Rows(t.tracks)
+    yield from rows.process("syncscan")
+    for name, slices, arrows in _findings(analysis):
+        yield from rows.row(name, "syncscan_finding", _cut(slices, window), arrows)
+    if t.steps:
+        yield from rows.row("steps", "syncscan_step", _cut(_steps(t), window))
+    for device in DeviceWork(t).devices:
+        idle = [_idle_slice(i) for i in idle_times(analysis, device)]
+        yield from rows.row(f"device {device} idle", "syncscan_idle", _cut(idle, window))
+
+
+def _cut(slices: list[Drawn], window: Window | None) -> list[Drawn]:
+    return [s for s in slices if window is None or window.touches(s.ts, s.end)]
+
+
+def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[Arrow]]]:
+    """One row a host thread that waits: its name, its sync points, and the launches they held up."""
+    t = analysis.trace
+    by_track: dict[int, list[tuple[int, Finding, Occurrence]]] = {}
+    for number, f in enumerate(analysis.findings, 1):
+        for o in f.occurrences:
+            by_track.setdefault(o.sync.track, []).append((number, f, o))
+    launches = _launches(t) if by_track else np.zeros(0, np.int64)
+    for track in sorted(by_track):
+        mine = by_track[track]
+        name = "findings" if len(by_track) == 1 else f"findings, {mine[0][2].where.thread or t.tracks[track].tid}"
+        arrows = [a for _, _, o in mine if (a := _arrow(t, o, launches))]
+        yield name, [_finding_slice(*x) for x in mine], arrows
+
+
+def _finding_slice(number: int, f: Finding, o: Occurrence) -> Drawn:
+    place = _line(o) or " > ".join(o.where.scope)
+    return Drawn(
+        o.sync.ts,
+        o.sync.end,
+        f"{f.diagnosis.name}{' · ' if place else ''}{place}",
+        _finding_args(number, f, o),
+        _COLORS[f.severity],
+    )
+
+
+def _finding_args(number: int, f: Finding, o: Occurrence) -> dict[str, Any]:
+    """What a click shows: in words for a reader, and in µs for queries (PerfettoSQL) under the names of the JSON."""
+    gain = f.gain.recoverable_us if f.gain else None
+    args = {
+        "title": f.diagnosis.title,
+        "rule": f"{f.rule} ({f.diagnosis.cause.value})",
+        "line": _line(o, whole=True) or "unknown",
+        "scope": " > ".join(o.where.scope),
+        "op": o.where.op,
+        "call": o.sync.api,
+        "wait": f"{duration(o.cost.wait_ns / 1000)} here, {duration(f.wait_us)} a step (measured)",
+        "bubble": f"{duration(o.cost.bubble_ns / 1000)} here, {duration(f.bubble_us)} a step (measured)",
+        "recoverable": _gain(f),
+        "fix": f.diagnosis.fix,
+        "fine when": f.diagnosis.when_fine,
+        "severity": f"{f.severity.value}, confidence {f.confidence.value}",
+        "finding": f"{number}: {f.id}",
+        "id": f.id,
+        "wait_us": o.cost.wait_ns / 1000,
+        "bubble_us": o.cost.bubble_ns / 1000,
+        "recoverable_us": gain,
+        "per_step": round(f.per_step, 3),
+    }
+    return {k: v for k, v in args.items() if v not in ("", None)}
+
+
+def _gain(f: Finding) -> str:
+    if f.gain is None:
+        return "not projected"
+    low, high = f.gain.range_us
+    return f"{duration(f.gain.recoverable_us)} a step, {duration(low)} to {duration(high)} (projected)"
+
+
+def _line(o: Occurrence, whole: bool = False) -> str:
+    source = o.where.source
+    if source is None:
+        return ""
+    file = source.file if whole else PurePath(source.file).name
+    about = "" if source.exact or not whole else f" (in {source.function}; the function's line, or a guess)"
+    return f"{file}:{source.line}{about}"
+
+
+def _launches(t: Trace) -> Int64:
+    """Rows of the calls that started device work, in row order: by track, then by time."""
+    s = t.slices
+    work = s.correlation[t.is_category(*DEVICE)]
+    calls = t.is_category(Category.RUNTIME, Category.DRIVER) & np.isin(s.correlation, work[work >= 0])
+    return np.flatnonzero(calls)
+
+
+def _arrow(t: Trace, o: Occurrence, launches: Int64) -> Arrow | None:
+    """From a sync point that waited to the next launch of its thread; None where nothing waited or nothing followed."""
+    if not (o.cost.wait_ns or o.cost.bubble_ns):
+        return None
+    s, own = t.slices, t.track_rows(o.sync.track)
+    mine = launches[np.searchsorted(launches, own.start) : np.searchsorted(launches, own.stop)]
+    k = int(np.searchsorted(s.ts[mine], o.sync.end))
+    if k == len(mine):
+        return None
+    return Arrow("held up by a sync", o.sync.ts, int(s.ts[mine[k]]), t.tracks[o.sync.track])
+
+
+def _steps(t: Trace) -> list[Drawn]:
+    return [Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000)}) for s in t.steps]
+
+
+def _idle_slice(idle: Idle) -> Drawn:
+    args: dict[str, Any] = {"length": duration((idle.end - idle.ts) / 1000), "cause": _CAUSES[idle.cause]}
+    name = f"idle: {idle.cause}"
+    if idle.finding:
+        name += f" · {idle.finding.diagnosis.name}"
+        args |= {"title": idle.finding.diagnosis.title, "fix": idle.finding.diagnosis.fix, "finding": idle.finding.id}
+    return Drawn(idle.ts, idle.end, name, args, _IDLE_COLORS[idle.cause])
+
+
+_CAUSES = {
+    "sync": "The host had been held in a sync and launched too late.",
+    "input": "The host waited for the DataLoader.",
+    "host": "The host launched too late, without having been held in a sync.",
+}
