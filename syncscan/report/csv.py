@@ -1,0 +1,36 @@
+"""From an Analysis to CSV, one row a finding, with the columns of `Analysis.to_frame()`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.rows import COLUMNS, finding_rows
+from syncscan.report.names import shown
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A cell that begins so is run as a formula by spreadsheets (OWASP, CSV injection)."""
+_CELL = 2000
+
+
+def render(analysis: Analysis) -> str:
+    """The findings as CSV with a header; times in µs a step, with three decimals.
+
+    Text that a spreadsheet would run gets an apostrophe in front; line ends and control characters in it are replaced.
+    """
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: _cell(v) for k, v in row.items()} for row in finding_rows(analysis))
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 3)
+    if not isinstance(value, str):
+        return value
+    text = shown(value, _CELL)
+    return f"'{text}" if value.startswith(_FORMULA) else text

@@ -1,0 +1,60 @@
+"""From an Analysis to GitHub's workflow commands, which show findings as annotations at their lines."""
+
+from __future__ import annotations
+
+from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.finding import Finding, Severity
+from syncscan.report.names import shown
+from syncscan.report.phrases import VERDICTS, certainty, line, measured, projected, real, sentences, summary, what
+
+KINDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
+"""An error annotation doesn't fail the job: that is what `syncscan check` is for."""
+A_KIND = 10
+"""GitHub shows at most so many annotations of a kind from a step, and 50 from a job."""
+_TEXT = 2000
+
+
+def render(analysis: Analysis) -> str:
+    """One workflow command a finding above `info`, the most important first, and a closing notice with the verdict.
+
+    At most 10 of a kind; the closing notice says how many were left out.
+    """
+    room = {"error": A_KIND, "warning": A_KIND, "notice": A_KIND - 1}
+    lines = []
+    found = real(analysis.findings)
+    for f in found:
+        kind = KINDS[f.severity]
+        if room[kind]:
+            room[kind] -= 1
+            lines.append(_annotation(kind, f, analysis.step))
+    lines.append(_closing(analysis, len(found) - len(lines)))
+    return "\n".join(lines) + "\n"
+
+
+def _annotation(kind: str, f: Finding, step: StepSummary) -> str:
+    source = f.where.source
+    doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
+    message = sentences(f"{what(f)} {measured(f, step)}", projected(f, step), f.diagnosis.fix, doubt)
+    properties = {"file": source.file, "line": str(line(source))} if source else {}
+    return _command(kind, {**properties, "title": f.diagnosis.title}, message)
+
+
+def _closing(analysis: Analysis, left_out: int) -> str:
+    s = analysis.step
+    more = f"{left_out} more of them have no annotation: GitHub shows {A_KIND} of a kind" if left_out else ""
+    message = sentences(VERDICTS[s.bound], s.reason, summary(analysis), *s.advice, more)
+    return _command("notice", {"title": "syncscan"}, message)
+
+
+def _command(kind: str, properties: dict[str, str], message: str) -> str:
+    pairs = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {pairs}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    """Escaped as the runner unescapes it (actions/toolkit, core/src/command.ts)."""
+    return shown(text, _TEXT).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

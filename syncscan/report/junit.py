@@ -1,0 +1,108 @@
+"""From an Analysis to JUnit XML, for CI servers that show tests: a finding is a failed test, or a skipped one."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import PurePath
+
+from syncscan import __version__
+from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.finding import Finding, Severity
+from syncscan.report.names import shown
+from syncscan.report.phrases import (
+    VERDICTS,
+    certainty,
+    chain,
+    line,
+    measured,
+    place,
+    projected,
+    sentences,
+    summary,
+    what,
+)
+
+FAILING = (Severity.HIGH, Severity.MEDIUM)
+"""Severities that count as failures; findings below are skipped tests, since they cost nothing worth a red build."""
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NAME, _TEXT = 200, 1000
+
+
+def render(analysis: Analysis) -> str:
+    """The findings as one test suite; times in seconds a step, as the format wants them."""
+    found, s = analysis.findings, analysis.step
+    failed = sum(f.severity in FAILING for f in found)
+    counts = {"tests": str(max(len(found), 1)), "failures": str(failed), "errors": "0"}
+    counts["skipped"] = str(len(found) - failed)
+    suites = ET.Element("testsuites", {"name": "syncscan", **counts})
+    suite = ET.SubElement(
+        suites, "testsuite", {"name": _clean(PurePath(analysis.trace.info.path).name), **counts, "time": _s(s.wait_us)}
+    )
+    _properties(suite, s)
+    for f in found:
+        suite.append(_case(f, s))
+    if not found:
+        ET.SubElement(suite, "testcase", {"classname": "syncscan", "name": "no host-device syncs", "time": "0"})
+    ET.SubElement(suite, "system-out").text = _clean(_verdict(analysis), 4 * _TEXT)
+    ET.indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+def _properties(suite: ET.Element, s: StepSummary) -> None:
+    properties = ET.SubElement(suite, "properties")
+    values = {
+        "syncscan": __version__,
+        "bound": s.bound.value,
+        "observed_us": f"{s.observed_us:.3f}",
+        "wait_us": f"{s.wait_us:.3f}",
+    }
+    if s.recoverable_us is not None:
+        values["recoverable_us"] = f"{s.recoverable_us:.3f}"
+    for name, value in values.items():
+        ET.SubElement(properties, "property", {"name": name, "value": value})
+
+
+def _case(f: Finding, step: StepSummary) -> ET.Element:
+    source = f.where.source
+    where = source.file if source else " > ".join(f.where.scope) or "syncscan"
+    case = ET.Element("testcase", {"classname": _clean(where), "name": _clean(f"{what(f)} [{f.id}]")})
+    case.set("time", _s(f.wait_us))
+    if source:
+        case.set("file", _clean(source.file))
+        case.set("line", str(line(source)))
+    message = _clean(f"{f.diagnosis.title}: {measured(f, step)}", _TEXT)
+    if f.severity in FAILING:
+        failure = ET.SubElement(case, "failure", {"type": f.rule, "message": message})
+        failure.text = _body(f, step)
+    else:
+        ET.SubElement(case, "skipped", {"message": message})
+    return case
+
+
+def _body(f: Finding, step: StepSummary) -> str:
+    d, source = f.diagnosis, f.where.source
+    lines = [
+        f"{place(source)} {certainty(source)}" if source else "",
+        f"chain: {' > '.join(chain(f))}",
+        projected(f, step),
+        f"why: {d.why}",
+        f"instead: {d.fix}",
+        f"fine: {d.when_fine}",
+    ]
+    return "\n".join(_clean(text, _TEXT) for text in lines if text)
+
+
+def _verdict(analysis: Analysis) -> str:
+    s = analysis.step
+    return sentences(VERDICTS[s.bound], s.reason, summary(analysis), *s.advice, *analysis.warnings)
+
+
+def _s(us: float) -> str:
+    return f"{us / 1e6:.6f}"
+
+
+def _clean(text: str, limit: int = _NAME) -> str:
+    """Without what XML 1.0 can't hold in any form."""
+    return _ILLEGAL.sub("\ufffd", shown(text, limit))

@@ -1,0 +1,88 @@
+"""From an Analysis to Markdown for a pull request's comment or a job's summary: verdict, table, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from syncscan import __version__
+from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.finding import Finding
+from syncscan.report.markup import cell, code, escaped
+from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, summary, what
+from syncscan.report.plain import duration, times
+
+MAX_CHARACTERS = 60_000
+"""GitHub cuts a comment at 65,536 characters."""
+MAX_ROWS = 50
+"""Findings in the table."""
+
+
+def render(analysis: Analysis) -> str:
+    """The report as GitHub-flavoured Markdown, never longer than a comment may be."""
+    s, findings = analysis.step, analysis.findings
+    top = [f"### {VERDICTS[s.bound]}", f"{escaped(s.reason)} {summary(analysis)}"]
+    top += [f"→ {escaped(advice)}" for advice in s.advice]
+    if findings:
+        top.append("\n".join(_table(findings[:MAX_ROWS])))
+    if len(findings) > MAX_ROWS:
+        top.append(f"… and {len(findings) - MAX_ROWS} more, which cost less.")
+    bottom = [*(f"> warning: {escaped(w)}" for w in analysis.warnings[:10]), _provenance(analysis)]
+    room = MAX_CHARACTERS - sum(len(part) + 2 for part in top + bottom)
+    return "\n\n".join([*top, *_details(findings, s, room), *bottom]) + "\n"
+
+
+def _table(findings: Sequence[Finding]) -> Iterator[str]:
+    yield "| severity | saves *(projected)* | waits *(measured)* | idle behind | what | where |"
+    yield "|---|--:|--:|--:|---|---|"
+    for f in findings:
+        numbers = [duration(f.gain.recoverable_us) if f.gain else "–", duration(f.wait_us), duration(f.bubble_us)]
+        where = ", ".join(part for part in (cell(place(f.where.source)), _circumstances(f)) if part)
+        yield f"| {f.severity.value} | {' | '.join(numbers)} | {cell(what(f))} | {where} |"
+
+
+def _circumstances(f: Finding) -> str:
+    parts = [f.where.phase.value] if f.where.phase.value == "backward" else []
+    return ", ".join(parts if abs(f.per_step - 1) < 0.005 else [*parts, times(f.per_step)])
+
+
+def _details(findings: Sequence[Finding], step: StepSummary, room: int) -> Iterator[str]:
+    """A folded list of what each finding is and what to do, as many as there is room for."""
+    items: list[str] = []
+    used = 200
+    for number, f in enumerate(findings, 1):
+        item = _detail(number, f, step)
+        used += len(item) + 2
+        if used > room:
+            items.append(f"*The other {len(findings) - number + 1} don't fit here.*")
+            break
+        items.append(item)
+    if items:
+        yield "<details><summary>Why each one waits, and what to do instead</summary>"
+        yield from items
+        yield "</details>"
+
+
+def _detail(number: int, f: Finding, step: StepSummary) -> str:
+    d, source = f.diagnosis, f.where.source
+    lines = [
+        f"**{number}. {escaped(d.title)}** ({code(f.id)}, {d.cause.value}, confidence {f.confidence.value})",
+        f"- line: {code(place(source))}, {escaped(certainty(source))}" if source else "",
+        f"- scope: {code(' > '.join(f.where.scope))}" if f.where.scope else "",
+        f"- chain: {code(' > '.join(chain(f)))}",
+        f"- measured: {measured(f, step)}",
+        f"- projected: {projected(f, step)}" if f.gain else "",
+        f"- why: {escaped(d.why)}",
+        f"- instead: {escaped(d.fix)}",
+        f"- fine: {escaped(d.when_fine)}",
+    ]
+    return "\n".join(text for text in lines if text)
+
+
+def _provenance(analysis: Analysis) -> str:
+    info, s = analysis.trace.info, analysis.step
+    parts = [f"syncscan {__version__}", code(PurePath(info.path).name), *(escaped(d) for d in info.devices[:1])]
+    parts += [f"{s.count} steps of {duration(s.observed_us)}"]
+    if s.unprofiled_us:
+        parts.append(f"{duration(s.unprofiled_us)} without the profiler")
+    return f"<sub>{' · '.join(parts)}</sub>"

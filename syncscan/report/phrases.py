@@ -1,0 +1,112 @@
+"""From findings and steps to the phrases that the reports share: what waits, where, how long, and what it would gain.
+
+The phrases hold names of the trace as they stand: each renderer escapes them for its own medium.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncscan.model.analysis import Analysis, Bound, StepSummary
+from syncscan.model.finding import Finding, Severity, Source
+from syncscan.report.plain import duration, percent, times
+
+VERDICTS = {
+    Bound.DEVICE: "The device is the limit",
+    Bound.HOST: "The host is the limit",
+    Bound.SYNC: "Syncs are the limit",
+    Bound.INPUT: "The input is the limit",
+    Bound.UNKNOWN: "What limits the step can't be told",
+}
+
+
+def real(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that aren't intended waits: those above `info`."""
+    return [f for f in findings if f.severity is not Severity.INFO]
+
+
+def summary(analysis: Analysis) -> str:
+    """How many places wait, how often and how long, and how much shorter the step would be without them."""
+    found, s = real(analysis.findings), analysis.step
+    if not found:
+        return "No host-device syncs found."
+    places = "1 place waits" if len(found) == 1 else f"{len(found)} places wait"
+    often = times(sum(f.per_step for f in found))
+    waits = f"{places} for the device, {often}, {share(s.wait_us, s)} in all"
+    if s.recoverable_us is None:
+        return f"{waits}."
+    limits = s.recoverable_range_us
+    spread = f"; {duration(limits[0])} to {duration(limits[1])}" if limits else ""
+    gain = f"{duration(s.recoverable_us)} ({percent(s.recoverable_us, s.observed_us)}{spread})"
+    return f"{waits}; without them the step would be {gain} shorter."
+
+
+def share(us: float, step: StepSummary) -> str:
+    """A time and its part of the step: `253 ms (88 %)`."""
+    return f"{duration(us)}{_part(us, step)}"
+
+
+def _part(us: float, step: StepSummary) -> str:
+    return f" ({percent(us, step.observed_us)})" if step.observed_us else ""
+
+
+def sentences(*parts: str) -> str:
+    """Parts as sentences, each with a capital and a full stop; empty ones are left out."""
+    return " ".join(p[0].upper() + p[1:] + ("" if p.endswith((".", "!", "?", ")")) else ".") for p in parts if p)
+
+
+def what(f: Finding) -> str:
+    """The op and its innermost scope: `aten::nonzero in mask`."""
+    op = f.where.op or f.api
+    return f"{op} in {f.where.scope[-1]}" if f.where.scope else op
+
+
+def line(source: Source) -> int:
+    """The line to point at: the exact one, the only one that it can be, or the function's first."""
+    return source.candidates[0] if not source.exact and len(source.candidates) == 1 else max(source.line, 1)
+
+
+def place(source: Source | None) -> str:
+    """The line as exactly as it is known: `train.py:42`, or `loss() in train.py`; empty without a source."""
+    if source is None:
+        return ""
+    if source.exact:
+        return f"{source.file}:{source.line}"
+    if source.candidates:
+        return f"{source.file}:{', '.join(map(str, source.candidates))}?"
+    return f"{source.function}() in {source.file}"
+
+
+def certainty(source: Source) -> str:
+    """How the line is known."""
+    if source.exact:
+        return f"in {source.function}; recorded at the sync itself"
+    if source.candidates:
+        return f"in {source.function}; a guess: the calls in it that can be this op"
+    return f"defined in line {source.line}; the trace doesn't tell the line itself"
+
+
+def chain(f: Finding) -> tuple[str, ...]:
+    """From the outermost op to the runtime call that waits."""
+    return (*f.where.op_stack, f.api)
+
+
+def measured(f: Finding, step: StepSummary) -> str:
+    """Wait and bubble, how often."""
+    return (
+        f"waits {duration(f.wait_us)} a step{_part(f.wait_us, step)}, {times(f.per_step)}; "
+        f"the device stands idle {duration(f.bubble_us)} behind it"
+    )
+
+
+def projected(f: Finding, step: StepSummary) -> str:
+    """What removing it would gain, with its range and what would only move; empty where nothing was projected."""
+    if f.gain is None:
+        return ""
+    low, high = f.gain.range_us
+    part = percent(f.gain.recoverable_us, step.observed_us)
+    saved = f"{duration(f.gain.recoverable_us)} a step ({part}; {duration(low)} to {duration(high)})"
+    saves = f"removing it would save {saved}"
+    if f.gain.moved_us < 0.01 * f.wait_us:
+        return saves
+    return f"{saves}; {duration(f.gain.moved_us)} of the wait would move to the next sync"

@@ -1,0 +1,133 @@
+"""From an Analysis to SARIF 2.1.0, for code scanning: a result a finding, at its line, with its rule."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from syncscan import __version__
+from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.finding import Diagnosis, Finding, Severity, Source
+from syncscan.report.names import shown
+from syncscan.report.phrases import certainty, chain, line, measured, projected, sentences, what
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note", Severity.INFO: "none"}
+
+_TEXT = 1000
+_LINK = re.compile(r"\](?=\()")
+
+
+def render(analysis: Analysis) -> str:
+    """The findings as a SARIF log with one run.
+
+    A finding without a source is located at the trace: code scanning refuses results that are nowhere.
+    """
+    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(analysis)]}
+    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
+
+
+def _run(analysis: Analysis) -> dict[str, Any]:
+    rules: dict[str, Diagnosis] = {}
+    for f in analysis.findings:
+        rules.setdefault(f.rule, f.diagnosis)
+    driver = {"name": "syncscan", "version": __version__, "rules": [_rule(d) for d in rules.values()]}
+    index = {rule: k for k, rule in enumerate(rules)}
+    notes = [{"level": "warning", "message": {"text": _text(w)}} for w in analysis.warnings]
+    return {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
+        "results": [_result(f, index[f.rule], analysis) for f in analysis.findings],
+        "properties": {"step": _step(analysis.step)},
+    }
+
+
+def _rule(d: Diagnosis) -> dict[str, Any]:
+    return {
+        "id": d.rule,
+        "shortDescription": {"text": _text(d.name)},
+        "help": {"text": _text(f"{d.fix} Fine: {d.when_fine}")},
+        "properties": {"tags": ["performance", d.cause.value.lower()]},
+    }
+
+
+def _result(f: Finding, rule: int, analysis: Analysis) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": f.rule,
+        "ruleIndex": rule,
+        "level": LEVELS[f.severity],
+        "kind": "informational" if f.severity is Severity.INFO else "fail",
+        "message": {"text": _text(_message(f, analysis.step))},
+        "locations": [_location(f, analysis.trace.info.path)],
+        "partialFingerprints": {"syncscanFindingId/v1": f.id},
+        "properties": _numbers(f),
+    }
+    inner = f.where.framework
+    if inner:
+        result["relatedLocations"] = [
+            {"id": 1, "message": {"text": "called from here"}, "physicalLocation": _physical(inner)}
+        ]
+    return result
+
+
+def _message(f: Finding, step: StepSummary) -> str:
+    source = f.where.source
+    doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
+    said = f"{f.diagnosis.title}: {what(f)} {measured(f, step)}"
+    return sentences(said, projected(f, step), f.diagnosis.fix, doubt)
+
+
+def _location(f: Finding, trace: str) -> dict[str, Any]:
+    w = f.where
+    name = " > ".join(w.scope) or (w.source.function if w.source else "") or " > ".join(chain(f))
+    logical = {"fullyQualifiedName": shown(name, _TEXT), "kind": "function" if w.source and not w.scope else "member"}
+    physical = _physical(w.source) if w.source else {"artifactLocation": _artifact(PurePath(trace).name)}
+    return {"physicalLocation": physical, "logicalLocations": [logical]}
+
+
+def _physical(source: Source) -> dict[str, Any]:
+    return {"artifactLocation": _artifact(source.file), "region": {"startLine": line(source)}}
+
+
+def _artifact(file: str) -> dict[str, str]:
+    """A file as a URI: absolute as it is, relative to the repository's root otherwise."""
+    name = shown(file, _TEXT)
+    if PurePosixPath(name).is_absolute():
+        return {"uri": f"file://{quote(name)}"}
+    windows = PureWindowsPath(name)
+    if windows.drive and windows.is_absolute():
+        return {"uri": f"file:///{quote(windows.as_posix(), safe='/:')}"}
+    return {"uri": quote(name.removeprefix("./")) or "unknown", "uriBaseId": "%SRCROOT%"}
+
+
+def _numbers(f: Finding) -> dict[str, Any]:
+    numbers: dict[str, Any] = {
+        "cause": f.diagnosis.cause.value,
+        "confidence": f.confidence.value,
+        "phase": f.where.phase.value,
+        "owner": f.where.owner,
+        "per_step": f.per_step,
+        "wait_us": f.wait_us,
+        "bubble_us": f.bubble_us,
+    }
+    if f.gain:
+        numbers |= {
+            "recoverable_us": f.gain.recoverable_us,
+            "recoverable_range_us": list(f.gain.range_us),
+            "moved_us": f.gain.moved_us,
+        }
+    return numbers
+
+
+def _step(s: StepSummary) -> dict[str, Any]:
+    return {"observed_us": s.observed_us, "bound": s.bound.value, "reason": _text(s.reason)}
+
+
+def _text(text: str) -> str:
+    """Message text in which nothing becomes a link: SARIF reads `[text](target)` as one."""
+    return _LINK.sub("] ", shown(text, _TEXT))
