@@ -9,15 +9,10 @@ import numpy as np
 
 from syncscan import __version__
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
+from syncscan.model.finding import Finding, Source
 from syncscan.report.markup import code, escaped
 from syncscan.report.phrases import VERDICTS, certainty, chain, place, projected, share
 from syncscan.report.plain import duration, times
-
-_HOW = {
-    True: "the line was recorded at the sync itself, by a callback of torch",
-    False: "the line comes from the profiler's Python frames, which tell the function and not the line",
-}
 
 
 def render(analysis: Analysis, finding: Finding) -> str:
@@ -64,6 +59,17 @@ def _each(f: Finding) -> str:
     return f"; each {duration(float(np.median(waits)))} ({duration(waits.min())} to {duration(waits.max())})"
 
 
+def _how_placed(source: Source) -> str:
+    if source.exact:
+        return "The line was recorded at the sync itself, by a callback of torch."
+    frames = "The function comes from the profiler's Python frames, which don't tell the line"
+    return (
+        f"{frames}; the lines in it that can be this op were looked up in the source."
+        if source.candidates
+        else f"{frames}."
+    )
+
+
 def _bar(markdown: str) -> str:
     return markdown.replace("|", "\\|")
 
@@ -76,7 +82,7 @@ def _origin(analysis: Analysis, f: Finding) -> str:
         "a wait is the part of the call during which work launched before it still ran; API overhead is left out.",
     ]
     if f.where.source:
-        how.append(f"As for the place, {_HOW[f.where.source.exact]}.")
+        how.append(_how_placed(f.where.source))
     if f.gain:
         how.append("The gain is projected by replaying the step without this sync; the wait alone is no loss.")
     if s.unprofiled_us:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -16,7 +17,10 @@ SCHEMA = "syncscan.analysis/1"
 
 def render(analysis: Analysis) -> str:
     """The analysis as indented JSON; all times in µs, means per step unless the name says otherwise."""
-    return msgspec.json.format(msgspec.json.encode(document(analysis)), indent=2).decode()
+    try:
+        return msgspec.json.format(msgspec.json.encode(document(analysis)), indent=2).decode()
+    except UnicodeEncodeError:  # a lone surrogate in a name: JSON can escape it, UTF-8 can't hold it
+        return json.dumps(document(analysis), indent=2)
 
 
 def document(analysis: Analysis) -> dict[str, Any]:

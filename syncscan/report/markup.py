@@ -6,7 +6,7 @@ import re
 
 from syncscan.report.names import shown
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _BREAK = "\u200b"
 """Zero-width space: in a mention, a reference or a bare link it keeps GitHub from making one, invisibly."""
 _LINKING = re.compile(r"(@|#|GH-|www\.|://)(?=\S)", re.IGNORECASE)

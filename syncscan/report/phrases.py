@@ -51,8 +51,8 @@ def _part(us: float, step: StepSummary) -> str:
 
 
 def sentences(*parts: str) -> str:
-    """Parts as sentences, each with a capital and a full stop; empty ones are left out."""
-    return " ".join(p[0].upper() + p[1:] + ("" if p.endswith((".", "!", "?", ")")) else ".") for p in parts if p)
+    """Parts as sentences, each with a full stop; empty ones are left out."""
+    return " ".join(p if p.endswith((".", "!", "?")) else f"{p}." for p in parts if p)
 
 
 def what(f: Finding) -> str:
@@ -67,13 +67,13 @@ def line(source: Source) -> int:
 
 
 def place(source: Source | None) -> str:
-    """The line as exactly as it is known: `train.py:42`, or `loss() in train.py`; empty without a source."""
+    """The line as exactly as it is known: `train.py:42`, `train.py:42 or 44?` or `loss() in train.py`; empty without a source."""
     if source is None:
         return ""
     if source.exact:
         return f"{source.file}:{source.line}"
     if source.candidates:
-        return f"{source.file}:{', '.join(map(str, source.candidates))}?"
+        return f"{source.file}:{' or '.join(map(str, source.candidates))}?"
     return f"{source.function}() in {source.file}"
 
 
@@ -106,7 +106,7 @@ def projected(f: Finding, step: StepSummary) -> str:
     low, high = f.gain.range_us
     part = percent(f.gain.recoverable_us, step.observed_us)
     saved = f"{duration(f.gain.recoverable_us)} a step ({part}; {duration(low)} to {duration(high)})"
-    saves = f"removing it would save {saved}"
+    saves = f"Removing it would save {saved}"
     if f.gain.moved_us < 0.01 * f.wait_us:
         return saves
     return f"{saves}; {duration(f.gain.moved_us)} of the wait would move to the next sync"

@@ -1,0 +1,37 @@
+"""What tests share: golden files, written by `pytest --update-golden`, with the actual text kept on a mismatch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from syncscan import __version__
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Holds a text to tests/golden/NAME; the version of syncscan in it is written as VERSION.
+
+    On a mismatch the text is kept as NAME.actual, ready for a diff.
+    """
+    update = request.config.getoption("--update-golden")
+
+    def compare(name: str, text: str) -> None:
+        actual = text.replace(__version__, "VERSION")
+        expected, kept = GOLDEN / name, GOLDEN / f"{name}.actual"
+        if update:
+            expected.write_text(actual, encoding="utf-8")
+        if not expected.exists() or expected.read_text(encoding="utf-8") != actual:
+            kept.write_text(actual, encoding="utf-8")
+            pytest.fail(f"differs from {expected}: diff it with {kept}, and run with --update-golden if it is right")
+        kept.unlink(missing_ok=True)
+
+    return compare

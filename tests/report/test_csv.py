@@ -1,0 +1,46 @@
+"""CSV: the frame's columns, safe to open in a spreadsheet, read back by any reader."""
+
+from __future__ import annotations
+
+import csv as stdlib
+import io
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from syncscan.model.rows import COLUMNS
+from syncscan.report import csv
+from tests.report.example import HOSTILE, analysis, hostile, typical
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(stdlib.DictReader(io.StringIO(text), strict=True))
+
+
+def test_golden(golden: Callable[[str, str], None]):
+    """The typical analysis looks as kept."""
+    golden("report.csv", csv.render(typical()))
+
+
+def test_columns_are_those_of_the_frame():
+    """The header is `COLUMNS`, and pandas reads the numbers that `to_frame` has."""
+    read = pd.read_csv(io.StringIO(csv.render(typical())))
+    frame = typical().to_frame()
+    assert list(read.columns) == list(COLUMNS) == list(frame.columns)
+    assert read["wait_us"].tolist() == frame["wait_us"].tolist()
+    assert read["line"].isna().tolist() == [False, False, False, True]
+
+
+def test_no_findings_is_a_header():
+    """Nothing found gives a table without rows."""
+    assert csv.render(analysis()).strip() == ",".join(COLUMNS)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_in_its_cell(text: str):
+    """One finding is one row of as many cells as there are columns, and none begins like a formula."""
+    (row,) = rows(csv.render(hostile(text)))
+    assert set(row) == set(COLUMNS)
+    assert not [v for v in row.values() if v.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert len(csv.render(hostile(text)).splitlines()) == 2

@@ -1,0 +1,52 @@
+"""Markdown: a comment that fits, in which text from a trace is text and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from syncscan.report import markdown
+from tests.report.example import HOSTILE, analysis, finding, hostile, typical
+
+
+def test_golden(golden: Callable[[str, str], None]):
+    """The typical analysis looks as kept."""
+    golden("report.md", markdown.render(typical()))
+
+
+def test_no_findings():
+    """Nothing found says so, without a table."""
+    text = markdown.render(analysis())
+    assert "No host-device syncs found." in text
+    assert "|---" not in text
+
+
+def test_a_thousand_findings_fit_a_comment():
+    """GitHub's limit is kept, and what is left out is said."""
+    text = markdown.render(analysis(*[finding(f"nonzero-{k:08x}") for k in range(1000)]))
+    assert len(text) < 65_536
+    assert "… and 950 more, which cost less." in text
+    assert re.search(r"The other \d+ don't fit here", text)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_makes_no_markup(text: str):
+    """No HTML but ours, no link, no mention, no further table cell, no control character."""
+    out = markdown.render(hostile(text))
+    outside = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "CODE", out)
+    assert set(re.findall(r"<[^>]*>", outside)) <= {
+        "<sub>",
+        "</sub>",
+        "<details>",
+        "</details>",
+        "<summary>",
+        "</summary>",
+    }
+    assert not re.search(r"(?<!\\)\]\(", outside)
+    assert not re.search(r"@\w|www\.\w|://\w", outside)
+    row = next(line for line in out.splitlines() if line.startswith("| high"))
+    assert len(re.findall(r"(?<!\\)\|", row)) == 7
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e\u2066\ud800]", out)
+    out.encode()
