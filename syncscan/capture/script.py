@@ -18,6 +18,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from syncscan.capture.imports import when_imported
+from syncscan.capture.scopes import ScopeWatch
 from syncscan.capture.session import Session
 from syncscan.capture.steps import Mark, StepMarks
 from syncscan.errors import UsageError
@@ -86,14 +87,20 @@ class _Runner:
         self._pid = os.getpid()
         self._stops = 0
         self._remove: Callable[[], None] = lambda: None
-        self._call_off = when_imported("torch.optim.optimizer", self._watch)
+        self._scopes = ScopeWatch(self._step)
+        self._call_off = (
+            when_imported("torch.autograd.profiler", lambda module: self._scopes.watch(module.record_function)),
+            when_imported("torch.optim.optimizer", self._watch),
+        )
         Session.opened = self._adopt
 
     def close(self) -> None:
         """Take all hooks away and finish the capture, as far as it got."""
         if os.getpid() != self._pid:
             return
-        self._call_off()
+        for call_off in self._call_off:
+            call_off()
+        self._scopes.unwatch()
         self._remove()
         Session.opened = None
         if self._own is not None:
@@ -130,9 +137,13 @@ class _Runner:
         else:
             mark = self._marks.saw(optimizer, fixed=session.profiling)
             if mark is Mark.STEP:
-                session.step()
+                self._scopes.end_step()
             elif mark is Mark.ANEW:
                 session.restart()
+
+    def _step(self) -> None:
+        if self._own is not None and not self._scripts:
+            self._own.step()
 
     def _adopt(self, session: Session) -> None:
         """Let a session that the script opens take the place of the runner's own."""

@@ -6,7 +6,6 @@ then `repeat` cycles of wait, warmup and active steps under `torch.profiler`, wi
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import re
@@ -225,6 +224,7 @@ class Session:
 
     def _start_profiler(self) -> None:
         torch_profiler = importlib.import_module("torch.profiler")
+        warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle")
         plan = self.plan
         self._profiler = torch_profiler.profile(
             schedule=torch_profiler.schedule(
@@ -241,10 +241,7 @@ class Session:
         if self._action() == "RECORD_AND_SAVE":
             self._take(cut=False)
         self._fallback.close()
-        with warnings.catch_warnings() if self.paths else contextlib.nullcontext():
-            if self.paths:
-                warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle")
-            self._profiler.step()
+        self._profiler.step()
         if self.complete:
             self.close()
             if self.finished is not None:

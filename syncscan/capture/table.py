@@ -51,11 +51,10 @@ def lines_table(window: Window) -> Json:
     modules: Interned[str] = Interned()
     paths = _Paths(window.roots)
     rows = []
-    for sync, stack in zip(window.syncs, _stacks(window.syncs), strict=True):
+    for (at, tid, kind, handle, _, module, borrowed), stack in zip(window.syncs, _stacks(window.syncs), strict=True):
         stack_id = stacks(tuple(frames(frame) for frame in stack)) if stack else -1
-        module_id = modules(paths(sync.module)) if sync.module is not None else -1
-        owner = sync.tid if sync.borrowed is None else window.trainer
-        rows.append([sync.at, sync.tid, sync.kind, stack_id, module_id, sync.handle, owner])
+        module_id = modules(paths(module)) if module is not None else -1
+        rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else window.trainer])
     return {
         "source": "callbacks",
         "columns": list(COLUMNS),
@@ -83,14 +82,12 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
 
 def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:
     """The trimmed stack of each sync; captured tracebacks are turned into lines all at once."""
-    captured = [sync.stack for sync in syncs if sync.stack is not None]
+    captured = [traceback for *_, traceback, _, borrowed in syncs if borrowed is None]
     resolve = importlib.import_module("torch")._C._profiler.symbolize_tracebacks
     resolved = iter(resolve(captured) if captured else [])
     return [
-        trimmed(sync.borrowed)
-        if sync.borrowed is not None
-        else trimmed((f["filename"], f["line"], f["name"]) for f in next(resolved))
-        for sync in syncs
+        trimmed(((f["filename"], f["line"], f["name"]) for f in next(resolved)) if borrowed is None else borrowed)
+        for *_, borrowed in syncs
     ]
 
 

@@ -36,6 +36,7 @@ class Warned:
         self._guard = warnings.catch_warnings()
         self._guard.__enter__()
         warnings.filterwarnings("always", message=f".*{MESSAGE}")
+        warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype")
         self._shown, warnings.showwarning = warnings.showwarning, self._show
         importlib.import_module("torch").cuda.set_sync_debug_mode("warn")
 

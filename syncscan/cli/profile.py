@@ -89,15 +89,15 @@ def _tell(run: ScriptRun, plan: Plan) -> None:
         _say(f"wrote {path}")
     if run.stopped:
         _say(f"ended the script after {run.steps} steps: the capture is complete (--keep-running lets it run on)")
-    if not run.marked_by:
+    if not run.marked_by and run.exit_code == 0:
         _say(NO_STEPS)
-    elif not run.paths:
+    elif run.marked_by and not run.paths:
         _say(
             f"The script ended after {run.steps} steps ({run.marked_by}), before the first that is recorded:"
             f" {plan.steps} are needed. Let it run longer, or ask for less:"
             " --calibrate 0 --wait 0 --warmup 1 --active 1."
         )
-    elif not run.complete:
+    elif run.paths and not run.complete:
         _say(f"The script ended after {run.steps} of {plan.steps} steps: the last trace holds a part of a cycle.")
 
 

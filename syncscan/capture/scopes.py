@@ -1,0 +1,76 @@
+"""Entries into `record_function` scopes go in, the moments at which a step may end come out.
+
+The profiler marks steps with slices of their own, and slices of one thread must nest. An optimizer's step is known to
+be over inside torch's own `Optimizer.step` scope, often inside one of the user's too: a step that ended there would
+cross both. So its end waits until the scopes that were opened during the step are closed again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class ScopeWatch:
+    """Counts the open scopes of the training thread, and calls `action` once they allow a step to end.
+
+    While it watches, the class `record_function` has other `__enter__` and `__exit__` methods.
+    """
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+        self._open = 0
+        self._lowest = 0
+        self._due = False
+        self._thread = threading.get_ident()
+        self._restore: Callable[[], None] = lambda: None
+
+    def watch(self, scope: Any) -> None:
+        """Begin to watch the class `torch.autograd.profiler.record_function`, on the thread that made this watch."""
+        enter, leave = scope.__enter__, scope.__exit__
+
+        def entered(opened: Any) -> Any:
+            result = enter(opened)
+            if threading.get_ident() == self._thread:
+                self._open += 1
+            return result
+
+        def left(opened: Any, *error: Any) -> Any:
+            result = leave(opened, *error)
+            if threading.get_ident() == self._thread:
+                self._close()
+            return result
+
+        def restore() -> None:
+            scope.__enter__, scope.__exit__ = enter, leave
+
+        scope.__enter__, scope.__exit__ = entered, left
+        self._restore = restore
+
+    def unwatch(self) -> None:
+        """Give the class its own methods back."""
+        self._restore()
+
+    def end_step(self) -> None:
+        """Ask for the end of a step: at once, if no scope stands open that was opened in it.
+
+        A request that is still open when the next comes is granted first: some scope is never closed.
+        """
+        if self._due or self._open <= self._lowest or threading.get_ident() != self._thread:
+            self._grant()
+        else:
+            self._due = True
+
+    def _close(self) -> None:
+        self._open -= 1
+        self._lowest = min(self._lowest, self._open)
+        if self._due and self._open <= self._lowest:
+            self._grant()
+
+    def _grant(self) -> None:
+        self._due = False
+        try:
+            self._action()
+        finally:
+            self._lowest = self._open

@@ -1,0 +1,144 @@
+"""The exact lines on a real device: every blocking call has its row, rows are cheap, and the fall-back agrees."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan.capture import lines
+from syncscan.capture.session import profile
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
+
+BLOCKING = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize")
+
+
+def reads(x: Any) -> None:
+    """Four waits on four lines, and one in backward."""
+    x.sum().item()
+    torch.nonzero(x > 0)
+    torch.cuda.synchronize()
+    event = torch.cuda.Event()
+    event.record()
+    event.synchronize()
+    y = x.clone().requires_grad_()
+    y[y > 0].sum().backward()
+
+
+def recorded(tmp_path: Path, **options: Any) -> dict[str, Any]:
+    x = torch.randn(256, 256, device="cuda")
+    with profile(tmp_path, "steps", calibrate=2, settle=1, warmup=2, active=2, **options) as prof:
+        while not prof.done:
+            reads(x)
+            prof.step()
+    trace: dict[str, Any] = json.loads(gzip.decompress(prof.paths[0].read_bytes()))
+    return trace
+
+
+def blocking_calls(trace: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """(tid, begin, end in epoch ns) of each blocking call inside the recorded steps."""
+    base = trace["baseTimeNanoseconds"]
+    slices = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
+    end = max(e["ts"] + e["dur"] for e in slices if e["name"].startswith("ProfilerStep") and e["pid"] != 0)
+    return sorted(
+        (e["tid"], base + round(e["ts"] * 1000), base + round((e["ts"] + e["dur"]) * 1000))
+        for e in slices
+        if e["name"] in BLOCKING and e["ts"] < end
+    )
+
+
+def test_every_blocking_call_follows_its_row(tmp_path: Path) -> None:
+    """Of each thread, the rows and the blocking calls of the trace alternate, a few µs apart."""
+    trace = recorded(tmp_path)
+    calls = blocking_calls(trace)
+    rows = sorted((row[1], row[0]) for row in trace["syncscan"]["lines"]["syncs"])
+    assert len(rows) == len(calls) > 10
+    assert [tid for tid, _ in rows] == [tid for tid, _, _ in calls]
+    gaps = [begin - at for (_, at), (_, begin, _) in zip(rows, calls, strict=True)]
+    assert all(-2_000 < gap < 200_000 for gap in gaps), gaps
+
+
+def test_rows_name_the_lines_of_this_file(tmp_path: Path) -> None:
+    """The innermost frame in this file of each row lies in `reads`, on the line of the call."""
+    table = recorded(tmp_path)["syncscan"]["lines"]
+    first = reads.__code__.co_firstlineno
+    inner = [
+        next((table["frames"][i] for i in table["stacks"][row[3]] if table["frames"][i][0] == __file__), None)
+        for row in table["syncs"]
+    ]
+    assert {frame[1] - first for frame in inner if frame} == {2, 3, 4, 7, 9}
+
+
+def test_backward_borrows_the_stack_of_the_waiting_thread(tmp_path: Path) -> None:
+    """A sync on the engine's thread has no frames of its own: it carries those of the thread in `backward()`."""
+    table = recorded(tmp_path)["syncscan"]["lines"]
+    borrowed = [row for row in table["syncs"] if row[1] != row[6]]
+    assert borrowed
+    functions = [table["frames"][i][2] for i in table["stacks"][borrowed[0][3]]]
+    assert "backward" in functions
+
+
+def test_events_are_recorded_with_their_stream(tmp_path: Path) -> None:
+    """The event that `reads` records and awaits appears in both tables under one address."""
+    own = recorded(tmp_path)["syncscan"]
+    recorded_events = {event for _, _, kind, event, _ in own["events"] if kind == "record"}
+    awaited = {row[5] for row in own["lines"]["syncs"] if row[2] == "event"}
+    assert awaited
+    assert awaited <= recorded_events
+
+
+def test_a_row_costs_less_than_three_microseconds(record_property: Callable[[str, object], None]) -> None:
+    """What recording adds to a stream synchronise, once the callbacks are on."""
+    assert lines.arm()
+    stream = torch.cuda.current_stream()
+
+    def spent() -> float:
+        began = time.perf_counter()
+        for _ in range(5000):
+            stream.synchronize()
+        return (time.perf_counter() - began) / 5000 * 1e6
+
+    off = min(spent() for _ in range(5))
+    on = []
+    for _ in range(5):
+        lines.begin()
+        on.append(spent())
+        lines.end()
+    record_property("us a synchronise", {"armed": off, "recorded": min(on)})
+    assert min(on) - off < 3.0
+
+
+def test_without_callbacks_the_debug_mode_gives_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sees the read-backs and shapes, neither device nor event synchronise, and backward from its call's line."""
+    monkeypatch.setattr(lines, "arm", lambda: False)
+    table = recorded(tmp_path)["syncscan"]["lines"]
+    assert table["source"] == "warnings"
+    first = reads.__code__.co_firstlineno
+    seen = [
+        next(table["frames"][i][1] - first for i in table["stacks"][stack] if table["frames"][i][0] == __file__)
+        for _, stack in table["warned"]
+    ]
+    assert set(seen) == {2, 3, 9}
+
+
+def test_the_unprofiled_step_is_measured_with_the_device_drained(tmp_path: Path) -> None:
+    """A step of known device time is measured as that, though launching it takes the host next to nothing."""
+    big = torch.randn(8192, 8192, device="cuda")
+    with profile(tmp_path, "steps", active=1) as prof:
+        while not prof.done:
+            torch.mm(big, big)
+            prof.step()
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    for _ in range(10):
+        torch.mm(big, big)
+    end.record()
+    end.synchronize()
+    assert prof.step_us == pytest.approx(begin.elapsed_time(end) * 100, rel=0.25)

@@ -1,0 +1,135 @@
+"""Facts about the search for a batch size, against an exhaustive one, with an allocator and a clock that are made up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncscan.capture.stopwatch import HostStopwatch
+from syncscan.capture.throughput import Search, out_of_memory
+from syncscan.errors import UsageError
+from syncscan.model.timing import Clock
+
+torch = pytest.importorskip("torch")
+
+
+class Fake(HostStopwatch):
+    """A clock that takes each call's word for how long it took, and counts how often memory was given back."""
+
+    clock = Clock.DEVICE
+
+    def __init__(self):
+        self.cleaned = 0
+
+    def blocks(self, call, blocks, block):
+        return [float(call()) for _ in range(blocks)]
+
+    def clean(self):
+        self.cleaned += 1
+
+
+def device(limit, slow_from=1 << 40):
+    """A made-up device: 1 ms a call and 1 µs a sample, twice that from `slow_from` on, memory for `limit` samples."""
+
+    def make(batch):
+        def call():
+            if batch > limit:
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            return 1000 + batch * (2 if batch >= slow_from else 1)
+
+        return call
+
+    return make
+
+
+@given(limit=st.integers(1, 50_000))
+def test_the_batch_found_is_within_one_doubling_of_an_exhaustive_search(limit):
+    """Samples a second rise with the batch here, so the exhaustive answer is the largest that fits; 1/16 is missed."""
+    found = Search(device(limit), Fake()).run()
+    assert limit / 2 < found.best.batch <= limit
+    assert found.largest >= limit * (1 - 1 / 16) - 1
+    assert not found.fits_all
+
+
+@given(limit=st.integers(1, 5000), slow_from=st.integers(2, 5000))
+def test_the_most_samples_a_second_need_not_be_at_the_largest_batch(limit, slow_from):
+    """Whatever the shape, the best found is at most one doubling from the best of all sizes, and nearly as fast."""
+    make = device(limit, slow_from)
+    rates = {b: b / make(b)() for b in range(1, limit + 1)}
+    exhaustive = max(rates, key=rates.__getitem__)
+    best = Search(make, Fake()).run().best.batch
+    assert exhaustive / 2 <= best <= exhaustive * 2 or rates[best] >= 0.95 * rates[exhaustive]
+
+
+def test_memory_is_given_back_after_each_failure():
+    """The tensors of the failed call are dropped before the next size is tried."""
+    held = []
+
+    def make(batch):
+        def call():
+            block = torch.zeros(1)
+            held.append(__import__("weakref").ref(block))
+            if batch > 4:
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            return 1.0
+
+        return call
+
+    watch = Fake()
+    Search(make, watch).run()
+    assert watch.cleaned > 0
+    assert [ref() for ref in held] == [None] * len(held)
+
+
+def test_a_failure_while_the_inputs_are_made_counts_too():
+    """The batch itself may not fit."""
+
+    def make(batch):
+        if batch > 10:
+            raise MemoryError
+        return lambda: 1.0
+
+    assert Search(make, Fake()).run().largest == 10
+
+
+def test_another_error_is_not_taken_for_missing_memory():
+    """A bug in the user's function ends the search with its own traceback."""
+
+    def make(batch):
+        raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        Search(make, Fake()).run()
+
+
+def test_nothing_fits():
+    """Then there is no answer, and the error says so."""
+    with pytest.raises(UsageError, match="Not even a batch of 1"):
+        Search(device(0), Fake()).run()
+
+
+def test_on_a_host_the_search_ends_on_a_plateau():
+    """There is no clean out-of-memory on a host, so three doublings without a gain end it."""
+    watch = Fake()
+    watch.clock = Clock.HOST
+    found = Search(lambda batch: lambda: float(max(batch, 64)), watch).run()
+    assert found.best.batch == 64
+    assert [t.batch for t in found.tried][-1] == 512
+    assert found.fits_all
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"), True),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried"), True),
+        (MemoryError(), True),
+        (RuntimeError("CUDA error: device-side assert triggered"), False),
+        (ValueError("out of memory"), False),
+    ],
+)
+def test_what_counts_as_out_of_memory(error, expected):
+    """torch's own class, and the words of cuBLAS and the host's allocator in a RuntimeError."""
+    assert out_of_memory(error) is expected
