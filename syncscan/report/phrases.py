@@ -67,7 +67,7 @@ def line(source: Source) -> int:
 
 
 def place(source: Source | None) -> str:
-    """The line as exactly as it is known: `train.py:42`, `train.py:42 or 44?` or `loss() in train.py`; empty without a source."""
+    """The line as exactly as it is known: `train.py:42`, `train.py:42 or 44?`, `loss() in train.py`; empty without."""
     if source is None:
         return ""
     if source.exact:
