@@ -1,17 +1,20 @@
 """From a Trace and its sync points to a Graph: the launches, waits and events of some steps, cut into runs.
 
 Times on a host thread are turned into *work* first: the trace's clock with every wait cut out, so that what is left is
-the thread's own time and nothing of the device's. Device work keeps its length, its distance from the work before it where
-it was queued behind that, and its distance from its launch where it wasn't.
+the thread's own time and nothing of the device's. Device work keeps its length, its distance from the work before it
+where it was queued behind that, and its distance from its launch where it wasn't.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from syncscan.model.period import busy_time
+from syncscan.model.period import windows as step_windows
 from syncscan.model.trace import NONE, Int64, Trace
 from syncscan.whatif.events import Events, Reached, StreamWait, first_waiters
 from syncscan.whatif.graph import BLOCK, Await, Feed, Float64, Graph, Node, Program, Record, Run, Wait
@@ -31,7 +34,7 @@ def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS) -> Gr
         holds: its sync points.
         max_steps: how many steps to take at most.
     """
-    windows = _chosen(_windows(trace), max_steps)
+    windows = _chosen(step_windows(trace), max_steps)
     if not windows:
         return Graph((), 1, (), 0)
     margin = max(b - a for a, b in windows)
@@ -44,21 +47,8 @@ def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS) -> Gr
     tracks = np.concatenate([launches.tracks, np.array([h.track for h in held], np.int64)])
     maker = _Maker(trace, _explained(launches, waits), find_threads(trace, np.unique(tracks)), waits, held)
     programs = tuple(maker.program(a, b) for a, b in windows)
-    return Graph(programs, maker.count, launches.streams, len(maker.slots))
-
-
-def _windows(trace: Trace) -> list[tuple[int, int]]:
-    """Each step from its begin to the next one's; the last, whose next isn't known, gets the usual pause behind it."""
-    if not trace.steps:
-        s = trace.slices
-        return [(int(s.ts.min()), int(s.end.max()))] if len(s) else []
-    steps = sorted(trace.steps, key=lambda step: step.ts)
-    pauses = [b.ts - a.end for a, b in zip(steps, steps[1:], strict=False)]
-    pause = int(np.median(pauses)) if pauses else 0
-    return [
-        (a.ts, b.ts if b is not None and b.number == a.number + 1 else a.end + max(pause, 0))
-        for a, b in zip(steps, [*steps[1:], None], strict=True)
-    ]
+    busy = busy_time(trace, windows) / len(windows)
+    return Graph(programs, maker.count, launches.streams, len(maker.slots), busy)
 
 
 def _chosen(windows: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
@@ -95,7 +85,8 @@ class _Clock:
         if len(self.starts):
             k = np.maximum(at - 1, 0)
             cut = cut + np.where(at > 0, np.minimum(ts - self.starts[k], self.lengths[k]), 0)
-        return (ts - cut).astype(np.float64)
+        out: Float64 = (ts - cut).astype(np.float64)
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +121,7 @@ class _Maker:
         self.launches, self.threads = launches, threads
         self.count = max(threads.values(), default=0) + 1
         cuts: list[list[tuple[int, int]]] = [[] for _ in range(self.count)]
-        full = pressed(trace, launches, np.flatnonzero(launches.returned - launches.issued > 50_000).tolist())
-        for h in [*held, *full]:
+        for h in [*held, *pressed(trace, launches)]:
             cuts[threads[h.track]].append((h.ts, h.cut))
         self.clocks = [_Clock(c) for c in cuts]
         self.held, self.waits = held, waits
@@ -158,6 +148,7 @@ class _Maker:
         lengths = (work.end - work.start)[lo:hi]
         return Program(
             nodes=tuple(tape.nodes),
+            node_host=np.array([getattr(n, "host_ns", 0.0) for n in tape.nodes]),
             late_host=np.concatenate(tape.host) if tape.host else np.zeros(0),
             late_device=np.concatenate(tape.device) if tape.device else np.zeros(0),
             late_first=np.array(tape.first, np.int64),
@@ -199,7 +190,7 @@ class _Maker:
             return
         turns = lo + 1 + np.flatnonzero(np.diff(self.thread_of[lo:hi]))
         edges = [lo, *turns.tolist(), hi]
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in itertools.pairwise(edges):
             for start in range(a, b, BLOCK):
                 self._run(tape, start, min(start + BLOCK, b))
 

@@ -1,4 +1,4 @@
-"""From a Graph and the unprofiled step's time to a scale of the host's own time: the profiler's overhead taken out again.
+"""From a Graph and the unprofiled step's time to a scale of the host's own time: the profiler's overhead taken out.
 
 Recording costs host time with every slice, and nothing on the device. So the host's own time is scaled, by one factor,
 until the replay of the step as it was takes the time that the step takes without the profiler.

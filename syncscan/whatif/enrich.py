@@ -1,4 +1,4 @@
-"""From an Analysis to the same with every finding's gain, its severity, and the step's: what `analyze` shows by default."""
+"""From an Analysis to the same with the gain and severity of every finding and the gain of the step."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """From a Trace to its event edges: which work an event synchronise or a stream-wait waits for.
 
-`cuda_sync` rows name the record that is awaited. Without them the edge is inferred: the nearest record on the same thread
-whose work ended early enough to explain when the waiting work, or the host, went on.
+`cuda_sync` rows name the record that is awaited. Without them the edge is inferred: the nearest record on the same
+thread whose work ended early enough to explain when the waiting work, or the host, went on.
 """
 
 from __future__ import annotations

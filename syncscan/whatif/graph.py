@@ -8,7 +8,7 @@ events becomes a few dozen nodes without loss (max-plus algebra; `replay` has th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +42,10 @@ class Run:
 class Wait:
     """A thread blocks until `streams` are done with all launched on them so far, or until `event` is reached.
 
-    `host_ns` is the thread's own work since its node before, `call_ns` what the call costs when there is nothing to wait
-    for, `wake_ns` how long after the device the host goes on, `after_ns` the sync's calls behind the one that blocks,
-    `left_ns` the host time that stays when the sync point is removed. `finding` is NONE for what can't be removed.
+    `host_ns` is the thread's own work since its node before, `call_ns` what the call costs when there is nothing to
+    wait for, `wake_ns` how long after the device the host goes on, `after_ns` the sync's calls behind the one that
+    blocks, `left_ns` the host time that stays when the sync point is removed. `finding` is NONE for what can't be
+    removed.
     """
 
     thread: int
@@ -76,7 +77,7 @@ class Await:
     stream: int
 
 
-Node = Union[Run, Wait, Record, Await]
+Node: TypeAlias = "Run | Wait | Record | Await"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -88,6 +89,8 @@ class Program:
     """
 
     nodes: tuple[Node, ...]
+    node_host: Float64
+    """The `host_ns` of each node, 0 where it has none."""
     late_host: Float64
     late_device: Float64
     late_first: npt.NDArray[np.int64]
@@ -105,23 +108,17 @@ class Program:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Graph:
-    """The programs of the chosen steps in time order; threads and streams are numbered from 0, the step's thread is 0."""
+    """The programs of the chosen steps in time order; threads and streams are numbered, the step's thread is 0."""
 
     programs: tuple[Program, ...]
     threads: int
     streams: tuple[tuple[int, int], ...]
     """(device, stream) of each stream number."""
     events: int
-    notes: tuple[str, ...] = ()
+    busy_ns: float = 0.0
+    """How long any stream works in a step, mean; time that streams share counts once."""
 
     @property
     def host_ns(self) -> float:
         """The step's own thread: its own work a step, waits left out; mean."""
         return float(np.mean([p.host_ns for p in self.programs])) if self.programs else 0.0
-
-    @property
-    def device_ns(self) -> float:
-        """The busiest stream's work a step; mean."""
-        return (
-            max(np.mean([p.stream_ns for p in self.programs], axis=0).tolist(), default=0.0) if self.programs else 0.0
-        )

@@ -1,4 +1,4 @@
-"""From a Trace to its device work as the replay needs it: who launched it, and what it had to wait for on its stream."""
+"""From a Trace to its device work as the replay needs it: who launched it, and what it waited for on its stream."""
 
 from __future__ import annotations
 
@@ -58,20 +58,24 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
 
     Work whose launch isn't in the trace, or not between `begin` and `end` (ns), is left out.
     """
-    rows, calls = _joined(trace, begin, end)
-    s = trace.slices
-    order = np.lexsort((s.ts[rows], s.ts[calls]))
-    rows, calls = rows[order], calls[order]
+    at, calls = _joined(trace, begin, end)
+    s, work = trace.slices, trace.device_rows
+    order = np.lexsort((s.ts[work[at]], s.ts[calls]))
+    at, calls = at[order], calls[order]
+    rows = work[at]
     keys, stream = np.unique(
         np.stack([s.device[rows], s.stream[rows]], axis=1).astype(np.int64), axis=0, return_inverse=True
     )
     stream = stream.reshape(-1).astype(np.int64)
     issued, returned = s.ts[calls], s.end[calls]
-    gap, before, queued = _gaps(stream, s.ts[rows], s.end[rows], returned, calls)
+    before, reached = (column[at] for column in _before(trace))
+    gap = (s.ts[rows] - reached).astype(np.float64)
+    same_call = s.correlation[before] == s.correlation[rows]
+    queued = (before != NONE) & ((returned <= reached) | same_call)
     latency = (s.ts[rows] - returned).astype(np.float64)
-    names = s.name[rows].astype(np.int64)
-    usual_gap = _usual_gaps(gap, names, np.where(before >= 0, names[before], -1), queued)
+    usual_gap = _usual_gaps(gap, s.name[rows].astype(np.int64), s.name[before].astype(np.int64), queued)
     usual_latency = _median(latency[~queued & (latency < LONG_NS)], USUAL_LATENCY_NS)
+    unseen = queued | ((before == NONE) & (latency > LONG_NS))
     return Launches(
         streams=tuple((int(d), int(st)) for d, st in keys),
         by_stream=tuple(_done(issued, s.end[rows], stream == k) for k in range(len(keys))),
@@ -84,7 +88,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
         start=s.ts[rows],
         end=s.end[rows],
         gap=np.where(queued, gap, usual_gap),
-        latency=np.where(queued, usual_latency, latency),
+        latency=np.where(unseen, usual_latency, latency),
         usual_gap=usual_gap,
         usual_latency=usual_latency,
     )
@@ -95,8 +99,8 @@ def _done(issued: Int64, end: Int64, mine: npt.NDArray[np.bool_]) -> tuple[Int64
 
 
 def _joined(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
-    s = trace.slices
-    work = trace.device_rows
+    """Places in `trace.device_rows`, and the rows of the calls that launched them."""
+    s, work = trace.slices, trace.device_rows
     inside = (s.ts >= begin) & (s.ts < end) & (s.correlation != NONE)
     calls = np.flatnonzero(inside & trace.is_category(Category.RUNTIME, Category.DRIVER))
     if not len(work) or not len(calls):
@@ -105,33 +109,37 @@ def _joined(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
     keys = s.correlation[calls]
     at = np.minimum(np.searchsorted(keys, s.correlation[work]), len(keys) - 1)
     known = keys[at] == s.correlation[work]
-    return work[known], calls[at[known]]
+    return np.flatnonzero(known), calls[at[known]]
 
 
-def _gaps(
-    stream: Int64, start: Int64, end: Int64, returned: Int64, calls: Int64
-) -> tuple[Float64, Int64, npt.NDArray[np.bool_]]:
-    """Per launch: idle time of its stream before it, the launch before it, and whether it was queued behind that."""
-    gap = np.zeros(len(start))
-    behind = np.full(len(start), -1, np.int64)
-    queued = np.zeros(len(start), np.bool_)
-    for number in np.unique(stream):
-        mine = np.flatnonzero(stream == number)
-        mine = mine[np.argsort(start[mine], kind="stable")]
-        before = np.maximum.accumulate(end[mine])[:-1]
-        gap[mine[1:]] = start[mine[1:]] - before
-        behind[mine[1:]] = mine[:-1]
-        queued[mine[1:]] = (returned[mine[1:]] <= before) | (calls[mine[1:]] == calls[mine[:-1]])
-    return gap, behind, queued
+def _before(trace: Trace) -> tuple[Int64, Int64]:
+    """For each of `trace.device_rows`: the row of the work before it on its stream (NONE: none), and when that ended.
+
+    Work from before the recording counts, though its launch isn't in the trace.
+    """
+    s, rows = trace.slices, trace.device_rows
+    before, reached = np.full(len(rows), NONE, np.int64), np.zeros(len(rows), np.int64)
+    if not len(rows):
+        return before, reached
+    key = s.device[rows].astype(np.int64) * (1 << 32) + s.stream[rows]
+    order = np.argsort(key, kind="stable")
+    group = np.cumsum(np.concatenate([[0], np.diff(key[order]) != 0]))
+    ends = s.end[rows][order] - int(s.ts[rows].min())
+    far = int(ends.max()) + 1
+    done = np.maximum.accumulate(ends + group * far) - group * far + int(s.ts[rows].min())
+    follows = order[1:][np.diff(group) == 0]
+    leads = np.flatnonzero(np.diff(group) == 0)
+    before[follows], reached[follows] = rows[order[leads]], done[leads]
+    return before, reached
 
 
-def _usual_gaps(gap: Float64, name: Int64, before: Int64, queued: npt.NDArray[np.bool_]) -> Float64:
+def _usual_gaps(gap: Float64, name: Int64, name_before: Int64, queued: npt.NDArray[np.bool_]) -> Float64:
     """Per launch: the median gap of queued launches of this kernel behind that kernel, in ns.
 
-    The device's own pause depends on both: about 0.9 µs between small kernels, 1.6 µs before a matrix product (H200). A pair
-    never seen queued has none of its own and gets the usual one.
+    The device's own pause depends on both: about 0.9 µs between small kernels, 1.6 µs before a matrix product (H200). A
+    pair never seen queued has none of its own and gets the usual one.
     """
-    pair = (before + 1) * (int(name.max(initial=0)) + 1) + name
+    pair = name_before * (int(name.max(initial=0)) + 1) + name
     known = queued & (gap < LONG_NS)
     kinds, which = np.unique(pair, return_inverse=True)
     usual = np.full(len(kinds), USUAL_GAP_NS)

@@ -8,6 +8,7 @@ import numpy as np
 
 from syncscan.model.analysis import Analysis, Bound
 from syncscan.model.finding import Finding, Removal
+from syncscan.model.period import step_period
 from syncscan.model.projection import Projection
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.build import build
@@ -18,7 +19,7 @@ from syncscan.whatif.select import select
 from syncscan.whatif.waits import Hold
 
 THROTTLE = 0.15
-"""How much slower kernels can run on a device that has lost its pauses: at the power limit clocks fall (H200: 13 to 17 %)."""
+"""How much slower kernels can run once the device has no pauses: at the power limit its clocks fall (H200: 13 to 17 %)."""
 REPEATABILITY = 0.02
 """Two measurements of the same step differ by about this part of it."""
 MODEL = 0.10
@@ -33,6 +34,7 @@ class Stage:
         self.number = {f.id: n for n, f in enumerate(analysis.findings)}
         self.graph = build(analysis.trace, _holds(analysis.findings))
         self.step = analysis.step
+        self.observed_ns = step_period(analysis.trace)
         self._calibrated: dict[float | None, Calibration] = {}
 
     def calibration(self, step_ms: float | None) -> Calibration:
@@ -40,7 +42,7 @@ class Stage:
         known = step_ms * 1e3 if step_ms else self.step.unprofiled_us
         if known not in self._calibrated:
             self._calibrated[known] = calibrate(
-                self.graph, self.step.observed_us * 1e3, known * 1e3 if known else None, *_recorded(self.trace)
+                self.graph, self.observed_ns, known * 1e3 if known else None, *_recorded(self.trace)
             )
         return self._calibrated[known]
 
@@ -102,7 +104,7 @@ class _Projector:
         removed = frozenset(self.stage.number[f.id] for f in findings)
         after = steady(self.calibration.replay, removed)
         unit = self.calibration.unit / 1e3
-        device = self.graph.device_ns * self.calibration.replay.stretch
+        device = self.graph.busy_ns * self.calibration.replay.stretch
         return Projection(
             removed=tuple(f.id for f in findings),
             observed_us=self.calibration.observed_ns / 1e3,
@@ -123,7 +125,7 @@ class _Projector:
         return min(own, max(0.0, after.waited - others)) * self.calibration.unit / 1e3
 
     def range(self, removed: frozenset[int], after: Steady) -> tuple[float, float]:
-        """What the step may take instead, in µs: over the steps alone, over what the trace leaves open, and the model."""
+        """What the step may take instead, in µs: over single steps, over what the trace leaves open, and the model."""
         base = self.before.period
         ratios = [after.period / base if base else 1.0]
         count = len(self.graph.programs)
@@ -143,7 +145,7 @@ class _Projector:
     def _throttled(self, removed: frozenset[int], after: Steady) -> float:
         """The step if the device runs slower for having lost its pauses."""
         replay = self.calibration.replay
-        device = self.graph.device_ns * replay.stretch
+        device = self.graph.busy_ns * replay.stretch
         pauses = max(1e-9, 1.0 - device / max(self.before.period, 1.0))
         lost = max(0.0, device / max(after.period, 1.0) - device / max(self.before.period, 1.0)) / pauses
         return period(prepare(self.graph, replay.scale, replay.stretch * (1.0 + THROTTLE * min(lost, 1.0))), removed)

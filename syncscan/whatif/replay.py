@@ -23,43 +23,38 @@ MIN_CYCLES, MAX_CYCLES, STEADY = 3, 12, 1e-4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Scaled:
+    """A program with a replay's scales applied: per node the host's work, per feed the end that its launches force."""
+
+    program: Program
+    hosts: list[float]
+    late: list[float]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Replay:
-    """A graph with one scale of the host's own time applied, ready to be replayed again and again."""
+    """A graph with one scale of the host's own time and one of the device's, ready to be replayed again and again."""
 
     graph: Graph
-    programs: tuple[tuple[tuple[object, ...], ...], ...]
+    programs: tuple[Scaled, ...]
     scale: float
     stretch: float
 
 
 def prepare(graph: Graph, scale: float = 1.0, stretch: float = 1.0) -> Replay:
     """Apply `scale` to the host's own time and `stretch` to the device's."""
-    return Replay(graph, tuple(_prepared(p, scale, stretch) for p in graph.programs), scale, stretch)
+    return Replay(graph, tuple(_scaled(p, scale, stretch) for p in graph.programs), scale, stretch)
 
 
-def _prepared(program: Program, scale: float, stretch: float) -> tuple[tuple[object, ...], ...]:
-    late: list[float] = []
-    if len(program.late_first):
-        ends = scale * program.late_host + stretch * program.late_device
-        late = np.maximum.reduceat(ends, program.late_first).tolist()
-    out: list[tuple[object, ...]] = []
-    for node in program.nodes:
-        if isinstance(node, Run):
-            feeds = tuple((f.stream, f.work_ns * stretch, late[f.row]) for f in node.feeds)
-            out.append((0, node.thread, node.host_ns * scale, node.launches, feeds))
-        elif isinstance(node, Wait):
-            costs = (node.call_ns * scale, node.wake_ns, node.after_ns * scale, node.left_ns * scale)
-            out.append((1, node.thread, node.host_ns * scale, node.finding, node.streams, node.event, costs))
-        elif isinstance(node, Record):
-            out.append((2, node.event, node.stream))
-        else:
-            out.append((3, node.event, node.stream))
-    return tuple(out)
+def _scaled(program: Program, scale: float, stretch: float) -> Scaled:
+    ends = scale * program.late_host + stretch * program.late_device
+    late = np.maximum.reduceat(ends, program.late_first).tolist() if len(program.late_first) else []
+    return Scaled(program, (scale * program.node_host).tolist(), late)
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """A step in the steady state, in ns: its time, how long hosts wait in it for each finding, and how long the step's thread works."""
+    """A step in the steady state, in ns: its time, the hosts' waits in it, and how long the step's thread works."""
 
     period: float
     waits: dict[int, float]
@@ -80,6 +75,9 @@ def period(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequenc
 def steady(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequence[int] | None = None) -> Steady:
     """Replay the steps over and over until a cycle through them takes as long as the one before.
 
+    Streams share one device, and kernels that ran alone in the trace would slow each other down: so no step takes less
+    than the device worked in it, however its streams fall.
+
     Args:
         replay: from `prepare`.
         removed: numbers of the findings whose waits are left out.
@@ -88,24 +86,27 @@ def steady(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequenc
     chosen = [replay.programs[i] for i in (range(len(replay.programs)) if steps is None else steps)]
     if not chosen:
         return Steady(0.0, {}, 0.0)
-    state = _State(replay.graph)
+    state = _State(replay)
     end, took = 0.0, -1.0
     for cycle in range(MAX_CYCLES):
         state.waits, state.worked = {}, 0.0
-        for nodes in chosen:
-            state.step(nodes, removed)
+        for program in chosen:
+            state.step(program, removed)
         before, end, last = end, state.done(), took
         took = end - before
         if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
             break
     count = len(chosen)
-    return Steady(took / count, {k: w / count for k, w in state.waits.items()}, state.worked / count)
+    floor = replay.graph.busy_ns * replay.stretch if steps is None else 0.0
+    return Steady(max(took / count, floor), {k: w / count for k, w in state.waits.items()}, state.worked / count)
 
 
 class _State:
     """Completion times: of each host thread, each stream and each event."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, replay: Replay) -> None:
+        graph = replay.graph
+        self.scale, self.stretch = replay.scale, replay.stretch
         self.clock = [0.0] * max(1, graph.threads)
         self.ends = [0.0] * max(1, len(graph.streams))
         self.events = [0.0] * max(1, graph.events)
@@ -117,43 +118,53 @@ class _State:
     def done(self) -> float:
         return max(max(self.clock), max(self.ends))
 
-    def step(self, nodes: Sequence[tuple[object, ...]], removed: frozenset[int]) -> None:
-        """Advance by one program. Plain tuples and one loop: this is what every projection spends its time in."""
+    def step(self, scaled: Scaled, removed: frozenset[int]) -> None:
+        """Advance by one program: the loop that every projection spends its time in."""
         clock, ends, events = self.clock, self.ends, self.events
         for thread in range(1, len(clock)):
             clock[thread] = max(clock[thread], clock[0])
-        for node in nodes:
-            kind = node[0]
-            if kind == 0:
-                _, thread, host, launches, feeds = node
-                if launches:
-                    self._queue(thread, launches)
-                now = clock[thread] = clock[thread] + host
-                self.worked += host if thread == 0 else 0.0
-                for stream, work, late in feeds:
-                    busy, alone = ends[stream] + work, now + late
-                    ends[stream] = busy if busy > alone else alone
-                if launches:
-                    self.pending.append((self.launched, max(ends[f[0]] for f in feeds)))
-            elif kind == 1:
-                _, thread, host, finding, streams, event, (call, wake, after, left) = node
-                now = clock[thread] + host
-                if finding in removed:
-                    clock[thread] = now + left
-                    self.worked += host + left if thread == 0 else 0.0
-                    continue
-                done = events[event] if event >= 0 else max((ends[s] for s in streams), default=0.0)
-                go_on = max(now + call, done + wake)
-                self.waits[finding] = self.waits.get(finding, 0.0) + go_on - now - call
-                self.worked += host + call + after if thread == 0 else 0.0
-                clock[thread] = go_on + after
-            elif kind == 2:
-                events[node[1]] = ends[node[2]]
+        for node, host in zip(scaled.program.nodes, scaled.hosts, strict=True):
+            if isinstance(node, Run):
+                self._run(node, host, scaled.late)
+            elif isinstance(node, Wait):
+                self._wait(node, host, node.finding in removed)
+            elif isinstance(node, Record):
+                events[node.event] = ends[node.stream]
             else:
-                ends[node[2]] = max(ends[node[2]], events[node[1]])
+                ends[node.stream] = max(ends[node.stream], events[node.event])
 
-    def _queue(self, thread: int, launches: int) -> None:
-        self.launched += launches
+    def _run(self, node: Run, host: float, late: list[float]) -> None:
+        if node.launches:
+            self._queue(node)
+        self.clock[node.thread] += host
+        self.worked += 0.0 if node.thread else host
+        now, last = self.clock[node.thread], 0.0
+        for feed in node.feeds:
+            busy, alone = self.ends[feed.stream] + feed.work_ns * self.stretch, now + late[feed.row]
+            end = self.ends[feed.stream] = busy if busy > alone else alone
+            last = end if end > last else last
+        if node.launches:
+            self.pending.append((self.launched, last))
+
+    def _wait(self, node: Wait, host: float, removed: bool) -> None:
+        scale, now = self.scale, self.clock[node.thread] + host
+        if removed:
+            spent = scale * node.left_ns
+            self.clock[node.thread] = now + spent
+        else:
+            spent = scale * (node.call_ns + node.after_ns)
+            free = now + scale * node.call_ns
+            done = (
+                self.events[node.event] if node.event >= 0 else max((self.ends[s] for s in node.streams), default=0.0)
+            )
+            go_on = max(free, done + node.wake_ns)
+            self.waits[node.finding] = self.waits.get(node.finding, 0.0) + go_on - free
+            self.clock[node.thread] = go_on + scale * node.after_ns
+        self.worked += 0.0 if node.thread else host + spent
+
+    def _queue(self, node: Run) -> None:
+        """Hold the host back while the launch queue is full."""
+        self.launched += node.launches
         pending = self.pending
         while pending and pending[0][0] <= self.launched - LAUNCH_QUEUE:
-            self.clock[thread] = max(self.clock[thread], pending.popleft()[1])
+            self.clock[node.thread] = max(self.clock[node.thread], pending.popleft()[1])

@@ -1,14 +1,15 @@
-"""From sync points to waits: which call held the host, what it waited for, and what it costs with and without waiting."""
+"""From sync points to waits: which call held the host, what it waited for, what it costs with and without waiting."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from syncscan.model.finding import Removal
 from syncscan.model.trace import NONE, Trace
+from syncscan.model.work import merged
 from syncscan.whatif.events import Events, Reached
 from syncscan.whatif.launches import Launches
 
@@ -19,8 +20,8 @@ USUAL_WAKE_NS = 10_000.0
 MAX_WAKE_NS = 200_000.0
 """A host that goes on later than this was held by something else (another thread, the GIL): that stays its own time."""
 _SKEW_NS = 5_000
-_FULL = 900
-"""Launches in flight from which a long launch is a full queue, not the host's own time."""
+_MANY, _FULL = 100, 900
+"""Launches in flight from which a long launch may be, and is, a full queue."""
 _LONG_LAUNCH_NS = 50_000
 
 
@@ -134,22 +135,29 @@ class _Ruler:
         return self._usual[name]
 
 
-def pressed(trace: Trace, launches: Launches, chosen: Sequence[int]) -> list[Held]:
-    """Launches that were long because the stream's queue was full: their wait follows from the replay, not from them.
+def pressed(trace: Trace, launches: Launches) -> list[Held]:
+    """Launches that were long because the launch queue was full: their wait follows from the replay, not from them.
 
-    Args:
-        chosen: numbers of the launches to look at.
+    A full queue shows as a launch that lasts while the device works all along, with many launches in flight. Work from
+    before the recording counts too: it has no launch in the trace.
     """
-    s = trace.slices
+    long = np.flatnonzero(launches.returned - launches.issued > _LONG_LAUNCH_NS).tolist()
+    if not long:
+        return []
+    s, rows, launched = trace.slices, trace.device_rows, trace.launched_at
+    start = s.ts[rows]
+    busy_from, busy_to = merged(start, s.end[rows])
     found = []
-    for i in chosen:
-        issued = int(launches.issued[i])
-        length = int(launches.returned[i]) - issued
-        if length < _LONG_LAUNCH_NS:
-            continue
-        flying = np.count_nonzero(launches.start[:i] > issued)
-        if flying >= _FULL:
-            usual = float(np.median(s.dur[s.name == s.name[launches.calls[i]]]))
-            cut = issued + max(0, length - int(usual))
-            found.append(Held(int(launches.tracks[i]), issued, cut, (), None, 0.0, 0.0, 0.0, 0.0, NONE, 0.0))
+    for i in long:
+        issued, returned = int(launches.issued[i]), int(launches.returned[i])
+        usual = int(np.median(s.dur[s.name == s.name[launches.calls[i]]]))
+        overlap = np.minimum(busy_to, returned) - np.maximum(busy_from, issued)
+        working = overlap[overlap > 0].sum() > 0.9 * (returned - issued)
+        later = (launched > issued) & (launched < start)
+        flying = np.count_nonzero((start > issued) & ~later)
+        copies = "emcpy" in trace.name(int(launches.calls[i]))
+        full = flying >= _FULL or (working and flying >= _MANY)
+        if full and not copies and returned - issued > 5 * usual:
+            track, cut = int(launches.tracks[i]), max(issued, returned - usual)
+            found.append(Held(track, issued, cut, (), None, 0.0, 0.0, 0.0, 0.0, NONE, 0.0))
     return found

@@ -1,0 +1,86 @@
+"""From a trace's steps and device work to the time of one step: the throughput of many such steps, as observed."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from syncscan.model.trace import NONE, Trace
+from syncscan.model.work import merged
+
+BEHIND = 0.05
+"""The device sets the pace when it falls behind the host by more than this part of a step with every step."""
+FULL = 0.95
+"""It sets the pace too when it works more than this part of the time from one step's end to the next one's."""
+
+
+def windows(trace: Trace) -> list[tuple[int, int]]:
+    """Each step from its begin to the begin of the next, in ns.
+
+    The last, whose next isn't known, gets the usual pause behind it; so do steps whose next wasn't recorded. A trace
+    without steps is one window; one without slices has none.
+    """
+    s = trace.slices
+    if not trace.steps:
+        return [(int(s.ts.min()), int(s.end.max()))] if len(s) else []
+    steps = sorted(trace.steps, key=lambda step: step.ts)
+    follows = [b.number == a.number + 1 for a, b in itertools.pairwise(steps)]
+    pauses = [b.ts - a.end for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True) if next_]
+    pause = max(int(np.median(pauses)), 0) if pauses else 0
+    ends = [b.ts if next_ else a.end + pause for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True)]
+    return [(step.ts, end) for step, end in zip(steps, [*ends, steps[-1].end + pause], strict=True)]
+
+
+def step_period(trace: Trace) -> float:
+    """The observed time of a step in ns: the host's mean window, or the device's pace where the device falls behind.
+
+    A host that doesn't wait for the device runs ahead of it, so that its own steps look short (the launch queue takes
+    the rest); then the time from one step's last device work to the next one's tells.
+    """
+    spans = windows(trace)
+    if not spans:
+        return 0.0
+    host = float(np.mean([b - a for a, b in spans]))
+    done = _done(trace, spans)
+    if len(done) < 2:
+        alone = done[0] - spans[0][0] if done and len(spans) == 1 and trace.steps else 0.0
+        return max(host, alone)
+    count = len(done) - 1
+    device = (done[-1] - done[0]) / count
+    lag = [end - b for end, (_, b) in zip(done, spans, strict=True)]
+    falls_behind = lag[-1] - lag[0] > BEHIND * host * count
+    if falls_behind or _busy(trace, done[0], done[-1]) > FULL:
+        host = max(host, device)
+    return max(host, busy_time(trace, spans) / len(spans))
+
+
+def busy_time(trace: Trace, spans: list[tuple[int, int]]) -> float:
+    """How long any stream works on what these spans launched, in ns; time that streams share counts once."""
+    rows, launched = trace.device_rows, trace.launched_at
+    mine = np.zeros(len(rows), np.bool_)
+    for a, b in spans:
+        mine |= (launched >= a) & (launched < b)
+    starts, ends = merged(trace.slices.ts[rows[mine]], trace.slices.end[rows[mine]])
+    return float((ends - starts).sum())
+
+
+def _done(trace: Trace, spans: list[tuple[int, int]]) -> list[int]:
+    """When the device work launched in each span was done; empty if a span launched none."""
+    rows, launched = trace.device_rows, trace.launched_at
+    known = trace.slices.correlation[rows] != NONE
+    done = []
+    for a, b in spans:
+        mine = rows[known & (launched >= a) & (launched < b)]
+        if not len(mine):
+            return []
+        done.append(int(trace.slices.end[mine].max()))
+    return done
+
+
+def _busy(trace: Trace, begin: int, end: int) -> float:
+    """The part of this time in which the device works."""
+    rows = trace.device_rows
+    starts, ends = merged(trace.slices.ts[rows], trace.slices.end[rows])
+    overlap = np.minimum(ends, end) - np.maximum(starts, begin)
+    return float(overlap[overlap > 0].sum()) / max(1, end - begin)
