@@ -1,15 +1,21 @@
-"""From a trace to its sync points: finds the calls that wait for the device and names each by the first rule that fits."""
+"""From a trace to its sync points: finds the calls that wait for the device, names each by the first rule that fits."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+
+import numpy as np
 
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
-from syncscan.detect.rules import RULES, unclassified
+from syncscan.detect.rule import RuleDoc, document
+from syncscan.detect.rules import PREAMBLE, RULES, unclassified
 from syncscan.model.finding import Diagnosis, SyncPoint
-from syncscan.model.trace import Category, Trace
+from syncscan.model.trace import Category, Int32, Trace
 from syncscan.model.work import DeviceWork
+
+_SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 
 
 def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
@@ -22,6 +28,11 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
     threads = _program_threads(trace)
     points = [_point(call, naming.diagnose(call), threads, trace) for call in blocking_calls(trace, DeviceWork(trace))]
     return tuple(points), tuple(naming.warnings)
+
+
+def catalogue() -> tuple[RuleDoc, ...]:
+    """The documentation of every rule, in the order in which they are asked."""
+    return tuple(document(rule) for rule in RULES)
 
 
 class _Naming:
@@ -65,8 +76,13 @@ def _point(call: Call, diagnosis: Diagnosis, threads: set[int], trace: Trace) ->
 def _program_threads(trace: Trace) -> set[int]:
     """Tracks that run the program's ops or steps; a wait elsewhere (pinning, NCCL's watchdog) holds nobody up."""
     s = trace.slices
-    own = {int(t) for t in s.track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)]}
-    return own or {int(t) for t in s.track[trace.is_category(Category.RUNTIME)]}
+    own = _tracks(s.track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
+    own = own or _tracks(s.track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
+    return {t for t in own if not _SERVICE_THREAD.search(trace.tracks[t].thread)}
+
+
+def _tracks(column: Int32) -> set[int]:
+    return set(np.unique(column).tolist())
 
 
 def _in_steps(call: Call, trace: Trace) -> bool:
@@ -74,4 +90,4 @@ def _in_steps(call: Call, trace: Trace) -> bool:
     return not trace.steps or trace.steps[0].ts <= call.ts < max(step.end for step in trace.steps)
 
 
-__all__ = ["detect"]
+__all__ = ["PREAMBLE", "RuleDoc", "catalogue", "detect"]

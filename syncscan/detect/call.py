@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from syncscan.model.trace import NONE, Category, Trace
+
+_NEIGHBOURS = 64
+_LIBRARIES = re.compile(
+    r"(^|/)(site-packages|dist-packages)/|^(torch|torchvision|torchaudio|torchmetrics|functorch|torch_\w+|transformers"
+    r"|accelerate|lightning|lightning_fabric|pytorch_lightning|deepspeed|tqdm|wandb|tensorboard|tensorboardX|logging|numpy"
+    r"|scipy|sklearn|ignite|fsspec|contextlib\.py|threading\.py)[/.(]"
+)
+_FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)")
 
 
 @dataclass(frozen=True)
@@ -28,11 +38,14 @@ class Call:
     device: int
     stream: int
     waited: bool
-
-    @property
-    def track(self) -> int:
-        """The host thread's track."""
-        return int(self.trace.slices.track[self.rows[0]])
+    track: int
+    """The host thread's track."""
+    around: int
+    """Row of the innermost host slice around it; NONE at the top."""
+    bytes: int = NONE
+    """Size of its copy; NONE without."""
+    launches: int = 0
+    """How many launches of the trace waited for their own kernel; only on the one call that stands for them all."""
 
     @property
     def ts(self) -> int:
@@ -56,11 +69,30 @@ class Call:
         """True when its copy touches pageable host memory (HIP traces don't say: then False)."""
         return "Pageable" in self.copy
 
+    @property
+    def pinned(self) -> bool:
+        """True when its copy touches pinned host memory (HIP traces don't say: then False)."""
+        return "Pinned" in self.copy
+
+    @property
+    def scalar(self) -> bool:
+        """True when the wait is for one number: `item()` and everything that goes through it."""
+        return "aten::_local_scalar_dense" in self.ops
+
+    @property
+    def synchronises(self) -> bool:
+        """True for a synchronise of a device, stream or event that has no copy with it."""
+        return not self.copy and any("ynchronize" in api or api.endswith(" Sync") for api in self.apis)
+
+    @cached_property
+    def _ancestors(self) -> tuple[int, ...]:
+        return () if self.around == NONE else (*self.trace.ancestors(self.around), self.around)
+
     @cached_property
     def chain(self) -> tuple[int, ...]:
         """Rows of the ops around it on its thread, outermost first, annotations left out."""
         category = self.trace.slices.category
-        return tuple(r for r in self.trace.ancestors(self.rows[0]) if category[r] == Category.CPU_OP)
+        return tuple(r for r in self._ancestors if category[r] == Category.CPU_OP)
 
     @cached_property
     def ops(self) -> tuple[str, ...]:
@@ -71,7 +103,7 @@ class Call:
     def scopes(self) -> tuple[str, ...]:
         """Names of the annotations around it, outermost first, the profiler's steps left out."""
         category = self.trace.slices.category
-        names = (self.trace.name(r) for r in self.trace.ancestors(self.rows[0]) if category[r] == Category.ANNOTATION)
+        names = (self.trace.name(r) for r in self._ancestors if category[r] == Category.ANNOTATION)
         return tuple(n for n in names if not n.startswith("ProfilerStep"))
 
     @cached_property
@@ -83,6 +115,26 @@ class Call:
         around = lo + np.flatnonzero(f.ts[lo:upto] + f.dur[lo:upto] >= self.end)
         return tuple(self.trace.strings[n] for n in f.name[around])
 
+    @cached_property
+    def library(self) -> tuple[str, ...]:
+        """The frames of libraries between the program's own innermost frame and this call, outermost first."""
+        inner: list[str] = []
+        for frame in reversed(self.frames):
+            if _FRAME.fullmatch(frame) and not _LIBRARIES.search(frame):
+                break
+            inner.append(frame)
+        return tuple(inner[::-1])
+
+    @cached_property
+    def before(self) -> tuple[str, ...]:
+        """Names of the outermost ops and annotations that came before it on its thread, the nearest last; up to 64."""
+        return tuple(_neighbours_before(self))[::-1]
+
+    @cached_property
+    def after(self) -> tuple[str, ...]:
+        """Names of the outermost ops, annotations and runtime calls that came after it, the nearest first; up to 64."""
+        return tuple(_neighbours_after(self))
+
     @property
     def thread(self) -> str:
         """The name of its thread, as the trace gives it."""
@@ -92,9 +144,26 @@ class Call:
         """True if any op around it has one of these names."""
         return any(op in names for op in self.ops)
 
+    def first(self, *names: str) -> str:
+        """The outermost op around it that has one of these names; empty without."""
+        return next((op for op in self.ops if op in names), "")
+
+    def in_scope(self, *parts: str) -> bool:
+        """True if the name of any annotation around it contains one of these texts."""
+        return any(part in scope for scope in self.scopes for part in parts)
+
     def in_frame(self, *parts: str) -> bool:
         """True if any Python frame around it contains one of these texts."""
         return any(part in frame for frame in self.frames for part in parts)
+
+    def in_library(self, *parts: str) -> bool:
+        """True if one of `library` contains one of these texts."""
+        return any(part in frame for frame in self.library for part in parts)
+
+    def called(self, *methods: str) -> bool:
+        """True if the innermost frame is a C function or method of one of these names (`item`, `tolist`)."""
+        last = self.frames[-1] if self.frames else ""
+        return any(last.startswith((f"<built-in method {m} ", f"<built-in function {m}>")) for m in methods)
 
     @property
     def op(self) -> str:
@@ -105,12 +174,89 @@ class Call:
         return ""
 
     @property
+    def top(self) -> str:
+        """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
+        return next((op for op in self.ops if not _WRAPPER.match(op)), "")
+
+    @property
     def leaf(self) -> str:
         """The innermost op; empty without ops."""
         return self.ops[-1] if self.ops else ""
+
+    @property
+    def backward(self) -> str:
+        """The name of the autograd node around it, e.g. `IndexBackward0`; empty outside of a backward pass."""
+        return next((op for op in self.ops if _NODE.fullmatch(op)), "")
 
     @property
     def sequence(self) -> int:
         """The autograd sequence number of the ops around it, NONE without."""
         numbers = [int(self.trace.slices.sequence[r]) for r in self.chain]
         return next((n for n in numbers if n != NONE), NONE)
+
+
+_NODE = re.compile(r"\w+Backward\d*")
+_WRAPPER = re.compile(
+    r"autograd::engine|torch::autograd::|\w+Backward\d*$|Torch-Compiled Region|## Call|TorchDynamo|CompiledFunction"
+)
+
+
+def _neighbours_before(call: Call) -> Iterator[str]:
+    s = call.trace.slices
+    first = call.trace.track_rows(call.track).start
+    mine = set(call._ancestors)
+    row = _worker(call) - 1
+    found = 0
+    while row >= first and found < _NEIGHBOURS:
+        top = _outermost_op(call.trace, row)
+        if top != NONE and top not in mine:
+            row = top
+            yield call.trace.name(top)
+            found += 1
+        elif s.category[row] in (Category.ANNOTATION, Category.CPU_OP) and row not in mine:
+            name = call.trace.name(row)
+            if name.startswith("ProfilerStep"):
+                return
+            yield name
+            found += 1
+        row -= 1
+
+
+def _neighbours_after(call: Call) -> Iterator[str]:
+    s = call.trace.slices
+    rows = call.trace.track_rows(call.track)
+    worker = _worker(call)
+    end = int(s.end[worker]) if s.category[worker] == Category.CPU_OP else call.end
+    row = rows.start + int(np.searchsorted(s.ts[rows], end))
+    for _ in range(_NEIGHBOURS):
+        if row >= rows.stop:
+            return
+        name = call.trace.name(row)
+        if name.startswith("ProfilerStep"):
+            return
+        yield name
+        row += 1
+        if s.category[row - 1] == Category.CPU_OP and not _WRAPPER.match(name):
+            row = max(row, rows.start + int(np.searchsorted(s.ts[rows], s.end[row - 1])))
+
+
+def _worker(call: Call) -> int:
+    """The row of the outermost op that does work, or the call's own place on its thread where no op is around it."""
+    for row in call.chain:
+        if not _WRAPPER.match(call.trace.name(row)):
+            return row
+    if call.trace.slices.track[call.rows[0]] == call.track:
+        return call.rows[0]
+    rows = call.trace.track_rows(call.track)
+    return int(rows.start) + int(np.searchsorted(call.trace.slices.ts[rows], call.ts))
+
+
+def _outermost_op(trace: Trace, row: int) -> int:
+    s, top = trace.slices, NONE
+    for at in (row, *trace.ancestors(row)[::-1]):
+        if s.category[at] == Category.CPU_OP and not _WRAPPER.match(trace.name(at)):
+            top = at
+    return top
+
+
+__all__ = ["Call"]

@@ -4,32 +4,48 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
 from syncscan.detect.call import Call
-from syncscan.model.trace import NONE, Category, Int64, Trace
+from syncscan.detect.launches import held_launch
+from syncscan.model.trace import NONE, Bool, Category, Int64, Trace
 from syncscan.model.work import DeviceWork
 
 SYNCHRONISE = re.compile(
-    r"(cuda|cu|hip|mtia|musa|xpu|privateuse1)?_?(Stream|Device|Event|Ctx|Context|Queue)_?Synchronize"
-    r"|ze(CommandList|CommandQueue|Event|Fence)Host\w*|zeCommandQueueSynchronize|ur(QueueFinish|EventWait)",
+    r"\w*(Stream|Device|Event|Ctx|Context|Queue|List|Fence|Host)_?Synchronize\w*|synchronize"
+    r"|ze(CommandList|CommandQueue|Event|Fence)Host\w*|ur(QueueFinish|EventWait)",
     re.IGNORECASE,
 )
 """Calls that return once the device has reached a point (catalogue 1.2, 1.4)."""
 BLOCKING_COPY = re.compile(
-    r"(cuda|hip)Memcpy(2D|3D|ToSymbol|FromSymbol)?|hipMemcpy(WithStream|DtoH|HtoD)|cuMemcpy(DtoH|HtoD)"
+    r"(cuda|hip)Memcpy(2D|3D|ToSymbol|FromSymbol|ToArray|FromArray)?|hipMemcpy(WithStream|DtoH|HtoD)|cuMemcpy(DtoH|HtoD)"
 )
 """Copies that are synchronous by definition, but for device to device (catalogue 1.2)."""
 ASYNC_COPY = re.compile(r"(cuda|hip)Memcpy(2D|3D)?Async|cuMemcpy(DtoH|HtoD)Async")
 """Copies that wait only for pageable host memory."""
-ALLOCATOR = re.compile(
-    r"(cuda|hip)(Free|Malloc|HostAlloc|MallocHost|HostMalloc|FreeHost|HostFree)|cuMem(Unmap|Release)"
+FREE = re.compile(r"(cuda|hip)Free")
+"""Gives memory back to the driver: the device drains first (catalogue 1.2, measured)."""
+ALLOCATE = re.compile(
+    r"(cuda|hip)(Malloc|HostAlloc|MallocHost|HostMalloc|HostRegister|FreeHost|HostFree|HostUnregister)"
+    r"|cuMem(Create|Map|Unmap|Release)"
 )
-"""Calls that may make the device drain (catalogue 1.2)."""
+"""Allocator calls that take long but wait for queued work only sometimes."""
+NEVER = re.compile(
+    r"\w*(Launch|Query|IsCapturing|GetCaptureInfo|GetAttributes|Memset|StreamWaitEvent|StreamWaitValue|EventRecord"
+    r"|EnqueueEventsWait|PushCallConfiguration|PopCallConfiguration|Append|Occupancy|LoadData|LinkComplete)\w*"
+)
+"""Calls that don't wait for the queue to drain; a launch that is held has a full queue before it: back-pressure."""
+DEVICE_SIDE = re.compile(r"Stream Wait Event|GPU_BARRIER\w*")
+"""Rows of the synchronisation categories that make the device wait, not the host."""
 
 _SUFFIX = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
+_PASSED_OVER = re.compile(
+    r"\w*(IsCapturing|GetCaptureInfo|EventQuery|StreamQuery|PointerGetAttributes|PeekAtLastError)\w*"
+)
 _HELD_NS = 20_000
+_MEASURED_NS = 100_000
 _ADJACENT_NS = 20_000
 
 
@@ -41,7 +57,8 @@ def api_name(name: str) -> str:
 def blocking_calls(trace: Trace, work: DeviceWork) -> Iterator[Call]:
     """All calls of a trace that can wait for the device, in order of thread and time; the profiler's own is left out.
 
-    A copy and the synchronise behind it in the same op are one call.
+    A copy and the synchronise behind it in the same op are one call, and so is a call inside another. Launches are
+    none, but where every launch waits for its kernel (`CUDA_LAUNCH_BLOCKING`): then the longest stands for them all.
     """
     return _Finder(trace, work).calls()
 
@@ -49,34 +66,38 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> Iterator[Call]:
 class _Finder:
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
         self.trace, self.work = trace, work
-        s = self.trace.slices
         self.runtime = np.flatnonzero(trace.is_category(Category.RUNTIME, Category.DRIVER))
         self.is_sync = self._mask(SYNCHRONISE)
         self.is_copy = self._mask(ASYNC_COPY) | self._mask(BLOCKING_COPY)
-        self.copy_of = self._copies(s.correlation)
+        self.copy_of = self._rows_by_correlation(Category.MEMCPY)
+        self.sync_of = self._rows_by_correlation(Category.SYNC)
         self.own = profiler_sync(trace)
 
     def calls(self) -> Iterator[Call]:
-        for group in self._groups():
-            call = self._call(group)
-            if call is not None:
-                yield call
+        found = [call for group in self._groups() if (call := self._call(group)) is not None]
+        found += self._unseen(found)
+        held = held_launch(self.trace)
+        if held is not None:
+            found.append(self._of_launch(*held))
+        yield from sorted(found, key=lambda c: (c.track, c.ts))
 
-    def _mask(self, pattern: re.Pattern[str]) -> np.ndarray:  # type: ignore[type-arg]
+    def _mask(self, pattern: re.Pattern[str]) -> Bool:
         return self.trace.named(lambda n: pattern.fullmatch(api_name(n)))[self.runtime]
 
-    def _copies(self, correlation: Int64) -> dict[int, int]:
-        rows = np.flatnonzero(self.trace.is_category(Category.MEMCPY) & (correlation != NONE))
+    def _rows_by_correlation(self, category: Category) -> dict[int, int]:
+        correlation = self.trace.slices.correlation
+        rows = np.flatnonzero(self.trace.is_category(category) & (correlation != NONE))
         return dict(zip(correlation[rows].tolist(), rows.tolist(), strict=True))
 
     def _groups(self) -> Iterator[tuple[int, ...]]:
         """Rows of candidate calls; a copy directly before a synchronise joins it."""
-        candidate = self.is_sync | self.is_copy | self._mask(ALLOCATOR)
-        taken = -1
+        named = self.is_sync | self.is_copy | self._mask(FREE) | self._mask(ALLOCATE)
+        candidate = named | (~self._mask(NEVER) & (self.trace.slices.dur[self.runtime] >= _MEASURED_NS))
+        taken, inside = -1, set(self.runtime[candidate].tolist())
         for k in np.flatnonzero(candidate).tolist():
-            if k <= taken or self.runtime[k] == self.own:
-                continue
             row = int(self.runtime[k])
+            if k <= taken or row == self.own or int(self.trace.slices.parent[row]) in inside:
+                continue
             after = self._next(k)
             if self.is_copy[k] and after is not None and self._belongs(row, int(self.runtime[after])):
                 taken = after
@@ -89,13 +110,16 @@ class _Finder:
         for j in range(k + 1, min(k + 4, len(self.runtime))):
             if self.is_sync[j]:
                 return j
-            if not _QUERY.fullmatch(api_name(self.trace.name(int(self.runtime[j])))):
+            if not _PASSED_OVER.fullmatch(api_name(self.trace.name(int(self.runtime[j])))):
                 return None
         return None
 
     def _belongs(self, copy: int, sync: int) -> bool:
         s = self.trace.slices
         if s.track[copy] != s.track[sync] or s.parent[copy] != s.parent[sync]:
+            return False
+        device_copy = self.copy_of.get(int(s.correlation[copy]), NONE)
+        if device_copy != NONE and "DtoD" in self.trace.name(device_copy):
             return False
         parent = int(s.parent[copy])
         if parent != NONE and s.category[parent] == Category.CPU_OP:
@@ -117,74 +141,139 @@ class _Finder:
             device=device,
             stream=stream,
             waited=self._waited(rows, device, stream),
+            track=int(s.track[rows[0]]),
+            around=int(s.parent[rows[0]]),
+            bytes=int(s.bytes[copy_row]) if copy_row != NONE else NONE,
         )
-        return call if len(rows) > 1 or SYNCHRONISE.fullmatch(names[0]) or _blocks(call, copy_row) else None
+        return call if len(rows) > 1 or SYNCHRONISE.fullmatch(names[0]) or _blocks(call) else None
+
+    def _of_launch(self, row: int, launches: int) -> Call:
+        s = self.trace.slices
+        name = api_name(self.trace.name(row))
+        track, around = int(s.track[row]), int(s.parent[row])
+        where = self._last_launch(row)
+        return Call(self.trace, (row,), name, (name,), "", *where, True, track, around, launches=launches)
 
     def _where(self, rows: tuple[int, ...], names: tuple[str, ...], copy_row: int) -> tuple[int, int]:
         s = self.trace.slices
-        if copy_row != NONE:
-            return int(s.device[copy_row]), int(s.stream[copy_row])
+        sync_row = self.sync_of.get(int(s.correlation[rows[-1]]), NONE)
+        for known in (copy_row, sync_row):
+            if known != NONE and s.device[known] != NONE:
+                return int(s.device[known]), int(s.stream[known])
         device, stream = self._last_launch(rows[0])
         return device, stream if "Stream" in names[-1] or "Event" in names[-1] else NONE
 
     def _last_launch(self, row: int) -> tuple[int, int]:
         """Device and stream of the work that this thread launched last before the call; the device's first without."""
         s = self.trace.slices
-        at = int(np.searchsorted(self._launches[0], row)) - 1
-        if at >= 0 and s.track[self._launches[0][at]] == s.track[row]:
-            device_row = int(self._launches[1][at])
+        launches, work = self._launches
+        at = int(np.searchsorted(launches, row, side="right")) - 1
+        if at >= 0 and s.track[launches[at]] == s.track[row]:
+            device_row = int(work[at])
             return int(s.device[device_row]), int(s.stream[device_row])
         devices = self.work.devices
         return (devices[0] if devices else NONE), NONE
 
-    @property
+    @cached_property
     def _launches(self) -> tuple[Int64, Int64]:
-        if not hasattr(self, "_launch_pairs"):
-            s = self.trace.slices
-            rows = self.trace.device_rows
-            pairs = [
-                (self.trace.launches.get(c, NONE), r)
-                for c, r in zip(s.correlation[rows].tolist(), rows.tolist(), strict=True)
-            ]
-            pairs = sorted(p for p in pairs if p[0] != NONE)
-            self._launch_pairs = (np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int64))
-        return self._launch_pairs
+        """Rows of calls that launched device work, ascending, and the row of the work of each."""
+        s = self.trace.slices
+        rows = self.trace.device_rows
+        launch = self.trace.launches
+        calls = np.array([launch.get(c, NONE) for c in s.correlation[rows].tolist()], np.int64)
+        known = np.flatnonzero(calls != NONE)
+        known = known[np.argsort(calls[known], kind="stable")]
+        return calls[known], rows[known]
 
     def _waited(self, rows: tuple[int, ...], device: int, stream: int) -> bool:
+        """Whether the host was held until work that was queued before had ended, for most of the call."""
         s = self.trace.slices
         start, end = int(s.ts[rows[0]]), int(s.ts[rows[-1]] + s.dur[rows[-1]])
         before = self.work.of(device, stream).last_end(start) if device != NONE else None
-        return before is not None and before - start > _HELD_NS and end >= before - _HELD_NS
+        if before is None or before - start <= _HELD_NS or end < before - _HELD_NS:
+            return False
+        return 2 * (min(before, end) - start) >= end - start
 
+    def _unseen(self, found: list[Call]) -> list[Call]:
+        """Waits that only a synchronisation row shows: driver calls of extensions, runtime calls that were filtered."""
+        s = self.trace.slices
+        of_host = self.trace.is_category(Category.SYNC) & ~self.trace.named(DEVICE_SIDE.fullmatch)
+        rows = [r for r in np.flatnonzero(of_host).tolist() if int(s.correlation[r]) not in self.trace.launches]
+        spans = np.array([(c.ts, c.end) for c in found], np.int64).reshape(-1, 2)
+        calls = (self._of_sync_row(r) for r in rows if not _covered(int(s.ts[r]), int(s.end[r]), spans))
+        return [call for call in calls if call is not None]
 
-_QUERY = re.compile(r"\w*(IsCapturing|GetCaptureInfo|EventQuery|StreamQuery|PointerGetAttributes)\w*")
+    def _of_sync_row(self, row: int) -> Call | None:
+        s = self.trace.slices
+        track = self._host_track(row)
+        if track == NONE:
+            return None
+        name = self.trace.name(row)
+        device = int(s.device[row]) if s.device[row] != NONE else next(iter(self.work.devices), NONE)
+        stream = NONE if name == "Context Sync" else int(s.stream[row])
+        around = self._around(track, int(s.ts[row]), int(s.end[row]))
+        return Call(self.trace, (row,), name, (name,), "", device, stream, True, track, around)
+
+    def _host_track(self, row: int) -> int:
+        """The thread of a synchronisation row: the one its tid names, or the quiet one that called the runtime last."""
+        s = self.trace.slices
+        tracks = np.unique(s.track[self.trace.is_category(Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME)])
+        own = self.trace.tracks[int(s.track[row])]
+        if own.pid == "-1":
+            return next((int(t) for t in tracks if self.trace.tracks[int(t)].tid == own.tid), NONE)
+        latest, best = -1, NONE
+        for track in tracks.tolist():
+            calls = self.runtime[s.track[self.runtime] == track]
+            at = int(np.searchsorted(s.ts[calls], s.ts[row], side="right"))
+            quiet = at == len(calls) or s.ts[calls[at]] >= s.end[row]
+            if at and quiet and s.ts[calls[at - 1]] > latest:
+                latest, best = int(s.ts[calls[at - 1]]), track
+        return best
+
+    def _around(self, track: int, start: int, end: int) -> int:
+        """The innermost op or annotation of a thread that contains this interval."""
+        s = self.trace.slices
+        rows = self.trace.track_rows(track)
+        row = rows.start + int(np.searchsorted(s.ts[rows], start, side="right")) - 1
+        while row >= rows.start and not (
+            s.end[row] >= end and s.category[row] in (Category.CPU_OP, Category.ANNOTATION)
+        ):
+            row = int(s.parent[row])
+        return row if row >= rows.start else NONE
 
 
 def _hip_copy(kind: int) -> str:
     return {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}.get(kind, "")
 
 
-def _blocks(call: Call, copy_row: int) -> bool:
-    """Whether a copy or allocator call without a synchronise behind it can hold the host."""
+def _covered(start: int, end: int, spans: Int64) -> bool:
+    """Whether one of these (start, end) takes up half of this interval."""
+    overlap = np.minimum(spans[:, 1], end) - np.maximum(spans[:, 0], start)
+    return bool((2 * overlap >= max(end - start, 1)).any())
+
+
+def _blocks(call: Call) -> bool:
+    """Whether a call that is no synchronise, and has none behind it, can hold the host."""
     name = call.apis[0]
-    if ALLOCATOR.fullmatch(name):
+    if FREE.fullmatch(name) or ALLOCATE.fullmatch(name):
         return True
     if call.direction in ("DtoD", "PtoP"):
         return False
     if BLOCKING_COPY.fullmatch(name):
         return True
-    if call.pageable and call.direction == "DtoH":
-        return True
-    if call.pageable or "Host" in call.copy:
-        return call.waited
-    return False
+    if ASYNC_COPY.fullmatch(name):
+        if call.pageable and call.direction == "DtoH":
+            return True
+        return call.waited and (call.pageable or "Host" in call.copy)
+    return call.waited
 
 
 def profiler_sync(trace: Trace) -> int:
     """The row of the profiler's own closing device synchronise, NONE without.
 
     `torch.autograd.profiler.profile.__exit__` synchronises the device before it stops collecting: a device synchronise
-    outside every step and op, with no launch after it (torch/autograd/profiler.py).
+    outside every step and op, with no launch after it, and in a trace with stacks below the profiler's own frame
+    (torch/autograd/profiler.py).
     """
     s = trace.slices
     rows = np.flatnonzero(trace.named(lambda n: re.fullmatch(r"(cuda|hip|xpu|mtia)?DeviceSynchronize", api_name(n))))
@@ -193,7 +282,16 @@ def profiler_sync(trace: Trace) -> int:
         return NONE
     last = int(rows[np.argmax(s.ts[rows])])
     outside = all(not (step.ts <= s.ts[last] < step.end) for step in trace.steps)
-    alone = all(s.category[a] != Category.CPU_OP for a in trace.ancestors(last))
+    alone = all(s.category[a] not in (Category.CPU_OP, Category.ANNOTATION) for a in trace.ancestors(last))
     launching = [row for c in s.correlation[trace.device_rows].tolist() if (row := trace.launches.get(c)) is not None]
     final = not launching or int(s.ts[launching].max()) <= int(s.ts[last])
-    return last if outside and alone and final else NONE
+    return last if outside and alone and final and not _programs_own(trace, last) else NONE
+
+
+def _programs_own(trace: Trace, row: int) -> bool:
+    """Whether the frames around this call are there and hold no profiler."""
+    f, s = trace.frames, trace.slices
+    inside = (f.track == s.track[row]) & (f.ts <= s.ts[row]) & (f.end >= s.end[row])
+    names = [trace.strings[n] for n in f.name[inside]]
+    synchronises = any("synchronize" in n for n in names)
+    return synchronises and not any("profiler" in n for n in names)

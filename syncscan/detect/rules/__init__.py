@@ -1,8 +1,161 @@
-"""The rules, in the order they are asked: the first that fits names a sync point, so the special come before the general."""
+"""The rules in the order they are asked: the first that fits names a sync point, so special ones come first."""
 
 from __future__ import annotations
 
 from syncscan.detect.rule import Rule
-from syncscan.detect.rules import explicit, unclassified
+from syncscan.detect.rules import (
+    allclose,
+    allocator,
+    anomaly_mode,
+    argument_check,
+    barrier,
+    batch_norm_momentum,
+    bincount,
+    boolean_assign,
+    boolean_index,
+    checkpoint_save,
+    clip_grad,
+    coalesce,
+    collective_readback,
+    contains,
+    cpu,
+    cpu_index,
+    ctc_loss,
+    distributed,
+    distribution_args,
+    empty_cache,
+    equal,
+    explicit_sync,
+    fill_value,
+    fsdp_rate_limiter,
+    generation_stop,
+    grad_scaler,
+    graph_break,
+    histc,
+    index_backward,
+    item,
+    launch_blocking,
+    linalg_check,
+    log_scalar,
+    masked_select,
+    metric_validation,
+    nan_guard,
+    nested_tensor,
+    nms,
+    nonzero,
+    number_argument,
+    object_collective,
+    one_hot,
+    one_off,
+    optimizer_readback,
+    packed_sequence,
+    pageable_readback,
+    pin_memory,
+    print_tensor,
+    prod_backward,
+    quantization,
+    repeat_interleave,
+    scalar_assign,
+    size_inside_op,
+    sparse_invariants,
+    sparse_op,
+    tensor_bool,
+    tensor_constructor,
+    tensor_index,
+    tensor_of_tensors,
+    timing,
+    to_device,
+    tolist,
+    unclassified,
+    unique,
+    unused_parameters,
+)
 
-RULES: tuple[Rule, ...] = (explicit, unclassified)
+RULES: tuple[Rule, ...] = (
+    # what holds for the whole trace, or is meant
+    launch_blocking,
+    fsdp_rate_limiter,
+    anomaly_mode,
+    # code around the call tells more than the call
+    barrier,
+    object_collective,
+    unused_parameters,
+    print_tensor,
+    log_scalar,
+    metric_validation,
+    distribution_args,
+    grad_scaler,
+    clip_grad,
+    generation_stop,
+    quantization,
+    checkpoint_save,
+    one_off,
+    optimizer_readback,
+    distributed,
+    collective_readback,
+    allclose,
+    nan_guard,
+    graph_break,
+    # memory
+    pin_memory,
+    empty_cache,
+    allocator,
+    # ops that wait inside: the outermost one that is known names it
+    argument_check,
+    sparse_invariants,
+    linalg_check,
+    unique,
+    bincount,
+    histc,
+    one_hot,
+    repeat_interleave,
+    ctc_loss,
+    coalesce,
+    nested_tensor,
+    nms,
+    size_inside_op,
+    packed_sequence,
+    prod_backward,
+    sparse_op,
+    masked_select,
+    index_backward,
+    boolean_assign,
+    boolean_index,
+    nonzero,
+    fill_value,
+    equal,
+    # one number
+    batch_norm_momentum,
+    tensor_of_tensors,
+    contains,
+    tensor_bool,
+    tensor_index,
+    number_argument,
+    item,
+    # copies
+    tolist,
+    scalar_assign,
+    cpu_index,
+    tensor_constructor,
+    to_device,
+    pageable_readback,
+    cpu,
+    # synchronises
+    timing,
+    explicit_sync,
+    unclassified,
+)
+"""Special before general; `unclassified` takes what is left."""
+
+PREAMBLE = """\
+import torch
+import torch.nn.functional as F
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.manual_seed(0)
+x = torch.randn(64, 64, device=device)
+mask = x > 0
+labels = torch.randint(0, 8, (64,), device=device)
+labels[:8] = torch.arange(8, device=device)
+"""
+"""What the examples in the rules' documentation stand on; each of them makes a `result`."""

@@ -1,27 +1,68 @@
-"""A wait that no other rule knows.
+"""A wait that no other rule knows: the chain is shown, and no cause is claimed.
 
-What it finds: A call that can wait for the device, for a reason that the trace doesn't tell.
+## What it finds
+
+Calls that can wait for the device for a reason that the trace doesn't tell: extensions, custom ops, libraries.
+
+## Why it stalls
+
+The host is held inside the call; why, only its code can say.
+
+## How it shows in the trace
+
+Any blocking call with ops that no rule names: a bare `cudaStreamSynchronize` inside a custom op, or a runtime call
+that was measurably held until the device had drained.
+
+## Example
+
+```python
+result = x.sum()  # my_extension.op(x)
+```
+
+## Use instead
+
+Not run: it stands for what no rule knows.
+
+```python
+result = x.sum()
+```
+
+## When it is fine
+
+When the value is needed on the host at this point.
+
+## Versions
+
+All versions.
+
+## References
+
+- https://docs.nvidia.com/cuda/cuda-runtime-api/api-sync-behavior.html
+- https://docs.nvidia.com/cuda/thrust/ (`thrust::cuda::par_nosync`)
 """
 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Confidence, Diagnosis
+from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal
 
 ID = "unclassified"
 NAME = "Unclassified wait"
+CAUSE = Cause.UNKNOWN
 
 
 def match(call: Call) -> Diagnosis:
     """Always a diagnosis: it shows the chain of ops and calls, and claims no cause."""
     chain = " > ".join((*call.ops, *call.apis))
     return Diagnosis(
-        rule=ID,
-        name=NAME,
-        cause=Cause.UNKNOWN,
-        title=f"{call.api} waits for the device",
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{call.api} waits for the device" + (f" in {call.op}" if call.op else ""),
         why=f"The host waits in {chain}.",
-        fix="Look at the chain and the frames around it; record with stacks for the line.",
+        fix="Look at the chain and the frames around it; record with stacks for the line. In an extension, look for a "
+        "synchronise, a copy to the host, or a Thrust algorithm without par_nosync.",
         when_fine="When the value is needed on the host at this point.",
         confidence=Confidence.LOW,
+        removal=Removal.KERNELS,
     )

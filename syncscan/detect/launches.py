@@ -1,0 +1,33 @@
+"""From a trace's launches to the one that stands for all where every launch waits for its own kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncscan.model.trace import NONE, Category, Trace
+
+_SHARE = 0.9
+_ENOUGH = 20
+_TOLERANCE_NS = 1_000
+
+
+def held_launch(trace: Trace) -> tuple[int, int] | None:
+    """The longest launch of a trace in which launches block, and how many do; None for an ordinary trace.
+
+    With `CUDA_LAUNCH_BLOCKING=1` each launch call returns after its kernel has ended; asynchronous launches return long
+    before. So the sign is that at least 90 % of the kernels end before their launch does (catalogue 1.2).
+    """
+    s = trace.slices
+    kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (s.correlation != NONE))
+    pairs = [(k, trace.launches.get(int(s.correlation[k]), NONE)) for k in kernels.tolist()]
+    graphs = trace.named(lambda n: "GraphLaunch" in n)
+    pairs = [(k, call) for k, call in pairs if call != NONE and not graphs[call]]
+    if len(pairs) < _ENOUGH:
+        return None
+    kernel, launch = np.array(pairs, np.int64).T
+    after_call = s.ts[kernel] >= s.ts[launch] - _TOLERANCE_NS
+    held = after_call & (s.end[kernel] <= s.end[launch] + _TOLERANCE_NS)
+    if held.mean() < _SHARE:
+        return None
+    waiting = launch[held]
+    return int(waiting[np.argmax(s.dur[waiting])]), int(held.sum())

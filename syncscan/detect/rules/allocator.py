@@ -1,0 +1,79 @@
+"""The caching allocator frees and allocates device memory in the step.
+
+## What it finds
+
+`cudaFree` and `cudaMalloc` inside ops: memory is so short or so fragmented that the cache is given back and taken
+again.
+
+## Why it stalls
+
+`cudaFree` waits until the device is idle. `cudaMalloc` takes time on the host but doesn't wait for queued work
+(measured), so it is only noted.
+
+## How it shows in the trace
+
+`cudaFree`, `cudaMalloc`, `cuMemUnmap`, `cuMemMap` (on ROCm `hipFree`, `hipMalloc`) below `aten::empty`,
+`aten::empty_strided` and others.
+
+## Example
+
+```python
+parts = [torch.empty(64 + i, 64, device=device) for i in range(4)]  # a new size each time
+result = torch.ones(64, 64, device=device).sum()
+```
+
+## Use instead
+
+Not recorded: running out of cached blocks can't be provoked in a few lines.
+
+```python
+buffer = torch.empty(68, 64, device=device)
+parts = [buffer[: 64 + i] for i in range(4)]  # one size
+result = torch.ones(64, 64, device=device).sum()
+```
+
+## When it is fine
+
+In the first steps. Later: constant shapes or few padded sizes, a smaller peak,
+`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
+
+## Versions
+
+All versions.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf
+- c10/cuda/CUDACachingAllocator.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "allocator"
+NAME = "The allocator frees memory in the step"
+CAUSE = Cause.ALLOC
+
+_ALLOCATES = ("cudaMalloc", "hipMalloc", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease")
+_FREES = ("cudaFree", "hipFree")
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Memory taken or given back inside an op; taking it is only noted, unless the host was held."""
+    api = call.apis[0]
+    if api not in _ALLOCATES and api not in _FREES:
+        return None
+    frees = api in _FREES
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{api} in the step" + (": the device drains" if frees or call.waited else ""),
+        why="The cache had no block to give: memory is short, or shapes change from step to step.",
+        fix="Constant shapes or few padded sizes, a smaller peak, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+        when_fine="In the first steps.",
+        intended=not frees and not call.waited,
+        removal=Removal.NOTHING,
+    )

@@ -1,0 +1,72 @@
+"""Autograd's anomaly mode asks after every backward node whether its gradient holds NaN.
+
+## What it finds
+
+`torch.autograd.detect_anomaly()` and `set_detect_anomaly(True)`.
+
+## Why it stalls
+
+After each node of the backward pass the answer is read back: one wait for every op of the forward.
+
+## How it shows in the trace
+
+`autograd::engine::evaluate_function: … > aten::_is_any_true > … aten::item`, or `aten::item` after `aten::isnan` and
+`aten::_is_any_true` directly below the engine.
+
+## Example
+
+```python
+leaf = x.clone().requires_grad_()
+with torch.autograd.detect_anomaly():
+    leaf.square().sum().backward()
+result = leaf.grad
+```
+
+## Use instead
+
+```python
+leaf = x.clone().requires_grad_()
+leaf.square().sum().backward()
+result = leaf.grad
+```
+
+## When it is fine
+
+While hunting for the op that makes a NaN, and never else.
+
+## Versions
+
+`_is_any_true` since torch 1.13; `aten::any` before.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection
+- torch/csrc/autograd/engine.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "anomaly-mode"
+NAME = "Anomaly mode checks every gradient"
+CAUSE = Cause.CHECK
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A truth value read by the autograd engine itself, outside of the node."""
+    engine = call.ops[:1] and call.ops[0].startswith("autograd::engine::evaluate_function") and not call.backward
+    asked = call.before[-1:] == ("aten::_is_any_true",) or call.under("aten::_is_any_true")
+    if not (call.scalar and (engine or asked)):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="anomaly mode waits after every backward node",
+        why="detect_anomaly asks of each gradient whether it holds NaN, and reads the answer back.",
+        fix="Remove torch.autograd.detect_anomaly() or set_detect_anomaly(True) once the bug is found.",
+        when_fine="While hunting for the op that makes a NaN.",
+        removal=Removal.NOTHING,
+    )

@@ -1,0 +1,86 @@
+"""An op reads a value back only to check its arguments.
+
+## What it finds
+
+`torch.cov` and `corrcoef` (weights), `torch.istft` (window), `torch.normal` with a tensor of deviations,
+`multinomial` of old versions, `embedding_renorm_` and other ops that ask `equal`, `min` or `any` of the device to
+raise or warn.
+
+## Why it stalls
+
+The check needs its answer on the host, although the result does not depend on it.
+
+## How it shows in the trace
+
+`aten::cov > aten::equal > aten::item`, `aten::istft > aten::equal > aten::item`, `aten::normal > … > aten::item`,
+`aten::multinomial > aten::item` (old).
+
+## Example
+
+```python
+result = torch.normal(torch.zeros_like(x), x.abs()).shape
+```
+
+## Use instead
+
+Not compared: both draw random numbers, from different generators' states.
+
+```python
+result = (torch.zeros_like(x) + x.abs() * torch.randn_like(x)).shape
+```
+
+## When it is fine
+
+In tests and tools; when it runs rarely. Doing the arithmetic by hand loses the check.
+
+## Versions
+
+`multinomial` checks on the device since torch 2.x (`aten::_assert_async`).
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.cov.html
+- aten/src/ATen/native/Correlation.cpp, aten/src/ATen/native/SpectralOps.cpp,
+  aten/src/ATen/native/DistributionTemplates.h
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "argument-check"
+NAME = "Op reads a value back to check its arguments"
+CAUSE = Cause.CHECK
+
+_FIXES = {
+    "aten::corrcoef": "Compute it by hand: c = x - x.mean(1, keepdim=True); normalise c and multiply c @ c.T.",
+    "aten::cov": "Compute it by hand: c = x - x.mean(1, keepdim=True); c @ c.T / (n - 1). Only a warning is checked.",
+    "aten::istft": "Batch the signals into one call; the check of the window comes once a call.",
+    "aten::normal": "mean + std * torch.randn_like(mean): the check that no deviation is negative is lost.",
+    "aten::normal_": "mean + std * torch.randn_like(mean): the check that no deviation is negative is lost.",
+    "aten::multinomial": "Upgrade torch: newer versions check on the device.",
+    "aten::poisson": "Check the rates beforehand, on the host.",
+    "aten::embedding_renorm_": "Upgrade torch, or renormalise by hand with torch.where.",
+    "aten::_assert_scalar": "Take the check out of the compiled region, or make the size static.",
+    "aten::cudnn_is_acceptable": "Make the input contiguous.",
+    "aten::_cudnn_init_dropout_state": "Read once, at the first training forward: warm up.",
+}
+
+
+def match(call: Call) -> Diagnosis | None:
+    """One of the ops that check their arguments on the host."""
+    op = call.first(*_FIXES)
+    if not op:
+        return None
+    name = op.removeprefix("aten::")
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{name} waits to check its arguments",
+        why=f"{name} reads a value back from the device only to raise or to warn; its result doesn't depend on it.",
+        fix=_FIXES[op],
+        when_fine="In tests, or when it runs rarely.",
+        removal=Removal.NOTHING,
+    )

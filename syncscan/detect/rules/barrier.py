@@ -1,0 +1,71 @@
+"""`dist.barrier()` waits on the host for all ranks.
+
+## What it finds
+
+`torch.distributed.barrier()`, `monitored_barrier` and `Work.wait` with a timeout, with NCCL or RCCL.
+
+## Why it stalls
+
+The barrier is an all-reduce whose end the host waits for: the slowest rank holds all of them, and all queued work
+with it.
+
+## How it shows in the trace
+
+`cudaStreamSynchronize` near `c10d::barrier` or `nccl:all_reduce_barrier` (`record_param_comms`), or with a frame of
+`torch/distributed/distributed_c10d.py: barrier`.
+
+## Example
+
+```python
+result = x.sum()  # torch.distributed.barrier()
+```
+
+## Use instead
+
+Not run: a barrier needs several processes.
+
+```python
+result = x.sum()
+```
+
+## When it is fine
+
+Around file access and at the start and end of training. Collectives order the devices among themselves: no barrier is
+needed before one.
+
+## Versions
+
+The synchronise inside the wait is there since torch 1.8.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.barrier
+- torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "barrier"
+NAME = "A barrier waits for all ranks"
+CAUSE = Cause.DIST
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A synchronise inside or next to a barrier."""
+    inside = any("barrier" in op for op in call.ops) or call.in_library(": barrier", "monitored_barrier")
+    beside = call.synchronises and not call.ops and any("barrier" in n for n in call.before[-2:])
+    if not (inside or beside):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="a barrier waits for all ranks and all queued work",
+        why="dist.barrier() is an all-reduce whose end the host waits for; the slowest rank holds all of them.",
+        fix="Remove it from the loop: collectives order the devices among themselves.",
+        when_fine="Around file access, at the start and the end.",
+        removal=Removal.NOTHING,
+    )

@@ -1,0 +1,70 @@
+"""`x[mask]` reads the number of selected elements back to the host.
+
+## What it finds
+
+Reading through a boolean mask on the device: `x[mask]`, `x[mask1, :, mask2]`.
+
+## Why it stalls
+
+The result is as long as the mask has true elements. Indexing turns the mask into indices with `nonzero`, and the host
+waits for the count; each mask of the index costs one wait, and its backward another.
+
+## How it shows in the trace
+
+`aten::index > aten::nonzero` with a copy to the host and a `cudaStreamSynchronize`.
+
+## Example
+
+```python
+result = x[mask].mean()
+```
+
+## Use instead
+
+```python
+result = torch.where(mask, x, 0).sum() / mask.sum()
+```
+
+## When it is fine
+
+When far fewer elements than the whole are selected and much work follows on them: the static form computes on all.
+Guard divisions: an empty mask gives 0/0. Where `x` may hold NaN or infinity, `torch.where` before the arithmetic,
+never `x * mask`.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13, but for the pinned count (see `nonzero`).
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.where.html
+- aten/src/ATen/native/IndexingUtils.h (expandTensors)
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "boolean-index"
+NAME = "Boolean indexing reads its length back"
+CAUSE = Cause.SHAPE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """`aten::index` over `aten::nonzero`."""
+    if not (call.under("aten::index") and call.under("aten::nonzero")):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="x[mask] waits for the number of selected elements",
+        why="The result of x[mask] is as long as the mask has true elements; the host waits for the device to count "
+        "them.",
+        fix="Keep the shape: torch.where(mask, x, 0) and weighted reductions, (x * mask).sum() / mask.sum() in place "
+        "of "
+        "x[mask].mean(); in losses ignore_index or reduction='none' times the mask.",
+        when_fine="When few elements are selected and much work follows on them: the static form computes on all.",
+        removal=Removal.KERNELS,
+    )

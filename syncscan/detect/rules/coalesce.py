@@ -1,0 +1,71 @@
+"""Coalescing a sparse tensor waits for the number of different indices.
+
+## What it finds
+
+`t.coalesce()`, and ops that coalesce for you: `Embedding(sparse=True)` with `SparseAdam`, sparse additions,
+`to_dense`.
+
+## Why it stalls
+
+Sorting and merging the indices uses Thrust, which waits at its end, and the number of different indices is read back.
+torch's sync debug mode doesn't see these waits.
+
+## How it shows in the trace
+
+`aten::coalesce > aten::_coalesce` with several bare `cudaStreamSynchronize` calls and a copy to the host.
+
+## Example
+
+```python
+indices = torch.stack([labels, labels])
+sparse = torch.sparse_coo_tensor(indices, x[0], (8, 8))
+result = sparse.coalesce().to_dense()
+```
+
+## Use instead
+
+```python
+indices = torch.stack([labels, labels])
+result = torch.zeros(8, 8, device=device).index_put_((indices[0], indices[1]), x[0], accumulate=True)
+```
+
+## When it is fine
+
+When the sparse result is much smaller than a dense one. A tensor that is coalesced by construction can say so:
+`torch.sparse_coo_tensor(…, is_coalesced=True)` (checked only under sparse invariants).
+
+## Versions
+
+`is_coalesced=` exists since torch 2.1.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/sparse.html#uncoalesced-sparse-coo-tensors
+- aten/src/ATen/native/sparse/cuda/SparseCUDATensor.cu
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "coalesce"
+NAME = "coalesce reads its number of entries back"
+CAUSE = Cause.SHAPE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Anything below `aten::coalesce` or `aten::_coalesce`."""
+    if not call.under("aten::coalesce", "aten::_coalesce"):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="coalesce waits for the number of different indices",
+        why="Merging equal indices sorts them with Thrust, which waits at its end, and reads their number back.",
+        fix="Build it coalesced and say so (is_coalesced=True), accumulate into a dense tensor with index_put_ or "
+        "index_add_, or take dense gradients (Embedding(sparse=False)).",
+        when_fine="When the sparse tensor is much smaller than a dense one would be.",
+        removal=Removal.KERNELS,
+    )

@@ -1,0 +1,66 @@
+"""`value in tensor` brings its answer to the host.
+
+## What it finds
+
+`3 in t`, `t[0] in t`: `Tensor.__contains__`.
+
+## Why it stalls
+
+Python's `in` gives a bool: the comparison and `any` run on the device, and the host waits for their answer.
+
+## How it shows in the trace
+
+`aten::eq`, `aten::any`, `aten::item`, with a frame of `torch/_tensor.py: __contains__`.
+
+## Example
+
+```python
+result = 3 in labels
+```
+
+## Use instead
+
+Not compared: the first gives a Python bool, the second a tensor on the device that holds it.
+
+```python
+result = (labels == 3).any()  # a tensor: use it with torch.where, or read it later
+```
+
+## When it is fine
+
+When the answer steers what the host does next. Membership of many values: `torch.isin`, which doesn't wait.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.isin.html
+- torch/_tensor.py (__contains__)
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis
+
+ID = "contains"
+NAME = "Membership is tested on the host"
+CAUSE = Cause.CTRL
+
+
+def match(call: Call) -> Diagnosis | None:
+    """`Tensor.__contains__`, by its frame or by the ops it leaves."""
+    asked = call.top == "aten::item" and call.before[-2:] == ("aten::eq", "aten::any") and not call.frames
+    if not (asked or call.in_library(": __contains__")):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="'in' waits for its answer",
+        why="Python's in gives a bool; the host waits until the device has compared.",
+        fix="(t == value).any() kept as a tensor, torch.isin for many values; torch.where to act on it.",
+        when_fine="When the answer steers what the host does next.",
+    )

@@ -1,0 +1,85 @@
+"""`.cpu()` copies a tensor to the host and waits.
+
+## What it finds
+
+`t.cpu()`, `t.to('cpu')`, `t.cpu().numpy()`, `t.type(torch.FloatTensor)`, `cpu_tensor.copy_(t)`.
+
+## Why it stalls
+
+The copy goes to pageable memory, behind all work queued before, and the host waits for its end.
+
+## How it shows in the trace
+
+`aten::to > aten::_to_copy > aten::copy_` with `Memcpy DtoH (Device -> Pageable)`; the wait shows in
+`cudaMemcpyAsync`.
+
+## Example
+
+```python
+result = (x.argmax(-1) == 3).float().mean().cpu()
+```
+
+## Use instead
+
+```python
+buffer = torch.empty((), pin_memory=torch.cuda.is_available())
+buffer.copy_((x.argmax(-1) == 3).float().mean(), non_blocking=True)
+if device == "cuda":
+    done = torch.cuda.Event()
+    done.record()
+    done.synchronize()  # a step later, where the value is read
+result = buffer
+```
+
+## When it is fine
+
+For final results and checkpoints. A result of `non_blocking=True` must not be read before an event recorded after the
+copy is done: until then it holds garbage. A cast that stays on the device is `.type(torch.float32)` or `.float()`.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13; non-contiguous tensors are copied on the device first.
+
+## References
+
+- https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html
+- aten/src/ATen/native/cuda/Copy.cu
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Confidence, Diagnosis
+
+ID = "cpu"
+NAME = "A tensor is copied to the host"
+CAUSE = Cause.READBACK
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Any copy to the host that no more special rule has taken; one of unknown direction with low confidence."""
+    known = call.direction == "DtoH"
+    if not (known or (not call.copy and call.leaf == "aten::copy_")):
+        return None
+    what = (
+        "numpy()"
+        if call.called("numpy")
+        else ".cpu()"
+        if call.top in ("", "aten::to", "aten::_to_copy")
+        else _plain(call.top)
+    )
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{what} waits for a copy to the host",
+        why="The tensor is copied to pageable host memory behind all work queued before, and the host waits for it.",
+        fix="Read late: copy into a pinned buffer with non_blocking=True, record an event, go on, and read after "
+        "event.synchronize() a step later; never without the event. Reduce on the device first.",
+        when_fine="For final results and checkpoints.",
+        confidence=Confidence.HIGH if known else Confidence.LOW,
+    )
+
+
+def _plain(op: str) -> str:
+    return "copy_" if op == "aten::copy_" else op.removeprefix("aten::")

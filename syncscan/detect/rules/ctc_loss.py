@@ -1,0 +1,76 @@
+"""`F.ctc_loss` with its lengths on the device copies them to the host.
+
+## What it finds
+
+`F.ctc_loss` and `nn.CTCLoss` with `input_lengths` or `target_lengths` as device tensors, on torch's own kernel.
+
+## Why it stalls
+
+The kernel's launch needs the lengths on the host: both are copied there, and their products back to the device.
+
+## How it shows in the trace
+
+`aten::ctc_loss > aten::to > aten::_to_copy > aten::copy_` to pageable memory twice, then small copies to the device
+below `aten::_ctc_loss`.
+
+## Example
+
+```python
+log_probs = x.view(16, 4, 64).log_softmax(2)
+targets = labels.view(4, 16)[:, :4] + 1
+lengths = torch.full((4,), 16, device=device), torch.full((4,), 4, device=device)
+result = F.ctc_loss(log_probs, targets, *lengths)
+```
+
+## Use instead
+
+Not compared: the CPU takes the same path for both.
+
+```python
+log_probs = x.view(16, 4, 64).log_softmax(2)
+targets = labels.view(4, 16)[:, :4] + 1
+lengths = torch.full((4,), 16, dtype=torch.int), torch.full((4,), 4, dtype=torch.int)
+result = F.ctc_loss(log_probs, targets.int(), *lengths)
+```
+
+## When it is fine
+
+When the lengths are made on the device. The cuDNN path takes lengths on the host and waits for nothing; it wants
+`int32` targets on the CPU or (torch ≥ 2.5) on the device, blank 0 and targets of at most 256.
+
+## Versions
+
+The cuDNN path depends on version and input; the trace shows which one ran (`aten::_cudnn_ctc_loss`).
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html
+- aten/src/ATen/native/LossCTC.cpp, aten/src/ATen/native/cuda/LossCTC.cu
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "ctc-loss"
+NAME = "ctc_loss copies its lengths to the host"
+CAUSE = Cause.SHAPE
+
+_OPS = ("aten::ctc_loss", "aten::_ctc_loss", "aten::_cudnn_ctc_loss", "aten::_use_cudnn_ctc_loss")
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Anything below `aten::ctc_loss`, or in its backward."""
+    if not (call.under(*_OPS) or call.backward.startswith("CtcLossBackward")):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="ctc_loss waits for its lengths",
+        why="The kernel is launched with the lengths on the host; given as device tensors they are copied there first.",
+        fix="Keep input_lengths and target_lengths as CPU tensors (int32), as the data loader made them.",
+        when_fine="When the lengths are computed on the device.",
+        removal=Removal.KERNELS,
+    )

@@ -1,0 +1,70 @@
+"""Code of `torch.distributed` waits: sharded state, offloading, uneven inputs, split sizes.
+
+## What it finds
+
+FSDP's state dicts and CPU offload, DDP's `Join`, DTensor comparisons, ZeRO's consolidation, pipeline validation,
+`all_to_all_single` with sizes from the device.
+
+## Why it stalls
+
+Sizes, flags or whole parameters are needed on the host.
+
+## How it shows in the trace
+
+A wait whose innermost frames are in `torch/distributed/`, or a synchronise inside an annotation of FSDP.
+
+## Example
+
+```python
+result = x.sum()  # FSDP state_dict, CPU offload, Join, all_to_all with device sizes
+```
+
+## Use instead
+
+Not run: these need several processes.
+
+```python
+result = x.sum()
+```
+
+## When it is fine
+
+Saving state is rare. CPU offload pays with waits for memory. Uneven inputs: equalise the batches. Sizes of an
+all-to-all: fix the capacity, or exchange the sizes one step ahead.
+
+## Versions
+
+FSDP1 and FSDP2 differ in where they wait.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/distributed.html
+- torch/distributed/fsdp/, torch/distributed/algorithms/join.py
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis
+
+ID = "distributed"
+NAME = "torch.distributed waits"
+CAUSE = Cause.DIST
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A wait in the code of torch.distributed, not in the module it wraps."""
+    fsdp = call.in_scope("FullyShardedDataParallel._", "FSDP::") and call.synchronises and not call.ops
+    if not (fsdp or call.in_library("torch/distributed/", "algorithms/join.py")):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="torch.distributed waits for sizes, flags or offloaded parameters",
+        why="Sharded state, CPU offload, uneven inputs and exchanged sizes need values on the host.",
+        fix="Offload only if memory demands it; save state rarely; equalise batches instead of Join; give all-to-all "
+        "fixed "
+        "sizes, or exchange them one step ahead.",
+        when_fine="When saving or loading state.",
+    )

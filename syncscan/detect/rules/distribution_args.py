@@ -1,0 +1,72 @@
+"""`torch.distributions` checks its arguments on the host.
+
+## What it finds
+
+Constructing a distribution, `log_prob`, `cdf` and `sample` of `torch.distributions` with `validate_args` on, which is
+the default.
+
+## Why it stalls
+
+Each constraint is evaluated on the device and its answer read back: two waits for a `Normal`, one more for a
+`log_prob`.
+
+## How it shows in the trace
+
+Frames of `torch/distributions/`; without stacks `aten::_is_all_true` (or `aten::all`) directly before
+`aten::is_nonzero > aten::item`.
+
+## Example
+
+```python
+normal = torch.distributions.Normal(x, torch.ones_like(x))
+result = normal.log_prob(x)
+```
+
+## Use instead
+
+```python
+normal = torch.distributions.Normal(x, torch.ones_like(x), validate_args=False)
+result = normal.log_prob(x)
+```
+
+## When it is fine
+
+While developing. `torch.distributions.Distribution.set_default_validate_args(False)` turns all checks off, and so
+does `python -O`; wrong parameters then give NaN instead of an error.
+
+## Versions
+
+On by default since torch 1.8. `_is_all_true` is asked since torch 2.0.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/distributions.html
+- torch/distributions/distribution.py
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "distribution-args"
+NAME = "A distribution checks its arguments on the host"
+CAUSE = Cause.CHECK
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A wait inside torch.distributions, or its way of asking whether all is valid."""
+    asked = call.top == "aten::is_nonzero" and call.before[-1:] == ("aten::_is_all_true",)
+    if not (asked or call.in_library("torch/distributions/")):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="a distribution waits to validate its arguments",
+        why="torch.distributions evaluates its constraints on the device and reads each answer back.",
+        fix="Pass validate_args=False once the model works, or Distribution.set_default_validate_args(False): wrong "
+        "parameters then give NaN instead of an error.",
+        when_fine="While developing.",
+        removal=Removal.NOTHING,
+    )

@@ -1,0 +1,66 @@
+"""`torch.equal` brings its answer to the host.
+
+## What it finds
+
+`torch.equal(a, b)` and `a.equal(b)` on device tensors; DTensor's comparison.
+
+## Why it stalls
+
+The answer is a Python bool. It is free only when shapes differ, nothing is stored, or both are the same memory.
+
+## How it shows in the trace
+
+`aten::equal > … > aten::item`, outside of an op that uses it as a check.
+
+## Example
+
+```python
+result = torch.equal(x, x.clone())
+```
+
+## Use instead
+
+Not compared: the first gives a Python bool, the second a tensor on the device that holds it.
+
+```python
+result = (x == x.clone()).all()  # a tensor: use it with torch.where, or read it later
+```
+
+## When it is fine
+
+When the answer steers what the host does next and much device work depends on it.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.equal.html
+- aten/src/ATen/native/cuda/Equal.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "equal"
+NAME = "equal brings its answer to the host"
+CAUSE = Cause.CTRL
+
+
+def match(call: Call) -> Diagnosis | None:
+    """`aten::equal` as the program's own call."""
+    if not call.under("aten::equal"):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="torch.equal waits for its answer",
+        why="torch.equal gives a Python bool; the host waits until the device has compared.",
+        fix="Keep it on the device: (a == b).all() as a tensor in torch.where, or read every some steps.",
+        when_fine="When the answer steers what the host does next.",
+        removal=Removal.ASYNC_COPY,
+    )

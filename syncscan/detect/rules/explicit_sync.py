@@ -1,0 +1,76 @@
+"""The program asks to wait: `torch.cuda.synchronize()`, `stream.synchronize()`, `event.synchronize()`.
+
+## What it finds
+
+Explicit synchronises of a device, a stream or an event, also `torch.accelerator.synchronize` and
+`torch.xpu.synchronize`.
+
+## Why it stalls
+
+The host launches nothing while it waits. torch orders the work of a stream by itself, and copies with their
+consumers: a synchronise is needed only before the host reads memory that it filled with `non_blocking=True`.
+
+## How it shows in the trace
+
+`cudaDeviceSynchronize`, `cudaStreamSynchronize` or `cudaEventSynchronize` (on ROCm `hip…`) without an op around it;
+torch's sync debug mode sees only that of streams.
+
+## Example
+
+```python
+result = (x @ x).sum()
+if device == "cuda":
+    torch.cuda.synchronize()
+```
+
+## Use instead
+
+```python
+result = (x @ x).sum()
+```
+
+## When it is fine
+
+Around a measurement outside of the loop; before the host reads a buffer that a `non_blocking` copy fills (an event is
+enough); before another library takes the memory. Between streams use `stream.wait_stream` or `wait_event`: the device
+waits, not the host.
+
+## Versions
+
+Event synchronises are hidden in traces of torch 1.12 to 2.1.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.cuda.synchronize.html
+- https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "explicit-sync"
+NAME = "Explicit synchronise"
+CAUSE = Cause.EXPLICIT
+
+_WHAT = {"Device": "the whole device", "Ctx": "the whole device", "Context": "the whole device", "Event": "an event"}
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Any synchronise without an op around it and without a copy."""
+    if not call.synchronises or call.ops:
+        return None
+    what = next((text for word, text in _WHAT.items() if word in call.api), "a stream")
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{call.api}: the program waits for {what}",
+        why=f"The program asks to wait for {what}; nothing is launched meanwhile.",
+        fix="Remove it from the loop. For time, events read after the loop; between streams, wait_stream or "
+        "wait_event; "
+        "before reading a non_blocking copy, the event of that copy.",
+        when_fine="Around a measurement, or before the host reads a buffer that a non_blocking copy fills.",
+        removal=Removal.NOTHING,
+    )

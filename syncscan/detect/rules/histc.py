@@ -1,0 +1,69 @@
+"""`torch.histc` without a range reads the smallest and the largest value back to the host.
+
+## What it finds
+
+`torch.histc(x, bins)` with `min` and `max` left at 0.
+
+## Why it stalls
+
+Without a range the data's own range is taken, and both ends are copied to the host before the kernel can be launched.
+
+## How it shows in the trace
+
+`aten::histc > aten::to > aten::_to_copy > aten::copy_` to pageable memory, twice.
+
+## Example
+
+```python
+low, high = -8.0, 8.0
+result = torch.histc(x.clamp(low, high), bins=16)
+result = result.sum()
+```
+
+## Use instead
+
+```python
+low, high = -8.0, 8.0
+result = torch.histc(x.clamp(low, high), bins=16, min=low, max=high)
+result = result.sum()
+```
+
+## When it is fine
+
+When the range isn't known and the histogram is drawn rarely. Values outside of a given range are left out: clamp
+first.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.histc.html
+- aten/src/ATen/native/cuda/SummaryOps.cu
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "histc"
+NAME = "histc reads its range back"
+CAUSE = Cause.SHAPE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Anything below `aten::histc` or `aten::histogram`."""
+    if not call.under("aten::histc", "aten::histogram"):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="histc waits for the smallest and largest value",
+        why="Without min and max the range of the data is taken, and both ends are copied to the host first.",
+        fix="Give the range: torch.histc(x, bins, min=low, max=high); clamp x first if values outside must be counted.",
+        when_fine="When the range isn't known and the histogram is drawn rarely.",
+        removal=Removal.KERNELS,
+    )

@@ -1,0 +1,64 @@
+"""`torch.masked_select` reads the number of selected elements back to the host.
+
+## What it finds
+
+`torch.masked_select(x, mask)` and `x.masked_select(mask)`.
+
+## Why it stalls
+
+The result is as long as the mask has true elements; the host waits for the count before it can allocate it.
+
+## How it shows in the trace
+
+`aten::masked_select` over `aten::nonzero` (on some versions `aten::index > aten::nonzero`), with a copy to the host.
+
+## Example
+
+```python
+result = torch.masked_select(x, mask).sum()
+```
+
+## Use instead
+
+```python
+result = torch.where(mask, x, 0).sum()
+```
+
+## When it is fine
+
+When the selection is small and much work follows on it. The backward of `masked_select` doesn't wait again.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13; on the CPU the chain differs (`aten::item`).
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.masked_select.html
+- aten/src/ATen/native/cuda/IndexKernel.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "masked-select"
+NAME = "masked_select reads its length back"
+CAUSE = Cause.SHAPE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Anything below `aten::masked_select`."""
+    if not call.under("aten::masked_select"):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="masked_select waits for the number of selected elements",
+        why="The result is as long as the mask has true elements; the host waits for the device to count them.",
+        fix="torch.where(mask, x, fill) keeps the shape; reduce with the mask: torch.where(mask, x, 0).sum().",
+        when_fine="When few elements are selected and much work follows on them.",
+        removal=Removal.KERNELS,
+    )

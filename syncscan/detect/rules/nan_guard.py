@@ -1,0 +1,82 @@
+"""A check for NaN or infinity asks the host at every step.
+
+## What it finds
+
+`if torch.isnan(loss)`, `torch.isnan(x).any().item()`, `assert torch.isfinite(loss).all()`.
+
+## Why it stalls
+
+The guard waits for the value it guards, which is ready only when all work before it is.
+
+## How it shows in the trace
+
+`aten::isnan`, `aten::isinf` or `aten::isfinite`, maybe `aten::any` or `aten::all`, then `aten::is_nonzero >
+aten::item` or `aten::item`.
+
+## Example
+
+```python
+loss = x.square().mean()
+if torch.isnan(loss):
+    raise RuntimeError("NaN")
+result = loss
+```
+
+## Use instead
+
+```python
+loss = x.square().mean()
+bad_steps = torch.zeros((), device=device)
+bad_steps += torch.isnan(loss)  # read it every some steps
+result = torch.nan_to_num(loss)
+```
+
+## When it is fine
+
+When a NaN must stop the run at once. To skip an update on the device multiply it by `torch.isfinite(loss)` or use
+`torch.where`; `torch._assert_async` raises on the device and ends the CUDA context.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.isnan.html
+- aten/src/ATen/native/cuda/CUDAScalar.cu
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "nan-guard"
+NAME = "A NaN guard asks the host"
+CAUSE = Cause.CHECK
+
+_GUARDS = ("aten::isnan", "aten::isinf", "aten::isfinite")
+_REDUCTIONS = ("aten::any", "aten::all", "aten::logical_not", "aten::bitwise_not", "aten::sum", "aten::max")
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A value read back directly after a test for finite numbers."""
+    if not call.scalar or call.top not in ("aten::item", "aten::is_nonzero"):
+        return None
+    before = [n for n in call.before[-4:] if n not in _REDUCTIONS]
+    guard = before[-1] if before else ""
+    if guard not in _GUARDS:
+        return None
+    test = guard.removeprefix("aten::")
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"a guard with {test} waits for its answer",
+        why=f"The host asks {test} of a value that is ready only when all work before it is done.",
+        fix="Count on the device (bad += torch.isnan(loss)) and read the count every some steps; neutralise on the "
+        "device "
+        "with torch.nan_to_num or torch.where(torch.isfinite(loss), loss, 0).",
+        when_fine="When a NaN must stop the run at once, or every some hundred steps.",
+        removal=Removal.ASYNC_COPY,
+    )

@@ -1,0 +1,72 @@
+"""Nested tensors read their lengths back to the host.
+
+## What it finds
+
+`to_padded_tensor`, `unbind` and `split` of nested tensors, attention over jagged ones without `max_seqlen`.
+
+## Why it stalls
+
+Padding, splitting and attention need the longest or all lengths on the host; they live on the device.
+
+## How it shows in the trace
+
+Ops with `nested` or `jagged` in their name over `aten::item` or a copy to the host; frames in `torch/nested/`.
+
+## Example
+
+```python
+lengths = torch.tensor([2, 4], device=device)
+longest = int(lengths.max())
+result = torch.arange(longest, device=device) < lengths[:, None]
+```
+
+## Use instead
+
+```python
+lengths = torch.tensor([2, 4], device=device)
+longest = 4  # the collator knows it
+result = torch.arange(longest, device=device) < lengths[:, None]
+```
+
+## When it is fine
+
+Once for a batch: a jagged tensor keeps what it has read, so reuse the same one. Pass `min_seqlen` and `max_seqlen` to
+`torch.nested.nested_tensor_from_jagged`.
+
+## Versions
+
+Jagged layout since torch 2.1; the strided layout reads more.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/nested.html
+- torch/nested/_internal/nested_tensor.py
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "nested-tensor"
+NAME = "Nested tensor reads its lengths back"
+CAUSE = Cause.SHAPE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """An op of nested tensors around the call, or their Python code."""
+    op = next((op for op in call.ops if "nested" in op or "jagged" in op or op == "aten::to_padded_tensor"), "")
+    if not (op or call.in_library("torch/nested/")):
+        return None
+    what = op.removeprefix("aten::") or "a nested tensor"
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{what} waits for lengths",
+        why="The lengths of a nested tensor are on the device; padding, splitting and attention need them on the host.",
+        fix="Pass min_seqlen and max_seqlen when it is made (nested_tensor_from_jagged), and reuse the same nested "
+        "tensor.",
+        when_fine="Once for a batch.",
+        removal=Removal.KERNELS,
+    )

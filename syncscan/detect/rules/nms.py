@@ -1,0 +1,71 @@
+"""Non-maximum suppression reads the number of kept boxes back to the host.
+
+## What it finds
+
+`torchvision.ops.nms`, `batched_nms` and the detection heads built on them.
+
+## Why it stalls
+
+How many boxes remain is known only after the suppression. torchvision's kernel also copies its matrix of overlaps in
+older versions.
+
+## How it shows in the trace
+
+`torchvision::nms > aten::masked_select > aten::nonzero`, or a copy to the host below `torchvision::nms`.
+
+## Example
+
+```python
+scores = x[0].sigmoid()
+result = scores[scores > 0.5].sum()
+```
+
+## Use instead
+
+```python
+scores = x[0].sigmoid()
+result = torch.where(scores > 0.5, scores, 0).sum()
+```
+
+## When it is fine
+
+In inference, where the boxes go to the host anyway. In training pick a fixed number with `topk` and mask, or run the
+suppression for the whole batch at once to wait once.
+
+## Versions
+
+torchvision waits in all versions; which call shows it has changed.
+
+## References
+
+- https://docs.pytorch.org/vision/stable/generated/torchvision.ops.nms.html
+- torchvision/csrc/ops/cuda/nms_kernel.cu
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "nms"
+NAME = "nms reads its number of boxes back"
+CAUSE = Cause.SHAPE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Anything below torchvision's suppression ops."""
+    op = next((op for op in call.ops if op.startswith("torchvision::") and "nms" in op), "")
+    if not (op or call.in_library("torchvision/ops/boxes.py")):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="nms waits for the number of boxes it keeps",
+        why="How many boxes remain is known only when the suppression has run; the host waits for it.",
+        fix="Suppress the whole batch at once (batched_nms) so that it waits once, or keep a fixed number of boxes "
+        "with topk "
+        "and carry a mask.",
+        when_fine="In inference, where the boxes go to the host anyway.",
+        removal=Removal.KERNELS,
+    )

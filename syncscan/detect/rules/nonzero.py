@@ -1,0 +1,80 @@
+"""`torch.nonzero` and its kin read the number of hits back to the host.
+
+## What it finds
+
+`torch.nonzero(x)`, `x.nonzero(as_tuple=True)`, `torch.where(condition)` with one argument, and `torch.argwhere`.
+
+## Why it stalls
+
+The result has as many rows as there are hits. The host has to allocate it, so it waits until the device has counted
+them, and with the count for all work queued before.
+
+## How it shows in the trace
+
+`aten::nonzero` (inside `aten::nonzero_numpy`, `aten::where` or `aten::argwhere`) with a `cudaMemcpyAsync` of eight
+bytes to the host and a `cudaStreamSynchronize` directly below it; on ROCm one `hipMemcpyWithStream`.
+
+## Example
+
+```python
+hits = torch.nonzero(x > 0)
+result = x[hits[:, 0], hits[:, 1]].sum()
+```
+
+## Use instead
+
+```python
+result = torch.where(x > 0, x, 0).sum()
+```
+
+## When it is fine
+
+When the number of hits really steers what runs next on the host, or once an epoch. If a bound N on the number of hits
+is known, `torch.nonzero_static(x, size=N, fill_value=-1)` gives a result of fixed length; the padded rows need
+masking.
+
+## Versions
+
+The count is copied into pinned memory since about torch 2.5; before, the wait shows in `cudaMemcpyAsync`.
+`nonzero_static` works on CUDA since about torch 2.6.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.nonzero.html
+- aten/src/ATen/native/cuda/Nonzero.cu
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "nonzero"
+NAME = "nonzero reads its number of hits back"
+CAUSE = Cause.SHAPE
+
+_FORMS = {
+    "aten::where": "torch.where(condition)",
+    "aten::argwhere": "torch.argwhere",
+    "aten::nonzero_numpy": "nonzero(as_tuple=True)",
+    "aten::nonzero": "torch.nonzero",
+}
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Any `aten::nonzero` that no more special rule has taken."""
+    if not call.under("aten::nonzero"):
+        return None
+    form = _FORMS[call.first(*_FORMS)]
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{form} waits for its number of hits",
+        why=f"The result of {form} is as long as there are hits, so the host waits for the device to count them.",
+        fix="Stay masked: torch.where(condition, a, b) with three arguments, or multiply by the mask and reduce. With "
+        "a "
+        "known bound N use torch.nonzero_static(x, size=N) and mask the padded rows.",
+        when_fine="When the number of hits steers what the host does next, or rarely (once an epoch).",
+        removal=Removal.KERNELS,
+    )

@@ -1,0 +1,80 @@
+"""A device tensor is given where a Python number is needed.
+
+## What it finds
+
+`torch.arange(t)`, `torch.full((3,), t)`, `torch.linspace(0, t, 5)`, `x.add(y, alpha=t)`, `x.view(t, -1)`, `range(t)`,
+`[0] * t`, `torch.clamp(x, max=t)` of old versions.
+
+## Why it stalls
+
+The argument parser turns the tensor into a number, which reads it back.
+
+## How it shows in the trace
+
+`aten::item` inside `aten::linspace`, `aten::arange`, `aten::full` …, or directly before such an op.
+
+## Example
+
+```python
+n = labels.max()
+result = torch.arange(n, device=device).sum()
+```
+
+## Use instead
+
+```python
+bound = 8  # known from the shape or the configuration
+i = torch.arange(bound, device=device)
+result = torch.where(i < labels.max(), i, 0).sum()
+```
+
+## When it is fine
+
+Outside of the loop. Keep sizes as Python ints, and use the overloads that take tensors: `x * t` instead of `alpha=t`.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.arange.html
+- torch/csrc/utils/python_arg_parser.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Confidence, Diagnosis
+
+ID = "number-argument"
+NAME = "A tensor is used as a number"
+CAUSE = Cause.READBACK
+
+_OPS = {
+    f"aten::{op}"
+    for op in "arange linspace logspace full zeros ones empty rand randn randint eye range new_full new_zeros new_empty "
+    "add add_ sub sub_ addmm addcmul addcdiv clamp clamp_ view reshape expand narrow repeat topk full_like".split()
+}
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A scalar read inside a factory or an op with a number as argument, or directly before one."""
+    inside = next((op for op in call.ops if op in _OPS), "")
+    following = call.after[0] if call.top == "aten::item" and not call.called("item") and call.after else ""
+    op = inside or (following if following in _OPS else "")
+    if not (call.scalar and op):
+        return None
+    name = op.removeprefix("aten::")
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{name} waits for a tensor that it takes as a number",
+        why=f"{name} needs a Python number; the tensor it got is read back from the device.",
+        fix="Keep sizes and bounds as Python ints from shapes or the configuration; for arithmetic use the overload "
+        "that takes "
+        "a tensor (x * t); for ranges compare with torch.arange of a fixed length.",
+        when_fine="Outside of the loop.",
+        confidence=Confidence.HIGH if inside else Confidence.MEDIUM,
+    )

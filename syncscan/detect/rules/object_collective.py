@@ -1,0 +1,68 @@
+"""Collectives of Python objects bring sizes and bytes to the host.
+
+## What it finds
+
+`all_gather_object`, `broadcast_object_list`, `gather_object`, `scatter_object_list` and `send_object_list` with NCCL.
+
+## Why it stalls
+
+The pickled object is copied to the device, its size exchanged and read back, the result copied to the host and
+unpickled.
+
+## How it shows in the trace
+
+Read-backs and copies with frames of `torch/distributed/distributed_c10d.py: …_object…`.
+
+## Example
+
+```python
+result = x.mean().cpu()  # torch.distributed.all_gather_object(results, value)
+```
+
+## Use instead
+
+Not run: a collective needs several processes.
+
+```python
+result = x.mean()  # all_reduce of a tensor, read every some steps
+```
+
+## When it is fine
+
+Rarely: at the end of an epoch, or in a group made with `backend='gloo'`, which keeps objects on the host.
+
+## Versions
+
+All versions.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.all_gather_object
+- torch/distributed/distributed_c10d.py
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis
+
+ID = "object-collective"
+NAME = "Object collectives go through the host"
+CAUSE = Cause.DIST
+
+_OBJECTS = ("_object_list", "_gather_object", ": gather_object", "_to_object", "_object_to_tensor", "send_object")
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A wait inside torch's object collectives."""
+    if not call.in_library(*_OBJECTS):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="a collective of Python objects waits for sizes and bytes",
+        why="With NCCL the pickled object goes to the device and back, and its size is read on the host.",
+        fix="Exchange tensors (all_reduce, all_gather_into_tensor), or objects in a process group with backend='gloo'.",
+        when_fine="Once an epoch.",
+    )

@@ -1,0 +1,64 @@
+"""`F.one_hot` without `num_classes` reads the largest class back to the host.
+
+## What it finds
+
+`torch.nn.functional.one_hot(x)`.
+
+## Why it stalls
+
+The result is as wide as the largest class plus one, so the host waits for the maximum.
+
+## How it shows in the trace
+
+`aten::one_hot > aten::item`.
+
+## Example
+
+```python
+result = F.one_hot(labels)
+```
+
+## Use instead
+
+```python
+result = F.one_hot(labels, num_classes=8)
+```
+
+## When it is fine
+
+When the number of classes is unknown. With `num_classes` a class out of range is caught by an assert on the device.
+
+## Versions
+
+With `num_classes` there is no wait on CUDA since torch 1.8; on the CPU the check reads values all the same.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.one_hot.html
+- aten/src/ATen/native/Onehot.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "one-hot"
+NAME = "one_hot reads its number of classes back"
+CAUSE = Cause.SHAPE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Anything below `aten::one_hot`."""
+    if not call.under("aten::one_hot"):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="one_hot waits for the largest class",
+        why="Without num_classes the result is as wide as the largest class plus one, which the host reads back.",
+        fix="Give it: F.one_hot(x, num_classes=n). A class out of range is then caught by an assert on the device.",
+        when_fine="When the number of classes isn't known beforehand.",
+        removal=Removal.KERNELS,
+    )

@@ -1,0 +1,86 @@
+"""Work that is done once: compiling, capturing a graph, loading a checkpoint.
+
+## What it finds
+
+CUDA graph capture, `torch.compile`'s benchmarking of kernels and recording of its graphs, `load_state_dict`,
+`module.to(device)`, the first collective's communicator.
+
+## Why it stalls
+
+These synchronise on purpose, to measure or to leave a clean state.
+
+## How it shows in the trace
+
+Waits with frames of `torch/cuda/graphs.py`, `torch/_inductor/`, `torch/_dynamo/`, `load_state_dict`,
+`nn/modules/module.py: _apply`.
+
+## Example
+
+```python
+module = torch.nn.Linear(64, 64)
+result = module.to(device)(x).shape
+```
+
+## Use instead
+
+Not compared: the weights are random.
+
+```python
+module = torch.nn.Linear(64, 64, device=device)
+result = module(x).shape
+```
+
+## When it is fine
+
+Always, as long as it happens before the steps that are measured: warm up longer.
+
+## Versions
+
+All versions.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
+- torch/cuda/graphs.py, torch/_inductor/cudagraph_trees.py
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "one-off"
+NAME = "One-off work waits"
+CAUSE = Cause.INIT
+
+_PLACES = {
+    "torch/cuda/graphs.py": "capturing a CUDA graph",
+    "torch/_inductor/": "torch.compile's benchmarking",
+    "triton/testing.py": "benchmarking a kernel",
+    "triton/runtime/autotuner.py": "tuning a kernel",
+    ": load_state_dict": "loading a state dict",
+    ": _load_from_state_dict": "loading a state dict",
+    "torch/serialization.py": "loading a checkpoint",
+    "nn/modules/module.py(?): _apply": "moving a module",
+}
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A wait inside code that runs once."""
+    if call.in_library("torch/serialization.py") and call.direction == "DtoH":
+        return None
+    place = next((_PLACES[p] for p in _PLACES if call.in_library(p)), "")
+    if not place and call.in_library(": _apply") and call.in_library("nn/modules/module.py"):
+        place = "moving a module"
+    if not place:
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{place} waits, once",
+        why="It synchronises on purpose, to measure or to leave a clean state.",
+        fix="Keep it out of the measured steps: warm up longer.",
+        when_fine="Always, before the training loop.",
+        removal=Removal.NOTHING,
+    )

@@ -1,0 +1,79 @@
+"""The optimizer reads values back in its step.
+
+## What it finds
+
+`Adafactor` and `ASGD`, a learning rate that is a device tensor, `step` counters that a checkpoint moved to the
+device, `LBFGS`.
+
+## Why it stalls
+
+The value is needed as a Python number for each parameter or each group: many waits in one `step()`.
+
+## How it shows in the trace
+
+`aten::item` inside `Optimizer.step#…`. `aten::item` without a runtime call below it is a CPU tensor and no wait.
+
+## Example
+
+```python
+parameter = x.clone().requires_grad_()
+parameter.grad = torch.ones_like(x)
+optimizer = torch.optim.SGD([parameter], lr=torch.tensor(0.1, device=device), foreach=False)
+optimizer.step()
+result = parameter.detach()
+```
+
+## Use instead
+
+```python
+parameter = x.clone().requires_grad_()
+parameter.grad = torch.ones_like(x)
+optimizer = torch.optim.SGD([parameter], lr=0.1, foreach=False)
+optimizer.step()
+result = parameter.detach()
+```
+
+## When it is fine
+
+When the optimizer's step is rare. `capturable=True` or `fused=True` keep counters and learning rate on the device;
+load checkpoints with `map_location` so that `step` stays on the CPU.
+
+## Versions
+
+Adam's `step` is a CPU tensor since torch 1.12. A tensor `lr` is taken since torch 2.0.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/optim.html
+- torch/optim/_adafactor.py, torch/optim/asgd.py, torch/optim/sgd.py
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis
+
+ID = "optimizer-readback"
+NAME = "The optimizer reads values back"
+CAUSE = Cause.READBACK
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A read-back inside an optimizer's step."""
+    scope = next((s for s in call.scopes if s.startswith("Optimizer.step#")), "")
+    if not (scope or call.in_library("torch/optim/")) or call.direction == "HtoD":
+        return None
+    if not (call.scalar or call.direction == "DtoH"):
+        return None
+    name = scope.removeprefix("Optimizer.step#").removesuffix(".step") or "the optimizer"
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{name} reads values back in its step",
+        why="A learning rate, a counter or a norm that lives on the device is needed as a Python number.",
+        fix="Keep lr a Python float, or use capturable=True or fused=True; load checkpoints so that 'step' stays on "
+        "the CPU; "
+        "Adafactor, ASGD and LBFGS read by design: choose another optimizer or a fused form.",
+        when_fine="When the optimizer steps rarely.",
+    )

@@ -1,0 +1,69 @@
+"""Packing padded sequences needs the lengths on the host.
+
+## What it finds
+
+`nn.utils.rnn.pack_padded_sequence` with lengths on the device, `pad_packed_sequence` and RNNs over packed sequences.
+
+## Why it stalls
+
+The batch sizes of a packed sequence steer a loop on the host, so the lengths must come there.
+
+## How it shows in the trace
+
+A copy to the host with a frame of `torch/nn/utils/rnn.py`, or directly before `aten::_pack_padded_sequence`.
+
+## Example
+
+```python
+lengths = torch.full((64,), 64, device=device)
+packed = torch.nn.utils.rnn.pack_padded_sequence(x[None].transpose(0, 1), lengths[:1].cpu())
+result = packed.data
+```
+
+## Use instead
+
+```python
+lengths = torch.full((64,), 64)  # stays where the loader made it
+packed = torch.nn.utils.rnn.pack_padded_sequence(x[None].transpose(0, 1), lengths[:1])
+result = packed.data
+```
+
+## When it is fine
+
+When the lengths are computed on the device. Padding without packing, with a mask, never waits.
+
+## Versions
+
+The lengths must be on the CPU since torch 1.7, so the copy is written by the caller.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_padded_sequence.html
+- aten/src/ATen/native/PackedSequence.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "packed-sequence"
+NAME = "Packing reads lengths back"
+CAUSE = Cause.SHAPE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A read-back inside torch's packing code, or directly before the packing op."""
+    packs = call.direction != "HtoD" and call.top == "aten::to" and "aten::_pack_padded_sequence" in call.after[:6]
+    if not (packs or call.in_library("nn/utils/rnn.py") or call.under("aten::_pack_padded_sequence")):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="packing sequences waits for their lengths",
+        why="A packed sequence is laid out by the host, which needs the lengths; they were on the device.",
+        fix="Keep the lengths on the CPU, as the data loader made them; or pad and mask instead of packing.",
+        when_fine="When the lengths are computed on the device.",
+        removal=Removal.ASYNC_COPY,
+    )

@@ -1,0 +1,76 @@
+"""A copy to the host with `non_blocking=True` into pageable memory blocks all the same.
+
+## What it finds
+
+`t.to('cpu', non_blocking=True)`: its destination is freshly allocated, pageable memory.
+
+## Why it stalls
+
+The driver can't write pageable memory behind the host's back: it waits inside `cudaMemcpyAsync`. torch's sync debug
+mode doesn't see this wait. Since no synchronise follows, reading the result too early is a bug on other systems.
+
+## How it shows in the trace
+
+`aten::copy_` over `cudaMemcpyAsync` (`Device -> Pageable`) without a synchronise behind it.
+
+## Example
+
+```python
+copy = x.to("cpu", non_blocking=True)
+if device == "cuda":
+    torch.cuda.synchronize()
+result = copy
+```
+
+## Use instead
+
+```python
+copy = torch.empty(x.shape, pin_memory=torch.cuda.is_available())
+copy.copy_(x, non_blocking=True)
+if device == "cuda":
+    done = torch.cuda.Event()
+    done.record()
+    done.synchronize()  # only where the values are read
+result = copy
+```
+
+## When it is fine
+
+For tiny copies. Never read the result before an event that was recorded after the copy is done.
+
+## Versions
+
+Whether the driver blocks has changed over time; this is measured in each trace.
+
+## References
+
+- https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html
+- https://docs.nvidia.com/cuda/cuda-runtime-api/api-sync-behavior.html
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis
+
+ID = "pageable-readback"
+NAME = "A non-blocking read-back blocks"
+CAUSE = Cause.PAGEABLE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A copy to pageable memory that no synchronise follows."""
+    alone = len(call.rows) == 1 and "Async" in call.api
+    if not (alone and call.direction == "DtoH" and not call.pinned):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="a non_blocking copy to pageable memory waits all the same",
+        why="The driver can't write pageable memory behind the host's back: it waits inside the copy call.",
+        fix="Copy into a pinned buffer: torch.empty(…, pin_memory=True).copy_(t, non_blocking=True), record an event, "
+        "and "
+        "read only after event.synchronize(): without it the values are garbage.",
+        when_fine="For tiny copies.",
+    )

@@ -1,0 +1,83 @@
+"""Printing a tensor on the device reads it back piece by piece.
+
+## What it finds
+
+`print(t)`, `str(t)`, `repr(t)`, `f'{t}'`, `logger.info(t)`, a debugger's display.
+
+## Why it stalls
+
+To choose its number format, torch asks for the smallest, the largest and the finite values one by one: a dozen waits
+for one small tensor.
+
+## How it shows in the trace
+
+Frames of `torch/_tensor_str.py`; without stacks a burst: `aten::isfinite`, `aten::ne`, `aten::__and__`,
+`aten::masked_select`, `aten::ceil`, several `aten::is_nonzero` and `aten::item`.
+
+## Example
+
+```python
+result = str(x[0, :4])
+```
+
+## Use instead
+
+Not compared: the text holds the device's name.
+
+```python
+result = str(x[0, :4].cpu())  # one copy instead of a dozen waits; better: print shapes
+```
+
+## When it is fine
+
+While debugging. In a loop print every some steps, and copy to the host first.
+
+## Versions
+
+The burst is the same from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.set_printoptions.html
+- torch/_tensor_str.py
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis
+
+ID = "print-tensor"
+NAME = "Printing a tensor reads it back"
+CAUSE = Cause.LOG
+
+_FORMATTER = ("aten::isfinite", "aten::ne", "aten::__and__")
+_BURST = frozenset(
+    f"aten::{op}"
+    for op in "abs to min max unbind ceil ne is_nonzero div gt lt le ge eq detach item resolve_conj resolve_neg select "
+    "slice alias view reshape lift_fresh masked_select any isinf isnan cat unsqueeze squeeze flatten numpy_T".split()
+)
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A wait inside torch's formatting code, or in the burst of ops that it leaves."""
+    if not (call.in_library("torch/_tensor_str.py") or _in_burst(call)):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="printing a tensor waits, once for every question about its values",
+        why="To choose its format torch reads the extremes and single values of the tensor back, one by one.",
+        fix="Don't print in the loop; else print(t.detach().cpu()), which costs one copy, and only every some steps.",
+        when_fine="While debugging.",
+    )
+
+
+def _in_burst(call: Call) -> bool:
+    """Whether the ops since the formatter's first selection are the formatter's own."""
+    before = call.before
+    if call.top == "aten::masked_select":
+        return before[-3:] == _FORMATTER
+    marks = [i for i in range(3, len(before)) if before[i] == "aten::masked_select" and before[i - 3 : i] == _FORMATTER]
+    return bool(marks) and all(op in _BURST for op in before[marks[-1] :]) and call.top in _BURST

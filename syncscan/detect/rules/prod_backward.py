@@ -1,0 +1,73 @@
+"""The backward of `prod` and `cumprod` looks for zeros on the host.
+
+## What it finds
+
+`ProdBackward0` and `CumprodBackward0`.
+
+## Why it stalls
+
+The gradient of a product divides by its factors, which fails at zero: autograd counts the zeros on the device and
+reads the count back to choose its formula.
+
+## How it shows in the trace
+
+`ProdBackward0 > … > aten::item` or `aten::nonzero`, `CumprodBackward0 > … > aten::any > aten::item`, on the autograd
+thread.
+
+## Example
+
+```python
+leaf = x.abs().add(1).requires_grad_()
+leaf.prod(dim=1).log().sum().backward()
+result = leaf.grad
+```
+
+## Use instead
+
+```python
+leaf = x.abs().add(1).requires_grad_()
+leaf.log().sum().backward()
+result = leaf.grad
+```
+
+## When it is fine
+
+When factors may be zero or negative: `exp(cumsum(log))` is right only for positive ones.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.cumprod.html
+- torch/csrc/autograd/FunctionsManual.cpp (prod_backward), aten/src/ATen/native/ReduceOps.cpp (cumprod_backward)
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "prod-backward"
+NAME = "The backward of a product looks for zeros"
+CAUSE = Cause.READBACK
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Anything below the backward of prod or cumprod."""
+    if not call.backward.startswith(("ProdBackward", "CumprodBackward")):
+        return None
+    op = "cumprod" if call.backward.startswith("Cum") else "prod"
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"the backward of {op} waits for a count of zeros",
+        why=f"The gradient of {op} divides by its factors; autograd reads back whether any is zero to choose its "
+        "formula.",
+        fix=f"For positive factors compute {op} in logarithms: torch.exp(torch.{'cumsum' if op == 'cumprod' else 'sum'}"
+        "(x.log(), dim)); its backward doesn't wait.",
+        when_fine="When factors may be zero or negative.",
+        removal=Removal.KERNELS,
+    )

@@ -1,0 +1,69 @@
+"""`torch.repeat_interleave` with a tensor of repeats reads their sum back to the host.
+
+## What it finds
+
+`torch.repeat_interleave(x, repeats)` and `x.repeat_interleave(repeats)` with a device tensor as `repeats`.
+
+## Why it stalls
+
+The result is as long as the sum of the repeats; the host waits for it, and for a check that none is negative.
+
+## How it shows in the trace
+
+`aten::repeat_interleave > aten::repeat_interleave > aten::item`, twice.
+
+## Example
+
+```python
+repeats = torch.full((64,), 2, device=device)
+result = torch.repeat_interleave(x, repeats, dim=0)
+```
+
+## Use instead
+
+```python
+repeats = torch.full((64,), 2, device=device)
+result = torch.repeat_interleave(x, repeats, dim=0, output_size=128)
+```
+
+## When it is fine
+
+When the total isn't known on the host. A wrong `output_size` gives garbage or an assert on the device: pass it only
+where it is certain.
+
+## Versions
+
+`output_size` exists since torch 1.10.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html
+- aten/src/ATen/native/Repeat.h
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "repeat-interleave"
+NAME = "repeat_interleave reads its length back"
+CAUSE = Cause.SHAPE
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Anything below `aten::repeat_interleave`."""
+    if not call.under("aten::repeat_interleave"):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="repeat_interleave waits for the sum of its repeats",
+        why="The result is as long as the sum of the repeats, which the host reads back, with a check for negative "
+        "ones.",
+        fix="Pass the total that the host knows: torch.repeat_interleave(x, repeats, output_size=n), or an int of "
+        "repeats.",
+        when_fine="When the total isn't known on the host; a wrong output_size gives garbage.",
+        removal=Removal.KERNELS,
+    )

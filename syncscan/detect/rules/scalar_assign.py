@@ -1,0 +1,82 @@
+"""A Python number assigned through an index is copied to the device.
+
+## What it finds
+
+`x[index] = 1.0` with a device index, `x[0] = 5.0` and `x[i, j] = 1.0` of single elements.
+
+## Why it stalls
+
+The number becomes a CPU tensor and is copied to the device, with a wait for all work queued before.
+
+## How it shows in the trace
+
+`aten::index_put_ > aten::_index_put_impl_ > aten::to > … > aten::copy_`, or `aten::copy_` alone, with a `Memcpy HtoD
+(Pageable -> Device)` of at most eight bytes.
+
+## Example
+
+```python
+index = torch.arange(0, 64, 2, device=device)
+y = x.clone()
+y[index] = 1.0
+result = y
+```
+
+## Use instead
+
+```python
+index = torch.arange(0, 64, 2, device=device)
+y = x.clone()
+y.index_fill_(0, index, 1.0)
+result = y
+```
+
+## When it is fine
+
+Outside of the loop. `x[mask] = 1.0` with a boolean mask doesn't wait (it is `masked_fill_`); for single elements
+`x[0:1] = 5.0` or `x[0].fill_(5.0)`.
+
+## Versions
+
+Later versions fill single elements without a copy (changed upstream in 2026).
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_fill_.html
+- aten/src/ATen/native/TensorAdvancedIndexing.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "scalar-assign"
+NAME = "An assigned number is copied to the device"
+CAUSE = Cause.PAGEABLE
+
+_INDEXING = ("aten::index_put_", "aten::_index_put_impl_", "aten::index_put")
+_SCALAR = 16
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A copy of one element to the device inside an assignment."""
+    small = call.direction == "HtoD" and 0 < call.bytes <= _SCALAR
+    if not small:
+        return None
+    through_index = call.under(*_INDEXING) and call.bytes <= _SCALAR // 2
+    single = call.top == "aten::copy_" and call.before[-1:] in (("aten::select",), ("aten::slice",), ("aten::fill_",))
+    if not (through_index or single):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{'x[index] = number' if through_index else 'x[i] = number'} copies the number to the device, with a "
+        "wait",
+        why="The Python number becomes a CPU tensor, and its copy to the device waits for all work queued before.",
+        fix="x.index_fill_(0, index, value) or a device tensor as value; for one element x[i : i + 1] = value or "
+        "x[i].fill_(value), which don't copy.",
+        when_fine="Outside of the loop.",
+        removal=Removal.PINNED_COPY,
+    )

@@ -1,0 +1,82 @@
+"""An op reads a size back to the host inside: combinations, segment_reduce, mode, matrix_exp.
+
+## What it finds
+
+`torch.combinations`, `torch.segment_reduce`, `torch.mode` of long rows, `torch.matrix_exp` of a batch and
+`torch.tensor_split` by a tensor.
+
+## Why it stalls
+
+The op needs a number from the device to size its result or to choose its next kernel.
+
+## How it shows in the trace
+
+`aten::combinations > aten::masked_select > aten::nonzero`, `aten::segment_reduce > aten::item`, `aten::mode` with
+several bare `cudaStreamSynchronize`, `aten::linalg_matrix_exp` over `aten::nonzero` and `aten::item`.
+
+## Example
+
+```python
+pairs = torch.combinations(x[0, :8], r=2)
+result = (pairs[:, 0] - pairs[:, 1]).abs().sum()
+```
+
+## Use instead
+
+```python
+i, j = torch.triu_indices(8, 8, offset=1, device=device)
+result = (x[0, i] - x[0, j]).abs().sum()
+```
+
+## When it is fine
+
+When the op runs rarely or on little data.
+
+## Versions
+
+`segment_reduce(unsafe=True)` skips the checks; `triu_indices` never waits.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.combinations.html
+- aten/src/ATen/native/SegmentReduce.cpp, aten/src/ATen/native/cuda/TensorModeKernel.cu
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "size-inside-op"
+NAME = "Op reads a size back inside"
+CAUSE = Cause.SHAPE
+
+_FIXES = {
+    "aten::combinations": "Index with cached torch.triu_indices(n, n, offset=1, device=…): it doesn't wait.",
+    "aten::segment_reduce": "Pass unsafe=True when the lengths are known to be right (the check is lost), or "
+    "scatter_reduce_.",
+    "aten::_segment_reduce_backward": "Use scatter_reduce_ with an index of segments.",
+    "aten::mode": "Count with F.one_hot(x, n).sum(...) over a known range and take argmax.",
+    "aten::linalg_matrix_exp": "Keep it out of the hot path, or take a fixed number of squarings (Taylor or Padé by "
+    "hand).",
+    "aten::matrix_exp": "Keep it out of the hot path, or take a fixed number of squarings (Taylor or Padé by hand).",
+    "aten::tensor_split": "Give the sizes as Python ints that the host knows.",
+}
+
+
+def match(call: Call) -> Diagnosis | None:
+    """One of the ops that read a size back themselves."""
+    op = call.first(*_FIXES)
+    if not op:
+        return None
+    name = op.removeprefix("aten::")
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{name} waits for a size",
+        why=f"{name} needs a number from the device to size its result or to choose its next kernel.",
+        fix=_FIXES[op],
+        when_fine="When it runs rarely, or on little data.",
+        removal=Removal.KERNELS,
+    )

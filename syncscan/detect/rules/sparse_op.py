@@ -1,0 +1,74 @@
+"""Conversions and products of sparse tensors read sizes back to the host.
+
+## What it finds
+
+`to_sparse`, `to_sparse_csr`, `torch.sparse.mm`/`bmm` of COO tensors, sparse `index_select`, softmax, masks and
+additions.
+
+## Why it stalls
+
+The number of stored elements decides the shapes: it is counted on the device and read back. Batched products of COO
+tensors synchronise the whole device and copy with `cudaMemcpy`.
+
+## How it shows in the trace
+
+`aten::to_sparse > aten::_to_sparse > aten::nonzero`; `aten::bmm` over `cudaDeviceSynchronize` and `cudaMemcpy`; other
+ops with `sparse` or `csr` in their name over `aten::item` or a bare `cudaStreamSynchronize`.
+
+## Example
+
+```python
+sparse = x.relu().to_sparse()
+result = torch.sparse.mm(sparse, x)
+```
+
+## Use instead
+
+```python
+result = x.relu() @ x
+```
+
+## When it is fine
+
+When the data is very sparse and the conversion happens once: convert before the loop, keep the CSR form.
+
+## Versions
+
+Unchanged in kind from torch 1.8 to 2.13; newer versions use cuSPARSE in more places.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/sparse.html
+- aten/src/ATen/native/sparse/cuda/SparseCUDATensorMath.cu, aten/src/ATen/native/TensorConversions.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "sparse-op"
+NAME = "Sparse op reads its sizes back"
+CAUSE = Cause.SHAPE
+
+_PARTS = ("sparse", "csr", "csc", "_nnz", "indices_copy")
+
+
+def match(call: Call) -> Diagnosis | None:
+    """An op with sparse in its name, or a batched product that synchronises the device."""
+    name = next((op for op in call.ops if any(part in op for part in _PARTS)), "")
+    product = call.first("aten::bmm", "aten::bmm_out") if not call.scalar else ""
+    if not (name or product):
+        return None
+    op = (name or product).removeprefix("aten::")
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{op} waits for the sizes of a sparse tensor",
+        why="How many elements a sparse tensor stores is known to the device alone; the host reads it back to go on.",
+        fix="Convert once, before the loop, and keep the CSR form; or stay dense with a mask where the data isn't "
+        "very sparse.",
+        when_fine="When the data is very sparse and the op runs rarely.",
+        removal=Removal.KERNELS,
+    )

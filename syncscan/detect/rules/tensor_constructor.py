@@ -1,0 +1,73 @@
+"""`torch.tensor(data, device='cuda')` copies its data to the device and waits.
+
+## What it finds
+
+`torch.tensor`, `new_tensor`, `as_tensor` and `from_numpy(…).to` of lists, numbers and NumPy arrays;
+`torch.cuda.FloatTensor(list)`.
+
+## Why it stalls
+
+The data lies in pageable memory; the constructor has no `non_blocking`, so the host waits for all work queued before.
+
+## How it shows in the trace
+
+`aten::to > aten::_to_copy > aten::copy_` with `Memcpy HtoD (Pageable -> Device)`, followed by `aten::lift_fresh` and
+`aten::detach_`.
+
+## Example
+
+```python
+result = x * torch.tensor(0.5, device=device)
+```
+
+## Use instead
+
+```python
+result = x * torch.full((), 0.5, device=device)  # filled on the device; or just x * 0.5
+```
+
+## When it is fine
+
+Once, before the loop: keep it as a buffer. `torch.full`, `zeros` and `arange` with `device=` make their values on the
+device. Data from the host: `torch.tensor(data).pin_memory().to(device, non_blocking=True)`.
+
+## Versions
+
+`aten::lift_fresh` since torch 1.12.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.full.html
+- torch/csrc/utils/tensor_new.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "tensor-constructor"
+NAME = "A constructor copies its data to the device"
+CAUSE = Cause.PAGEABLE
+
+_CONSTRUCTORS = ("tensor", "as_tensor", "new_tensor", "asarray", "FloatTensor", "LongTensor", "scalar_tensor")
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A copy to the device inside a constructor: by its C frame, or by what follows it."""
+    lifted = "aten::lift_fresh" in call.after[:1] or call.after[:1] == ("aten::detach_",)
+    if call.direction != "HtoD" or not (lifted or call.called(*_CONSTRUCTORS)):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="a tensor constructor copies its data to the device, with a wait",
+        why="The data lies in pageable memory and the constructor has no non_blocking: the host waits for all queued "
+        "work.",
+        fix="Make it once and keep it (a buffer), or make it on the device: torch.full, zeros, arange with device=…; "
+        "plain "
+        "Python numbers in arithmetic need no tensor.",
+        when_fine="Once, before the loop.",
+        removal=Removal.PINNED_COPY,
+    )

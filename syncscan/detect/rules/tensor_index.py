@@ -1,0 +1,76 @@
+"""A tensor on the device is used as a Python index or slice bound.
+
+## What it finds
+
+`x[:n]`, `x[i:]`, `x[i]` and `x[flag]` with a zero-dimensional device tensor.
+
+## Why it stalls
+
+A slice bound or a single index steers the shape and the offset of a view, which the host computes.
+
+## How it shows in the trace
+
+`aten::item` directly before `aten::slice` or `aten::select`.
+
+## Example
+
+```python
+i = labels.argmax()
+result = x[i].sum()
+```
+
+## Use instead
+
+```python
+i = labels.argmax()
+result = x.index_select(0, i.view(1)).sum()
+```
+
+## When it is fine
+
+When the length really varies. `index_select` and `gather` copy, they are no views: an in-place write to the result
+doesn't reach `x`. For `x[:n]` compare `torch.arange` with `n` and mask.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.index_select.html
+- torch/csrc/autograd/python_variable_indexing.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Confidence, Diagnosis
+
+ID = "tensor-index"
+NAME = "A tensor is used as an index"
+CAUSE = Cause.READBACK
+
+_VIEWS = {
+    "aten::slice": "x[:n] waits for its bound",
+    "aten::select": "x[i] waits for its index",
+    "aten::narrow": "narrow waits for its bound",
+}
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A scalar read that a view follows, not by a call of `item()`."""
+    reads = call.top == "aten::item" and not call.called("item")
+    title = _VIEWS.get(call.after[0], "") if reads and call.after else ""
+    if not title:
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=title,
+        why="Shape and offset of a view are the host's business: the index or bound is read back from the device.",
+        fix="x.index_select(0, i.view(1)) or torch.gather for an index (a copy, not a view); for x[:n] mask with "
+        "torch.arange(len(x), device=x.device) < n.",
+        when_fine="When the length of the slice really varies.",
+        confidence=Confidence.HIGH if call.frames else Confidence.MEDIUM,
+    )

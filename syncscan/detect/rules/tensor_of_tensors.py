@@ -1,0 +1,69 @@
+"""`torch.tensor([a, b])` reads each device scalar back.
+
+## What it finds
+
+`torch.tensor`, `as_tensor` and `np.array` of a list of zero-dimensional device tensors.
+
+## Why it stalls
+
+The constructor asks each element for its number, one wait each, and then copies the result to the device again.
+
+## How it shows in the trace
+
+Several `aten::item` and, for a device tensor, `aten::to` from pageable memory with `aten::lift_fresh` after it; a C
+frame `tensor` around `aten::item`.
+
+## Example
+
+```python
+result = torch.tensor([x.min(), x.max()], device=device)
+```
+
+## Use instead
+
+```python
+result = torch.stack([x.min(), x.max()])
+```
+
+## When it is fine
+
+Never in a loop: `torch.stack` does the same on the device.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.stack.html
+- torch/csrc/utils/tensor_new.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Confidence, Diagnosis
+
+ID = "tensor-of-tensors"
+NAME = "torch.tensor reads device scalars back"
+CAUSE = Cause.READBACK
+
+_CONSTRUCTORS = ("tensor", "as_tensor", "asarray", "new_tensor")
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A scalar read inside the constructor of a tensor."""
+    reads = call.top == "aten::item" and (call.called(*_CONSTRUCTORS) or "aten::lift_fresh" in call.after[:5])
+    copies = call.direction == "HtoD" and "aten::item" in call.before[-2:] and "aten::lift_fresh" in call.after[:2]
+    if not (reads or copies) or call.called("item"):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="torch.tensor([…]) waits for every device scalar in its list",
+        why="The constructor reads each element back, one wait each, and copies the result to the device again.",
+        fix="torch.stack([a, b]) does the same on the device.",
+        when_fine="Outside of the loop.",
+        confidence=Confidence.HIGH if call.frames else Confidence.MEDIUM,
+    )

@@ -1,0 +1,68 @@
+"""`.tolist()` copies a tensor to the host and waits.
+
+## What it finds
+
+`t.tolist()`, iteration that ends in Python numbers, `torch.split(x, sizes.tolist())`.
+
+## Why it stalls
+
+All elements are copied to pageable memory, behind all work queued before.
+
+## How it shows in the trace
+
+`aten::to > aten::_to_copy > aten::copy_` to pageable memory, after `aten::resolve_conj` and `aten::resolve_neg`; a C
+frame `tolist`.
+
+## Example
+
+```python
+result = sum(labels.tolist())
+```
+
+## Use instead
+
+```python
+result = labels.sum().item()
+```
+
+## When it is fine
+
+At the end of an epoch; one `tolist` is far better than a loop of `item`. To go on meanwhile: copy into pinned memory
+with `non_blocking=True`, record an event, and read after `event.synchronize()`.
+
+## Versions
+
+Unchanged from torch 1.8 to 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.Tensor.tolist.html
+- torch/csrc/utils/tensor_list.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis
+
+ID = "tolist"
+NAME = "tolist copies a tensor back"
+CAUSE = Cause.READBACK
+
+
+def match(call: Call) -> Diagnosis | None:
+    """The copy of `tolist`, by its C frame or by the ops before it."""
+    resolved = call.before[-2:] == ("aten::resolve_conj", "aten::resolve_neg") and not call.frames
+    if not (call.direction != "HtoD" and call.leaf == "aten::copy_" and (resolved or call.called("tolist"))):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="tolist waits for a copy of the tensor",
+        why="All elements are copied to pageable host memory, behind all work queued before.",
+        fix="Compute on the device and read one result; or read late: copy into pinned memory with non_blocking=True, "
+        "record "
+        "an event, and read after event.synchronize(), a step later.",
+        when_fine="At the end of an epoch.",
+    )

@@ -1,0 +1,80 @@
+"""`torch.unique` and `unique_consecutive` read the number of different values back to the host.
+
+## What it finds
+
+`torch.unique(x)`, `torch.unique_consecutive(x)`, and both with `dim=`.
+
+## Why it stalls
+
+The result is as long as there are different values. With `dim=` several Thrust algorithms run, and each of them
+waits; torch's own sync debug mode doesn't see those.
+
+## How it shows in the trace
+
+`aten::_unique2 > aten::item` or `aten::unique_consecutive > aten::item`; with `dim=` `aten::unique_dim` (or
+`aten::unique_dim_consecutive`) with bare `cudaStreamSynchronize` calls below it.
+
+## Example
+
+```python
+result = torch.unique(labels).numel() < 2
+```
+
+## Use instead
+
+Not compared: the first gives a Python bool, the second a tensor on the device that holds it.
+
+```python
+result = labels.max() == labels.min()
+```
+
+## When it is fine
+
+Once before training, or on the CPU in the data loader. Counts of known classes: `scatter_add_` or `bincount`'s
+replacement. Number of different values with a static shape: sort, compare neighbours, sum the flags.
+
+## Versions
+
+The length is read with `item()`, pinned since about torch 2.3. `aten::_unique` exists too in torch 2.13.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.unique.html
+- aten/src/ATen/native/cuda/UniqueCub.cu, aten/src/ATen/native/cuda/Unique.cu
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis, Removal
+
+ID = "unique"
+NAME = "unique reads its number of values back"
+CAUSE = Cause.SHAPE
+
+_FORMS = {
+    "aten::_unique2": "torch.unique",
+    "aten::_unique": "torch.unique",
+    "aten::unique_consecutive": "torch.unique_consecutive",
+    "aten::unique_dim": "torch.unique(dim=…)",
+    "aten::unique_dim_consecutive": "torch.unique_consecutive(dim=…)",
+}
+
+
+def match(call: Call) -> Diagnosis | None:
+    """Anything below one of the unique ops."""
+    form = _FORMS.get(call.first(*_FORMS))
+    if form is None:
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title=f"{form} waits for its number of values",
+        why=f"The result of {form} is as long as there are different values; the host waits for the device to count "
+        "them.",
+        fix="Keep the size static: sort and compare neighbours ((s[1:] != s[:-1]).sum() + 1 counts them), scatter_add_ "
+        "into a vector of known classes, or do it on the CPU while loading the data.",
+        when_fine="Once, before the training loop; or when the values themselves are needed on the host.",
+        removal=Removal.KERNELS,
+    )

@@ -1,0 +1,71 @@
+"""DDP with `find_unused_parameters=True` reads back which parameters were used.
+
+## What it finds
+
+`DistributedDataParallel(find_unused_parameters=True)` when a parameter was not used on this rank.
+
+## Why it stalls
+
+At the end of the backward pass the map of used parameters is copied to the host, behind all gradients and
+collectives.
+
+## How it shows in the trace
+
+`aten::copy_` to pageable memory at the end of the backward pass, below no backward node, after the buckets'
+all-reduce.
+
+## Example
+
+```python
+result = x.sum()  # DistributedDataParallel(model, find_unused_parameters=True)
+```
+
+## Use instead
+
+Not run: DDP needs several processes.
+
+```python
+result = x.sum()  # DistributedDataParallel(model, static_graph=True)
+```
+
+## When it is fine
+
+When the used parameters really change from step to step. Nothing is copied while every parameter is used.
+
+## Versions
+
+Since torch 1.9 the copy happens only when a parameter was unused.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html
+- torch/csrc/distributed/c10d/reducer.cpp
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.model.finding import Cause, Diagnosis
+
+ID = "unused-parameters"
+NAME = "DDP reads back which parameters were used"
+CAUSE = Cause.DIST
+
+_GRADS = ("torch::autograd::AccumulateGrad", "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad")
+
+
+def match(call: Call) -> Diagnosis | None:
+    """A blocking copy inside the engine's last node or the reducer, with collectives before it."""
+    finalizes = bool(call.ops) and call.ops[0] in _GRADS and call.top in ("aten::copy_", "aten::to")
+    reduces = any("allreduce" in n or "all_reduce" in n for n in (*call.before, *call.ops))
+    if not (call.leaf == "aten::copy_" and call.direction == "DtoH" and finalizes and reduces):
+        return None
+    return Diagnosis(
+        ID,
+        NAME,
+        CAUSE,
+        title="DDP waits to know which parameters were used",
+        why="find_unused_parameters=True copies the map of used parameters to the host, behind all gradients.",
+        fix="Turn it off when all parameters are used; static_graph=True when always the same ones are unused.",
+        when_fine="When the used parameters really change from step to step.",
+    )
