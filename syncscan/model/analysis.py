@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syncscan.model.finding import Finding
@@ -13,7 +13,7 @@ from syncscan.model.trace import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-    from syncscan.model.projection import Projection
+    from syncscan.model.projection import Group, Overlap, Projection
 
 
 class Bound(str, enum.Enum):
@@ -52,15 +52,31 @@ class StepSummary:
     """Sentences that follow from the replay: what to do, or that nothing is to be gained."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Analysis:
-    """Everything syncscan found out about one trace."""
+    """Everything syncscan found out about one trace; in a notebook it shows itself as a report.
+
+    `replay` and `show` are put in by `api`: a value can't import the stages that make a projection or a report of it.
+    """
 
     trace: Trace
     step: StepSummary
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...] = ()
-    replay: Callable[..., Projection] | None = field(default=None, repr=False)
+    replay: Callable[..., Projection] | None = None
+    groups: tuple[Group, ...] = ()
+    """Findings worth removing together, the best saving a change first."""
+    overlaps: tuple[Overlap, ...] = ()
+    """How far the device's streams overlapped; empty with one stream."""
+    show: Callable[[Analysis], dict[str, str]] | None = None
+
+    def __repr__(self) -> str:
+        bound = f"bound: {self.step.bound.value}"
+        return f"<Analysis of {self.trace.info.path!r}: {len(self.findings)} findings, {bound}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What IPython shows: MIME type → text."""
+        return self.show(self) if self.show else {"text/plain": repr(self)}
 
     def finding(self, id: str) -> Finding:
         """The finding with this id; KeyError if there is none."""

@@ -23,6 +23,12 @@ class Projection:
     host_limit_us: float
     device_limit_us: float
     notes: tuple[str, ...] = ()
+    profiled_us: float = 0.0
+    """The step's time in the trace, under the profiler."""
+    calibrated: bool = False
+    """True if the unprofiled step's time is known; else all times are in proportion to the profiled step."""
+    host_scale: float = 1.0
+    """The part of the host's own time in the trace that isn't the profiler's."""
 
     @property
     def saving_us(self) -> float:
@@ -33,3 +39,50 @@ class Projection:
     def speedup(self) -> float:
         """`baseline_us / predicted_us`."""
         return self.baseline_us / self.predicted_us if self.predicted_us else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Findings worth removing together, in the order in which to do it: what they save on top of the groups before.
+
+    `alone_us` is the most that any one of them saves alone; all times in µs a step.
+    """
+
+    ids: tuple[str, ...]
+    saving_us: float
+    alone_us: float
+    after_us: float
+    """The step without this group and those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """How much of the device's time two of its streams really overlapped; µs a step, as recorded."""
+
+    device: int
+    streams: tuple[int, int]
+    work_us: tuple[float, float]
+    """Each stream's own work."""
+    shared_us: float
+    """Time in which both worked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """An upper bound on what running `scope` on a stream of its own, a step ahead, would save; µs a step.
+
+    `beside` is the scope that it would run beside, empty for all the rest of the step. `scope_us` and `beside_us` are the
+    device's work in them.
+    """
+
+    scope: str
+    beside: str
+    scope_us: float
+    beside_us: float
+    baseline_us: float
+    at_best_us: float
+
+    @property
+    def saving_us(self) -> float:
+        """The most that it can save, in µs."""
+        return self.baseline_us - self.at_best_us
