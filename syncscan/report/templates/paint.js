@@ -1,0 +1,304 @@
+/* From bands of slices and a stretch of time to pixels; slices narrower than a pixel are drawn together. */
+
+const WHAT = { 0: "op", 1: "scope", 2: "runtime", 3: "runtime", 4: "kernel", 5: "copy", 6: "copy", 8: "overhead", 9: "sync" };
+const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
+
+/** The page's colours as the canvas understands them, in three shades a kind so that neighbours can be told apart. */
+class Palette {
+  constructor(root) {
+    this.root = root;
+    this.read();
+  }
+
+  read() {
+    const probe = document.createElement("span");
+    this.root.append(probe);
+    const css = (name) => { probe.style.color = `var(--${name})`; return getComputedStyle(probe).color; };
+    for (const name of ["panel", "sunk", "ink", "muted", "line", "faint", "sync", "sync-soft", "bubble", "slice-ink",
+      "projected", "projected-soft", "match", "accent", "accent-soft", "work", "idle"]) this[name] = css(name);
+    this.shades = {};
+    for (const [what, name] of Object.entries(WHAT)) this.shades[what] = shadesOf(css(name));
+    probe.remove();
+    this.hatch = this.hatched();
+  }
+
+  hatched() {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 6;
+    const ink = tile.getContext("2d");
+    ink.fillStyle = this["projected-soft"];
+    ink.fillRect(0, 0, 6, 6);
+    ink.strokeStyle = this.projected;
+    ink.lineWidth = 1.1;
+    ink.beginPath();
+    for (const d of [-6, 0, 6]) { ink.moveTo(d - 1, 7); ink.lineTo(d + 7, -1); }
+    ink.stroke();
+    return ink.createPattern(tile, "repeat");
+  }
+}
+
+function shadesOf(color) {
+  const [r, g, b] = color.match(/[\d.]+/g).map(Number);
+  return [1, 0.955, 1.04].map((f) => `rgb(${[r, g, b].map((c) => Math.min(255, Math.round(c * f))).join(" ")})`);
+}
+
+/** Draws bands on one canvas. `state` says what is selected, found and hovered; it is only read. */
+class Painter {
+  constructor(ink, palette, data) {
+    this.ink = ink;
+    this.palette = palette;
+    this.data = data;
+  }
+
+  /** One frame: the bands between `top` and `top + height`. */
+  frame(layout, view, state, left, top, height) {
+    const { ink, palette } = this;
+    ink.save();
+    ink.fillStyle = palette.panel;
+    ink.fillRect(0, 0, left + view.width, height);
+    ink.translate(left, -top);
+    ink.font = FONT;
+    ink.textBaseline = "middle";
+    ink.direction = "ltr";
+    this.grounds(layout, view, left, top, height);
+    ink.beginPath();
+    ink.rect(0, top, view.width, height);
+    ink.clip();
+    this.marks(view, state, top, height);
+    for (const band of layout.bands) {
+      if (band.y + band.h >= top && band.y <= top + height) this.band(band, view, state);
+    }
+    if (state.measure) this.measure(view, state.measure, top, height);
+    ink.restore();
+  }
+
+  grounds(layout, view, left, top, height) {
+    const { ink, palette } = this;
+    ink.fillStyle = palette.sunk;
+    for (const band of layout.bands) {
+      if (band.kind === "head") ink.fillRect(-left, band.y, left + view.width, HEAD - 4);
+    }
+    ink.fillStyle = palette.line;
+    ink.fillRect(-1, top, 1, height);
+    for (const tick of ticks(view)) {
+      ink.fillStyle = palette.faint;
+      ink.fillRect(Math.round(view.x(tick.t)), top, 1, height);
+    }
+    ink.fillStyle = palette.line;
+    for (const [, start] of this.data.steps) {
+      const x = Math.round(view.x(start));
+      if (x >= 0 && x <= view.width) ink.fillRect(x, top, 1, height);
+    }
+  }
+
+  /** What is selected stands out through all lanes: the call in one tint, the idle time behind it in another. */
+  marks(view, state, top, height) {
+    const { ink, palette, data } = this, at = state.sync;
+    if (at < 0) return;
+    ink.globalAlpha = 0.13;
+    this.column(view, data.syncs.start[at], data.syncs.end[at], palette.sync, top, height);
+    const idle = data.syncs.idle;
+    for (let i = lowerBound(idle.start, data.syncs.start[at]); i < idle.start.length && idle.start[i] < view.to; i++) {
+      if (idle.sync[i] === at) this.column(view, idle.start[i], idle.end[i], palette.bubble, top, height);
+    }
+    ink.globalAlpha = 1;
+  }
+
+  column(view, start, end, color, top, height) {
+    this.ink.fillStyle = color;
+    const x = view.x(start);
+    this.ink.fillRect(x, top, Math.max(1, view.x(end) - x), height);
+  }
+
+  band(band, view, state) {
+    const y = band.y + 1, h = band.h - 2;
+    if (band.kind === "slices") {
+      this.density(band, view);
+      this.slices(band, view, state, y, h);
+    } else if (band.kind === "syncs") this.syncs(band, view, state, y, h - 1);
+    else if (band.kind === "idle") this.idle(band, view, state, y, h - 1);
+    else if (band.kind === "closed") this.closed(band, view, y, h);
+    else if (band.kind === "projected") this.projected(band, view, y, h);
+  }
+
+  slices(band, view, state, y, h) {
+    const { ink, palette } = this, { start, end, name, what } = band.slices;
+    const n = start.length, scale = view.scale, from = view.from;
+    const labels = [];
+    let color = "";
+    const fill = (c) => { if (c !== color) ink.fillStyle = color = c; };
+    let i = upperBound(end, from);
+    while (i < n && start[i] < view.to) {
+      const x = (start[i] - from) * scale, w = (end[i] - start[i]) * scale;
+      if (w < 1.6) { i = this.crowd(band.slices, i, view, y, h, fill); continue; }
+      const x0 = Math.max(x, -2), w0 = Math.min(x + w, view.width + 2) - x0;
+      const found = state.found && state.found.has(name[i]);
+      ink.globalAlpha = state.found && !found ? 0.35 : 1;
+      fill(palette.shades[what[i]][name[i] % 3]);
+      ink.fillRect(x0, y, w0 > 3 ? w0 - 0.6 : w0, h);
+      if (found || (state.slice && state.slice.slices === band.slices && state.slice.at === i)) this.outline(x0, y, w0, h, found);
+      if (w0 > 24) labels.push(i, x0, w0);
+      i++;
+    }
+    ink.globalAlpha = 1;
+    this.labels(labels, name, what, y + h / 2);
+  }
+
+  /** Neighbours that share pixels, as one box: what a reader sees of them is that something is there. */
+  crowd(slices, i, view, y, h, fill) {
+    const { start, end, what } = slices, n = start.length, scale = view.scale;
+    const first = Math.floor((start[i] - view.from) * scale);
+    let x = first + 1, last = i;
+    for (;;) {
+      const next = lowerBound(start, view.from + x / scale, last + 1);
+      if (next >= n || (end[next] - start[next]) * scale >= 1.6) { last = next; break; }
+      const at = Math.floor((start[next] - view.from) * scale);
+      last = next;
+      if (at > x || what[next] !== what[i]) break;
+      x = at + 1;
+    }
+    fill(this.palette.shades[what[i]][1]);
+    this.ink.fillRect(first, y, x - first, h);
+    return last;
+  }
+
+  outline(x, y, w, h, found) {
+    const { ink, palette } = this;
+    ink.strokeStyle = found ? palette.match : palette.ink;
+    ink.lineWidth = found ? 1.5 : 2;
+    ink.strokeRect(x + 0.75, y + 0.75, Math.max(1, w - 1.5), h - 1.5);
+  }
+
+  labels(labels, name, what, y) {
+    const { ink, palette, data } = this;
+    for (let k = 0; k < labels.length; k += 3) {
+      const x = Math.max(labels[k + 1], 0), room = labels[k + 1] + labels[k + 2] - x - 6;
+      const fits = Math.floor(room / 5.6);
+      if (fits < 3) continue;
+      ink.fillStyle = what[labels[k]] === 9 ? palette.panel : palette["slice-ink"];
+      const text = brief(data.names[name[labels[k]]]);
+      ink.fillText(text.length <= fits ? text : text.slice(0, fits - 1) + "…", x + 4, y, room);
+    }
+  }
+
+  /** Where slices were left out of the report: how busy the lane was. */
+  density(band, view) {
+    if (!band.lane.busy || band.row) return;
+    const { ink, palette, data } = this, busy = band.lane.busy, bin = data.span / busy.length;
+    const kinds = { scopes: 1, ops: 0, stream: 4 };
+    ink.fillStyle = palette.shades[kinds[band.lane.kind]][0];
+    ink.globalAlpha = 0.75;
+    const first = Math.max(0, Math.floor(view.from / bin)), last = Math.min(busy.length, Math.ceil(view.to / bin));
+    for (let i = first; i < last; i++) {
+      const h = (ROW - 3) * busy[i] / 255;
+      ink.fillRect(view.x(i * bin), band.y + ROW - 2 - h, Math.max(1, bin * view.scale + 0.5), h);
+    }
+    ink.globalAlpha = 1;
+    ink.fillStyle = palette.panel;
+    for (const [a, b] of data.windows) {
+      if (b > view.from && a < view.to) ink.fillRect(view.x(a), band.y, (b - a) * view.scale, ROW);
+    }
+  }
+
+  syncs(band, view, state, y, h) {
+    const { ink, palette } = this, syncs = this.data.syncs;
+    let drawn = -9;
+    for (let i = 0; i < syncs.start.length && syncs.start[i] < view.to; i++) {
+      if (syncs.group[i] !== band.group || syncs.end[i] < view.from) continue;
+      const x = view.x(syncs.start[i]), w = Math.max(2, (syncs.end[i] - syncs.start[i]) * view.scale);
+      if (x + w < drawn + 1) continue;
+      drawn = x + w;
+      ink.globalAlpha = state.finding >= 0 && state.finding !== syncs.finding[i] ? 0.4 : 1;
+      ink.fillStyle = palette["sync-soft"];
+      ink.fillRect(x, y, w, h);
+      ink.fillStyle = palette.sync;
+      ink.fillRect(x, y, Math.max(2, Math.min(w, syncs.wait[i] * view.scale)), h);
+      if (i === state.sync) this.outline(x - 1, y - 1, w + 2, h + 2, false);
+      if (w > 60) this.syncText(i, x, w, y + h / 2);
+    }
+    ink.globalAlpha = 1;
+  }
+
+  syncText(i, x, w, y) {
+    const { ink, palette, data } = this, left = Math.max(x, 0), room = x + w - left - 8;
+    const label = data.labels[data.syncs.finding[i]];
+    const text = `${duration(data.syncs.wait[i])}  ${label ? label.title : ""}`;
+    const solid = data.syncs.wait[i] * (w / (data.syncs.end[i] - data.syncs.start[i] || 1)) > room * 0.5;
+    ink.fillStyle = solid ? palette.panel : palette["slice-ink"];
+    const fits = Math.floor(room / 5.6);
+    if (fits > 6) ink.fillText(text.length <= fits ? text : text.slice(0, fits - 1) + "…", left + 4, y, room);
+  }
+
+  idle(band, view, state, y, h) {
+    const { ink, palette } = this, idle = this.data.syncs.idle;
+    let drawn = -9;
+    for (let i = Math.max(0, lowerBound(idle.start, view.from) - 1); i < idle.start.length && idle.start[i] < view.to; i++) {
+      if (idle.group[i] !== band.group || idle.end[i] < view.from) continue;
+      const x = view.x(idle.start[i]), w = Math.max(1, (idle.end[i] - idle.start[i]) * view.scale);
+      if (x + w < drawn + 0.5) continue;
+      drawn = x + w;
+      const dim = state.finding >= 0 && state.finding !== this.data.syncs.finding[idle.sync[i]];
+      ink.globalAlpha = dim ? 0.35 : 1;
+      ink.fillStyle = palette.bubble;
+      ink.fillRect(x, y + 2, w > 3 ? w - 0.6 : w, h - 4);
+    }
+    ink.globalAlpha = 1;
+  }
+
+  closed(band, view, y, h) {
+    for (const lane of this.data.groups[band.group].lanes) {
+      this.density({ lane, y: y - 2, row: 0 }, view);
+      const { start, what } = lane.slices[0];
+      let color = "";
+      const fill = (c) => { if (c !== color) this.ink.fillStyle = color = c; };
+      for (let i = upperBound(lane.slices[0].end, view.from); i < start.length && start[i] < view.to;) {
+        const x = view.x(start[i]), w = (lane.slices[0].end[i] - start[i]) * view.scale;
+        if (w < 1.6) { i = this.crowd(lane.slices[0], i, view, y, h, fill); continue; }
+        fill(this.palette.shades[what[i]][1]);
+        this.ink.fillRect(x, y, w, h);
+        i++;
+      }
+    }
+  }
+
+  projected(band, view, y, h) {
+    const { ink, palette } = this, { start, end } = band.slices;
+    ink.fillStyle = palette.hatch;
+    ink.strokeStyle = palette.projected;
+    ink.lineWidth = 1;
+    for (let i = upperBound(end, view.from); i < start.length && start[i] < view.to; i++) {
+      const x = Math.max(-2, view.x(start[i])), w = Math.min(view.width + 2, view.x(end[i])) - x;
+      ink.fillRect(x, y, Math.max(1, w), h);
+      if (w > 4) ink.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1);
+    }
+  }
+
+  measure(view, [a, b], top, height) {
+    const { ink, palette } = this, x = view.x(Math.min(a, b)), w = Math.abs(b - a) * view.scale;
+    ink.globalAlpha = 0.15;
+    ink.fillStyle = palette.accent;
+    ink.fillRect(x, top, w, height);
+    ink.globalAlpha = 1;
+    ink.fillStyle = palette.accent;
+    ink.font = "600 " + FONT;
+    ink.fillText(duration(Math.abs(b - a)), x + 5, top + 10);
+  }
+}
+
+/** A name as short as it still says what it is: a C++ kernel without its return type and template arguments. */
+function brief(name) {
+  const text = name.startsWith("void ") ? name.slice(5) : name;
+  const cut = text.search(/[<(]/);
+  const head = cut > 3 ? text.slice(0, cut) : text;
+  const colons = head.lastIndexOf("::");
+  return cut > 3 && colons > 0 && !head.startsWith("aten::") && !head.startsWith("c10") ? head.slice(colons + 2) : cut > 3 && text.includes("::") ? head : text;
+}
+
+/** Round times that lie in view, about 110 pixels apart. */
+function ticks(view) {
+  const raw = 110 / view.scale, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].find((m) => m * power >= raw) * power;
+  const out = [];
+  for (let t = Math.ceil(view.from / step) * step; t < view.to; t += step) out.push({ t, step });
+  return out;
+}

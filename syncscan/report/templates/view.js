@@ -1,0 +1,81 @@
+/* The stretch of time on the screen, and which band of the picture holds which slices. */
+
+const ROW = 17, THIN = 14, HEAD = 24, GAP = 6, CLOSED = 13;
+
+/** The visible time: `from` and `to` in ns, animated towards where it is sent. */
+class View {
+  constructor(span, home, changed) {
+    this.span = span;
+    this.home = home;
+    this.changed = changed;
+    this.width = 1;
+    [this.from, this.to] = home;
+    this.flight = 0;
+    this.calm = matchMedia("(prefers-reduced-motion: reduce)");
+  }
+
+  get scale() { return this.width / (this.to - this.from); }
+
+  x(t) { return (t - this.from) * this.scale; }
+
+  t(x) { return this.from + x / this.scale; }
+
+  set(from, to) {
+    const margin = this.span * 0.05;
+    const length = Math.min(Math.max(to - from, 20), this.span * 1.1);
+    const middle = (from + to) / 2;
+    from = Math.min(Math.max(middle - length / 2, -margin), this.span + margin - length);
+    this.from = from;
+    this.to = from + length;
+    this.changed();
+  }
+
+  zoom(factor, x) {
+    this.flight++;
+    const at = this.t(x), length = (this.to - this.from) / factor;
+    const from = at - (x / this.width) * length;
+    this.set(from, from + length);
+  }
+
+  pan(pixels) {
+    this.flight++;
+    const by = pixels / this.scale;
+    this.set(this.from + by, this.to + by);
+  }
+
+  /** Go there, in a short flight that keeps the reader oriented. */
+  fly(from, to) {
+    const id = ++this.flight, [a, b] = [this.from, this.to], begin = performance.now();
+    if (this.calm.matches) return this.set(from, to);
+    const step = (now) => {
+      if (id !== this.flight) return;
+      const p = Math.min(1, Math.max(0, (now - begin) / 260)), ease = 1 - (1 - p) ** 3;
+      this.set(a + (from - a) * ease, b + (to - b) * ease);
+      if (p < 1) requestAnimationFrame(step);
+    };
+    requestAnimationFrame(step);
+  }
+}
+
+/** The bands from top to bottom: {y, h, kind, group, …}; a group's first band is its head. */
+function layOut(data, options) {
+  const bands = [];
+  let y = 0;
+  const add = (h, band) => { bands.push({ y, h, ...band }); y += h; };
+  data.groups.forEach((group, number) => {
+    add(HEAD, { kind: "head", group: number, text: group.title });
+    const syncs = group.side === "host" ? data.syncs.group.includes(number) : data.syncs.idle.group.includes(number);
+    if (!group.open) {
+      add(CLOSED, { kind: "closed", group: number });
+    } else {
+      if (syncs) add(THIN + 3, { kind: group.side === "host" ? "syncs" : "idle", group: number, text: group.side === "host" ? "syncs" : "idle behind syncs" });
+      for (const lane of group.lanes) {
+        lane.slices.forEach((slices, row) => add(ROW, { kind: "slices", group: number, lane, slices, row, text: row ? "" : lane.label }));
+        const replayed = options.overlay && lane.projected;
+        if (replayed) add(THIN + 2, { kind: "projected", group: number, lane, slices: lane.projected, text: `${lane.label} without syncs` });
+      }
+    }
+    y += GAP;
+  });
+  return { bands, height: y };
+}

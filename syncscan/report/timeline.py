@@ -1,0 +1,390 @@
+"""From an Analysis to what the report's timeline draws: lanes of packed slices, sync points, bubbles and steps.
+
+A small trace is drawn whole. Of a big one the slices around the findings are kept and the rest is told as how busy each
+lane was, so that a report stays small enough to be mailed (`choose` has the order in which slices are kept).
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding, Occurrence
+from syncscan.model.trace import DEVICE, HOST, NONE, Bool, Category, Int64, Step, Trace
+from syncscan.model.work import DeviceWork, Work, merged
+from syncscan.report.names import shown
+from syncscan.report.packed import pack
+
+MAX_SLICES = 120_000
+"""Slices that a report holds at most: about 1.5 MB of it."""
+MAX_SYNCS = 20_000
+MAX_ROWS = 24
+"""Slices nested deeper than this aren't drawn."""
+MAX_THREADS, OPEN_THREADS, OPEN_STREAMS = 40, 3, 6
+MAX_NAMES = 1_200_000
+"""Characters that all names together may take."""
+BINS = 1024
+CLOCK_SLACK_NS = 2_000
+"""Work of one stream doesn't overlap; where the device's clock says it does, it is by less than this (H200: 1.3 µs)."""
+SYNC_CALL = 9
+"""What a runtime call that a sync point is made of is called in a lane's `what`, which else holds a `Category`."""
+
+_ON_HOST = (*HOST, Category.OVERHEAD)
+_PAD_NS = (500_000, 20_000_000)
+"""The least and the most that is kept before and after a sync point in a big trace."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """Rows of slices under one label: the scopes of a thread, its ops, or the work of a stream."""
+
+    kind: str
+    label: str
+    rows: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """What belongs together on the screen: a host thread (`track`), or a device (`device`)."""
+
+    title: str
+    track: int = NONE
+    device: int = NONE
+    open: bool = True
+    lanes: list[Lane] = field(default_factory=list)
+
+
+Window = tuple[int, int]
+
+
+def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
+    """Everything the timeline draws, ready for JSON; times are ns since the first slice, which stands at `origin`.
+
+    Args:
+        analysis: any analysis, also of a trace without steps, device work or findings.
+        budget: how many slices to keep at most.
+    """
+    trace = analysis.trace
+    groups = _groups(trace, analysis.findings)
+    drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(lane.rows for g in groups for lane in g.lanes)]))
+    if not len(drawn):
+        return {"origin": 0, "span": 0, "groups": [], "steps": [], "names": [], "windows": [], "home": [0, 1]}
+    origin, end = _extent(trace, drawn)
+    windows = choose(analysis, drawn, budget, (origin, end))
+    book = _Names(trace)
+    whole = windows == [(origin, end)]
+    kept = drawn if whole else drawn[_inside(trace, drawn, windows)]
+    calls = _sync_calls(analysis)
+    return {
+        "origin": origin,
+        "span": end - origin,
+        "whole": whole,
+        "slices": len(kept),
+        "of": len(drawn),
+        "windows": [[a - origin, b - origin] for a, b in windows],
+        "home": [t - origin for t in home(analysis, (origin, end))],
+        "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
+        "groups": [_packed_group(trace, g, kept, calls, book, origin, end, whole) for g in groups],
+        "syncs": _syncs(analysis, groups, origin),
+        "names": book.texts(),
+    }
+
+
+def home(analysis: Analysis, whole: Window) -> Window:
+    """What the timeline shows first: the step of the worst sync point, or a typical step, or everything."""
+    step = _home_step(analysis)
+    if step is None:
+        return whole
+    pad = max(1, (step.end - step.ts) // 50)
+    return max(whole[0], step.ts - pad), min(whole[1], step.end + pad)
+
+
+def _home_step(analysis: Analysis) -> Step | None:
+    steps = analysis.trace.steps
+    if not steps:
+        return None
+    for f in analysis.findings:
+        at = worst(f).sync.ts
+        around = next((s for s in steps if s.ts <= at < s.end), None)
+        if around:
+            return around
+    return sorted(steps, key=lambda s: s.end - s.ts)[len(steps) // 2]
+
+
+def worst(finding: Finding) -> Occurrence:
+    """The occurrence of a finding that cost the most."""
+    return max(finding.occurrences, key=lambda o: (o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts))
+
+
+# which slices
+
+
+def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Window) -> list[Window]:
+    """The stretches of time whose slices are kept, disjoint and ascending.
+
+    Everything, if it fits. Else the first view, then the surroundings of each finding's worst sync point, then whole
+    steps with the costliest ones, for as long as the budget lasts.
+    """
+    if len(drawn) <= budget:
+        return [whole]
+    starts = np.sort(analysis.trace.slices.ts[drawn])
+    kept: list[Window] = []
+    for window in _wanted(analysis, whole):
+        tried = _union([*kept, window])
+        if _count(starts, tried) <= budget:
+            kept = tried
+    return kept or [_first(starts, budget, whole)]
+
+
+def _wanted(analysis: Analysis, whole: Window) -> list[Window]:
+    costly = [worst(f) for f in analysis.findings]
+    around = []
+    for o in costly:
+        length = o.sync.end - o.sync.ts + o.cost.bubble_ns
+        pad = min(max(length // 2, _PAD_NS[0]), _PAD_NS[1])
+        around.append((max(whole[0], o.sync.ts - pad), min(whole[1], o.sync.ts + length + pad)))
+    steps = [(s.ts, s.end) for o in costly for s in analysis.trace.steps if s.ts <= o.sync.ts < s.end]
+    first = [home(analysis, whole)] if analysis.trace.steps else []
+    return [*first, *around, *dict.fromkeys(steps)]
+
+
+def _union(windows: list[Window]) -> list[Window]:
+    a, b = merged(*(np.array(c, np.int64) for c in zip(*sorted(windows), strict=True)))
+    return list(zip(a.tolist(), b.tolist(), strict=True))
+
+
+def _count(starts: Int64, windows: list[Window]) -> int:
+    return sum(int(np.diff(np.searchsorted(starts, w))[0]) for w in windows)
+
+
+def _first(starts: Int64, budget: int, whole: Window) -> Window:
+    return whole[0], int(starts[min(budget, len(starts) - 1)])
+
+
+def _inside(trace: Trace, rows: Int64, windows: list[Window]) -> Bool:
+    s = trace.slices
+    start, end = s.ts[rows], s.end[rows]
+    inside = np.zeros(len(rows), np.bool_)
+    for a, b in windows:
+        inside |= (start < b) & (end >= a)
+    return inside
+
+
+def _extent(trace: Trace, drawn: Int64) -> Window:
+    s = trace.slices
+    return int(s.ts[drawn].min()), max(int(s.end[drawn].max()), int(s.ts[drawn].min()) + 1)
+
+
+# which lanes
+
+
+def _groups(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
+    return [*_threads(trace, findings), *_devices(trace)]
+
+
+def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
+    """Host threads: that of the steps first, then those with sync points, then the busiest."""
+    s = trace.slices
+    rows = np.flatnonzero(trace.is_category(*_ON_HOST))
+    tracks, counts = np.unique(s.track[rows], return_counts=True)
+    steps = {step.track for step in trace.steps}
+    waiting = {o.sync.track for f in findings for o in f.occurrences}
+    ranked = sorted(
+        zip(tracks.tolist(), counts.tolist(), strict=True),
+        key=lambda t: (t[0] not in steps, t[0] not in waiting, -t[1]),
+    )
+    groups = []
+    for at, (track, _) in enumerate(ranked[:MAX_THREADS]):
+        mine = rows[s.track[rows] == track]
+        groups.append(Group(_thread(trace, track), track=track, open=at < OPEN_THREADS, lanes=_host_lanes(trace, mine)))
+    return groups
+
+
+def _host_lanes(trace: Trace, mine: Int64) -> list[Lane]:
+    scope = trace.slices.category[mine] == Category.ANNOTATION
+    step = np.isin(mine, np.array([s.row for s in trace.steps], np.int64))
+    lanes = [Lane("scopes", "scopes", mine[scope & ~step]), Lane("ops", "ops and calls", mine[~scope & ~step])]
+    return [lane for lane in lanes if len(lane.rows)]
+
+
+def _thread(trace: Trace, track: int) -> str:
+    t = trace.tracks[track]
+    processes = {trace.tracks[k].pid for k in np.unique(trace.slices.track).tolist()}
+    name = t.thread or f"thread {t.tid}"
+    return shown(f"{name} · process {t.pid}" if len(processes) > 2 else name, 80)
+
+
+def _devices(trace: Trace) -> list[Group]:
+    s = trace.slices
+    rows = np.flatnonzero(trace.is_category(*DEVICE))
+    groups: list[Group] = []
+    for device in np.unique(s.device[rows]).tolist():
+        mine = rows[s.device[rows] == device]
+        streams, counts = np.unique(s.stream[mine], return_counts=True)
+        busiest = [n for _, n in sorted(zip((-counts).tolist(), streams.tolist(), strict=True))][: 4 * OPEN_STREAMS]
+        lanes = [Lane("stream", f"stream {n}", mine[s.stream[mine] == n]) for n in sorted(busiest)]
+        groups.append(Group(_device(trace, device), device=device, open=len(groups) < 4, lanes=lanes))
+    return groups
+
+
+def _device(trace: Trace, device: int) -> str:
+    names = trace.info.devices
+    return shown(f"Device {device} · {names[device]}" if 0 <= device < len(names) else f"Device {max(device, 0)}", 80)
+
+
+# columns
+
+
+class _Names:
+    """The names that are drawn, numbered as they turn up."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._known: dict[int, int] = {}
+
+    def numbers(self, rows: Int64) -> Int64:
+        known = self._known
+        distinct, at = np.unique(self._trace.slices.name[rows], return_inverse=True)
+        numbers = [known.setdefault(n, len(known)) for n in distinct.tolist()]
+        return np.array(numbers, np.int64)[at.reshape(-1)] if len(rows) else np.zeros(0, np.int64)
+
+    def texts(self) -> list[str]:
+        limit = max(12, min(200, MAX_NAMES // max(1, len(self._known))))
+        return [shown(self._trace.strings[n], limit) for n in self._known]
+
+
+def _packed_group(
+    trace: Trace, group: Group, kept: Int64, calls: Int64, book: _Names, origin: int, end: int, whole: bool
+) -> dict[str, Any]:
+    lanes = []
+    for lane in group.lanes:
+        packed = _packed_lane(trace, lane.kind, lane.rows[np.isin(lane.rows, kept)], calls, book, origin)
+        if not whole:
+            packed["busy"] = _busy(trace, lane.rows, origin, end)
+        lanes.append({"kind": lane.kind, "label": lane.label, **packed})
+    side = "host" if group.device == NONE else "device"
+    return {"title": group.title, "side": side, "open": group.open, "lanes": lanes}
+
+
+def _packed_lane(trace: Trace, kind: str, rows: Int64, calls: Int64, book: _Names, origin: int) -> dict[str, Any]:
+    s = trace.slices
+    rows = rows[np.lexsort((-s.dur[rows], s.ts[rows]))]
+    row = stacked(s.ts[rows], s.end[rows], CLOCK_SLACK_NS if kind == "stream" else 0)
+    rows, row = rows[row < MAX_ROWS], row[row < MAX_ROWS]
+    what = np.where(np.isin(rows, calls), SYNC_CALL, s.category[rows])
+    return {
+        "rows": int(row.max()) + 1 if len(row) else 1,
+        "start": pack(s.ts[rows] - origin, delta=True),
+        "dur": pack(np.maximum(s.dur[rows], 0)),
+        "name": pack(book.numbers(rows)),
+        "row": pack(row),
+        "what": pack(what),
+    }
+
+
+def stacked(start: Int64, end: Int64, slack: int = 0) -> Int64:
+    """The row each slice is drawn in: the first that is free when it starts.
+
+    For slices that nest this is their depth; those that overlap without nesting don't cover each other either.
+
+    Args:
+        start, end: int64 ns, sorted by (start, -end).
+        slack: slices that overlap by less than this many ns are drawn side by side.
+    """
+    end = end - slack
+    if len(start) < 2 or bool((start[1:] >= np.maximum.accumulate(end)[:-1]).all()):
+        return np.zeros(len(start), np.int64)
+    out = np.empty(len(start), np.int64)
+    free: list[int] = []
+    running: list[tuple[int, int]] = []
+    rows = 0
+    for i, (a, b) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        while running and running[0][0] <= a:
+            heapq.heappush(free, heapq.heappop(running)[1])
+        if free:
+            at = heapq.heappop(free)
+        else:
+            at, rows = rows, rows + 1
+        heapq.heappush(running, (max(b, a + 1), at))
+        out[i] = at
+    return out
+
+
+def _busy(trace: Trace, rows: Int64, origin: int, end: int) -> str:
+    """How much of each of `BINS` equal parts of the trace a lane is busy, 0 to 255, as base64 bytes."""
+    s = trace.slices
+    rows = rows[np.argsort(s.ts[rows], kind="stable")]
+    start, stop = merged(s.ts[rows], s.end[rows])
+    edges = np.linspace(origin, end, BINS + 1)
+    at = np.stack([start, stop], axis=1).reshape(-1)
+    done = np.repeat(np.cumsum(stop - start), 2) - np.stack([stop - start, np.zeros_like(start)], axis=1).reshape(-1)
+    part = np.diff(np.interp(edges, at, done, left=0.0)) / max((end - origin) / BINS, 1.0)
+    return base64.b64encode(np.clip(np.ceil(part * 255), 0, 255).astype(np.uint8).tobytes()).decode("ascii")
+
+
+# sync points
+
+
+def _sync_calls(analysis: Analysis) -> Int64:
+    rows = [row for f in analysis.findings for o in f.occurrences for row in o.sync.calls]
+    return np.array(sorted(rows), np.int64)
+
+
+def _syncs(analysis: Analysis, groups: Sequence[Group], origin: int) -> dict[str, Any]:
+    """Sync points as columns in order of time, and the idle time of the device behind them."""
+    found = [(o, number) for number, f in enumerate(analysis.findings) for o in f.occurrences]
+    found.sort(key=lambda pair: -(pair[0].cost.wait_ns + pair[0].cost.bubble_ns))
+    host = {g.track: at for at, g in enumerate(groups) if g.device == NONE}
+    found = [pair for pair in found if pair[0].sync.track in host][:MAX_SYNCS]
+    found.sort(key=lambda pair: pair[0].sync.ts)
+    points = [o.sync for o, _ in found]
+    return {
+        "start": pack([max(p.ts - origin, 0) for p in points], delta=True),
+        "dur": pack([max(p.end - p.ts, 0) for p in points]),
+        "wait": pack([max(o.cost.wait_ns, 0) for o, _ in found]),
+        "bubble": pack([max(o.cost.bubble_ns, 0) for o, _ in found]),
+        "finding": pack([number for _, number in found]),
+        "group": pack([host[p.track] for p in points]),
+        "idle": _idle(analysis.trace, [o for o, _ in found], groups, origin),
+    }
+
+
+def _idle(trace: Trace, found: Sequence[Occurrence], groups: Sequence[Group], origin: int) -> dict[str, str]:
+    """Where the bubbles lie: the gaps of the device from each sync point on, until its bubble is used up."""
+    work = DeviceWork(trace)
+    group = {g.device: at for at, g in enumerate(groups) if g.device != NONE}
+    parts = [
+        (start, length, at, group[o.sync.device])
+        for at, o in enumerate(found)
+        if o.sync.device in group
+        for start, length in gaps(work.of(o.sync.device), o.sync.ts, o.cost.bubble_ns)
+    ]
+    parts.sort()
+    columns = list(zip(*parts, strict=True)) if parts else [(), (), (), ()]
+    return {
+        "start": pack([t - origin for t in columns[0]], delta=True),
+        "dur": pack(columns[1]),
+        "sync": pack(columns[2]),
+        "group": pack(columns[3]),
+    }
+
+
+def gaps(work: Work, since: int, amount: int) -> list[tuple[int, int]]:
+    """The first idle intervals of a device after a time, as (start, length), that add up to an amount; all in ns."""
+    at = int(np.searchsorted(work.busy_from, since, side="right"))
+    out: list[tuple[int, int]] = []
+    for k in range(max(at, 1), len(work.busy_from)):
+        if amount <= 0:
+            break
+        start = max(int(work.busy_to[k - 1]), since)
+        length = min(int(work.busy_from[k]) - start, amount)
+        if length > 0:
+            out.append((start, length))
+            amount -= length
+    return out
