@@ -22,6 +22,8 @@ _HOMES = {
     "Analysis": "syncscan.model.analysis",
     "SyncscanError": "syncscan.errors",
     "analyze": "syncscan.api",
+    "load_ipython_extension": "syncscan.notebook",
+    "unload_ipython_extension": "syncscan.notebook",
 }
 
 __all__ = ["Analysis", "SyncscanError", "__version__", "analyze"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from syncscan import cost, load, whatif
 from syncscan.attribute import attribute
-from syncscan.detect import detect
+from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
 from syncscan.model.trace import Category, Trace
@@ -52,8 +52,16 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:
         step=step,
         findings=cost.findings(occurrences, step),
         warnings=(*trace.info.warnings, *missing(trace), *broken),
+        show=_shown,
     )
     return whatif.enrich(analysis, step_ms=step_ms)
+
+
+def _shown(analysis: Analysis) -> dict[str, str]:
+    """An analysis as a notebook's output, by MIME type."""
+    from syncscan.report import fragment, text
+
+    return {"text/html": fragment.render(analysis), "text/plain": text.render(analysis)}
 
 
 def missing(trace: Trace) -> tuple[str, ...]:
@@ -78,4 +86,9 @@ def _has_scopes(trace: Trace) -> bool:
     return any(not n.startswith("ProfilerStep") for n in names)
 
 
-__all__ = ["analyze", "analyze_trace", "find", "missing"]
+def rules() -> tuple[RuleDoc, ...]:
+    """What there is to read about each rule, in the order in which they are asked; examples stand on `PREAMBLE`."""
+    return catalogue()
+
+
+__all__ = ["PREAMBLE", "RuleDoc", "analyze", "analyze_trace", "find", "missing", "rules"]

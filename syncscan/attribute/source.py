@@ -54,6 +54,8 @@ class Frame:
 
 def is_users(file: str) -> bool:
     """Whether a file is the user's own code, not a framework's, the standard library's or generated."""
+    if file.startswith("<ipython-input"):
+        return True
     if file.startswith("<") or _INSTALLED.search(file):
         return False
     top = re.split(r"[/\\]", file.lstrip("./\\"))[0].removesuffix(".py")
