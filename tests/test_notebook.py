@@ -1,0 +1,145 @@
+"""In IPython an analysis shows itself, and `%%syncscan` captures the cell that it heads."""
+
+from __future__ import annotations
+
+import html.parser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan.api import analyze
+from syncscan.report import fragment
+from tests.builder import TraceBuilder
+from tests.report.example import HOSTILE, analysis, finding, hostile, typical
+
+pytest.importorskip("IPython")
+
+STEP = """
+import torch
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+seen = globals().get("seen", 0) + 1
+model(torch.randn(2, 4)).sum().backward()
+optimizer.step()
+"""
+SHORT = "--calibrate 1 --warmup 1 --active 1"
+
+
+@pytest.fixture
+def shell() -> Iterator[Any]:
+    """A fresh IPython with the extension loaded."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    made = InteractiveShell()
+    made.run_line_magic("load_ext", "syncscan")
+    yield made
+    made.run_line_magic("unload_ext", "syncscan")
+    made.history_manager.end_session()
+
+
+def shown(shell: Any, value: object) -> dict[str, str]:
+    formats, _ = shell.display_formatter.format(value)
+    return dict(formats)
+
+
+def test_an_analysis_shows_itself(shell: Any, tmp_path: Path):
+    """As HTML where a notebook can show it, as the text report elsewhere."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        t.sync("aten::nonzero", at=start + 20, wait=300)
+    formats = shown(shell, analyze(t.write(tmp_path / "a.json")))
+    assert "aten::nonzero" in formats["text/html"]
+    assert "300 µs" in formats["text/html"]
+    assert "aten::nonzero" in formats["text/plain"]
+
+
+def test_its_repr_is_one_line(tmp_path: Path):
+    """A Python prompt isn't flooded with columns."""
+    t = TraceBuilder()
+    t.op("aten::add", 0, 1)
+    path = t.write(tmp_path / "a.json")
+    assert repr(analyze(path)) == f"<Analysis of {str(path)!r}: 0 findings, bound: unknown>"
+
+
+def test_a_cell_is_repeated_as_one_step(shell: Any):
+    """The cell runs as often as the capture needs, and its variables stay."""
+    pytest.importorskip("torch")
+    result = shell.run_cell(f"%%syncscan {SHORT} mine\n{STEP}").result
+    assert shell.user_ns["mine"] is result
+    assert shell.user_ns["seen"] == 3 + 1 + 1 + 1 + 1
+    assert len(result.trace.steps) == 1
+
+
+def test_a_loop_runs_once(shell: Any):
+    """A cell that steps its optimizer again and again is a loop: each of those steps is a step."""
+    pytest.importorskip("torch")
+    loop = "for k in range(12):\n    model(torch.randn(2, 4)).sum().backward()\n    optimizer.step()\n    last = k"
+    shell.run_cell(STEP)
+    result = shell.run_cell(f"%%syncscan {SHORT}\n{loop}").result
+    assert shell.user_ns["last"] == 11
+    assert len(result.trace.steps) == 1
+
+
+def test_a_loop_that_is_too_short_says_so(shell: Any, capsys: pytest.CaptureFixture[str]):
+    """Nothing recorded is a sentence, not a traceback."""
+    pytest.importorskip("torch")
+    shell.run_cell(STEP)
+    loop = "for k in range(3):\n    model(torch.randn(2, 4)).sum().backward()\n    optimizer.step()"
+    result = shell.run_cell(f"%%syncscan {SHORT}\n{loop}")
+    assert not result.success
+    assert "The loop ended after 2 steps, and the capture needs 7." in str(result.error_in_exec)
+
+
+def test_a_wrong_option_is_a_sentence(shell: Any):
+    """An unknown option names itself."""
+    result = shell.run_cell("%%syncscan --bogus\n1")
+    assert "unrecognized arguments: --bogus" in str(result.error_in_exec)
+
+
+def test_an_error_in_the_cell_is_its_own(shell: Any):
+    """The cell's exception arrives as it is, and the next capture can start."""
+    pytest.importorskip("torch")
+    assert isinstance(shell.run_cell(f"%%syncscan {SHORT}\n1 / 0").error_in_exec, ZeroDivisionError)
+    assert shell.run_cell(f"%%syncscan {SHORT}\n{STEP}").success
+
+
+def test_out_keeps_the_trace(shell: Any, tmp_path: Path):
+    """With a folder the trace stays there."""
+    pytest.importorskip("torch")
+    shell.run_cell(f"%%syncscan {SHORT} --out {tmp_path}\n{STEP}")
+    assert len(list(tmp_path.glob("cell.*.pt.trace.json.gz"))) == 1
+
+
+def test_fragment_golden(golden: Callable[[str, str], None]):
+    """The typical analysis looks as kept."""
+    golden("fragment.html", fragment.render(typical()))
+
+
+def test_many_findings_are_cut():
+    """A cell's output stays readable, and says what it leaves out."""
+    text = fragment.render(analysis(*[finding(f"nonzero-{k}") for k in range(50)]))
+    assert text.count("<tr>") == 21
+    assert "… and 30 more" in text
+
+
+class _Tags(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, tuple[str, ...]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, tuple(name for name, _ in attrs)))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_makes_no_element(text: str):
+    """Whatever the names hold, the elements and attributes are ours."""
+
+    def tags(markup: str) -> set[tuple[str, tuple[str, ...]]]:
+        parser = _Tags()
+        parser.feed(markup)
+        return set(parser.seen)
+
+    assert tags(fragment.render(hostile(text))) <= tags(fragment.render(hostile("harmless")))
