@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import gzip
 import os
+from collections.abc import Callable
 
-from syncscan.errors import TraceEmpty, TraceNotFound, TraceUnreadable
-from syncscan.load import reference
+from syncscan.load import reader
+from syncscan.load.source import Source, open_bytes
 from syncscan.model.trace import Trace
 
 
-def load(path: str | os.PathLike[str]) -> Trace:
+def load(
+    path: str | os.PathLike[str], progress: Callable[[int, int], None] | None = None, *, piece: int = reader.PIECE
+) -> Trace:
     """Read one trace.
 
     Args:
-        path: a file, plain or gzipped.
+        path: a file, plain or packed with gzip or zstd; `-` for standard input; or a URL that fsspec opens.
+        progress: called while reading with the bytes done and the bytes in all (0 if that isn't known).
+        piece: bytes of text in memory at once.
 
     Raises:
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
+        MissingExtra: a package for this kind of place or compression isn't installed.
     """
-    try:
-        with open(path, "rb") as f:
-            raw = f.read()
-    except FileNotFoundError:
-        raise TraceNotFound(f"{path}: no such file.", "Check the path.") from None
-    text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-    if not text.strip():
-        raise TraceEmpty(f"{path} is empty.", "Record it again.")
-    try:
-        return reference.parse(text, os.fspath(path))
-    except ValueError as e:
-        raise TraceUnreadable(f"{path} isn't a trace: {e}.", "Give a Chrome trace written by torch.profiler.") from None
+    with open_bytes(path) as source:
+        report = None if progress is None else lambda _: progress(source.done, source.size)
+        return reader.read(source, os.fspath(path), piece, report, lambda: source.lost)
+
+
+__all__ = ["Source", "load", "open_bytes"]

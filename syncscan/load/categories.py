@@ -1,4 +1,4 @@
-"""From the category names of torch 1.8 to 2.14 on every vendor to `Category`; unknown ones give None."""
+"""From the category names of torch 1.8 to 2.14 on every vendor to `Category`; unknown ones are in no table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ CATEGORIES = {
     "Runtime": Category.RUNTIME,
     "xpu_runtime": Category.RUNTIME,
     "mtia_runtime": Category.RUNTIME,
+    "glow_runtime": Category.RUNTIME,
     "privateuse1_runtime": Category.RUNTIME,
     "cuda_driver": Category.DRIVER,
     "xpu_driver": Category.DRIVER,
@@ -30,3 +31,43 @@ CATEGORIES = {
 """Trace category → ours; from the version table of the format (Kineto's ActivityType.h through its history)."""
 
 PYTHON = "python_function"
+"""The category of Python frames."""
+
+ARROWS = frozenset({"fwdbwd", "forward_backward"})
+"""Categories of the arrows from a forward op to its backward op."""
+
+_OP = ("external", "sequence", "fwd_thread")
+_CALL = ("correlation", "external", "bytes", "copy_kind")
+_WORK = ("correlation", "external", "device", "stream")
+
+ID_COLUMNS = {
+    Category.CPU_OP: _OP,
+    Category.ANNOTATION: _OP,
+    Category.RUNTIME: _CALL,
+    Category.DRIVER: _CALL,
+    Category.KERNEL: _WORK,
+    Category.MEMCPY: (*_WORK, "bytes"),
+    Category.MEMSET: (*_WORK, "bytes"),
+    Category.SYNC: (*_WORK, "awaits"),
+    Category.OVERHEAD: (),
+}
+"""Category → the columns of `Slices` that its `args` fill; the others are NONE."""
+
+ARGS = {
+    "correlation": ("correlation",),
+    "external": ("External id", "external id"),
+    "sequence": ("Sequence number",),
+    "fwd_thread": ("Fwd thread id",),
+    "device": ("device",),
+    "stream": ("stream",),
+    "bytes": ("bytes",),
+    "copy_kind": ("kind",),
+    "awaits": ("wait_on_cuda_event_record_corr_id",),
+}
+"""Column → the names that `args` had for it through the versions, the first usable one wins."""
+
+
+def vendor_of_category(name: str) -> str:
+    """The vendor that a category belongs to alone (`xpu`, `mtia`, `cuda`), empty for those that vendors share."""
+    prefix = name.partition("_")[0]
+    return prefix if prefix in ("xpu", "mtia") else "cuda" if name == "cuda_sync" else ""

@@ -1,14 +1,21 @@
-"""From unordered columns to a linked Trace: sorts rows, nests host slices, finds the steps."""
+"""From columns in any order to a linked Trace: numbers and sorts everything, nests host slices, finds the steps."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from syncscan.load.columns import Raw
+from syncscan.load.losses import Losses
+from syncscan.load.stacks import useful_frames
 from syncscan.model.trace import (
+    DEVICE,
     HOST,
     NONE,
+    Bool,
     Category,
     Flows,
     Frames,
@@ -22,72 +29,171 @@ from syncscan.model.trace import (
 )
 
 _SLACK_NS = 2
-_STEP = re.compile(r"ProfilerStep#?(\d+)")
+_STEP = re.compile(r"ProfilerStep#?(\d{1,18})")
+_DIGITS = re.compile(r"(?:stream )?(\d{1,9})(?: .*)?")
+
+Arrays = dict[str, Any]
 
 
-def link(
-    info: TraceInfo, strings: tuple[str, ...], tracks: tuple[Track, ...], slices: Slices, frames: Frames, flows: Flows
-) -> Trace:
-    """Order the rows, nest the host slices and find the steps; the arrays may come in any order."""
-    ordered = _nested(_sorted_slices(slices))
+def link(info: TraceInfo, raw: Raw, losses: Losses) -> Trace:
+    """Order the rows, nest the host slices, find the steps, keep the frames that matter; `losses` end up in `info`.
+
+    The result doesn't depend on how events were ordered in the file, but for events that are equal in place and time.
+    """
+    tracks, track_of = _ordered_tracks(raw.tracks)
+    columns = {name: getattr(raw.slices, name) for name in Slices.__slots__}
+    columns["track"] = track_of[columns["track"]]
+    _fill_places(columns, tracks)
+    _sort(columns, raw.strings)
+    _drop_twins(columns, losses)
+    _nest(columns)
+    slices = Slices(**columns)
+    losses.ambiguous = _shared_correlations(slices)
+    flows = Flows(track_of[raw.flows.from_track], raw.flows.from_ts, track_of[raw.flows.to_track], raw.flows.to_ts)
+    frames = _sorted_frames(raw.frames, track_of)
+    frames = useful_frames(raw.strings, slices, frames, flows)
+    strings = _renumbered(raw.strings, slices, frames)
     return Trace(
-        info=info,
+        info=_with_warnings(info, losses),
         strings=strings,
         tracks=tracks,
-        slices=ordered,
-        frames=_sorted_frames(frames),
+        slices=slices,
+        frames=frames,
         flows=flows,
-        steps=_steps(strings, ordered),
+        steps=_steps(strings, slices),
     )
 
 
-def _sorted_slices(s: Slices) -> Slices:
-    order = np.lexsort((s.category, -s.dur, s.ts, s.track))
-    return Slices(**{name: getattr(s, name)[order] for name in Slices.__slots__})
+def _ordered_tracks(tracks: Sequence[Track]) -> tuple[tuple[Track, ...], Int32]:
+    """Tracks by process and thread, numbers by value and before words; and each one's new number."""
+    order = sorted(range(len(tracks)), key=lambda i: (_natural(tracks[i].pid), _natural(tracks[i].tid)))
+    number = np.zeros(len(tracks), np.int32)
+    number[order] = np.arange(len(tracks), dtype=np.int32)
+    return tuple(tracks[i] for i in order), number
 
 
-def _sorted_frames(f: Frames) -> Frames:
-    order = np.lexsort((-f.dur, f.ts, f.track))
-    return Frames(**{name: getattr(f, name)[order] for name in Frames.__slots__})
+def _natural(text: str) -> tuple[int, int, str]:
+    match = re.fullmatch(r"-?\d{1,30}", text, re.ASCII)
+    return (0, int(text), text) if match else (1, 0, text)
 
 
-def _nested(s: Slices) -> Slices:
-    parent = np.full(len(s), NONE, dtype=np.int32)
-    host = np.flatnonzero(np.isin(s.category, np.array(HOST, dtype=np.int8)))
-    if len(host):
-        parent[host] = _parents(host, s.track[host], s.ts[host], s.end[host])
-    columns = {name: getattr(s, name) for name in Slices.__slots__}
-    return Slices(**{**columns, "parent": parent})
+def _fill_places(columns: Arrays, tracks: Sequence[Track]) -> None:
+    """Device and stream of device work whose args lack them, from its track: pid is the device, tid the stream."""
+    of_device = np.isin(columns["category"], np.array(DEVICE, np.int8))
+    for name, texts in (("device", [t.pid for t in tracks]), ("stream", [t.tid for t in tracks])):
+        numbers = np.array([int(m[1]) if (m := _DIGITS.fullmatch(t)) else NONE for t in texts], np.int32)
+        lacking = np.flatnonzero(of_device & (columns[name] == NONE))
+        if len(lacking):
+            columns[name][lacking] = numbers[columns["track"][lacking]]
 
 
-def _parents(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int32:
-    """The innermost slice around each, by time; a slice that outlives the one it began in belongs to that one's parent.
+def _sort(columns: Arrays, strings: Sequence[str]) -> None:
+    """By (track, ts, -dur); what is equal then so that what encloses comes first: ops and annotations by their ids."""
+    order = np.lexsort((columns["ts"], columns["track"]))
+    track, ts = columns["track"][order], columns["ts"][order]
+    same = (track[1:] == track[:-1]) & (ts[1:] == ts[:-1])
+    tied = np.flatnonzero(np.append(False, same) | np.append(same, False))
+    if len(tied):
+        rows = order[tied]
+        category = columns["category"][rows]
+        key = np.where(category == Category.ANNOTATION, Category.CPU_OP, category)
+        text = _ranks([strings[i] for i in columns["name"][rows].tolist()])
+        keys = (text, columns["correlation"][rows], category, columns["external"][rows], key)
+        order[tied] = rows[np.lexsort((*keys, -columns["dur"][rows], columns["ts"][rows], columns["track"][rows]))]
+    for name in columns:
+        columns[name] = columns[name][order]
 
-    The rows are sorted by (track, ts, -dur). One pass with a stack a track: linear, and right also for traces whose
-    slices overlap without nesting.
+
+def _ranks(texts: list[str]) -> Int64:
+    rank = {text: i for i, text in enumerate(sorted(set(texts)))}
+    return np.fromiter([rank[t] for t in texts], np.int64, len(texts))
+
+
+def _drop_twins(columns: Arrays, losses: Losses) -> None:
+    """Leave out rows with ids that are equal to the row before in every column: one event can't happen twice."""
+    twin = (columns["ts"][1:] == columns["ts"][:-1]) & (columns["dur"][1:] == columns["dur"][:-1])
+    twin &= (columns["correlation"][1:] != NONE) | (columns["external"][1:] != NONE)
+    rows = np.flatnonzero(twin) + 1
+    for column in columns.values():
+        rows = rows[column[rows] == column[rows - 1]]
+    if len(rows):
+        losses.twice += len(rows)
+        kept = np.ones(len(twin) + 1, np.bool_)
+        kept[rows] = False
+        for name in columns:
+            columns[name] = columns[name][kept]
+
+
+def _nest(columns: Arrays) -> None:
+    host = np.flatnonzero(np.isin(columns["category"], np.array(HOST, np.int8)))
+    ts, dur = columns["ts"][host], columns["dur"][host]
+    columns["parent"][host] = innermost_around(host, columns["track"][host], ts, ts + dur)
+
+
+def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
+    """For each interval the number of the innermost one around it on its track, NONE without.
+
+    One lies around another if it comes before it, ends after the other starts, and ends no earlier, give or take 2 ns
+    (Kineto rounds the two ends of nested ops apart). All are arrays of one length, sorted by (track, ts, -end).
+
+    What doesn't lie around an interval but comes directly before it is skipped together with all that doesn't lie
+    around that one: each round doubles how far the search looks back, so that some 20 rounds suffice.
     """
-    out = np.full(len(rows), NONE, dtype=np.int32)
-    stack: list[int] = []
-    on = NONE
-    starts, ends, tracks, ids = ts.tolist(), end.tolist(), track.tolist(), rows.tolist()
-    for i in range(len(ids)):
-        if tracks[i] != on:
-            on, stack = tracks[i], []
-        while stack and (ends[stack[-1]] <= starts[i] or ends[stack[-1]] + _SLACK_NS < ends[i]):
-            stack.pop()
-        if stack:
-            out[i] = ids[stack[-1]]
-        stack.append(i)
-    return out
+    n = len(rows)
+    at = np.arange(n) - 1
+    at[np.flatnonzero(np.append(True, track[1:] != track[:-1]))[: n or None]] = NONE
+    open_ = np.flatnonzero(at != NONE)
+    while len(open_):
+        before = at[open_]
+        outside = (end[before] <= ts[open_]) | (end[before] + _SLACK_NS < end[open_])
+        open_ = open_[outside]
+        at[open_] = at[at[open_]]
+        open_ = open_[at[open_] != NONE]
+    return np.where(at == NONE, NONE, rows[at]) if n else at
 
 
-def _steps(strings: tuple[str, ...], s: Slices) -> tuple[Step, ...]:
-    numbers = {i: int(m.group(1)) for i, text in enumerate(strings) if (m := _STEP.fullmatch(text))}
-    if not numbers:
-        return ()
-    named = np.isin(s.name, np.fromiter(numbers, dtype=np.int32))
-    rows = np.flatnonzero(named & np.isin(s.category, np.array([Category.ANNOTATION, Category.CPU_OP], dtype=np.int8)))
-    steps = [
-        Step(numbers[int(s.name[r])], int(s.track[r]), int(s.ts[r]), int(s.ts[r] + s.dur[r]), int(r)) for r in rows
-    ]
+def _shared_correlations(s: Slices) -> int:
+    """How many correlation ids more than one runtime call has, or more than one driver call."""
+    shared = 0
+    for category in (Category.RUNTIME, Category.DRIVER):
+        ids = np.sort(s.correlation[(s.category == category) & (s.correlation > 0)])
+        again = ids[1:][ids[1:] == ids[:-1]]
+        shared += len(np.unique(again))
+    return shared
+
+
+def _sorted_frames(f: Frames, track_of: Int32) -> Frames:
+    track = track_of[f.track]
+    order = np.lexsort((-f.dur, f.ts, track))
+    return Frames(f.name[order], track[order], f.ts[order], f.dur[order])
+
+
+def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple[str, ...]:
+    """Number the names that are in use in order of their first use; changes the name columns in place."""
+    used = np.concatenate([slices.name, frames.name])
+    first = np.full(len(strings), len(used), np.int64)
+    first[used[::-1]] = np.arange(len(used), dtype=np.int64)[::-1]
+    order = np.argsort(first, kind="stable")[: int((first < len(used)).sum())]
+    number = np.zeros(len(strings), np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    slices.name[:] = number[slices.name]
+    frames.name[:] = number[frames.name]
+    return tuple(strings[i] for i in order.tolist())
+
+
+def _steps(strings: Sequence[str], s: Slices) -> tuple[Step, ...]:
+    numbers = {i: int(m[1]) for i, text in enumerate(strings) if (m := _STEP.fullmatch(text))}
+    named = np.isin(s.name, np.fromiter(numbers, np.int32, len(numbers)))
+    rows = np.flatnonzero(named & (_is(s, Category.ANNOTATION) | _is(s, Category.CPU_OP)))
+    steps = (Step(numbers[int(s.name[r])], int(s.track[r]), int(s.ts[r]), int(s.end[r]), int(r)) for r in rows)
     return tuple(sorted(steps, key=lambda step: (step.ts, step.number)))
+
+
+def _is(s: Slices, category: Category) -> Bool:
+    return np.equal(s.category, category)
+
+
+def _with_warnings(info: TraceInfo, losses: Losses) -> TraceInfo:
+    import dataclasses
+
+    return dataclasses.replace(info, warnings=(*info.warnings, *losses.sentences()))

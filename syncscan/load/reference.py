@@ -1,4 +1,4 @@
-"""The obvious reader: a whole trace through `json.loads` into columns; slow, and the oracle of the fast one."""
+"""The obvious reader: a whole trace through `json.loads` and a dict an event; slow, and the oracle of the fast one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.load.categories import CATEGORIES, PYTHON
+from syncscan.load.categories import ARGS, ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
+from syncscan.load.columns import TYPES, Raw
+from syncscan.load.info import trace_info
 from syncscan.load.link import link
-from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Trace, TraceInfo, Track, Vendor
-
-_SLICE_TYPES: dict[str, Any] = {
-    "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64, "correlation": np.int64,
-    "external": np.int64, "sequence": np.int64, "fwd_thread": np.int32, "device": np.int32, "stream": np.int32,
-    "bytes": np.int64, "copy_kind": np.int8, "awaits": np.int64, "parent": np.int32,
-}  # fmt: skip
+from syncscan.load.losses import Losses
+from syncscan.load.values import copy_name, id_of, nanoseconds, number_of, text_of
+from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Trace, Track
 
 
 def parse(text: bytes, path: str = "<bytes>") -> Trace:
@@ -32,69 +30,96 @@ def parse(text: bytes, path: str = "<bytes>") -> Trace:
     top = json.loads(text)
     metadata = {} if isinstance(top, list) else {k: v for k, v in top.items() if k != "traceEvents"}
     events = top if isinstance(top, list) else top.get("traceEvents", [])
-    return _Reader().read(events, metadata, path, len(text))
-
-
-class _Interned(dict[Any, int]):
-    def __missing__(self, key: Any) -> int:
-        self[key] = len(self)
-        return self[key]
+    losses = Losses()
+    raw = _Reader(losses).read(events)
+    return link(trace_info(metadata, path, len(text), raw), raw, losses)
 
 
 class _Reader:
-    def __init__(self) -> None:
-        self.strings = _Interned()
-        self.tracks = _Interned()
+    def __init__(self, losses: Losses) -> None:
+        self.losses = losses
+        self.strings: list[str] = []
+        self.tracks: list[tuple[str, str]] = []
         self.labels: dict[tuple[str, str], str] = {}
-        self.slices: list[tuple[Any, ...]] = []
-        self.frames: list[tuple[int, int, int, int]] = []
+        self.categories: set[str] = set()
+        self.slices: list[dict[str, int]] = []
+        self.frames: list[dict[str, int]] = []
         self.flow_starts: dict[Any, tuple[int, int]] = {}
         self.flow_ends: list[tuple[Any, int, int]] = []
+        self._numbers: dict[Any, int] = {}
 
-    def read(self, events: Iterable[Any], metadata: Mapping[str, Any], path: str, size: int) -> Trace:
+    def read(self, events: Iterable[Any]) -> Raw:
         count = 0
         for event in events:
-            count += 1
             if isinstance(event, dict):
+                count += 1
                 self._event(event)
-        strings = tuple(self.strings)
-        return link(
-            trace_info(metadata, path, size, count, strings),
-            strings,
-            tuple(Track(p, t, self.labels.get((p, ""), ""), self.labels.get((p, t), "")) for p, t in self.tracks),
-            Slices(**{n: np.array([s[i] for s in self.slices], t) for i, (n, t) in enumerate(_SLICE_TYPES.items())}),
-            Frames(*[np.array([f[i] for f in self.frames], t) for i, t in enumerate((np.int32, np.int32, np.int64, np.int64))]),
+            else:
+                self.losses.foreign += 1
+        tracks = [Track(p, t, self.labels.get((p, ""), ""), self.labels.get((p, t), "")) for p, t in self.tracks]
+        slices = {n: np.array([s.get(n, NONE) for s in self.slices], t) for n, t in TYPES.items()}
+        frames = {n: np.array([f[n] for f in self.frames], TYPES[n]) for n in Frames.__slots__}
+        return Raw(
+            self.strings,
+            tracks,
+            Slices(**slices),
+            Frames(**frames),
             self._flows(),
+            count,
+            frozenset(self.categories),
         )
 
     def _event(self, e: dict[str, Any]) -> None:
         phase, cat = e.get("ph"), e.get("cat")
         if phase == "M" and e.get("name") in ("process_name", "thread_name"):
-            tid = "" if e["name"] == "process_name" else str(e.get("tid", ""))
-            self.labels.setdefault((str(e.get("pid", "")), tid), str((e.get("args") or {}).get("name", "")).strip())
-        elif phase == "X" and cat == PYTHON:
-            self.frames.append((self.strings[str(e.get("name", ""))], self._track(e), _ns(e["ts"]), _ns(e.get("dur", 0))))
-        elif phase == "X" and cat in CATEGORIES:
-            self._slice(e, CATEGORIES[cat])
-        elif phase in ("s", "f") and cat in ("fwdbwd", "forward_backward"):
-            place = (self._track(e), _ns(e["ts"]))
-            if phase == "s":
-                self.flow_starts[e.get("id")] = place
-            else:
-                self.flow_ends.append((e.get("id"), *place))
+            tid = "" if e["name"] == "process_name" else text_of(e.get("tid"))
+            self.labels.setdefault((text_of(e.get("pid")), tid), text_of(_args(e).get("name")).strip())
+        elif not isinstance(cat, str):
+            return
+        elif phase == "X" and (cat == PYTHON or cat in CATEGORIES):
+            self._slice(e, cat)
+        elif phase in ("s", "f") and cat in ARROWS and e.get("id") is not None:
+            self._arrow(e, phase)
 
-    def _slice(self, e: dict[str, Any], category: Category) -> None:
-        args = e.get("args") or {}
-        external = args.get("External id", args.get("external id"))
-        self.slices.append((
-            category, self.strings[str(e.get("name", ""))], self._track(e), _ns(e["ts"]), _ns(e.get("dur", 0)),
-            _id(args.get("correlation")), _id(external), _id(args.get("Sequence number")), _id(args.get("Fwd thread id")),
-            _id(args.get("device")), _id(args.get("stream")), _id(args.get("bytes")), _id(args.get("kind")),
-            _id(args.get("wait_on_cuda_event_record_corr_id")), NONE,
-        ))  # fmt: skip
+    def _slice(self, e: dict[str, Any], cat: str) -> None:
+        self.categories.add(cat)
+        ts, dur = _ns(e.get("ts")), _ns(e.get("dur", 0))
+        if ts is None:
+            self.losses.untimed += 1
+            return
+        self.losses.endless += dur is None
+        row = {"track": self._track(e), "ts": ts, "dur": max(dur or 0, 0)}
+        if cat == PYTHON:
+            self.frames.append({**row, "name": self._number(_name(e), self.strings)})
+            return
+        category = CATEGORIES[cat]
+        args = _args(e)
+        name = _name(e)
+        if category == Category.MEMCPY:
+            name = copy_name(name, args.get("copy kind"), args.get("src kind"), args.get("dst kind"))
+        row |= {"category": category, "name": self._number(name, self.strings)}
+        for column in ID_COLUMNS[category]:
+            ids = [id_of(args.get(key)) for key in ARGS[column]]
+            row[column] = _fitting(next((i for i in ids if i != NONE), NONE), column)
+        self.slices.append(row)
+
+    def _arrow(self, e: dict[str, Any], phase: str) -> None:
+        ts = _ns(e.get("ts"))
+        if ts is None:
+            return
+        if phase == "s":
+            self.flow_starts[_text_or_int(e["id"])] = (self._track(e), ts)
+        else:
+            self.flow_ends.append((_text_or_int(e["id"]), self._track(e), ts))
 
     def _track(self, e: dict[str, Any]) -> int:
-        return self.tracks[(str(e.get("pid", "")), str(e.get("tid", "")))]
+        return self._number((_place(e.get("pid")), _place(e.get("tid"))), self.tracks)
+
+    def _number(self, value: Any, seen: list[Any]) -> int:
+        if value not in self._numbers:
+            self._numbers[value] = len(seen)
+            seen.append(value)
+        return self._numbers[value]
 
     def _flows(self) -> Flows:
         pairs = [(*self.flow_starts[i], track, ts) for i, track, ts in self.flow_ends if i in self.flow_starts]
@@ -102,40 +127,31 @@ class _Reader:
         return Flows(*[np.array([p[i] for p in pairs], t) for i, t in enumerate(types)])
 
 
-def _ns(microseconds: Any) -> int:
-    return round(float(microseconds) * 1000)
+def _args(e: Mapping[str, Any]) -> Mapping[str, Any]:
+    args = e.get("args")
+    return args if isinstance(args, dict) else {}
 
 
-def _id(value: Any) -> int:
-    try:
+def _name(e: Mapping[str, Any]) -> str:
+    name = e.get("name")
+    return text_of(name) if isinstance(name, (str, int, float)) else ""
+
+
+def _place(value: Any) -> str:
+    return text_of(_text_or_int(value))
+
+
+def _text_or_int(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
         return int(value)
-    except (TypeError, ValueError):
-        return NONE
+    return value if isinstance(value, (int, str)) and not isinstance(value, bool) else text_of(value)
 
 
-def trace_info(metadata: Mapping[str, Any], path: str, size: int, events: int, strings: tuple[str, ...]) -> TraceInfo:
-    """What the top-level keys and the names of a trace say about it."""
-    distributed = metadata.get("distributedInfo") or {}
-    return TraceInfo(
-        path=path,
-        size_bytes=size,
-        events=events,
-        vendor=_vendor(metadata, strings),
-        devices=tuple(str(d.get("name", "")) for d in metadata.get("deviceProperties") or ()),
-        rank=distributed.get("rank"),
-        world_size=distributed.get("world_size"),
-        base_ns=int(metadata.get("baseTimeNanoseconds") or 0),
-        with_stack=bool(metadata.get("with_stack")),
-        record_shapes=bool(metadata.get("record_shapes")),
-        metadata=metadata,
-    )
+def _ns(value: Any) -> int | None:
+    ns, usable = nanoseconds(np.array([number_of(value)]))
+    return int(ns[0]) if usable[0] else None
 
 
-def _vendor(metadata: Mapping[str, Any], strings: tuple[str, ...]) -> Vendor:
-    if "hip_runtime_version" in metadata or any(s.startswith("hip") for s in strings):
-        return Vendor.ROCM
-    if "cuda_runtime_version" in metadata or any(s.startswith("cuda") for s in strings):
-        return Vendor.CUDA
-    if any(s.startswith(("zeCommandList", "urEnqueue")) for s in strings):
-        return Vendor.XPU
-    return Vendor.NONE
+def _fitting(value: int, column: str) -> int:
+    limits = np.iinfo(TYPES[column])
+    return value if limits.min <= value <= limits.max else NONE

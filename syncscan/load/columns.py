@@ -1,0 +1,206 @@
+"""From decoded events, a piece at a time, to the columns of a whole trace; rows are in no particular order yet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
+from syncscan.load.event import NO_ARGS, Args, Event
+from syncscan.load.losses import Losses
+from syncscan.load.values import copy_name, id_of, nanoseconds, text_of
+from syncscan.model.trace import NONE, Category, Flows, Frames, Int64, Slices, Track
+
+TYPES: dict[str, Any] = {
+    "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64, "correlation": np.int64,
+    "external": np.int64, "sequence": np.int64, "fwd_thread": np.int32, "device": np.int32, "stream": np.int32,
+    "bytes": np.int64, "copy_kind": np.int8, "awaits": np.int64, "parent": np.int32,
+}  # fmt: skip
+"""The columns of `Slices`, in order."""
+
+Rows = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """All that was read of a trace, before linking; strings and tracks are numbered in order of appearance."""
+
+    strings: Sequence[str]
+    tracks: Sequence[Track]
+    slices: Slices
+    frames: Frames
+    flows: Flows
+    events: int
+    categories: frozenset[str]
+
+
+class Numbered(dict[Any, int]):
+    """Gives each new key the next number."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = number = len(self)
+        return number
+
+
+@dataclass(slots=True)
+class Columns:
+    """Collects the events of a trace as small arrays, one set a piece and category."""
+
+    losses: Losses
+    events: int = 0
+    _strings: Numbered = field(default_factory=Numbered)
+    _tracks: Numbered = field(default_factory=Numbered)
+    _labels: dict[tuple[str, str], str] = field(default_factory=dict)
+    _seen: set[str] = field(default_factory=set)
+    _slices: list[Rows] = field(default_factory=list)
+    _frames: list[Rows] = field(default_factory=list)
+    _starts: dict[Any, tuple[int, float]] = field(default_factory=dict)
+    _ends: list[tuple[Any, int, float]] = field(default_factory=list)
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Take over the events of one piece, in the order of the file."""
+        self.events += len(events)
+        groups: defaultdict[str | None, list[Event]] = defaultdict(list)
+        for e in events:
+            groups[e.cat].append(e)
+        for cat, group in groups.items():
+            if cat in ARROWS:
+                self._arrows(group)
+            elif cat in CATEGORIES:
+                self._slices += self._rows(cat, group, CATEGORIES[cat])
+            elif cat == PYTHON:
+                self._frames += self._rows(cat, group, None)
+            else:
+                self._label(e for e in group if e.ph == "M")
+
+    def _rows(self, cat: str, group: list[Event], category: Category | None) -> Iterable[Rows]:
+        """Yields the arrays of one category's complete events; None is a Python frame's."""
+        complete = [e for e in group if e.ph == "X"]
+        if len(complete) < len(group):
+            self._label(e for e in group if e.ph == "M")
+        if not complete:
+            return
+        self._seen.add(cat)
+        ts, timed = nanoseconds(_floats([e.ts for e in complete]))
+        if not timed.all():
+            self.losses.untimed += int((~timed).sum())
+            complete, ts = [e for e, ok in zip(complete, timed.tolist(), strict=True) if ok], ts[timed]
+        dur, known = nanoseconds(_floats([e.dur for e in complete]))
+        self.losses.endless += int((~known).sum())
+        n, tracks, strings = len(complete), self._tracks, self._strings
+        names = [e.name or "" for e in complete]
+        if category == Category.MEMCPY:
+            names = [_copy(e) for e in complete]
+        rows = {
+            "n": n,
+            "name": np.fromiter([strings[name] for name in names], np.int32, n),
+            "track": np.fromiter([tracks[e.pid, e.tid] for e in complete], np.int32, n),
+            "ts": ts,
+            "dur": np.maximum(dur, 0),
+        }
+        if category is not None:
+            rows["category"] = category
+            args = [e.args or NO_ARGS for e in complete]
+            rows.update((column, _ints(_PICK[column](args), TYPES[column])) for column in ID_COLUMNS[category])
+        yield rows
+
+    def _arrows(self, group: Iterable[Event]) -> None:
+        for e in group:
+            if e.id is None or e.ts is None:
+                continue
+            if e.ph == "s":
+                self._starts[e.id] = (self._tracks[e.pid, e.tid], e.ts)
+            elif e.ph == "f":
+                self._ends.append((e.id, self._tracks[e.pid, e.tid], e.ts))
+
+    def _label(self, events: Iterable[Event]) -> None:
+        for e in events:
+            if e.name in ("process_name", "thread_name"):
+                tid = "" if e.name == "process_name" else text_of(e.tid)
+                self._labels.setdefault((text_of(e.pid), tid), ((e.args or NO_ARGS).label or "").strip())
+
+    def finish(self) -> Raw:
+        """The columns of everything that was added; nothing can be added any more."""
+        texts = Numbered()
+        track_of = np.array([texts[text_of(p), text_of(t)] for p, t in self._tracks], np.int32)
+        tracks = [Track(p, t, self._labels.get((p, ""), ""), self._labels.get((p, t), "")) for p, t in texts]
+        slices = {name: _joined(self._slices, name, kind) for name, kind in TYPES.items()}
+        frames = {name: _joined(self._frames, name, TYPES[name]) for name in Frames.__slots__}
+        self._slices, self._frames = [], []
+        for columns in (slices, frames):
+            columns["track"] = track_of[columns["track"]] if len(track_of) else columns["track"]
+        flows = self._flows(track_of)
+        seen = frozenset(self._seen)
+        return Raw(tuple(self._strings), tracks, Slices(**slices), Frames(**frames), flows, self.events, seen)
+
+    def _flows(self, track_of: np.ndarray[Any, Any]) -> Flows:
+        pairs = [(*self._starts[i], track, ts) for i, track, ts in self._ends if i in self._starts]
+        from_track, from_us, to_track, to_us = (list(c) for c in zip(*pairs, strict=True)) if pairs else ([],) * 4
+        from_ts, from_ok = nanoseconds(_floats(from_us))
+        to_ts, to_ok = nanoseconds(_floats(to_us))
+        ok = from_ok & to_ok
+        tracks = [
+            track_of[np.array(t, np.int32)[ok]] if pairs else np.zeros(0, np.int32) for t in (from_track, to_track)
+        ]
+        return Flows(tracks[0], from_ts[ok], tracks[1], to_ts[ok])
+
+
+def _copy(e: Event) -> str:
+    args = e.args or NO_ARGS
+    return copy_name(e.name or "", args.direction, args.source, args.target)
+
+
+def _floats(values: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """As float64, nan for None."""
+    try:
+        return np.fromiter(values, np.float64, len(values))
+    except TypeError:
+        return np.array([np.nan if v is None else v for v in values], np.float64)
+
+
+def _ints(values: list[Any], dtype: Any) -> Int64:
+    """As integers of this type, NONE for None and whatever doesn't fit."""
+    try:
+        wide = np.fromiter(values, np.int64, len(values))
+    except (TypeError, OverflowError):
+        wide = np.fromiter(map(id_of, values), np.int64, len(values))
+    if dtype is np.int64:
+        return wide
+    limits = np.iinfo(dtype)
+    return np.where((wide < limits.min) | (wide > limits.max), NONE, wide).astype(dtype)
+
+
+def _external(args: list[Args]) -> list[int | None]:
+    ids = [a.external for a in args]
+    if NONE in ids or None in ids:
+        return [a.external_old if i in (NONE, None) else i for i, a in zip(ids, args, strict=True)]
+    return ids
+
+
+_PICK: dict[str, Callable[[list[Args]], list[int | None]]] = {
+    "correlation": lambda args: [a.correlation for a in args],
+    "external": _external,
+    "sequence": lambda args: [a.sequence for a in args],
+    "fwd_thread": lambda args: [a.fwd_thread for a in args],
+    "device": lambda args: [a.device for a in args],
+    "stream": lambda args: [a.stream for a in args],
+    "bytes": lambda args: [a.bytes for a in args],
+    "copy_kind": lambda args: [a.copy_kind for a in args],
+    "awaits": lambda args: [a.awaits for a in args],
+}
+"""Column → how it is taken from the args; spelt out, as attributes by name take twice as long."""
+
+
+def _joined(parts: list[Rows], name: str, dtype: Any) -> Any:
+    """One column of all parts; takes each part's array away, so that nothing is held twice for long."""
+    out = np.full(sum(p["n"] for p in parts), NONE, dtype)
+    at = 0
+    for part in parts:
+        if name in part:
+            out[at : at + part["n"]] = part.pop(name)
+        at += part["n"]
+    return out

@@ -1,0 +1,97 @@
+"""From a trace's top-level keys and names to what it says about itself: vendor, devices, rank, options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from syncscan.load.categories import vendor_of_category
+from syncscan.load.columns import Raw
+from syncscan.load.values import id_of, text_of
+from syncscan.model.trace import NONE, Category, TraceInfo, Vendor
+
+_CALLS = {
+    Vendor.ROCM: re.compile(r"hip[A-Z]|hsa_|roc"),
+    Vendor.XPU: re.compile(r"ze[A-Z]|ur[A-Z]|pi[A-Z]|GPU_BARRIER|HOST_(FENCE|EVENT|COMMAND)"),
+    Vendor.MTIA: re.compile(r"mtia", re.IGNORECASE),
+    Vendor.CUDA: re.compile(r"cuda[A-Z]|cu[A-Z]"),
+}
+_DEVICES = {
+    Vendor.CUDA: re.compile(r"NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN", re.IGNORECASE),
+    Vendor.ROCM: re.compile(r"AMD|Radeon|Instinct|gfx\d", re.IGNORECASE),
+    Vendor.XPU: re.compile(r"Intel|Arc|Data Center GPU", re.IGNORECASE),
+    Vendor.MTIA: re.compile(r"MTIA", re.IGNORECASE),
+}
+_KEYS = {Vendor.ROCM: ("hip_",), Vendor.CUDA: ("cuda_", "cupti_"), Vendor.XPU: ("xpu_",), Vendor.MTIA: ("mtia_",)}
+_KERNELS = {Vendor.ROCM: re.compile(r"Cijk_|.*\bhip|.*ROCm", re.IGNORECASE)}
+
+
+def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Raw) -> TraceInfo:
+    """What the top-level keys and the names of a trace say about it.
+
+    Args:
+        metadata: the top-level keys without the events; of any type, as the file may be damaged.
+        path: as the user gave it.
+        size: of the uncompressed text, in bytes.
+        raw: the columns that were read.
+    """
+    distributed = _mapping(metadata.get("distributedInfo"))
+    properties = metadata.get("deviceProperties")
+    devices = [_mapping(d) for d in properties] if isinstance(properties, list) else []
+    names = tuple(text_of(d.get("name")) for d in devices)
+    return TraceInfo(
+        path=path,
+        size_bytes=size,
+        events=raw.events,
+        vendor=vendor(metadata, names, raw),
+        devices=names,
+        rank=_count(distributed.get("rank")),
+        world_size=_count(distributed.get("world_size")),
+        base_ns=max(id_of(metadata.get("baseTimeNanoseconds")), 0),
+        with_stack=bool(metadata.get("with_stack")),
+        record_shapes=bool(metadata.get("record_shapes")),
+        metadata=metadata,
+    )
+
+
+def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Raw) -> Vendor:
+    """Whose device it was: by the calls in the trace, then its categories, its versions, its devices, its kernels.
+
+    Calls come first: a merged or converted trace may keep another's metadata. A trace without device work or calls is
+    `none`, whatever the machine had.
+    """
+    calls = _names(raw, Category.RUNTIME, Category.DRIVER, Category.SYNC)
+    work = _names(raw, Category.KERNEL, Category.MEMCPY, Category.MEMSET)
+    if not calls and not work:
+        return Vendor.NONE
+    votes = {v: sum(bool(p.match(n)) for n in calls) for v, p in _CALLS.items()}
+    if any(votes.values()):
+        return max(votes, key=lambda v: votes[v])
+    for category in sorted(raw.categories):
+        if vendor_of_category(category):
+            return Vendor(vendor_of_category(category))
+    for v, prefixes in _KEYS.items():
+        if any(key.startswith(prefixes) for key in metadata):
+            return v
+    for texts, patterns in ((devices, _DEVICES), (work, _KERNELS)):
+        for v, pattern in patterns.items():
+            if any(pattern.match(t) for t in texts):
+                return v
+    return Vendor.CUDA if work else Vendor.NONE
+
+
+def _names(raw: Raw, *categories: Category) -> list[str]:
+    of = np.isin(raw.slices.category, np.array(categories, np.int8))
+    return [raw.strings[i] for i in np.unique(raw.slices.name[of]).tolist()]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _count(value: Any) -> int | None:
+    number = id_of(value)
+    return None if number == NONE else number

@@ -1,0 +1,68 @@
+"""What couldn't be read of a trace, counted while reading and told in sentences at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+_SENTENCES = (
+    ("dropped", "{n} unreadable and left out", "event"),
+    ("partial", "{n} damaged: only the main fields were read", "event"),
+    ("repaired", "{n} not valid JSON and repaired", "event"),
+    ("foreign", "{n} no objects and left out", "entry|entries of traceEvents"),
+    ("untimed", "{n} without a usable time and left out", "event"),
+    ("endless", "{n} without a usable duration, taken as 0", "event"),
+    ("twice", "{n} twice in the trace and counted once", "event"),
+    ("ambiguous", "{n} shared by several calls, so that work may be joined to the wrong one", "correlation id"),
+    ("skipped", "{n} between events part of none and left out", "byte"),
+    ("encoding", "{n} not UTF-8 and shown as \N{REPLACEMENT CHARACTER}", "character"),
+)
+
+
+@dataclass(slots=True)
+class Losses:
+    """Counts of everything that was repaired or left out of one trace."""
+
+    dropped: int = 0
+    """Events that couldn't be read at all."""
+    partial: int = 0
+    """Events of which only the main fields could be read."""
+    repaired: int = 0
+    """Events whose JSON was broken and that are whole after a repair."""
+    foreign: int = 0
+    """Entries of `traceEvents` that aren't objects."""
+    untimed: int = 0
+    endless: int = 0
+    twice: int = 0
+    """Rows that are equal to another in every column."""
+    ambiguous: int = 0
+    """Correlation ids that more than one runtime call has."""
+    skipped: int = 0
+    """Bytes between events that belong to none."""
+    encoding: int = 0
+    """Places that aren't UTF-8."""
+    first: int | None = None
+    """Where the first broken place is, in bytes of the uncompressed text."""
+    notes: list[str] = field(default_factory=list)
+    """Whole sentences: a stream that ends early, a head that is damaged."""
+
+    def at(self, offset: int) -> None:
+        """Remember where something was broken, if nothing was before."""
+        if self.first is None or offset < self.first:
+            self.first = offset
+
+    def sentences(self) -> tuple[str, ...]:
+        """One sentence a kind of loss, the gravest first; empty if everything was read."""
+        counted = [
+            text.format(n=_count(n, noun)) + "." for name, text, noun in _SENTENCES if (n := getattr(self, name))
+        ]
+        if counted and self.first is not None:
+            counted[0] = counted[0].removesuffix(".") + f" (the first damage is at byte {self.first:,})."
+        return (*self.notes, *counted)
+
+
+def _count(n: int, noun: str) -> str:
+    one, _, many = noun.partition("|")
+    if n == 1:
+        return f"1 {one} is"
+    first, _, rest = (many or one + "s").partition(" ")
+    return f"{n:,} {first} {rest} are".replace("  ", " ")

@@ -1,0 +1,164 @@
+"""From the uncompressed bytes of a trace to a linked Trace, in one pass and with a few megabytes of text in memory.
+
+A piece of text is decoded into typed events, these go into columns, and the next piece takes its place. A piece that
+the decoder refuses is cut up, so that only what is broken goes the slow way through `salvage`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from syncscan.errors import TraceEmpty, TraceUnreadable
+from syncscan.load.columns import Columns
+from syncscan.load.event import DECODER, event_of
+from syncscan.load.info import trace_info
+from syncscan.load.link import link
+from syncscan.load.losses import Losses
+from syncscan.load.salvage import Salvage, plain_numbers
+from syncscan.load.split import Head, Readable, Splitter
+from syncscan.model.trace import Trace
+
+PIECE = 1 << 20
+"""Bytes of text that are decoded at once: what the processor's cache holds, measured in benchmarks/README.md."""
+_SMALL = 1 << 15
+_REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
+
+Progress = Callable[[int], None]
+
+
+def read(
+    stream: Readable,
+    path: str,
+    piece: int = PIECE,
+    progress: Progress | None = None,
+    lost: Callable[[], str] = lambda: "",
+) -> Trace:
+    """Read one trace.
+
+    Args:
+        stream: gives its uncompressed text.
+        path: named in messages and in the result's `info`.
+        piece: bytes of text in memory at once; one event more if that is longer.
+        progress: called after each piece with the bytes of text read.
+        lost: asked at the end for a sentence on what unpacking lost; empty if nothing.
+
+    Raises:
+        TraceEmpty: no bytes.
+        TraceUnreadable: no list of events in it.
+    """
+    return _Reader(stream, path, piece, progress, lost).read()
+
+
+class _Reader:
+    def __init__(
+        self, stream: Readable, path: str, piece: int, progress: Progress | None, lost: Callable[[], str]
+    ) -> None:
+        self.path, self.progress, self.lost = path, progress, lost
+        self.losses = Losses()
+        self.columns = Columns(self.losses)
+        self.salvage = Salvage(self.losses)
+        self.splitter = Splitter(stream, piece)
+
+    def read(self) -> Trace:
+        head = self._head()
+        for text, last in self.splitter.pieces():
+            self._piece(text, self.splitter.offset, last)
+            if self.progress:
+                self.progress(self.splitter.taken)
+        metadata = {**self._metadata(head), **self._tail(head)}
+        if lost := self.lost():
+            self.losses.notes.insert(0, lost)
+        raw = self.columns.finish()
+        info = trace_info(metadata, self.path, self.splitter.taken, raw)
+        return link(info, raw, self.losses)
+
+    def _head(self) -> Head:
+        head = self.splitter.head()
+        if head is not None:
+            return head
+        if not self.splitter.taken:
+            raise TraceEmpty(f"{self.path} is empty.", "Record it again.")
+        raise TraceUnreadable(
+            f"{self.path} is no trace: there is no list of events in it.",
+            "Give a Chrome trace as torch.profiler's export_chrome_trace or tensorboard_trace_handler write it.",
+        )
+
+    def _piece(self, text: memoryview, offset: int, last: bool) -> None:
+        if last or self.salvage.waiting:
+            self._carefully(bytes(text[1:] if last else text[1:-1]), offset + 1, last)
+            return
+        text[0], text[-1] = ord("["), ord("]")
+        try:
+            self.columns.add(DECODER.decode(text))
+        except _REFUSED:
+            self._carefully(bytes(text[1:-1]), offset + 1, last)
+
+    def _carefully(self, text: bytes, offset: int, last: bool) -> None:
+        """Read a refused piece in small ones, so that few events share the fate of a broken one."""
+        small = Splitter(io.BytesIO(b"[" + text), _SMALL)
+        small.head()
+        for part, end in small.pieces():
+            inner = bytes(part[1:] if end else part[1:-1])
+            if not self._quickly(inner, last and end):
+                objects = self.salvage.objects(inner, offset + small.offset, last and end)
+                self.columns.add([event_of(o) for o in objects])
+
+    def _quickly(self, text: bytes, last: bool) -> bool:
+        if last or self.salvage.waiting:
+            return False
+        try:
+            events = DECODER.decode(f"[{plain_numbers(text.decode())}]")
+        except _REFUSED:
+            return False
+        self.columns.add(events)
+        return True
+
+    def _metadata(self, head: Head) -> Mapping[str, Any]:
+        if head.whole:
+            return _object(head.text + b"[]}") if head.text else {}
+        self.losses.notes.append("The head of the trace is damaged; some of what it says about itself is missing.")
+        return members(head.text.decode("utf-8", "replace"))
+
+    def _tail(self, head: Head) -> Mapping[str, Any]:
+        """What stands behind the list of events."""
+        tail = self.salvage.tail
+        if tail is None:
+            self.losses.notes.append(
+                "The trace ends before its list of events does; what came after is missing (a crash, or a full disk)."
+            )
+            return {}
+        whole = _object(b'{"traceEvents": []' + tail.encode("utf-8", "replace")) if head.text else {}
+        if whole or not tail.strip():
+            return whole
+        return members(tail)
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return {k: v for k, v in value.items() if k != "traceEvents"} if isinstance(value, dict) else {}
+
+
+_MEMBER = re.compile(r"\"((?:[^\"\\]|\\.){1,200})\"\s*:\s*")
+_DECODER = json.JSONDecoder(strict=False)
+
+
+def members(text: str) -> dict[str, Any]:
+    """The members of an object that is damaged: each key whose value can be read."""
+    found: dict[str, Any] = {}
+    at = 0
+    while match := _MEMBER.search(text, at):
+        at = match.end()
+        try:
+            found[match[1]], at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            continue
+    return found

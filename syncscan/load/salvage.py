@@ -1,0 +1,165 @@
+"""From JSON text that a strict decoder refuses to the events in it, repaired where possible; counts the rest."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from syncscan.load.losses import Losses
+from syncscan.load.split import EVENT_KEYS, LONGEST
+
+_NEXT = re.compile(r"\{\s*\"(?:" + EVENT_KEYS.decode() + r")\"\s*:")
+_BLANK = re.compile(r"[\s,\x00]*")
+_END = re.compile(r"\]\s*(?:,\s*\"(?:[^\"\\]|\\.)*\"\s*:|\}|\Z)")
+_KEY = r"\"[^\"\\\n]{1,80}\"\s*:"
+_STRING = re.compile(rf"({_KEY}\s*\")(.*?)(\"(?=\s*(?:,\s*{_KEY}|\}})))", re.DOTALL)
+_BARE_QUOTE = re.compile(r"(?<!\\)((?:\\\\)*)\"")
+_BAD_ESCAPE = re.compile(r"\\(?![\\/bfnrtu\"])|\\u(?![0-9a-fA-F]{4})")
+_NOT_NUMBER = r"(?<=[\s:,\[])[+-]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])"
+_NOT_NUMBERS = re.compile(_NOT_NUMBER, re.IGNORECASE)
+_STRINGS_OR_NOT_NUMBERS = re.compile(rf"\"(?:[^\"\\]|\\.)*\"|{_NOT_NUMBER}", re.IGNORECASE | re.DOTALL)
+_LONGEST_REPAIR = 1 << 20
+_FIELD = re.compile(
+    r"\"(ph|cat|name|pid|tid|ts|dur|id|correlation|External id|external id|Sequence number|Fwd thread id|device|stream"
+    r"|bytes|kind)\"\s*:\s*(?:\"((?:[^\"\\\n]|\\.)*)\"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=\s*[,}\]]))"
+)
+_TOP = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "id"}
+_DECODER = json.JSONDecoder(strict=False)
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Salvage:
+    """Reads events one by one, over everything that is broken.
+
+    What may go on in the text to come is kept back and read with it. `tail` is the text behind the list once its end
+    has been seen, None before.
+    """
+
+    losses: Losses
+    tail: str | None = None
+    _kept: bytes = b""
+
+    def objects(self, text: bytes, offset: int, last: bool) -> Iterator[Object]:
+        """The events in this text.
+
+        Args:
+            text: follows on the text of the call before and the comma behind that.
+            offset: of the text in the whole, in bytes.
+            last: nothing comes after it.
+        """
+        if self.tail is not None:
+            self.tail += "," + text.decode("utf-8", "replace")
+            return
+        if self._kept:
+            offset -= len(self._kept) + 1
+            text, self._kept = self._kept + b"," + text, b""
+        yield from self._events(self._decoded(text, offset), offset, last)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether text is kept back that must be read before what follows, or the list is over."""
+        return bool(self._kept) or self.tail is not None
+
+    def _decoded(self, text: bytes, offset: int) -> str:
+        try:
+            return text.decode()
+        except UnicodeDecodeError as e:
+            decoded = text.decode("utf-8", "replace")
+            self.losses.encoding += max(1, decoded.count("\N{REPLACEMENT CHARACTER}"))
+            self.losses.at(offset + e.start)
+            return decoded
+
+    def _events(self, text: str, offset: int, last: bool) -> Iterator[Object]:
+        at, end = 0, len(text)
+        while (at := _BLANK.match(text, at).end()) < end:  # type: ignore[union-attr]
+            if text[at] == "]" and _END.match(text, at):
+                self.tail = text[at + 1 :]
+                return
+            try:
+                value, after = _DECODER.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                following = _NEXT.search(text, at + 1)
+                if following is None and not last and end - at < LONGEST:
+                    self._kept = text[at:].encode()
+                    return
+                stop = following.start() if following else end
+                event = self._repaired(text[at:stop], offset + at, following is None)
+                if event is not None:
+                    yield event
+                at = stop
+                continue
+            at = after
+            if isinstance(value, dict):
+                yield value
+            else:
+                self.losses.foreign += 1
+                self.losses.at(offset + at)
+
+    def _repaired(self, text: str, offset: int, unfinished: bool) -> Object | None:
+        """The event that this broken text was once, or its main fields, or None; counted as what it is."""
+        if text.strip(" \t\r\n,]}\x00"):
+            self.losses.at(offset)
+        if not text.startswith("{"):
+            self.losses.skipped += len(text.strip().encode())
+            return None
+        event = repaired(text)
+        if event is not None:
+            self.losses.repaired += 1
+            return event
+        event = None if unfinished else _main_fields(text)
+        if event is None:
+            self.losses.dropped += 1
+        else:
+            self.losses.partial += 1
+        return event
+
+
+def repaired(text: str) -> Object | None:
+    """The object that begins here, once quotes, escapes and non-numbers are put right; None if that isn't enough.
+
+    torch 2.13 writes quotes in scope names unescaped; older ones write `inf` and `nan` bare. A string is taken to end
+    at the first quote that is followed by the next key or by the object's end.
+    """
+    if len(text) > _LONGEST_REPAIR:
+        return None
+    try:
+        value, _ = _DECODER.raw_decode(plain_numbers(_STRING.sub(_quoted, text)))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _quoted(match: re.Match[str]) -> str:
+    inner = _BAD_ESCAPE.sub(lambda m: "\\\\" + m[0][1:], match[2])
+    return match[1] + _BARE_QUOTE.sub(r'\1\\"', inner) + match[3]
+
+
+def _main_fields(text: str) -> Object | None:
+    """What can be read of the fields one by one; None without a phase and a time."""
+    event: Object = {}
+    args: Object = {}
+    for key, string, number in _FIELD.findall(text):
+        into = event if key in _TOP else args
+        into.setdefault(key, _number(number) if number else string)
+    if "ph" not in event or "ts" not in event:
+        return None
+    return {**event, "args": args} if args else event
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        return json.loads(text[:400])  # type: ignore[no-any-return]
+    except ValueError:
+        return None
+
+
+def plain_numbers(text: str) -> str:
+    """The text with NaN, Infinity and the like as null, which strict decoders take; strings are left alone."""
+    if not _NOT_NUMBERS.search(text):
+        return text
+    return _STRINGS_OR_NOT_NUMBERS.sub(lambda m: m[0] if m[0][0] == '"' else "null", text)

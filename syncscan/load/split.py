@@ -1,0 +1,167 @@
+"""From a stream of JSON text to its head, its events in pieces, and its tail, without parsing what lies between.
+
+A piece is cut between two events. Where that is, is guessed from the text (`}, {"ph":` and the like) and proven by the
+decoder: a piece that was cut elsewhere is no valid list, and `salvage` then reads across the cut.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+EVENT_KEYS = b"ph|name|cat|pid|tid|ts|dur|args|id|s|bp|tts"
+_BETWEEN = re.compile(rb"\}\s*(,)\s*\{\s*\"(?:" + EVENT_KEYS + rb")\"\s*:")
+_ANY_BETWEEN = re.compile(rb"\}\s*(,)\s*\{")
+_LIST = re.compile(rb"\"traceEvents\"\s*:\s*(\[)")
+_FIRST_EVENT = re.compile(rb"\{\s*\"(?:ph|cat)\"\s*:\s*\"")
+_BOM = b"\xef\xbb\xbf"
+LONGEST = 64 << 20
+"""No head, event or tail is longer than this, in bytes."""
+
+
+class Readable(Protocol):
+    """What text is read from: an open binary file of any kind."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill the buffer with as much as comes at once; 0 at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Text before the first event.
+
+    `text` ends before the list's opening bracket and is empty for a bare list. `whole` is false where no list was
+    found and the events begin in the middle of nowhere.
+    """
+
+    text: bytes
+    whole: bool
+
+
+class Splitter:
+    """Cuts the text of a trace at its events.
+
+    Args:
+        stream: gives the text; only `readinto` is used.
+        size: of a piece, in bytes; a longer event makes a longer piece.
+    """
+
+    def __init__(self, stream: Readable, size: int = 1 << 20) -> None:
+        self._stream = stream
+        self._buffer = bytearray(size + (size >> 4) + 64)
+        self._from = self._to = 0
+        self._size = size
+        self._before = 0
+
+    @property
+    def offset(self) -> int:
+        """Where in the text the piece begins that was given last, in bytes."""
+        return self._before + self._from
+
+    @property
+    def taken(self) -> int:
+        """Bytes of text read so far."""
+        return self._before + self._to
+
+    def head(self) -> Head | None:
+        """Read up to the first event; None if there is none as far as a head can reach."""
+        searched = 0
+        while True:
+            more = self._fill()
+            text = self._buffer
+            start = len(_BOM) if text.startswith(_BOM) else 0
+            first = re.compile(rb"\s*([^\s])").match(text, start, self._to)
+            if first and first[1] == b"[":
+                return self._starts(first.start(1), first.start(1), True)
+            for found in _LIST.finditer(text, max(start, searched - 64), self._to):
+                if _is_head(bytes(text[start : found.start(1)])):
+                    return self._starts(start, found.start(1), True)
+            headless = _FIRST_EVENT.search(text, start, max(start, self._to - self._size))
+            if not more or headless or self._to >= LONGEST:
+                return self._somewhere(start)
+            searched = self._to
+            self._grow()
+
+    def _somewhere(self, start: int) -> Head | None:
+        """The head of a text whose own is damaged: up to the list, or else to what looks like an event."""
+        found = _LIST.search(self._buffer, start, self._to)
+        if found:
+            return self._starts(start, found.start(1), False)
+        event = _FIRST_EVENT.search(self._buffer, start, self._to)
+        if not event:
+            return None
+        # The byte before the first event takes the bracket's place.
+        return self._starts(start, max(start, event.start() - 1), False)
+
+    def _starts(self, start: int, bracket: int, whole: bool) -> Head:
+        text = bytes(self._buffer[start:bracket])
+        self._from = bracket
+        return Head(text, whole)
+
+    def pieces(self) -> Iterator[tuple[memoryview, bool]]:
+        """The events in pieces, and whether a piece is the last.
+
+        A piece is text with one byte before its first event and, unless it is the last, one byte after its last. These
+        two bytes, and all others, may be overwritten until the next piece is asked for. The last piece holds what comes
+        behind the last place between two events: an event, the list's end, and the tail.
+        """
+        more = True
+        while True:
+            cut = self._cut()
+            if cut is None and more and self._to - self._from < LONGEST:
+                self._grow()
+                more = self._fill()
+                continue
+            if cut is None and not more:
+                yield memoryview(self._buffer)[self._from : self._to], True
+                return
+            cut = self._to - 1 if cut is None else cut
+            yield memoryview(self._buffer)[self._from : cut + 1], False
+            self._from = cut
+            self._shift()
+            more = self._fill()
+
+    def _cut(self) -> int | None:
+        """Where the last comma between two events is, searched from the end in growing windows."""
+        for pattern in (_BETWEEN, _ANY_BETWEEN):
+            window, low = 4096, self._to
+            while low > self._from + 1:
+                low = max(self._from + 1, self._to - window)
+                window *= 16
+                found = list(pattern.finditer(self._buffer, low, self._to))
+                if found:
+                    return found[-1].start(1)
+        return None
+
+    def _fill(self) -> bool:
+        """Read until the buffer is full; false at the end of the stream."""
+        view = memoryview(self._buffer)
+        while self._to < len(view):
+            got = self._stream.readinto(view[self._to :])
+            if not got:
+                return False
+            self._to += got
+        return True
+
+    def _shift(self) -> None:
+        """Move what is left to the front of the buffer."""
+        rest = self._buffer[self._from : self._to]
+        self._buffer[: len(rest)] = rest
+        self._before += self._from
+        self._from, self._to = 0, len(rest)
+
+    def _grow(self) -> None:
+        self._shift()
+        self._buffer = self._buffer + bytearray(len(self._buffer))
+
+
+def _is_head(text: bytes) -> bool:
+    """Whether this, with an empty list behind it, is an object."""
+    try:
+        json.loads(text + b"[]}")
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""From all Python frames of a trace to those that can tell where a sync comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from syncscan.model.trace import NONE, Bool, Category, Flows, Frames, Int32, Int64, Slices
+
+_IDLE = re.compile(
+    r"\w*(Launch|EventQuery|StreamQuery|EventRecord|IsCapturing|GetCaptureInfo|GetAttributes|GetDevice|Occupancy"
+    r"|PeekAtLastError|GetLastError|CallConfiguration|StreamWaitEvent|Memset\w*Async|EventCreate|EventDestroy)\w*"
+)
+"""Calls that don't wait, but for those that took long (`_LONG_NS`): a full queue, a lazily loaded kernel."""
+_LONG_NS = 20_000
+
+
+def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows: Flows) -> Frames:
+    """The frames around a call that may wait, or around the forward op of a backward op around such a call.
+
+    Args:
+        strings: the names by number.
+        slices: sorted and nested.
+        frames: all of them, sorted.
+        flows: the arrows from forward to backward ops.
+    """
+    if not len(frames):
+        return frames
+    calls = _calls(strings, slices)
+    track, ts = slices.track[calls], slices.ts[calls]
+    sync_rows = _lone_syncs(slices)
+    for other in (_forward(slices, calls), _arrow_tails(slices, flows, calls)):
+        track, ts = np.append(track, other[0]), np.append(ts, other[1])
+    kept = _around(frames, track, ts) | _around_anywhere(frames, slices.ts[sync_rows])
+    return Frames(frames.name[kept], frames.track[kept], frames.ts[kept], frames.dur[kept])
+
+
+def _calls(strings: Sequence[str], s: Slices) -> Int64:
+    """Rows of host calls that may wait."""
+    calls = np.flatnonzero((s.category == Category.RUNTIME) | (s.category == Category.DRIVER))
+    idle = np.zeros(len(strings), np.bool_)
+    for number in np.unique(s.name[calls]).tolist():
+        idle[number] = bool(_IDLE.fullmatch(strings[number]))
+    return calls[~idle[s.name[calls]] | (s.dur[calls] >= _LONG_NS)]
+
+
+def _lone_syncs(s: Slices) -> Int64:
+    """Synchronisation rows that belong to no host call: they don't say which thread waited."""
+    calls = (s.category == Category.RUNTIME) | (s.category == Category.DRIVER)
+    return np.flatnonzero((s.category == Category.SYNC) & ~np.isin(s.correlation, s.correlation[calls]))
+
+
+def _above(s: Slices, rows: Int64) -> Int64:
+    """Rows of all slices around these."""
+    found = [np.zeros(0, np.int64)]
+    while len(rows):
+        rows = np.unique(s.parent[rows].astype(np.int64))
+        rows = rows[rows != NONE]
+        found.append(rows)
+    return np.unique(np.concatenate(found))
+
+
+def _forward(s: Slices, calls: Int64) -> tuple[Int32, Int64]:
+    """Track and start of the ops whose sequence number an op around one of the calls has."""
+    above = _above(s, calls)
+    sequences = np.unique(s.sequence[above[s.fwd_thread[above] > 0]])
+    op = (s.category == Category.CPU_OP) & (s.sequence != NONE) & (s.fwd_thread <= 0)
+    rows = np.flatnonzero(op)
+    rows = rows[np.isin(s.sequence[rows], sequences)]
+    return s.track[rows], s.ts[rows]
+
+
+def _arrow_tails(s: Slices, flows: Flows, calls: Int64) -> tuple[Int32, Int64]:
+    """Track and time of the starts of arrows that end in an op around one of the calls."""
+    above = _above(s, calls)
+    ops = above[s.category[above] == Category.CPU_OP]
+    hit = _contained(s.track[ops], s.ts[ops], s.end[ops], flows.to_track, flows.to_ts)
+    return flows.from_track[hit], flows.from_ts[hit]
+
+
+def _contained(on_track: Int32, start: Int64, end: Int64, track: Int32, ts: Int64) -> Bool:
+    """Which of these points lie in at least one of the intervals: by counting starts and ends before each."""
+    inside = np.zeros(len(ts), np.bool_)
+    for t in np.unique(track).tolist():
+        on, points = on_track == t, np.flatnonzero(track == t)
+        starts, ends = np.sort(start[on]), np.sort(end[on])
+        opened = np.searchsorted(starts, ts[points], side="right")
+        closed = np.searchsorted(ends, ts[points], side="left")
+        inside[points] = opened > closed
+    return inside
+
+
+def _around(frames: Frames, track: Int32, ts: Int64) -> Bool:
+    """Which frames have at least one of these points in them."""
+    kept = np.zeros(len(frames), np.bool_)
+    for t in np.unique(track).tolist():
+        lo, hi = np.searchsorted(frames.track, [t, t + 1])
+        points = np.sort(ts[track == t])
+        kept[lo:hi] = _holds(frames.ts[lo:hi], frames.end[lo:hi], points)
+    return kept
+
+
+def _around_anywhere(frames: Frames, ts: Int64) -> Bool:
+    return _holds(frames.ts, frames.end, np.sort(ts))
+
+
+def _holds(start: Int64, end: Int64, points: Int64) -> Bool:
+    return np.searchsorted(points, end, side="right") > np.searchsorted(points, start, side="left")

@@ -1,0 +1,72 @@
+"""From the values that traces hold to those that columns take: ids, numbers, text, nanoseconds; never raises."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from syncscan.model.trace import NONE, Bool, Int64
+
+Float64 = np.ndarray[Any, np.dtype[np.float64]]
+
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_INT64 = 2**63
+LONGEST_US = 2.0**62 / 1000
+"""Times beyond this many µs (146 years) are no times, and nanoseconds of two of them still add up in an int64."""
+
+COPY_KINDS = {"HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "PtoP", "HtoH"}
+
+
+def id_of(value: Any) -> int:
+    """An id as an int64: an integer, a whole number or either as text; NONE for anything else."""
+    if isinstance(value, str):
+        if not _NUMBER.fullmatch(value) or len(value) > 40:
+            return NONE
+        value = float(value) if set(value) & set(".eE") else int(value)
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() else NONE
+    if not isinstance(value, int) or isinstance(value, bool):
+        return NONE
+    return value if -_INT64 <= value < _INT64 else NONE
+
+
+def number_of(value: Any) -> float:
+    """A number, or one as text; nan for anything else."""
+    if isinstance(value, str):
+        return float(value) if _NUMBER.fullmatch(value) else math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def text_of(value: Any) -> str:
+    """Text that can be encoded: empty for null, lone surrogates replaced, other values as Python prints them."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else str(value)
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def nanoseconds(microseconds: Float64) -> tuple[Int64, Bool]:
+    """Times in ns, and which of them are times at all (the others are 0).
+
+    Whole and fraction are taken apart first, so that integer epoch times (torch 2.3 and older) stay exact to the ns.
+    """
+    usable = np.abs(microseconds) <= LONGEST_US
+    whole = np.floor(np.where(usable, microseconds, 0.0))
+    part = np.rint((np.where(usable, microseconds, 0.0) - whole) * 1000)
+    return whole.astype(np.int64) * 1000 + part.astype(np.int64), usable
+
+
+def copy_name(name: str, direction: Any, source: Any, target: Any) -> str:
+    """A copy's name as Kineto writes it; the CUPTI monitor calls every copy `Memcpy` and has the rest in its args."""
+    if name != "Memcpy" or not isinstance(direction, str) or direction not in COPY_KINDS:
+        return name
+    kinds = [text_of(k).replace("_", " ").title() or "Unknown" for k in (source, target)]
+    return f"Memcpy {direction} ({kinds[0]} -> {kinds[1]})"
