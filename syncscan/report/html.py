@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from syncscan import __version__
 from syncscan.model.analysis import Analysis, Bound, StepSummary
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.projection import Projection
+from syncscan.model.projection import Group, Projection
 from syncscan.model.trace import Vendor
 from syncscan.report.names import shown
 from syncscan.report.phrases import VERDICTS, certainty, chain, place, real, sentences, summary
@@ -35,8 +35,7 @@ MARK = '<meta name="generator" content="syncscan'
 MAX_FINDINGS = 300
 MAX_OCCURRENCES = 6
 _SCRIPTS = ("columns.js", "view.js", "paint.js", "timeline.js", "findings.js", "page.js")
-_NOTABLE = 0.005
-"""A projected gain below this part of the step is nothing to do."""
+MAX_CARDS = 3
 
 _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0}
 
@@ -60,6 +59,16 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
+class _Card:
+    """One thing to do; `links` are findings as (number, title, place)."""
+
+    text: str
+    links: tuple[tuple[int, str, str], ...] = ()
+    gain: str = ""
+    projected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Bar:
     label: str
     value: str
@@ -80,6 +89,7 @@ def render(analysis: Analysis) -> str:
     """
     step, findings = analysis.step, analysis.findings[:MAX_FINDINGS]
     projection = _projection(analysis)
+    cards = _cards(analysis, projection)
     drawn = timeline(analysis)
     origin = drawn.pop("origin")
     return _template().render(
@@ -89,9 +99,8 @@ def render(analysis: Analysis) -> str:
         verdict={"headline": f"{VERDICTS[step.bound]}.", "reason": _reason(analysis, projection)},
         tiles=_tiles(step),
         bars=_bars(step),
-        todo_title=_todo_title(_worthwhile(analysis)),
-        cards=_cards(analysis),
-        advice=[shown(line, 600) for line in step.advice],
+        todo_title=_todo_title(cards),
+        cards=cards,
         timeline_note=_timeline_note(drawn),
         findings=[_finding(f, n, analysis, origin) for n, f in enumerate(findings)],
         findings_note=_findings_note(analysis),
@@ -189,55 +198,63 @@ def _x(us: float, whole: float) -> float:
     return round(max(0.0, min(1000.0, 1000.0 * us / whole)), 1) if whole else 0.0
 
 
-def _worthwhile(analysis: Analysis) -> list[Finding]:
-    """The three findings to act on, the best first: by projected gain, or by severity where nothing is projected."""
-    least = _NOTABLE * analysis.step.observed_us
-    mine = real(analysis.findings)
-    gaining = [f for f in mine if f.gain is not None and f.gain.recoverable_us >= least]
-    if any(f.gain is not None for f in mine):
-        return sorted(gaining, key=lambda f: -(f.gain.recoverable_us if f.gain else 0.0))[:3]
-    return [f for f in mine if f.severity in (Severity.HIGH, Severity.MEDIUM)][:3]
-
-
-def _todo_title(chosen: Sequence[Finding]) -> str:
-    words = {0: "Nothing here would make the step shorter", 1: "The one thing to do", 2: "The two things to do"}
-    return words.get(len(chosen), "The three things to do")
-
-
-def _cards(analysis: Analysis) -> list[dict[str, Any]]:
+def _cards(analysis: Analysis, projection: Projection | None) -> list[_Card]:
+    """What to do, the most useful first: the sets worth removing, then what limits the step once they are gone."""
     numbers = {f.id: n for n, f in enumerate(analysis.findings)}
-    return [
-        {
-            "finding": numbers[f.id],
-            "title": shown(f.diagnosis.title, 160),
-            "place": _place(f),
-            "text": shown(f.diagnosis.fix, 400),
-            "gain": _gain(f, analysis.step),
-            "projected": f.gain is not None,
-        }
-        for f in _worthwhile(analysis)
-    ] or [{"finding": None, "text": _nothing(analysis)}]
+    step = analysis.step
+    if step.groups:
+        cards = [_group_card(g, analysis, numbers) for g in step.groups[:MAX_CARDS]]
+        return [*cards, *([_then(projection)] if projection and len(cards) < MAX_CARDS else [])]
+    if step.recoverable_us is None:
+        worst = [f for f in real(analysis.findings) if f.severity in (Severity.HIGH, Severity.MEDIUM)]
+        if worst:
+            return [_card([f], numbers, _costs(f)) for f in worst[:MAX_CARDS]]
+    return [_Card(text=shown(line, 600)) for line in step.advice] or [_Card(text=_nothing(analysis))]
+
+
+def _group_card(group: Group, analysis: Analysis, numbers: dict[str, int]) -> _Card:
+    members = [analysis.findings[numbers[i]] for i in group.ids if i in numbers]
+    saves = f"saves about {duration(group.saving_us)} a step ({percent(group.saving_us, analysis.step.observed_us)})"
+    if len(members) > 1:
+        saves += f"; any one of them alone at most {duration(max(group.alone_us, 0.0))}"
+    elif members and members[0].gain is not None:
+        low, high = members[0].gain.range_us
+        saves += f", projected {duration(low)} to {duration(high)}"
+    return _card(members, numbers, saves, projected=True)
+
+
+def _card(members: Sequence[Finding], numbers: dict[str, int], gain: str, projected: bool = False) -> _Card:
+    fixes = dict.fromkeys(f.diagnosis.fix for f in members)
+    links = tuple((numbers[f.id], shown(f.diagnosis.title, 160), _place(f)) for f in members)
+    return _Card(shown(next(iter(fixes), ""), 400), links, gain, projected)
+
+
+def _then(p: Projection) -> _Card:
+    """What limits the step without its syncs."""
+    if p.bound_after is Bound.DEVICE:
+        text = f"After that the device is the limit: {duration(p.device_limit_us)} of work a step."
+    else:
+        text = (
+            f"After that the host is the limit: {duration(p.host_limit_us)} of its own work a step. "
+            "Fewer and larger ops, torch.compile or CUDA graphs come next."
+        )
+    return _Card(text, projected=True)
+
+
+def _costs(f: Finding) -> str:
+    return f"waits {duration(f.wait_us)} and leaves the device idle for {duration(f.bubble_us)} a step"
+
+
+def _todo_title(cards: Sequence[_Card]) -> str:
+    if not any(c.links for c in cards):
+        return "What to do"
+    return {1: "The one thing to do", 2: "The two things to do"}.get(len(cards), "The three things to do")
 
 
 def _nothing(analysis: Analysis) -> str:
-    step = analysis.step
     if not analysis.findings:
         return _no_findings(analysis)
-    first = {
-        Bound.DEVICE: "The device is the limit: a shorter step needs less or faster work on it, not fewer syncs.",
-        Bound.HOST: "The host is the limit: it launches too slowly. Larger batches, fewer and larger ops, "
-        "torch.compile or CUDA graphs help.",
-        Bound.INPUT: "The input is the limit: give the DataLoader more workers, pinned memory and a longer prefetch.",
-    }.get(step.bound, "")
-    return f"{first} The findings below are habits that cost nothing in this trace.".strip()
-
-
-def _gain(f: Finding, step: StepSummary) -> str:
-    if f.gain is None:
-        return f"waits {duration(f.wait_us)} and leaves the device idle for {duration(f.bubble_us)} a step"
-    low, high = f.gain.range_us
-    saves = f"saves {duration(f.gain.recoverable_us)} a step ({percent(f.gain.recoverable_us, step.observed_us)})"
-    return f"{saves}, projected {duration(low)} to {duration(high)}"
+    return "The syncs below cost this step nothing that matters."
 
 
 def _timeline_note(drawn: dict[str, Any]) -> str:

@@ -199,11 +199,11 @@ def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
         zip(tracks.tolist(), counts.tolist(), strict=True),
         key=lambda t: (t[0] not in steps, t[0] not in waiting, -t[1]),
     )
-    groups = []
-    for at, (track, _) in enumerate(ranked[:MAX_THREADS]):
-        mine = rows[s.track[rows] == track]
-        groups.append(Group(_thread(trace, track), track=track, open=at < OPEN_THREADS, lanes=_host_lanes(trace, mine)))
-    return groups
+    several = len({trace.tracks[t].pid for t in np.unique(s.track[rows[s.category[rows] == Category.CPU_OP]])}) > 1
+    return [
+        Group(_thread(trace, t, several), t, open=at < OPEN_THREADS, lanes=_host_lanes(trace, rows[s.track[rows] == t]))
+        for at, (t, _) in enumerate(ranked[:MAX_THREADS])
+    ]
 
 
 def _host_lanes(trace: Trace, mine: Int64) -> list[Lane]:
@@ -213,11 +213,17 @@ def _host_lanes(trace: Trace, mine: Int64) -> list[Lane]:
     return [lane for lane in lanes if len(lane.rows)]
 
 
-def _thread(trace: Trace, track: int) -> str:
+def _thread(trace: Trace, track: int, several: bool) -> str:
+    """A thread's name, and what it does where that is known."""
     t = trace.tracks[track]
-    processes = {trace.tracks[k].pid for k in np.unique(trace.slices.track).tolist()}
-    name = t.thread or f"thread {t.tid}"
-    return shown(f"{name} · process {t.pid}" if len(processes) > 2 else name, 80)
+    mine = trace.track_rows(track)
+    kinds = set(trace.slices.category[mine].tolist())
+    if kinds == {Category.OVERHEAD}:
+        return "profiler overhead"
+    parts = [t.thread or f"thread {t.tid}", f"process {t.pid}" if several else ""]
+    if any(trace.strings[n].startswith("autograd::engine") for n in np.unique(trace.slices.name[mine]).tolist()):
+        parts.append("autograd")
+    return shown(" · ".join(p for p in parts if p), 80)
 
 
 def _devices(trace: Trace) -> list[Group]:

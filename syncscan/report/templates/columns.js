@@ -18,20 +18,25 @@ function unpack(text, delta = false) {
   return out.slice(0, n);
 }
 
-/** The slices of one lane, one set of arrays a row: `start` and `end` ascend, since the slices of a row don't overlap. */
+/**
+ * The slices of one lane, one set of arrays a row: `start` and `end` ascend, since the slices of a row don't overlap;
+ * `sum[i]` is how long those before i last together.
+ */
 function rowsOf(lane) {
   const start = unpack(lane.start, true), dur = unpack(lane.dur), name = unpack(lane.name);
   const row = unpack(lane.row), what = unpack(lane.what);
   const counts = new Uint32Array(lane.rows);
   for (const r of row) counts[r]++;
   const rows = Array.from(counts, (n) => ({
-    start: new Float64Array(n), end: new Float64Array(n), name: new Uint32Array(n), what: new Uint8Array(n),
+    start: new Float64Array(n), end: new Float64Array(n), sum: new Float64Array(n + 1),
+    name: new Uint32Array(n), what: new Uint8Array(n),
   }));
   counts.fill(0);
   for (let i = 0; i < start.length; i++) {
     const into = rows[row[i]], k = counts[row[i]]++;
     into.start[k] = start[i];
     into.end[k] = start[i] + dur[i];
+    into.sum[k + 1] = into.sum[k] + dur[i];
     into.name[k] = name[i];
     into.what[k] = what[i];
   }

@@ -1,6 +1,8 @@
 /* From bands of slices and a stretch of time to pixels; slices narrower than a pixel are drawn together. */
 
 const WHAT = { 0: "op", 1: "scope", 2: "runtime", 3: "runtime", 4: "kernel", 5: "copy", 6: "copy", 8: "overhead", 9: "sync" };
+const NARROW = 1.6;
+const DENSITY = [0.28, 0.45, 0.62, 0.8, 1];
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 
 /** The page's colours as the canvas understands them, in three shades a kind so that neighbours can be told apart. */
@@ -128,12 +130,13 @@ class Painter {
     let color = "";
     const fill = (c) => { if (c !== color) ink.fillStyle = color = c; };
     let i = upperBound(end, from);
+    this.dim = state.found ? 0.4 : 1;
     while (i < n && start[i] < view.to) {
       const x = (start[i] - from) * scale, w = (end[i] - start[i]) * scale;
-      if (w < 1.6) { i = this.crowd(band.slices, i, view, y, h, fill); continue; }
+      if (w < NARROW) { i = this.crowd(band.slices, i, view, y, h, fill); continue; }
       const x0 = Math.max(x, -2), w0 = Math.min(x + w, view.width + 2) - x0;
       const found = state.found && state.found.has(name[i]);
-      ink.globalAlpha = state.found && !found ? 0.35 : 1;
+      ink.globalAlpha = found ? 1 : this.dim;
       fill(palette.shades[what[i]][name[i] % 3]);
       ink.fillRect(x0, y, w0 > 3 ? w0 - 0.6 : w0, h);
       if (found || (state.slice && state.slice.slices === band.slices && state.slice.at === i)) this.outline(x0, y, w0, h, found);
@@ -144,22 +147,31 @@ class Painter {
     this.labels(labels, name, what, y + h / 2);
   }
 
-  /** Neighbours that share pixels, as one box: what a reader sees of them is that something is there. */
+  /** Slices too narrow to be seen, as pixels that are the denser the more of their time is covered. */
   crowd(slices, i, view, y, h, fill) {
-    const { start, end, what } = slices, n = start.length, scale = view.scale;
-    const first = Math.floor((start[i] - view.from) * scale);
-    let x = first + 1, last = i;
-    for (;;) {
-      const next = lowerBound(start, view.from + x / scale, last + 1);
-      if (next >= n || (end[next] - start[next]) * scale >= 1.6) { last = next; break; }
-      const at = Math.floor((start[next] - view.from) * scale);
-      last = next;
-      if (at > x || what[next] !== what[i]) break;
-      x = at + 1;
-    }
+    const { start, end, sum, what } = slices, { scale, from } = view, n = start.length;
+    let run = -1, last = -1, level = -1;
+    const flush = () => {
+      if (level < 0) return;
+      this.ink.globalAlpha = DENSITY[level] * this.dim;
+      this.ink.fillRect(run, y, last + 1 - run, h);
+    };
     fill(this.palette.shades[what[i]][1]);
-    this.ink.fillRect(first, y, x - first, h);
-    return last;
+    while (i < n && start[i] < view.to && (end[i] - start[i]) * scale < NARROW) {
+      const x = Math.floor((start[i] - from) * scale);
+      let next = lowerBound(start, from + (x + 1) / scale, i + 1);
+      if (next > i + 1 && (end[next - 1] - start[next - 1]) * scale >= NARROW) next--;
+      const now = Math.min(DENSITY.length - 1, Math.floor((sum[next] - sum[i]) * scale * DENSITY.length));
+      if (now !== level || x !== last + 1) {
+        flush();
+        [run, level] = [x, now];
+      }
+      last = x;
+      i = next;
+    }
+    flush();
+    this.ink.globalAlpha = 1;
+    return i;
   }
 
   outline(x, y, w, h, found) {
@@ -229,23 +241,37 @@ class Painter {
     if (fits > 6) ink.fillText(text.length <= fits ? text : text.slice(0, fits - 1) + "…", left + 4, y, room);
   }
 
+  /** Gaps narrower than a pixel add up: a pixel is as strong as the part of it that is idle. */
   idle(band, view, state, y, h) {
     const { ink, palette } = this, idle = this.data.syncs.idle;
-    let drawn = -9;
+    let pixel = -1, covered = 0;
+    const flush = () => {
+      if (covered > 0.04) {
+        ink.globalAlpha = Math.min(1, 0.15 + covered);
+        ink.fillRect(pixel, y + 2, 1, h - 4);
+      }
+      covered = 0;
+    };
+    ink.fillStyle = palette.bubble;
     for (let i = Math.max(0, lowerBound(idle.start, view.from) - 1); i < idle.start.length && idle.start[i] < view.to; i++) {
       if (idle.group[i] !== band.group || idle.end[i] < view.from) continue;
-      const x = view.x(idle.start[i]), w = Math.max(1, (idle.end[i] - idle.start[i]) * view.scale);
-      if (x + w < drawn + 0.5) continue;
-      drawn = x + w;
-      const dim = state.finding >= 0 && state.finding !== this.data.syncs.finding[idle.sync[i]];
-      ink.globalAlpha = dim ? 0.35 : 1;
-      ink.fillStyle = palette.bubble;
+      const dim = state.finding >= 0 && state.finding !== this.data.syncs.finding[idle.sync[i]] ? 0.35 : 1;
+      const x = view.x(idle.start[i]), w = (idle.end[i] - idle.start[i]) * view.scale;
+      if (w < NARROW) {
+        if (Math.floor(x) !== pixel) flush();
+        pixel = Math.floor(x);
+        covered += w * dim;
+        continue;
+      }
+      ink.globalAlpha = dim;
       ink.fillRect(x, y + 2, w > 3 ? w - 0.6 : w, h - 4);
     }
+    flush();
     ink.globalAlpha = 1;
   }
 
   closed(band, view, y, h) {
+    this.dim = 1;
     for (const lane of this.data.groups[band.group].lanes) {
       this.density({ lane, y: y - 2, row: 0 }, view);
       const { start, what } = lane.slices[0];
@@ -253,7 +279,7 @@ class Painter {
       const fill = (c) => { if (c !== color) this.ink.fillStyle = color = c; };
       for (let i = upperBound(lane.slices[0].end, view.from); i < start.length && start[i] < view.to;) {
         const x = view.x(start[i]), w = (lane.slices[0].end[i] - start[i]) * view.scale;
-        if (w < 1.6) { i = this.crowd(lane.slices[0], i, view, y, h, fill); continue; }
+        if (w < NARROW) { i = this.crowd(lane.slices[0], i, view, y, h, fill); continue; }
         fill(this.palette.shades[what[i]][1]);
         this.ink.fillRect(x, y, w, h);
         i++;
@@ -285,13 +311,11 @@ class Painter {
   }
 }
 
-/** A name as short as it still says what it is: a C++ kernel without its return type and template arguments. */
+/** A name as short as it still says what it is: a C++ kernel without namespaces and template arguments. */
 function brief(name) {
-  const text = name.startsWith("void ") ? name.slice(5) : name;
-  const cut = text.search(/[<(]/);
-  const head = cut > 3 ? text.slice(0, cut) : text;
-  const colons = head.lastIndexOf("::");
-  return cut > 3 && colons > 0 && !head.startsWith("aten::") && !head.startsWith("c10") ? head.slice(colons + 2) : cut > 3 && text.includes("::") ? head : text;
+  const cut = name.search(/[<(]/);
+  if (cut < 4 || !name.includes("::")) return name;
+  return name.slice(0, cut).replace(/^void /, "").replace(/^.*::/, "");
 }
 
 /** Round times that lie in view, about 110 pixels apart. */

@@ -169,6 +169,8 @@ class Timeline {
     for (const [, start, end] of data.steps) ink.fillRect(start * scale, 5, Math.max(1, (end - start) * scale - 1), 24);
     this.strokes(ink, data.syncs.idle.start, data.syncs.idle.end, scale, palette.bubble, 18, 8);
     this.strokes(ink, data.syncs.start, data.syncs.end, scale, palette.sync, 9, 8);
+    const marks = this.hits.map((h) => h.t);
+    this.strokes(ink, marks, marks, scale, palette.match, 28, 5);
     const x = Math.max(0, view.from * scale), w = Math.max(3, Math.min(width, view.to * scale) - x);
     ink.globalAlpha = 0.12;
     ink.fillStyle = palette.ink;
