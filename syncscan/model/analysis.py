@@ -13,7 +13,7 @@ from syncscan.model.trace import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-    from syncscan.model.projection import Group, Overlap, Projection
+    from syncscan.model.projection import Group, Overlap, Pipeline, Projection
 
 
 class Bound(str, enum.Enum):
@@ -64,6 +64,7 @@ class Analysis:
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...] = ()
     replay: Callable[..., Projection] | None = None
+    pipelines: Callable[..., Pipeline] | None = field(default=None, repr=False)
     groups: tuple[Group, ...] = ()
     """Findings worth removing together, the best saving a change first."""
     overlaps: tuple[Overlap, ...] = ()
@@ -98,6 +99,21 @@ class Analysis:
         if self.replay is None:
             raise RuntimeError("this analysis was made without what-if; use syncscan.analyze(path)")
         return self.replay(self, remove, **options)
+
+    def pipeline(self, scope: str, beside: str = "", **options: Any) -> Pipeline:
+        """An upper bound on what running a scope on a stream of its own, a step ahead, would save.
+
+        Args:
+            scope: glob of the scope that would run ahead.
+            beside: glob of the only scope that it would run beside; by default all the rest of the step.
+            options: passed on to the replay: `step_ms` (float), the unprofiled step's time in ms.
+
+        Raises:
+            RuntimeError: this analysis was made without a replay.
+        """
+        if self.pipelines is None:
+            raise RuntimeError("this analysis was made without what-if; use syncscan.analyze(path)")
+        return self.pipelines(self, scope, beside, **options)
 
     def to_frame(self) -> pd.DataFrame:
         """The findings as a tidy pandas frame, one row each; times are float64 µs a step (columns: see README)."""
