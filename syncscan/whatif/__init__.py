@@ -1,6 +1,6 @@
 """From an Analysis to projections: the step replayed without chosen sync points, and what each finding would gain."""
 
 from syncscan.whatif.enrich import enrich
-from syncscan.whatif.project import project
+from syncscan.whatif.project import pipeline, project
 
-__all__ = ["enrich", "project"]
+__all__ = ["enrich", "pipeline", "project"]

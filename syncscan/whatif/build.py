@@ -19,6 +19,7 @@ from syncscan.model.trace import NONE, Int64, Trace
 from syncscan.whatif.events import Events, Reached, StreamWait, first_waiters
 from syncscan.whatif.graph import BLOCK, Await, Feed, Float64, Graph, Node, Program, Record, Run, Wait
 from syncscan.whatif.launches import Launches, find_launches
+from syncscan.whatif.overlap import ahead, launched_in
 from syncscan.whatif.threads import find_threads
 from syncscan.whatif.waits import Held, Hold, find_waits, pressed
 
@@ -26,13 +27,14 @@ MAX_STEPS = 6
 """Steps that are replayed of a long trace: those at even ranks of length, so that their mean is the trace's."""
 
 
-def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS) -> Graph:
+def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS, ahead_of: str = "") -> Graph:
     """The dependency graph of a trace's steps, or of the whole trace where it marks none.
 
     Args:
         trace: any trace with runtime calls and device work; without them the graph has no work and no waits.
         holds: its sync points.
         max_steps: how many steps to take at most.
+        ahead_of: glob of scopes whose device work gets streams of its own, where nothing waits for it.
     """
     windows = _chosen(step_windows(trace), max_steps)
     if not windows:
@@ -40,6 +42,9 @@ def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS) -> Gr
     margin = max(b - a for a, b in windows)
     begin, end = windows[0][0] - margin, windows[-1][1]
     launches = find_launches(trace, begin, end)
+    moved = len(launches.streams) if ahead_of else NONE
+    if ahead_of:
+        launches = ahead(launches, launched_in(trace, launches, ahead_of))
     events = Events(trace, launches, begin, end)
     inside = [h for h in holds if any(a <= trace.slices.ts[h.calls[0]] < b for a, b in windows)]
     waits = events.stream_waits()
@@ -47,8 +52,8 @@ def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS) -> Gr
     tracks = np.concatenate([launches.tracks, np.array([h.track for h in held], np.int64)])
     maker = _Maker(trace, _explained(launches, waits), find_threads(trace, np.unique(tracks)), waits, held)
     programs = tuple(maker.program(a, b) for a, b in windows)
-    busy = busy_time(trace, windows) / len(windows)
-    return Graph(programs, maker.count, launches.streams, len(maker.slots), busy)
+    busy = 0.0 if ahead_of else busy_time(trace, windows) / len(windows)
+    return Graph(programs, maker.count, launches.streams, len(maker.slots), busy, moved)
 
 
 def _chosen(windows: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:

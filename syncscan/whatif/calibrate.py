@@ -20,6 +20,16 @@ MIN_STRETCH, MAX_STRETCH = 0.7, 1.5
 _ROUNDS = 24
 
 
+_UNKNOWN = (
+    "The trace doesn't hold the step's time without the profiler, so the numbers hold for the profiled step; about {:.0%} "
+    "of the host's time in it is taken to be the profiler's own. --step-ms MS replaces that guess."
+)
+_DEVICE = (
+    "The device sets this step's pace, and its work took {:.2f} times as long without the profiler as in the trace "
+    "(other clocks): the replay scales it."
+)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Calibration:
     """A replay that takes the step's real time, and how it was found.
@@ -32,6 +42,7 @@ class Calibration:
     unit: float
     observed_ns: float
     known: bool
+    notes: tuple[str, ...] = ()
     slack: tuple[Replay, ...] = ()
     """Replays with other scales that explain the same observation: what the trace leaves open."""
 
@@ -54,14 +65,16 @@ def calibrate(
         mine = period(replay)
         unit = period(prepare(graph)) / mine if mine else 1.0
         slack = (prepare(graph), prepare(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
-        return Calibration(replay, unit, observed_ns, known=False, slack=slack)
+        return Calibration(replay, unit, observed_ns, known=False, slack=slack, notes=(_UNKNOWN.format(1.0 - guessed),))
     scale = _scale(graph, unprofiled_ns)
     stretch = 1.0
+    notes: tuple[str, ...] = ()
     if scale is None:
         scale = guessed
         stretch = _stretch(graph, guessed, unprofiled_ns)
+        notes = (_DEVICE.format(stretch),) if abs(stretch - 1.0) > 0.02 else ()
     replay = prepare(graph, scale, stretch)
-    return Calibration(replay, 1.0, unprofiled_ns, known=True)
+    return Calibration(replay, 1.0, unprofiled_ns, known=True, notes=notes)
 
 
 def guess(graph: Graph, slices: float, stacks: bool) -> float:

@@ -118,6 +118,24 @@ class Graph:
     busy_ns: float = 0.0
     """How long any stream works in a step, mean; time that streams share counts once."""
 
+    moved: int = -1
+    """From this stream number on, streams are the ones that a pipeline would add; -1 without."""
+
+    @property
+    def occupied_ns(self) -> float:
+        """The work of the busiest stream a step, with the pauses that the device makes between queued work; mean."""
+        total = [0.0] * len(self.streams)
+        for program in self.programs:
+            for node in program.nodes:
+                for feed in node.feeds if isinstance(node, Run) else ():
+                    total[feed.stream] += feed.work_ns
+        return max(total, default=0.0) / max(1, len(self.programs))
+
+    def work_of(self, *, moved: bool) -> float:
+        """Device work a step on the streams that a pipeline adds, or on the others; mean ns."""
+        chosen = slice(self.moved, None) if moved else slice(0, self.moved)
+        return float(np.mean([sum(p.stream_ns[chosen]) for p in self.programs])) if self.programs else 0.0
+
     @property
     def host_ns(self) -> float:
         """The step's own thread: its own work a step, waits left out; mean."""

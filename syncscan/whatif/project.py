@@ -3,48 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from syncscan.model.analysis import Analysis, Bound
-from syncscan.model.finding import Finding, Removal
+from syncscan.model.finding import Cause, Finding, Removal
 from syncscan.model.period import step_period
-from syncscan.model.projection import Projection
+from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import Calibration, calibrate
-from syncscan.whatif.graph import Graph
-from syncscan.whatif.replay import Steady, period, prepare, steady
+from syncscan.whatif.replay import Replay, Steady, period, prepare, steady
 from syncscan.whatif.select import select
 from syncscan.whatif.waits import Hold
 
 THROTTLE = 0.15
-"""How much slower kernels can run once the device has no pauses: at the power limit its clocks fall (H200: 13 to 17 %)."""
+"""How much slower kernels may run once the device has no pauses: at the power limit clocks fall (H200: 13 to 17 %)."""
 REPEATABILITY = 0.02
 """Two measurements of the same step differ by about this part of it."""
 MODEL = 0.10
 """The part of a saving that the model itself leaves uncertain."""
+FULL = 0.9
+"""What works this part of a step bounds it."""
 
 
 class Stage:
-    """One analysis, ready to be projected: its graph, built once, and its calibrations, each found once."""
+    """One analysis, ready to be projected: its graph, built once, and a projector for each calibration, made once."""
 
-    def __init__(self, analysis: Analysis) -> None:
+    def __init__(self, analysis: Analysis, unprofiled_us: float | None) -> None:
         self.trace = analysis.trace
-        self.number = {f.id: n for n, f in enumerate(analysis.findings)}
-        self.graph = build(analysis.trace, _holds(analysis.findings))
-        self.step = analysis.step
+        self.unprofiled_us = unprofiled_us
         self.observed_ns = step_period(analysis.trace)
-        self._calibrated: dict[float | None, Calibration] = {}
+        self.number = {f.id: n for n, f in enumerate(analysis.findings)}
+        self.holds = _holds(analysis.findings)
+        self.graph = build(analysis.trace, self.holds)
+        self._projectors: dict[float | None, Projector] = {}
 
-    def calibration(self, step_ms: float | None) -> Calibration:
-        """With the step's unprofiled time as given, else as capture stored it, else guessed."""
-        known = step_ms * 1e3 if step_ms else self.step.unprofiled_us
-        if known not in self._calibrated:
-            self._calibrated[known] = calibrate(
-                self.graph, self.observed_ns, known * 1e3 if known else None, *_recorded(self.trace)
-            )
-        return self._calibrated[known]
+    def projector(self, step_ms: float | None = None) -> Projector:
+        """With the step's unprofiled time as given, else as capture stored it, else with a guess."""
+        known = step_ms * 1e6 if step_ms else self.unprofiled_us and self.unprofiled_us * 1e3
+        if known not in self._projectors:
+            found = calibrate(self.graph, self.observed_ns, known, *_recorded(self.trace))
+            self._projectors[known] = Projector(self, found)
+        return self._projectors[known]
 
 
 def project(
@@ -61,19 +63,46 @@ def project(
         analysis: of a trace with steps, or of a whole trace as one step.
         selectors: each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`.
         step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
-        keep_timing: keep explicit synchronises around timings, whatever the selectors say.
+        keep_timing: keep explicit synchronises, whatever the selectors say: they are wanted for timing.
         stage: what an earlier projection of this analysis has built.
 
     Raises:
         UsageError: a selector is none, or names nothing.
     """
-    stage = stage or Stage(analysis)
-    chosen = [f for f in select(analysis, selectors) if not (keep_timing and _times(f))]
-    return _Projector(stage, stage.calibration(step_ms)).projection(chosen)
+    stage = stage or Stage(analysis, analysis.step.unprofiled_us)
+    chosen = [f for f in select(analysis, selectors) if not (keep_timing and f.diagnosis.cause is Cause.EXPLICIT)]
+    return stage.projector(step_ms).projection(chosen)
 
 
-def _times(finding: Finding) -> bool:
-    return finding.diagnosis.removal is Removal.NOTHING and "event" in finding.api.lower()
+def pipeline(
+    analysis: Analysis, scope: str, beside: str = "", *, step_ms: float | None = None, stage: Stage | None = None
+) -> Pipeline:
+    """An upper bound on what running a scope on a stream of its own, a step ahead, would save.
+
+    The scope's device work waits for nothing and nothing waits for it, and the device does both at full speed: no
+    pipeline does better. What real ones reach depends on how far the scope's kernels leave room for others.
+
+    Args:
+        analysis: of a trace whose scopes launch device work.
+        scope: glob of the scope that would run ahead.
+        beside: glob of the only scope that it would run beside; by default all the rest of the step.
+        step_ms: the step's time without the profiler in ms.
+        stage: what an earlier projection of this analysis has built.
+
+    Raises:
+        UsageError: no scope has such a name.
+    """
+    stage = stage or Stage(analysis, analysis.step.unprofiled_us)
+    projector = stage.projector(step_ms)
+    apart = build(stage.trace, stage.holds, ahead_of=scope)
+    mine, rest = apart.work_of(moved=True), apart.work_of(moved=False)
+    if beside:
+        rest = build(stage.trace, stage.holds, ahead_of=beside).work_of(moved=True)
+    replay = projector.calibration.replay
+    best = period(prepare(apart, replay.scale, replay.stretch))
+    best = min(max(best, projector.before.period - min(mine, rest)), projector.before.period)
+    unit = projector.unit
+    return Pipeline(scope, beside, mine * unit, rest * unit, projector.before.period * unit, best * unit)
 
 
 def _holds(findings: Sequence[Finding]) -> list[Hold]:
@@ -93,67 +122,109 @@ def _recorded(trace: Trace) -> tuple[float, bool]:
     return float(np.count_nonzero(mask)) / max(1, len(trace.steps)), trace.info.with_stack
 
 
-class _Projector:
+class Projector:
+    """Projects findings on one calibration."""
+
     def __init__(self, stage: Stage, calibration: Calibration) -> None:
         self.stage, self.calibration = stage, calibration
-        self.graph: Graph = stage.graph
+        self.graph = stage.graph
         self.before = steady(calibration.replay)
-        self._spread: dict[frozenset[int], tuple[float, float]] = {}
+        self.unit = calibration.unit / 1e3
+        """Turns the replay's ns into reported µs."""
+        self._known: dict[frozenset[int], Steady] = {}
+
+    def after(self, removed: frozenset[int]) -> Steady:
+        """The step without these findings, replayed once."""
+        if removed not in self._known:
+            self._known[removed] = steady(self.calibration.replay, removed)
+        return self._known[removed]
 
     def projection(self, findings: Sequence[Finding]) -> Projection:
+        """The step without these findings."""
         removed = frozenset(self.stage.number[f.id] for f in findings)
-        after = steady(self.calibration.replay, removed)
-        unit = self.calibration.unit / 1e3
-        device = self.graph.busy_ns * self.calibration.replay.stretch
+        after, unit, found = self.after(removed), self.unit, self.calibration
+        device = self.graph.busy_ns * found.replay.stretch
+        bound = self._bound(after)
         return Projection(
             removed=tuple(f.id for f in findings),
-            observed_us=self.calibration.observed_ns / 1e3,
+            observed_us=found.observed_ns / 1e3,
             baseline_us=self.before.period * unit,
             predicted_us=after.period * unit,
-            range_us=self.range(removed, after),
-            bound_after=_bound(after, device),
+            range_us=self.range(removed),
+            bound_after=bound,
             host_limit_us=after.host * unit,
             device_limit_us=device * unit,
+            notes=(*found.notes, *_notes(findings, bound)),
+            profiled_us=self.stage.observed_ns / 1e3,
+            calibrated=found.known,
+            host_scale=found.replay.scale,
         )
 
     def moved(self, finding: Finding) -> float:
         """How much of its wait, in µs a step, turns up again at the other syncs without it."""
         number = self.stage.number[finding.id]
-        after = steady(self.calibration.replay, frozenset([number]))
         own = self.before.waits.get(number, 0.0)
-        others = self.before.waited - own
-        return min(own, max(0.0, after.waited - others)) * self.calibration.unit / 1e3
+        more = self.after(frozenset([number])).waited - (self.before.waited - own)
+        return max(0.0, min(own, more) * self.unit)
 
-    def range(self, removed: frozenset[int], after: Steady) -> tuple[float, float]:
-        """What the step may take instead, in µs: over single steps, over what the trace leaves open, and the model."""
+    def range(self, removed: frozenset[int]) -> tuple[float, float]:
+        """What the step may take instead, in µs.
+
+        From the replays of single steps, from the replays that explain the observation as well, from what a device
+        without pauses loses, and from what the model leaves open.
+        """
         base = self.before.period
-        ratios = [after.period / base if base else 1.0]
+        if not base:
+            return 0.0, 0.0
+        ratio = self.after(removed).period / base
+        others = [period(r, removed) / whole for r, whole in self._slack if whole]
+        others += [period(self.calibration.replay, removed, [k]) / alone for k, alone in self._alone if alone]
+        extra = REPEATABILITY + MODEL * (1.0 - ratio)
+        low = min([ratio, *others]) - extra
+        high = max([ratio, self._throttled(removed) / base, *others]) + extra
+        most = max(1.0 + REPEATABILITY, ratio)
+        return max(low, 0.0) * base * self.unit, min(high, most) * base * self.unit
+
+    @cached_property
+    def _slack(self) -> list[tuple[Replay, float]]:
+        return [(replay, period(replay)) for replay in self.calibration.slack]
+
+    @cached_property
+    def _alone(self) -> list[tuple[int, float]]:
         count = len(self.graph.programs)
-        for replay in (self.calibration.replay, *self.calibration.slack):
-            whole = period(replay)
-            ratios.append(period(replay, removed) / whole if whole else 1.0)
-        for k in range(count if count > 1 else 0):
-            alone = period(self.calibration.replay, steps=[k])
-            ratios.append(period(self.calibration.replay, removed, [k]) / alone if alone else 1.0)
-        extra = REPEATABILITY + MODEL * (1.0 - ratios[0])
-        low, high = min(ratios) - extra, max(ratios) + extra
-        high = max(high, self._throttled(removed, after) / base + extra if base else high)
-        unit = self.calibration.unit / 1e3
-        floor = max(0.0, low)
-        return floor * base * unit, max(min(high, 1.0 + REPEATABILITY), ratios[0]) * base * unit
-
-    def _throttled(self, removed: frozenset[int], after: Steady) -> float:
-        """The step if the device runs slower for having lost its pauses."""
         replay = self.calibration.replay
-        device = self.graph.busy_ns * replay.stretch
-        pauses = max(1e-9, 1.0 - device / max(self.before.period, 1.0))
-        lost = max(0.0, device / max(after.period, 1.0) - device / max(self.before.period, 1.0)) / pauses
-        return period(prepare(self.graph, replay.scale, replay.stretch * (1.0 + THROTTLE * min(lost, 1.0))), removed)
+        return [(k, period(replay, steps=[k])) for k in range(count)] if count > 1 else []
+
+    @cached_property
+    def _hot(self) -> Replay:
+        replay = self.calibration.replay
+        return prepare(self.graph, replay.scale, replay.stretch * (1.0 + THROTTLE))
+
+    def _throttled(self, removed: frozenset[int]) -> float:
+        """The step if the device slows down as far as it loses its pauses."""
+        device = self.graph.busy_ns * self.calibration.replay.stretch
+        cool = self.after(removed).period
+        if not device or not cool:
+            return cool
+        before, after = device / self.before.period, device / cool
+        lost = (after - before) / (1.0 - before) if before < 1.0 else 0.0
+        return cool + min(max(lost, 0.0), 1.0) * (period(self._hot, removed) - cool)
+
+    def _bound(self, after: Steady) -> Bound:
+        device = max(self.graph.occupied_ns, self.graph.busy_ns) * self.calibration.replay.stretch
+        if device >= FULL * after.period and device >= after.host:
+            return Bound.DEVICE
+        if after.host >= FULL * after.period or after.waited < (1.0 - FULL) * after.period:
+            return Bound.HOST
+        return Bound.SYNC
 
 
-def _bound(after: Steady, device: float) -> Bound:
-    if device >= 0.9 * after.period:
-        return Bound.DEVICE
-    if after.host >= 0.9 * after.period:
-        return Bound.HOST
-    return Bound.SYNC if after.waited > 0.1 * after.period else Bound.HOST
+def _notes(findings: Sequence[Finding], bound: Bound) -> list[str]:
+    notes = []
+    if any(f.diagnosis.removal is Removal.KERNELS for f in findings):
+        notes.append("The kernels behind a data-dependent shape stay: a replacement may compute more or less.")
+    if findings and bound is Bound.DEVICE:
+        notes.append(
+            f"A device without pauses may run into its power limit: the range allows for kernels {THROTTLE:.0%} slower."
+        )
+    return notes

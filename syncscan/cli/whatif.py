@@ -1,0 +1,49 @@
+"""`syncscan whatif TRACE`: from a trace and selectors to the step without the chosen syncs."""
+
+from __future__ import annotations
+
+import click
+
+from syncscan.cli.output import deliver, warn
+from syncscan.cli.progress import reading
+from syncscan.cli.terminal import colors, width
+
+
+@click.command("whatif")
+@click.argument("trace", metavar="TRACE")
+@click.option("--remove", multiple=True, metavar="SELECTOR", help="What to remove; may be given again. [default: all]")
+@click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
+@click.option("--keep-timing", is_flag=True, help="Keep explicit synchronises: they are wanted for timing.")
+@click.option("--pipeline", multiple=True, metavar="SCOPE", help="Bound what running SCOPE a step ahead would save.")
+@click.option("--beside", metavar="SCOPE", default="", help="With --pipeline: beside this scope only.")
+@click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def command(
+    trace: str,
+    remove: tuple[str, ...],
+    step_ms: float | None,
+    keep_timing: bool,
+    pipeline: tuple[str, ...],
+    beside: str,
+    form: str,
+    output: str | None,
+    force: bool,
+) -> None:
+    """Replay the step of TRACE without some of its syncs: what removing them would really gain, and what limits it then.
+
+    SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID.
+    """
+    from syncscan import api
+    from syncscan.report import whatif
+
+    with reading(trace) as progress:
+        analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
+    warn(analysis.warnings)
+    projection = analysis.whatif(*(remove or ("all",)), keep_timing=keep_timing)
+    pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]
+    if form == "json":
+        deliver(whatif.render_json(analysis, projection, pipelines), output, force)
+    else:
+        color = output is None and colors()
+        deliver(whatif.render(analysis, projection, pipelines, width=width(), color=color), output, force)

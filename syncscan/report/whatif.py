@@ -1,0 +1,205 @@
+"""From a Projection to a terminal report and to JSON (schema `syncscan.whatif/1`)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from syncscan import __version__
+from syncscan.model.analysis import Analysis, Bound
+from syncscan.model.finding import Finding
+from syncscan.model.projection import Pipeline, Projection
+from syncscan.report.plain import duration, percent, plain
+
+SCHEMA = "syncscan.whatif/1"
+SHOWN = 12
+"""Findings in the table of a text report; JSON has them all."""
+
+_BOUND = {
+    Bound.DEVICE: "Then the device is the limit",
+    Bound.HOST: "Then the host is the limit",
+    Bound.SYNC: "Then the syncs that are left are the limit",
+    Bound.INPUT: "Then the input is the limit",
+    Bound.UNKNOWN: "What limits it then can't be told",
+}
+
+
+def render(
+    analysis: Analysis,
+    projection: Projection,
+    pipelines: Sequence[Pipeline] = (),
+    width: int = 100,
+    color: bool = False,
+) -> str:
+    """The projection as text.
+
+    Args:
+        analysis: with gains and groups.
+        projection: of the findings that were to be removed.
+        pipelines: bounds that were asked for.
+        width: of the terminal, in characters.
+        color: whether to write colours.
+    """
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, legacy_windows=False
+    )
+    for line in _headline(analysis, projection):
+        console.print(line)
+    if analysis.findings:
+        console.print(_table(analysis, projection))
+    for line in (*_groups(analysis), *_streams(analysis, pipelines)):
+        console.print(line)
+    for sentence in analysis.step.advice:
+        console.print(Padding(Text.assemble(("→ ", "bold green"), plain(sentence)), (0, 0)))
+    for note in projection.notes:
+        console.print(Text(f"note: {plain(note)}", style="dim"))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
+    count = len(p.removed)
+    what = "nothing removed" if not count else f"without {_these(analysis, p)}"
+    yield Text.assemble(
+        ("The step " + what + f": {duration(p.predicted_us)}", "bold"),
+        f" instead of {duration(p.baseline_us)}, {percent(p.saving_us, p.baseline_us)} shorter"
+        f" ({duration(p.range_us[0])} to {duration(p.range_us[1])}), {p.speedup:.2f} times as fast.",
+    )
+    yield Text(
+        f"{_BOUND[p.bound_after]}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of the"
+        " host's own; no step can be shorter than either."
+    )
+    yield Text(_basis(p), style="dim")
+
+
+def _these(analysis: Analysis, p: Projection) -> str:
+    if len(p.removed) == 1:
+        return "one sync"
+    whole = {f.id for f in analysis.findings if not f.diagnosis.intended} <= set(p.removed)
+    return f"any of its {len(p.removed)} syncs" if whole else f"{len(p.removed)} syncs"
+
+
+def _basis(p: Projection) -> str:
+    agrees = (
+        f"replayed as it was: {duration(p.baseline_us)}, {p.baseline_us / p.observed_us - 1:+.1%}"
+        if p.observed_us
+        else ""
+    )
+    if p.calibrated:
+        return (
+            f"The step takes {duration(p.observed_us)} without the profiler, {duration(p.profiled_us)} in the trace"
+            f" ({agrees}; {p.host_scale:.0%} of the host's time in the trace is its own)."
+        )
+    return f"The step takes {duration(p.observed_us)} in the trace ({agrees})."
+
+
+def _table(analysis: Analysis, p: Projection) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name, justify in (
+        ("", "left"),
+        ("sync", "left"),
+        ("place", "left"),
+        ("waits", "right"),
+        ("saves alone", "right"),
+    ):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for f in analysis.findings[:SHOWN]:
+        gone = "✗" if f.id in p.removed else ""
+        table.add_row(gone, plain(f.id), plain(_place(f), 50), duration(f.wait_us), _alone(f))
+    if len(analysis.findings) > SHOWN:
+        table.add_row("", f"… {len(analysis.findings) - SHOWN} more", "", "", "")
+    return table
+
+
+def _alone(f: Finding) -> str:
+    if f.gain is None:
+        return "–"
+    low, high = f.gain.range_us
+    return f"{duration(f.gain.recoverable_us)} ({duration(low)} to {duration(high)})"
+
+
+def _place(f: Finding) -> str:
+    return " › ".join((*f.where.scope, f.where.op or f.api))
+
+
+def _groups(analysis: Analysis) -> Iterator[Text]:
+    if any(len(g.ids) > 1 for g in analysis.groups):
+        yield Text("Worth removing, in this order:", style="bold")
+        for number, g in enumerate(analysis.groups, 1):
+            together = "" if len(g.ids) == 1 else f" together; any one alone saves {_at_most(g.alone_us, g.saving_us)}"
+            names = plain(" + ".join(g.ids))
+            yield Text(f" {number}. {names}: saves {duration(g.saving_us)}{together}")
+
+
+def _at_most(alone: float, together: float) -> str:
+    return "nothing" if alone < 0.05 * together else f"at most {duration(alone)}"
+
+
+def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text]:
+    for o in analysis.overlaps:
+        less = min(o.work_us)
+        yield Text(
+            f"Streams {o.streams[0]} and {o.streams[1]} of device {o.device} worked {duration(o.work_us[0])} and"
+            f" {duration(o.work_us[1])} a step, {duration(o.shared_us)} of it at the same time"
+            f" ({percent(o.shared_us, less)} of the shorter)."
+        )
+    for p in pipelines:
+        beside = f"`{p.beside}`" if p.beside else "the rest of the step"
+        yield Text(
+            plain(
+                f"`{p.scope}` ({duration(p.scope_us)} of device work) on a stream of its own, a step ahead, beside {beside}"
+                f" ({duration(p.beside_us)}): saves at most {duration(p.saving_us)} of {duration(p.baseline_us)}"
+                f" ({percent(p.saving_us, p.baseline_us)}); less as far as their kernels compete for the device."
+            )
+        )
+
+
+def render_json(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> str:
+    """The projection as indented JSON; times in µs a step."""
+    return msgspec.json.format(msgspec.json.encode(document(analysis, projection, pipelines)), indent=2).decode()
+
+
+def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> dict[str, Any]:
+    """The projection as plain dicts and lists."""
+    p = projection
+    return {
+        "schema": SCHEMA,
+        "syncscan": __version__,
+        "removed": list(p.removed),
+        "observed_us": p.observed_us,
+        "baseline_us": p.baseline_us,
+        "predicted_us": p.predicted_us,
+        "range_us": list(p.range_us),
+        "saving_us": p.saving_us,
+        "speedup": p.speedup,
+        "bound_after": p.bound_after.value,
+        "limits": {"host_us": p.host_limit_us, "device_us": p.device_limit_us},
+        "notes": list(p.notes),
+        "profiled_us": p.profiled_us,
+        "calibrated": p.calibrated,
+        "host_scale": p.host_scale,
+        "advice": list(analysis.step.advice),
+        "groups": [
+            {"ids": list(g.ids), "saving_us": g.saving_us, "alone_us": g.alone_us, "after_us": g.after_us}
+            for g in analysis.groups
+        ],
+        "overlaps": [
+            {"device": o.device, "streams": list(o.streams), "work_us": list(o.work_us), "shared_us": o.shared_us}
+            for o in analysis.overlaps
+        ],
+        "pipelines": [
+            {
+                "scope": b.scope, "beside": b.beside, "scope_us": b.scope_us, "beside_us": b.beside_us,
+                "at_best_us": b.at_best_us, "saving_us": b.saving_us,
+            }
+            for b in pipelines
+        ],
+    }  # fmt: skip

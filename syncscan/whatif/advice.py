@@ -1,0 +1,90 @@
+"""From a step's projections to sentences: what to do, or that there is nothing to gain, where the replay says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from syncscan.model.analysis import Bound
+from syncscan.model.finding import Cause, Finding
+from syncscan.model.projection import Group, Projection
+
+NOTHING = 0.02
+"""A gain below this part of the step is lost in the noise of measuring it."""
+BUSY = 0.9
+"""A device that works this part of the step leaves little to gain."""
+DEFER = (Cause.READBACK, Cause.LOG, Cause.CHECK)
+"""Causes whose value can be read later: the device's answer is needed, but not now."""
+
+
+def advice(
+    findings: Sequence[Finding], groups: Sequence[Group], all_gone: Projection, input_bound: bool
+) -> tuple[str, ...]:
+    """What follows from the replay of a step, the most useful first.
+
+    Args:
+        findings: with their gains.
+        groups: sets worth removing.
+        all_gone: the step without any sync.
+        input_bound: the step waits for its DataLoader.
+    """
+    return tuple(_sentences({f.id: f for f in findings}, groups, all_gone, input_bound))
+
+
+def _sentences(
+    findings: dict[str, Finding], groups: Sequence[Group], all_gone: Projection, input_bound: bool
+) -> Iterator[str]:
+    share = all_gone.saving_us / all_gone.baseline_us if all_gone.baseline_us else 0.0
+    busy = all_gone.device_limit_us / all_gone.baseline_us if all_gone.baseline_us else 0.0
+    if share < NOTHING:
+        yield _nothing_to_gain(busy, bool(findings), all_gone, input_bound)
+        return
+    for group in groups[:2]:
+        yield _remove([findings[i] for i in group.ids if i in findings], group, all_gone)
+    yield _limit(all_gone, len(all_gone.removed))
+
+
+def _nothing_to_gain(busy: float, any_syncs: bool, all_gone: Projection, input_bound: bool) -> str:
+    if busy >= BUSY:
+        return f"Nothing to gain from removing syncs: the device is busy {busy:.0%} of the step."
+    if input_bound:
+        return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper."
+    problem = "syncs are not your problem, launches are" if any_syncs else "it launches too slowly for the device"
+    limit = _ms(all_gone.host_limit_us)
+    return (
+        f"The host is the limit ({limit} of its own work, the device works {busy:.0%} of the step): {problem} "
+        "(CUDA graphs, torch.compile, a fused optimizer)."
+    )
+
+
+def _remove(findings: Sequence[Finding], group: Group, all_gone: Projection) -> str:
+    saves = f"{_ms(group.saving_us)} ({group.saving_us / all_gone.baseline_us:.0%} of the step)"
+    places = _list([_place(f) for f in findings])
+    if len(findings) == 1:
+        if findings[0].diagnosis.cause in DEFER:
+            return f"Move the read-back in {places} after the launches of the next step: that saves about {saves}."
+        return f"Remove the sync in {places}: that saves about {saves}."
+    alone = "nothing" if group.alone_us < NOTHING * all_gone.baseline_us else f"at most {_ms(group.alone_us)}"
+    return f"Remove {places} together: that saves about {saves}; any one of them alone saves {alone}."
+
+
+def _limit(all_gone: Projection, count: int) -> str:
+    syncs = "Without it" if count == 1 else f"Without all {count} syncs"
+    if all_gone.bound_after is Bound.DEVICE:
+        return f"{syncs} the device is the limit: {_ms(all_gone.device_limit_us)} of device work a step."
+    return f"{syncs} the host is the limit: {_ms(all_gone.host_limit_us)} of its own work a step; launch less next."
+
+
+def _place(finding: Finding) -> str:
+    where = finding.where
+    name = where.op or finding.api
+    return f"`{where.scope[-1]}` ({name})" if where.scope else name
+
+
+def _list(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _ms(us: float) -> str:
+    return f"{us / 1e3:.3g} ms" if us >= 1e3 else f"{us:.0f} µs"

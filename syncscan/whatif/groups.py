@@ -1,0 +1,79 @@
+"""From a replay to the smallest sets of findings worth removing, the best saving a change first.
+
+Syncs that only pass the wait on to one another save nothing alone: without one of them the next one waits instead. So single findings, pairs, and the smallest set that keeps what all together save, compete by saving a change.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+WORTH = 0.01
+"""A set is worth removing if it saves this part of the step."""
+PAIRED, WEIGHED, SETS = 10, 40, 5
+"""How many findings are tried in pairs, how many are tried at all, and how many sets are sought at most."""
+KEEPS = 0.02
+"""A finding stays out of a set if leaving it in costs no more than this part of what the set saves."""
+
+Period = Callable[[frozenset[int]], float]
+"""The step's time without these findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Findings to remove after those of the sets before, and the step's time before and after that."""
+
+    members: tuple[int, ...]
+    before: float
+    after: float
+
+    @property
+    def a_change(self) -> float:
+        """Saving per finding."""
+        return (self.before - self.after) / len(self.members)
+
+
+def worth_removing(period: Period, candidates: Sequence[int]) -> Iterator[Set]:
+    """The sets, each with those before it removed.
+
+    Args:
+        period: the replay; asked some hundred times at most.
+        candidates: numbers of the findings, those that wait the longest first.
+    """
+    rest, gone = list(candidates[:WEIGHED]), frozenset[int]()
+    least = WORTH * period(gone)
+    for _ in range(SETS):
+        now = period(gone)
+        if not rest or now - period(gone | frozenset(rest)) < least:
+            return
+        best = max(_choices(period, rest, gone, now, least), key=lambda s: (s.a_change, -len(s.members)))
+        if best.before - best.after < least:
+            return
+        yield best
+        gone |= frozenset(best.members)
+        rest = [n for n in rest if n not in gone]
+
+
+def _choices(period: Period, rest: list[int], gone: frozenset[int], now: float, least: float) -> Iterator[Set]:
+    alone = {n: now - period(gone | {n}) for n in rest}
+    for n in rest:
+        yield Set((n,), now, now - alone[n])
+    for a, b in itertools.combinations(rest[:PAIRED], 2):
+        after = period(gone | {a, b})
+        if now - after > alone[a] + alone[b] + least / 2:
+            yield Set((a, b), now, after)
+    if sum(sorted(alone.values())[-2:]) < now - period(gone | frozenset(rest)) - least:
+        yield _smallest(period, rest, gone, now)
+
+
+def _smallest(period: Period, rest: list[int], gone: frozenset[int], now: float) -> Set:
+    """What is left of all when each is put back that makes no difference; the last to wait are put back first."""
+    kept = list(rest)
+    after = period(gone | frozenset(kept))
+    room = after + KEEPS * (now - after)
+    for n in reversed(rest):
+        fewer = [k for k in kept if k != n]
+        if fewer and period(gone | frozenset(fewer)) <= room:
+            kept = fewer
+    return Set(tuple(kept), now, period(gone | frozenset(kept)))

@@ -1,0 +1,88 @@
+"""From a Trace to how its streams share a device: what overlapped, and which work a pipeline would take apart."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from syncscan.errors import UsageError
+from syncscan.model.period import windows
+from syncscan.model.projection import Overlap
+from syncscan.model.trace import Bool, Category, Int64, Trace
+from syncscan.model.work import merged
+from syncscan.whatif.launches import Launches
+
+NOTABLE = 0.01
+"""A stream with less than this part of a device's work isn't worth a line."""
+
+
+def overlaps(trace: Trace) -> tuple[Overlap, ...]:
+    """Per pair of streams of one device: how long each worked, and how long both did, a step as recorded.
+
+    All work between the first step's begin and the last one's end counts, whoever launched it.
+    """
+    spans = windows(trace)
+    if not spans:
+        return ()
+    s, rows = trace.slices, trace.device_rows
+    begin, end, count = spans[0][0], spans[-1][1], len(spans)
+    rows = rows[(s.end[rows] > begin) & (s.ts[rows] < end)]
+    found: list[Overlap] = []
+    for device in np.unique(s.device[rows]).tolist():
+        mine = rows[s.device[rows] == device]
+        busy = {k: merged(s.ts[mine[m]], s.end[mine[m]]) for k, m in _by_stream(s.stream[mine])}
+        found += _pairs(device, busy, count)
+    return tuple(found)
+
+
+def _by_stream(stream: Int64) -> list[tuple[int, Bool]]:
+    return [(k, stream == k) for k in np.unique(stream).tolist()]
+
+
+def _pairs(device: int, busy: dict[int, tuple[Int64, Int64]], count: int) -> list[Overlap]:
+    work = {k: float((ends - starts).sum()) / count / 1e3 for k, (starts, ends) in busy.items()}
+    least = NOTABLE * sum(work.values())
+    notable = [k for k in busy if work[k] >= least]
+    return [
+        Overlap(device, (a, b), (work[a], work[b]), _shared(busy[a], busy[b]) / count / 1e3)
+        for a, b in itertools.combinations(notable, 2)
+    ]
+
+
+def _shared(a: tuple[Int64, Int64], b: tuple[Int64, Int64]) -> float:
+    """Length of the intersection of two unions of intervals: both lengths less the length of their union."""
+    starts, ends = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
+    order = np.argsort(starts, kind="stable")
+    first, last = merged(starts[order], ends[order])
+    return float((a[1] - a[0]).sum() + (b[1] - b[0]).sum() - (last - first).sum())
+
+
+def launched_in(trace: Trace, launches: Launches, glob: str) -> Bool:
+    """Which launches belong to the scopes that this glob names: those on any thread while such a scope is open.
+
+    Raises:
+        UsageError: no scope of the trace has such a name.
+    """
+    s = trace.slices
+    scopes = np.flatnonzero(trace.is_category(Category.ANNOTATION) & trace.named(lambda n: fnmatchcase(n, glob)))
+    if not len(scopes):
+        names = {trace.name(int(r)) for r in np.flatnonzero(trace.is_category(Category.ANNOTATION))}
+        known = sorted(n for n in names if not n.startswith("ProfilerStep"))[:8]
+        raise UsageError(f"No scope of this trace is named {glob!r}.", f"It has {', '.join(known) or 'none'}.")
+    inside = np.zeros(len(launches), np.bool_)
+    for row in scopes.tolist():
+        inside |= (launches.issued >= s.ts[row]) & (launches.issued < s.end[row])
+    return inside
+
+
+def ahead(launches: Launches, moved: Bool) -> Launches:
+    """The same launches with the moved ones on streams of their own, where they wait for nothing of the others."""
+    count = len(launches.streams)
+    stream = np.where(moved, launches.stream + count, launches.stream)
+    by_stream = tuple(
+        (launches.issued[stream == k], np.maximum.accumulate(launches.end[stream == k])) for k in range(2 * count)
+    )
+    return replace(launches, streams=launches.streams * 2, stream=stream, by_stream=by_stream)
