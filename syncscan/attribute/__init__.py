@@ -63,13 +63,13 @@ class _Attributor:
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
     def _exact(self, point: SyncPoint, origin: int) -> Exact | None:
-        """The recorded stack; for backward that of a sync in the forward op, since autograd's thread has no frames."""
-        if not self.lines:
-            return None
-        if origin == NONE:
-            return self.lines.of(point)
+        """The recorded stack; for an op of autograd's own, which has no frames, that of a sync in its forward op."""
+        own = self.lines.of(point)
+        if origin == NONE or (own and not own.borrowed):
+            return own
         s = self.trace.slices
-        return self.lines.between(int(s.track[origin]), int(s.ts[origin]), int(s.ts[origin] + s.dur[origin]))
+        forward = self.lines.between(int(s.track[origin]), int(s.ts[origin]), int(s.ts[origin] + s.dur[origin]))
+        return forward if forward or len(self.trace.frames) else own
 
     def _scopes(self, row: int) -> tuple[str, ...]:
         category = self.trace.slices.category

@@ -22,10 +22,15 @@ FRAMEWORKS = frozenset(
 )
 """Packages whose frames aren't the user's own code: the profiler strips `sys.path` prefixes, so only names are left."""
 
+_DEMO = "syncscan/capture/demo_step.py"
+"""The program that `syncscan demo` profiles stands in for a user's."""
+
 _STDLIB = frozenset(
     "runpy contextlib threading functools asyncio concurrent multiprocessing logging queue selectors socketserver "
     "unittest copy pickle weakref abc typing collections importlib".split()
 )
+_DEMO = "syncscan/capture/demo_step.py"
+"""The demo's training step stands for a user's program."""
 _INSTALLED = re.compile(r"(^|/)(site|dist)-packages/|(^|/)lib(64)?/python3(\.\d+)?/")
 _WRAPPERS = re.compile(
     r"(^|/)torch/(_tensor|functional|_jit_internal|_ops|_compile|nn/functional|nn/modules/module|cuda/\w+|cuda/__init__"
@@ -54,7 +59,9 @@ class Frame:
 
 def is_users(file: str) -> bool:
     """Whether a file is the user's own code, not a framework's, the standard library's or generated."""
-    if file.startswith("<ipython-input"):
+    if file.startswith("<ipython-input") or file.endswith(_DEMO):
+        return True
+    if file.endswith(_DEMO):
         return True
     if file.startswith("<") or _INSTALLED.search(file):
         return False
