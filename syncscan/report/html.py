@@ -202,8 +202,8 @@ def _cards(analysis: Analysis, projection: Projection | None) -> list[_Card]:
     """What to do, the most useful first: the sets worth removing, then what limits the step once they are gone."""
     numbers = {f.id: n for n, f in enumerate(analysis.findings)}
     step = analysis.step
-    if step.groups:
-        cards = [_group_card(g, analysis, numbers) for g in step.groups[:MAX_CARDS]]
+    if analysis.groups:
+        cards = [_group_card(g, analysis, numbers) for g in analysis.groups[:MAX_CARDS]]
         return [*cards, *([_then(projection)] if projection and len(cards) < MAX_CARDS else [])]
     if step.recoverable_us is None:
         worst = [f for f in real(analysis.findings) if f.severity in (Severity.HIGH, Severity.MEDIUM)]
