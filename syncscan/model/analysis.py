@@ -64,7 +64,7 @@ class Analysis:
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...] = ()
     replay: Callable[..., Projection] | None = None
-    pipelines: Callable[..., Pipeline] | None = field(default=None, repr=False)
+    pipelines: Callable[..., Pipeline] | None = None
     groups: tuple[Group, ...] = ()
     """Findings worth removing together, the best saving a change first."""
     overlaps: tuple[Overlap, ...] = ()
