@@ -30,7 +30,7 @@ def command(
     output: str | None,
     force: bool,
 ) -> None:
-    """Replay the step of TRACE without some of its syncs: what removing them would really gain, and what limits it then.
+    """Replay the step of TRACE without some of its syncs: what that would really gain, and what limits it then.
 
     SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID.
     """

@@ -71,8 +71,8 @@ class Overlap:
 class Pipeline:
     """An upper bound on what running `scope` on a stream of its own, a step ahead, would save; µs a step.
 
-    `beside` is the scope that it would run beside, empty for all the rest of the step. `scope_us` and `beside_us` are the
-    device's work in them.
+    `beside` is the scope that it would run beside, empty for all the rest of the step. `scope_us` and `beside_us` are
+    the device's work in them.
     """
 
     scope: str

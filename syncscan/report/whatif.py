@@ -155,8 +155,8 @@ def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text
         beside = f"`{p.beside}`" if p.beside else "the rest of the step"
         yield Text(
             plain(
-                f"`{p.scope}` ({duration(p.scope_us)} of device work) on a stream of its own, a step ahead, beside {beside}"
-                f" ({duration(p.beside_us)}): saves at most {duration(p.saving_us)} of {duration(p.baseline_us)}"
+                f"`{p.scope}` ({duration(p.scope_us)} of device work) on a stream of its own, a step ahead, beside"
+                f" {beside} ({duration(p.beside_us)}): saves at most {duration(p.saving_us)} of {duration(p.baseline_us)}"
                 f" ({percent(p.saving_us, p.baseline_us)}); less as far as their kernels compete for the device."
             )
         )

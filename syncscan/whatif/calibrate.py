@@ -21,8 +21,8 @@ _ROUNDS = 24
 
 
 _UNKNOWN = (
-    "The trace doesn't hold the step's time without the profiler, so the numbers hold for the profiled step; about {:.0%} "
-    "of the host's time in it is taken to be the profiler's own. --step-ms MS replaces that guess."
+    "The trace doesn't hold the step's time without the profiler, so the numbers hold for the profiled step; about "
+    "{:.0%} of the host's time in it is taken to be the profiler's own. --step-ms MS replaces that guess."
 )
 _DEVICE = (
     "The device sets this step's pace, and its work took {:.2f} times as long without the profiler as in the trace "

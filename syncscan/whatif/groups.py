@@ -1,6 +1,7 @@
 """From a replay to the smallest sets of findings worth removing, the best saving a change first.
 
-Syncs that only pass the wait on to one another save nothing alone: without one of them the next one waits instead. So single findings, pairs, and the smallest set that keeps what all together save, compete by saving a change.
+Syncs that only pass the wait on to one another save nothing alone: without one of them the next one waits instead. So
+single findings, pairs, and the smallest set that keeps what all together save, compete by saving a change.
 """
 
 from __future__ import annotations
