@@ -64,7 +64,7 @@ class Track:
     thread: str = ""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Slices:
     """Columns of the complete events (`ph: X`) that lie on a host thread or a device, one row each.
 
@@ -104,13 +104,13 @@ class Slices:
     def __len__(self) -> int:
         return len(self.ts)
 
-    @property
+    @cached_property
     def end(self) -> Int64:
         """`ts + dur`, int64 nanoseconds, one a row."""
         return self.ts + self.dur
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Frames:
     """Columns of the Python frames (`python_function`) that the analysis can use, sorted by (track, ts, -dur).
 
@@ -125,7 +125,7 @@ class Frames:
     def __len__(self) -> int:
         return len(self.ts)
 
-    @property
+    @cached_property
     def end(self) -> Int64:
         """`ts + dur`, int64 nanoseconds, one a row."""
         return self.ts + self.dur
@@ -246,5 +246,10 @@ class Trace:
 
     def track_rows(self, track: int) -> slice:
         """The run of rows that lie on this track."""
-        lo, hi = np.searchsorted(self.slices.track, [track, track + 1])
-        return slice(int(lo), int(hi))
+        return slice(*self._track_bounds[track : track + 2])
+
+    @cached_property
+    def _track_bounds(self) -> list[int]:
+        numbers = np.arange(len(self.tracks) + 1, dtype=self.slices.track.dtype)
+        bounds: list[int] = np.searchsorted(self.slices.track, numbers).tolist()
+        return bounds
