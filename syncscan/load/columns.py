@@ -22,6 +22,9 @@ TYPES: dict[str, Any] = {
 }  # fmt: skip
 """The columns of `Slices`, in order."""
 
+FRAME_COLUMNS = ("name", "track", "ts", "dur")
+"""The columns of `Frames`, in order."""
+
 Rows = dict[str, Any]
 
 
@@ -129,7 +132,7 @@ class Columns:
         track_of = np.array([texts[text_of(p), text_of(t)] for p, t in self._tracks], np.int32)
         tracks = [Track(p, t, self._labels.get((p, ""), ""), self._labels.get((p, t), "")) for p, t in texts]
         slices = {name: _joined(self._slices, name, kind) for name, kind in TYPES.items()}
-        frames = {name: _joined(self._frames, name, TYPES[name]) for name in Frames.__slots__}
+        frames = {name: _joined(self._frames, name, TYPES[name]) for name in FRAME_COLUMNS}
         self._slices, self._frames = [], []
         for columns in (slices, frames):
             columns["track"] = track_of[columns["track"]] if len(track_of) else columns["track"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.load.columns import Raw
+from syncscan.load.columns import TYPES, Raw
 from syncscan.load.losses import Losses
 from syncscan.load.stacks import useful_frames
 from syncscan.model.trace import (
@@ -41,7 +41,7 @@ def link(info: TraceInfo, raw: Raw, losses: Losses) -> Trace:
     The result doesn't depend on how events were ordered in the file, but for events that are equal in place and time.
     """
     tracks, track_of = _ordered_tracks(raw.tracks)
-    columns = {name: getattr(raw.slices, name) for name in Slices.__slots__}
+    columns = {name: getattr(raw.slices, name) for name in TYPES}
     columns["track"] = track_of[columns["track"]]
     _fill_places(columns, tracks)
     _sort(columns, raw.strings)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.categories import ARGS, ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
-from syncscan.load.columns import TYPES, Raw
+from syncscan.load.columns import FRAME_COLUMNS, TYPES, Raw
 from syncscan.load.info import trace_info
 from syncscan.load.link import link
 from syncscan.load.losses import Losses
@@ -58,7 +58,7 @@ class _Reader:
                 self.losses.foreign += 1
         tracks = [Track(p, t, self.labels.get((p, ""), ""), self.labels.get((p, t), "")) for p, t in self.tracks]
         slices = {n: np.array([s.get(n, NONE) for s in self.slices], t) for n, t in TYPES.items()}
-        frames = {n: np.array([f[n] for f in self.frames], TYPES[n]) for n in Frames.__slots__}
+        frames = {n: np.array([f[n] for f in self.frames], TYPES[n]) for n in FRAME_COLUMNS}
         return Raw(
             self.strings,
             tracks,
