@@ -54,7 +54,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:
         warnings=(*trace.info.warnings, *missing(trace), *broken),
         show=_shown,
     )
-    return whatif.enrich(analysis, step_ms=step_ms)
+    return whatif.enrich(analysis, step_ms=step_ms) if len(trace.device_rows) else analysis
 
 
 def _shown(analysis: Analysis) -> dict[str, str]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan.cli.output import warn
+
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 
@@ -59,6 +61,7 @@ def _show(analysis: Analysis) -> None:
     from syncscan.cli.terminal import colors, width
     from syncscan.report import text
 
+    warn(analysis.warnings)
     click.echo(text.render(analysis, width=width(), color=colors()), nl=False)
 
 

@@ -26,11 +26,11 @@ def _three(value: float) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """`part` of `whole` as a percentage: `31 %`, `0.4 %`; `–` of nothing."""
+    """`part` of `whole` as a percentage: `31%`, `0.4%`; `–` of nothing."""
     if not whole:
         return "–"
     share = 100 * part / whole
-    return f"{share:.0f} %" if abs(share) >= 2 or share == 0 else f"{share:.1f} %"
+    return f"{share:.0f}%" if abs(share) >= 2 or share == 0 else f"{share:.1f}%"
 
 
 def times(per_step: float) -> str:
