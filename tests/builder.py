@@ -202,13 +202,13 @@ class TraceBuilder:
     def exact(self, at: float, *frames: tuple[str, int, str], module: str = "") -> None:
         """What capture records at a stream synchronise: the stack, innermost (file, line, function) first.
 
-        `module` is the path of the module around it, from the outermost module's class on: `Net.head.0`.
+        `module` is the path of the module around it, from the outermost module's class on: `Net/head/0`.
         """
         lines = self.metadata.setdefault("syncscan", {}).setdefault("lines", _lines_table())
         first = len(lines["frames"])
         lines["frames"] += [list(f) for f in frames]
         lines["stacks"].append(list(range(first, first + len(frames))))
-        lines["modules"] += [[module, "Module"]] if module else []
+        lines["modules"] += [module] if module else []
         place = (len(lines["stacks"]) - 1, len(lines["modules"]) - 1 if module else -1)
         lines["syncs"].append([self.base_ns + round(at * 1000), self.tid, "stream", *place, 0, self.tid])
 

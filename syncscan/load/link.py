@@ -141,7 +141,7 @@ def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
     """
     n = len(rows)
     at = np.arange(n) - 1
-    at[np.flatnonzero(np.append(True, track[1:] != track[:-1]))[: n or None]] = NONE
+    at[np.flatnonzero(np.append(True, track[1:] != track[:-1]))[:n]] = NONE
     open_ = np.flatnonzero(at != NONE)
     while len(open_):
         before = at[open_]

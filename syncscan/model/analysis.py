@@ -119,6 +119,6 @@ class Analysis:
         """The findings as a tidy pandas frame, one row each; times are float64 µs a step (columns: see README)."""
         import pandas as pd
 
-        from syncscan.model.rows import finding_rows
+        from syncscan.model.rows import COLUMNS, finding_rows
 
-        return pd.DataFrame(finding_rows(self))
+        return pd.DataFrame(finding_rows(self), columns=list(COLUMNS))

@@ -1,0 +1,100 @@
+"""Whose line it is: the innermost frame of the user's own code, whatever frameworks lie below it."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.attribute.source import Frame, is_users, modules, names_around, parse, pick
+from syncscan.model.finding import Source
+from tests.builder import TraceBuilder
+
+TRAIN = Frame("train.py", 10, "step")
+TENSOR = Frame("torch/_tensor.py", 1000, "unique")
+CLIP = Frame("torch/nn/utils/clip_grad.py", 200, "clip_grad_norm_")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "train.py",
+        "./project/train.py",
+        "/home/me/project/train.py",
+        "/tmp/ipykernel_17/1234.py",
+        "<ipython-input-3-abc>",
+        "torchbench/run.py",
+        "C:\\me\\train.py",
+        "/venv/lib/python3.12/site-packages/syncscan/capture/demo_step.py",
+    ],
+)
+def test_the_users_own(file: str):
+    """Scripts, packages, notebook cells and the demo's step are the user's."""
+    assert is_users(file)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "torch/functional.py",
+        "/venv/lib/python3.12/site-packages/some_library/x.py",
+        "/usr/lib/python3/dist-packages/x.py",
+        "transformers/trainer.py",
+        "lightning/pytorch/trainer/trainer.py",
+        "runpy.py",
+        "<frozen runpy>",
+        "<eval_with_key>.7",
+        "syncscan/capture/session.py",
+    ],
+)
+def test_not_the_users(file: str):
+    """Frameworks, whatever is installed, the standard library and generated code aren't."""
+    assert not is_users(file)
+
+
+def test_the_innermost_user_frame_is_picked():
+    """Of two user frames the inner one is the place."""
+    helper = Frame("loss.py", 3, "loss")
+    place = pick([TRAIN, helper], exact=True)
+    assert place.user == Source("loss.py", 3, "loss", exact=True)
+    assert (place.framework, place.owner) == (None, "user")
+
+
+def test_a_wrapper_of_torch_leaves_it_the_users():
+    """`Tensor.unique` only passes the call on: the sync is the user's, torch's line is kept as the second place."""
+    place = pick([TRAIN, TENSOR], exact=False)
+    assert place.user == Source("train.py", 10, "step", exact=False)
+    assert place.framework == Source("torch/_tensor.py", 1000, "unique", exact=False)
+    assert place.owner == "user"
+
+
+def test_a_framework_that_decides_owns_it():
+    """A sync that torch's own logic makes is the framework's, called from the user's line."""
+    place = pick([TRAIN, CLIP], exact=False)
+    assert place.user == Source("train.py", 10, "step", exact=False)
+    assert place.owner == "framework"
+
+
+def test_without_user_frames():
+    """Frameworks alone have no user line; nothing at all is unknown."""
+    assert pick([CLIP], exact=False).owner == "framework"
+    assert pick([CLIP], exact=False).user is None
+    assert pick([], exact=False).owner == "unknown"
+
+
+def test_names_become_frames_and_modules():
+    """The profiler's names of frames and modules are told apart, built-ins are neither."""
+    names = ["train.py(10): step", "nn.Module: Net_0", "<built-in method item of Tensor object at 0x7f>"]
+    assert parse(names) == (TRAIN,)
+    assert modules(names) == ("Net_0",)
+
+
+def test_names_around_are_outermost_first():
+    """The frames around a call are those that hold it in time, on its thread."""
+    t = TraceBuilder()
+    with t.frame("train.py(1): main", 0, 100):
+        t.frame("other.py(2): before", 1, 5)
+        with t.frame("train.py(10): step", 10, 90):
+            t.call("cudaStreamSynchronize", 20, 30)
+    with t.thread("worker"):
+        t.frame("worker.py(3): run", 0, 100)
+    trace = t.trace()
+    assert names_around(trace, 0) == ["train.py(1): main", "train.py(10): step"]

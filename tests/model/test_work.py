@@ -1,0 +1,77 @@
+"""The device's work as sorted arrays: what was queued, when it was done, when the device stood idle."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncscan.model.work import DeviceWork, merged
+from tests.builder import TraceBuilder
+
+intervals = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), max_size=30)
+
+
+def two_streams() -> DeviceWork:
+    """Stream 7 works from 1 to 101 and from 301 to 401, stream 20 from 51 to 151; all in µs."""
+    t = TraceBuilder()
+    t.launch(at=0, lasts=100, stream=7)
+    t.launch(at=50, lasts=100, stream=20)
+    t.launch(at=300, lasts=100, stream=7)
+    return DeviceWork(t.trace())
+
+
+def test_devices_and_streams():
+    """They are those that did work."""
+    work = two_streams()
+    assert (work.devices, work.streams(0)) == ((0,), (7, 20))
+
+
+def test_busy_intervals_are_merged():
+    """Over all streams of the device, and for one."""
+    work = two_streams()
+    assert work.of(0).busy_from.tolist() == [1_000, 301_000]
+    assert work.of(0).busy_to.tolist() == [151_000, 401_000]
+    assert work.of(0, 20).busy_from.tolist() == [51_000]
+
+
+def test_last_end_is_that_of_the_work_launched_before():
+    """What was launched later doesn't count; before the first launch there is nothing."""
+    work = two_streams().of(0)
+    assert work.last_end(0) is None
+    assert work.last_end(10_000) == 101_000
+    assert work.last_end(60_000) == 151_000
+    assert work.last_end(300_000) == 151_000
+
+
+def test_work_launched_before_the_recording_began():
+    """A kernel whose call is missing counts as launched before everything else."""
+    t = TraceBuilder()
+    t.event(
+        ph="X", cat="kernel", name="old", pid=0, tid=7, ts=10, dur=5, args={"device": 0, "stream": 7, "correlation": 1}
+    )
+    t.launch(at=20, lasts=5)
+    trace = t.trace()
+    assert DeviceWork(trace).of(0).launched[0] < trace.slices.ts.min()
+
+
+@given(intervals, st.integers(0, 250), st.integers(0, 250))
+def test_busy_within_counts_every_busy_moment_once(pieces: list[tuple[int, int]], start: int, end: int):
+    """However kernels overlap, the busy time of a window is the number of its moments in which any of them runs."""
+    t = TraceBuilder()
+    for k, (at, lasts) in enumerate(pieces):
+        t.launch(at=at, lasts=lasts, stream=k)
+    busy = {m for at, lasts in pieces for m in range(at + 1, at + 1 + lasts)}
+    expected = len([m for m in busy if start <= m < end])
+    assert DeviceWork(t.trace()).of(0).busy_within(start * 1000, end * 1000) == expected * 1000
+
+
+@given(intervals)
+def test_merged_intervals_are_disjoint_ascending_and_cover_the_same(pieces: list[tuple[int, int]]):
+    """The union has the same moments, in intervals that don't touch."""
+    pieces = sorted(pieces)
+    starts, ends = (np.array([p[0] for p in pieces], np.int64), np.array([p[0] + p[1] for p in pieces], np.int64))
+    low, high = merged(starts, ends)
+    assert (low[1:] > high[:-1]).all()
+    covered = {m for a, b in zip(low.tolist(), high.tolist(), strict=True) for m in range(a, b)}
+    assert covered == {m for a, lasts in pieces for m in range(a, a + lasts)}
