@@ -1,0 +1,69 @@
+"""`SCRIPT:FUNCTION` goes in, the function comes out: a script is imported as a module, its main part left out."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from syncscan.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A script that was imported, and how long that took in µs."""
+
+    module: ModuleType
+    path: Path
+    import_us: float
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """The callable of that name in the script.
+
+        Raises:
+            UsageError: there is none, or it can't be called.
+        """
+        found = getattr(self.module, name, None)
+        if callable(found):
+            return found  # type: ignore[no-any-return]
+        names = [n for n, v in vars(self.module).items() if callable(v) and not n.startswith("_")]
+        own = [n for n in names if getattr(getattr(self.module, n), "__module__", "") == self.module.__name__]
+        what = "no such name" if found is None else "which is not a function"
+        raise UsageError(f"{self.path} has '{name}': {what}.", f"It has: {', '.join(own[:8]) or 'no functions'}.")
+
+
+def split(spec: str) -> tuple[str, str]:
+    """`infer.py:step` → (`infer.py`, `step`).
+
+    Raises:
+        UsageError: it isn't of that form.
+    """
+    script, colon, name = spec.rpartition(":")
+    if not colon or not script or not name.isidentifier():
+        raise UsageError(f"'{spec}' is not of the form SCRIPT:FUNCTION.", "Write, for example, infer.py:step.")
+    return script, name
+
+
+def load(script: str) -> Target:
+    """Import a script under a name that isn't `__main__`, with its folder first on `sys.path`, as Python would run it.
+
+    Raises:
+        UsageError: there is no such file, or its name can't be a module's.
+    """
+    path = Path(script)
+    if not path.is_file():
+        raise UsageError(f"There is no script at {script}.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{script} can't be imported as a Python module.", "Its name must end in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    began = time.perf_counter_ns()
+    spec.loader.exec_module(module)
+    return Target(module, path, (time.perf_counter_ns() - began) / 1e3)

@@ -1,0 +1,158 @@
+"""A call that takes a batch size goes in, the size with the most samples a second comes out.
+
+The size doubles until it runs out of memory, then the last interval is bisected. Every size gets a time of its own, so
+the most samples a second is seen where it is, which needn't be at the largest size.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import statistics
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from syncscan.capture.stopwatch import Stopwatch
+from syncscan.errors import UsageError
+from syncscan.model.timing import BatchTime, Clock, Throughput
+
+PLATEAU = 3
+"""Doublings in a row without a gain, on a host, after which the search ends: a host has no clean out-of-memory."""
+GAIN = 1.02
+"""More samples a second than the best before by this factor count as a gain, less by it as a loss."""
+ENOUGH = 0.95
+BISECTIONS = 4
+"""Halvings between the largest size that ran and the smallest that didn't: down to 1/16 of it."""
+
+
+@dataclass(slots=True)
+class Search:
+    """One search for a batch size.
+
+    Args:
+        make: from a batch size to the call to be timed; may run out of memory itself.
+        watch: takes the times.
+        seconds: how long each size is timed.
+        budget_s: how long the whole search may take.
+        max_batch: the largest size to try.
+    """
+
+    make: Callable[[int], Callable[[], Any]]
+    watch: Stopwatch
+    seconds: float = 0.3
+    budget_s: float = 120.0
+    max_batch: int = 1 << 20
+    tried: dict[int, float | None] = field(default_factory=dict)
+
+    def run(self) -> Throughput:
+        """Double, bisect, and sum up.
+
+        Raises:
+            UsageError: not even a batch of one ran.
+        """
+        ended = self._double()
+        if not self._ran:
+            raise UsageError("Not even a batch of 1 fits into the memory.", "Time a smaller model or input.")
+        failed = [b for b, us in self.tried.items() if us is None]
+        if failed:
+            self._bisect(max(self._ran), min(failed))
+        return self._summary(ended)
+
+    @property
+    def _ran(self) -> dict[int, float]:
+        return {b: b / us for b, us in self.tried.items() if us is not None}
+
+    def _double(self) -> str:
+        began, batch, best, losses = time.monotonic(), 1, 0.0, 0
+        while batch <= self.max_batch:
+            rss = _resident()
+            if not self._try(batch):
+                return f"a batch of {batch} runs out of memory"
+            rate = self._ran[batch]
+            losses = 0 if rate > GAIN * best else losses + 1
+            best = max(best, rate)
+            if self.watch.clock is Clock.HOST and losses >= PLATEAU:
+                return f"{PLATEAU} doublings in a row brought no more samples a second"
+            if self.watch.clock is Clock.HOST and _too_big(rss):
+                return "the next doubling might not fit into the host's memory"
+            if time.monotonic() - began > self.budget_s:
+                return f"the search's {self.budget_s:.0f} s were over"
+            batch *= 2
+        return f"a batch of {self.max_batch} is the largest that was asked for"
+
+    def _bisect(self, low: int, high: int) -> None:
+        for _ in range(BISECTIONS):
+            middle = (low + high) // 2
+            if middle in (low, high):
+                return
+            if self._try(middle):
+                low = middle
+            else:
+                high = middle
+
+    def _try(self, batch: int) -> bool:
+        """Time this size; False when it runs out of memory, of which nothing is left behind."""
+        try:
+            self.tried[batch] = self._time(batch)
+            return True
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            self.tried[batch] = None
+            traceback.clear_frames(error.__traceback__)
+        gc.collect()
+        self.watch.clean()
+        return False
+
+    def _time(self, batch: int) -> float:
+        self.watch.clean()
+        call = self.make(batch)
+        first = sum(self.watch.blocks(call, 1, 1))
+        self.watch.blocks(call, _calls(self.seconds / 3, first, 1), 1)
+        taken = self.watch.blocks(call, _calls(self.seconds, first, 3), 1)
+        return statistics.median(taken)
+
+    def _summary(self, ended: str) -> Throughput:
+        times = tuple(BatchTime(b, self.tried[b]) for b in sorted(self.tried))
+        rates = self._ran
+        top = max(rates.values())
+        best = next(t for t in times if rates.get(t.batch) == top)
+        enough = next(t for t in times if rates.get(t.batch, 0.0) >= ENOUGH * top)
+        return Throughput(times, best, enough, max(rates), all(t.us is not None for t in times), ended)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether this error says that memory ran out: torch's own class, the libraries' and the host's words for it."""
+    torch = importlib.import_module("torch")
+    own = getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
+    words = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "not enough memory")
+    return isinstance(error, own | MemoryError) or (
+        isinstance(error, RuntimeError) and any(w in str(error) for w in words)
+    )
+
+
+def _calls(seconds: float, call_us: float, least: int) -> int:
+    return max(least, min(100, int(seconds * 1e6 / max(call_us, 1.0))))
+
+
+def _resident() -> int:
+    """The most memory that this process has held so far, in bytes; 0 where it can't be told."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _too_big(before: int) -> bool:
+    """Whether twice what this size added to the process would leave the host without memory (Linux; else False)."""
+    meminfo = Path("/proc/meminfo")
+    grown = _resident() - before
+    if grown <= 0 or not meminfo.exists():
+        return False
+    free = next((line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable:")), "")
+    return bool(free) and 2 * grown > int(free.split()[1]) * 1024 * 0.8

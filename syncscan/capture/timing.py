@@ -1,0 +1,267 @@
+"""A call goes in, its time comes out, measured right: warmed up, by the device's clock, many times, one-offs apart."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from syncscan.capture import device as machine
+from syncscan.capture.stopwatch import Call, DeviceStopwatch, HostStopwatch, Stopwatch, alone, unsynchronised
+from syncscan.capture.throughput import Search
+from syncscan.errors import MissingExtra, UsageError
+from syncscan.model.timing import Clock, Naive, OneOff, Timing
+
+BLOCK_US = 500.0
+"""A block of calls lasts at least this long, so that reading the clock (1 to 2 µs) stays below half a percent of it."""
+SETTLED = 0.02
+"""Two windows of warm-up in a row whose medians differ by less than this part: the time has settled."""
+WINDOW_S = 0.1
+MIN_WARMUP = 10
+MAX_WARMUP_S = 5.0
+ALONE = 20
+
+Inputs = Callable[..., Any] | Sequence[Any] | None
+
+
+def time_step(
+    fn: Callable[..., Any],
+    inputs: Inputs = None,
+    *,
+    device: str | None = None,
+    repetitions: int = 100,
+    seconds: float = 1.0,
+    throughput: bool = False,
+    compare_naive: bool = False,
+    max_batch: int = 1 << 20,
+    name: str | None = None,
+) -> Timing:
+    """Time a step or an inference.
+
+    Calls run back to back, as in a real loop. Before them a warm-up lasts until the time has settled. On an accelerator
+    the device's events take the time and the host waits once, at the end; on a CPU the host's clock does.
+
+    Args:
+        fn: what to time, called with `inputs`. An `nn.Module` is moved to the device.
+        inputs: its arguments, moved to the device once; or a function that makes them, of the batch size if it takes an
+            argument. Without it `fn` is called with nothing, and under `throughput` with the batch size.
+        device: e.g. `"cuda:0"` or `"cpu"`; the machine's accelerator if it has one, else the CPU, if not given.
+        repetitions: samples at least.
+        seconds: how long to go on sampling at least, at most 10,000 samples.
+        throughput: search for the batch size with the most samples a second.
+        compare_naive: measure what usual mistakes would have said.
+        max_batch: the largest batch size that the search tries.
+        name: how a report calls it; the function's name if not given.
+
+    Raises:
+        UsageError: the device isn't there, or `fn` can't be called with a batch size.
+        MissingExtra: torch isn't installed.
+    """
+    torch = _torch()
+    where, watch = _clock(torch, device)
+    made = _Made(torch, fn, inputs, where, watch, sized=throughput)
+    call, one_offs = made.call(), made.one_offs
+    first = alone(watch, call, 1)[0]
+    stable, calls, warmup_us = _warm_up(watch, call)
+    one_offs += [
+        OneOff("first call", first, "kernels are loaded, algorithms chosen, memory taken"),
+        OneOff("warm-up", warmup_us, f"{calls} calls until the time had settled"),
+    ]
+    block = _block(watch, call)
+    samples = _sample(watch, call, block, repetitions, seconds)
+    lone = statistics.median(alone(watch, call, ALONE))
+    return Timing(
+        name=name or str(getattr(fn, "__name__", type(fn).__name__)),
+        clock=watch.clock,
+        device=_device_name(torch, where),
+        samples_us=tuple(samples),
+        block=block,
+        alone_us=lone,
+        one_offs=tuple(one_offs),
+        stable=stable,
+        naive=_naive(made, call, watch, first, statistics.median(samples)) if compare_naive else (),
+        throughput=Search(made.for_batch, watch, max_batch=max_batch).run() if throughput else None,
+        notes=_notes(torch, watch, stable),
+    )
+
+
+class _Made:
+    """The call to be timed, with its inputs and module on the device; what putting them there took is kept apart."""
+
+    def __init__(
+        self, torch: Any, fn: Callable[..., Any], inputs: Inputs, where: str, watch: Stopwatch, *, sized: bool
+    ) -> None:
+        self.torch, self.fn, self.inputs, self.where, self.watch = torch, fn, inputs, where, watch
+        self.sized = sized
+        self.one_offs: list[OneOff] = []
+        self.moved: tuple[Any, ...] | None = None
+        """The inputs as they were before they were moved, where moving changed their place."""
+
+    def call(self) -> Call:
+        if self.watch.clock is Clock.DEVICE:
+            self._initialise()
+        made = None if self.inputs is None else self._make(1)
+        began = time.perf_counter_ns()
+        if isinstance(self.fn, self.torch.nn.Module):
+            self.fn.to(self.where)
+        if made is None:
+            return self._bare()
+        arguments = tuple(self._to_device(a) for a in made)
+        self.watch.drain()
+        took = (time.perf_counter_ns() - began) / 1e3
+        if any(a is not b for a, b in zip(arguments, made, strict=True)):
+            self.moved = made
+            self.one_offs.append(OneOff("copy to the device", took, "module and inputs"))
+        return functools.partial(self.fn, *arguments)
+
+    def _bare(self) -> Call:
+        """The function without inputs: called with nothing, or with a batch of one where it takes that."""
+        needed = _needed(self.fn)
+        if needed == 0 and not self.sized:
+            return self.fn
+        if self.sized and (needed == 1 or (needed == 0 and _takes_argument(self.fn))):
+            return functools.partial(self.fn, 1)
+        name = getattr(self.fn, "__name__", "the function")
+        raise UsageError(
+            f"{name} can't be called with {'a batch size' if self.sized else 'nothing'}.",
+            "Give a function that makes its arguments: --inputs NAME, or inputs= in Python.",
+        )
+
+    def for_batch(self, batch: int) -> Call:
+        if not callable(self.inputs):
+            return functools.partial(self.fn, batch)
+        return functools.partial(self.fn, *(self._to_device(a) for a in self._make(batch)))
+
+    def with_copy(self) -> Call | None:
+        """The call with the copy of its inputs inside; None where they lie on the device already."""
+        if self.moved is None:
+            return None
+        made = self.moved
+        return lambda: self.fn(*(self._to_device(a) for a in made))
+
+    def _initialise(self) -> None:
+        initialised = machine.backend()
+        fresh = initialised is not None and not initialised.is_initialized()
+        began = time.perf_counter_ns()
+        self.torch.zeros(1, device=self.where)
+        self.watch.drain()
+        if fresh:
+            self.one_offs.append(OneOff("initialisation", (time.perf_counter_ns() - began) / 1e3, "of the device"))
+
+    def _make(self, batch: int) -> tuple[Any, ...]:
+        made = self.inputs
+        if callable(made):
+            made = made(batch) if _takes_argument(made) else made()
+        return tuple(made) if isinstance(made, tuple | list) else (made,)
+
+    def _to_device(self, value: Any) -> Any:
+        return value.to(self.where) if isinstance(value, self.torch.Tensor) else value
+
+
+def _torch() -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ImportError as e:
+        raise MissingExtra("Timing needs torch.", "Install it with: pip install 'syncscan[capture]'") from e
+
+
+def _clock(torch: Any, device: str | None) -> tuple[str, Stopwatch]:
+    backend = machine.backend()
+    if device is None:
+        device = str(getattr(backend, "__name__", "torch.cpu")).rpartition(".")[2]
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as e:
+        raise UsageError(f"'{device}' names no device that this torch knows.", "Try 'cuda', 'cuda:0' or 'cpu'.") from e
+    if kind == "cpu":
+        return device, HostStopwatch()
+    if backend is None or not str(backend.__name__).endswith(kind):
+        raise UsageError(f"There is no device '{device}' here.", "Leave --device out to take what there is.")
+    return device, DeviceStopwatch(backend)
+
+
+def _device_name(torch: Any, where: str) -> str:
+    if torch.device(where).type == "cpu":
+        return f"CPU, {torch.get_num_threads()} threads"
+    return str(machine.backend().get_device_name(where))
+
+
+def _warm_up(watch: Stopwatch, call: Call) -> tuple[bool, int, float]:
+    """Call until two windows in a row take the same time; whether they did, how many calls and how many µs it took."""
+    began, calls, last = time.perf_counter_ns(), 0, 0.0
+    window = 3
+    while True:
+        taken = watch.blocks(call, window, 1)
+        calls += window
+        now, spent = statistics.median(taken), (time.perf_counter_ns() - began) / 1e3
+        settled = abs(now - last) <= SETTLED * now and spent >= 2 * WINDOW_S * 1e6
+        if calls >= MIN_WARMUP and (settled or spent >= MAX_WARMUP_S * 1e6):
+            return settled, calls, spent
+        last = now
+        window = max(3, min(1000, int(WINDOW_S * 1e6 / max(now, 1.0))))
+
+
+def _block(watch: Stopwatch, call: Call) -> int:
+    once = statistics.median(watch.blocks(call, 10, 1))
+    return max(1, min(10_000, int(BLOCK_US / max(once, 0.01) + 0.5)))
+
+
+def _sample(watch: Stopwatch, call: Call, block: int, repetitions: int, seconds: float) -> list[float]:
+    samples: list[float] = []
+    began = time.monotonic()
+    while len(samples) < repetitions or (time.monotonic() - began < seconds and len(samples) < 10_000):
+        samples += watch.blocks(call, max(1, repetitions), block)
+    return samples
+
+
+def _naive(made: _Made, call: Call, watch: Stopwatch, first: float, right: float) -> tuple[Naive, ...]:
+    found = [Naive("a single call, no warm-up", first, "it pays for what is paid once")]
+    if watch.clock is Clock.DEVICE:
+        launches = statistics.fmean(unsynchronised(watch, call, 10))
+        found.append(Naive("time.time() without a synchronise", launches, _why_unsynchronised(launches, right)))
+    copying = made.with_copy()
+    if copying is not None:
+        copying()
+        taken = statistics.median(watch.blocks(copying, 30, 1))
+        found.append(
+            Naive("the copy to the device inside", taken, "it times the bus as well, which a loader would hide")
+        )
+    return tuple(found)
+
+
+def _why_unsynchronised(launches: float, right: float) -> str:
+    if launches < 0.9 * right:
+        return "the host only launches; the device still works when the clock stops"
+    return "the host is the slower one here, so its clock happens to be near; on a faster host or larger batch it isn't"
+
+
+def _notes(torch: Any, watch: Stopwatch, stable: bool) -> tuple[str, ...]:
+    notes = []
+    if watch.clock is Clock.HOST:
+        notes.append(
+            "Timed by the host's clock: on a CPU the host itself does the work, so there is no device to wait for."
+        )
+    if not stable:
+        notes.append(f"The time had not settled after {MAX_WARMUP_S:.0f} s of warm-up: is the machine busy otherwise?")
+    return tuple(notes)
+
+
+def _takes_argument(function: Callable[..., Any]) -> bool:
+    return bool(_positional(function))
+
+
+def _needed(function: Callable[..., Any]) -> int:
+    """How many arguments a call must have."""
+    return sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in _positional(function))
+
+
+def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]

@@ -1,0 +1,66 @@
+"""`syncscan time SCRIPT:FUNCTION`: from a function of a script to its latency and throughput on stdout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from syncscan.cli.output import deliver
+from syncscan.cli.terminal import colors, width
+
+
+@click.command("time")
+@click.argument("target", metavar="SCRIPT:FUNCTION")
+@click.option("--inputs", metavar="NAME", help="A function of SCRIPT that makes the arguments, of a batch size.")
+@click.option("--device", help="cuda, cuda:1, xpu or cpu; the machine's accelerator if it has one, else the CPU.")
+@click.option("--repetitions", type=click.IntRange(1), default=100, show_default=True, help="Samples at least.")
+@click.option("--seconds", type=click.FloatRange(0), default=1.0, show_default=True, help="Time to sample at least.")
+@click.option("--throughput", is_flag=True, help="Find the batch size with the most samples a second.")
+@click.option("--max-batch", type=click.IntRange(1), default=1 << 20, help="The largest batch size to try.")
+@click.option("--compare-naive", is_flag=True, help="Show what usual mistakes would have said.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def command(
+    target: str,
+    inputs: str | None,
+    device: str | None,
+    repetitions: int,
+    seconds: float,
+    throughput: bool,
+    max_batch: int,
+    compare_naive: bool,
+    form: str,
+    output: str | None,
+    force: bool,
+) -> None:
+    """Time FUNCTION of SCRIPT right: warmed up until stable, by the device's clock, many times, one-off costs apart.
+
+    FUNCTION is called with what --inputs makes, else with nothing (with --throughput: with the batch size). SCRIPT is
+    imported, so what stands under `if __name__ == "__main__":` does not run. On a CPU the host's clock is used.
+    """
+    from syncscan.capture import target as targets
+    from syncscan.capture.timing import time_step
+    from syncscan.model.timing import OneOff
+    from syncscan.report import timing as report
+
+    script, name = targets.split(target)
+    loaded = targets.load(script)
+    timing = time_step(
+        loaded.function(name),
+        loaded.function(inputs) if inputs else None,
+        device=device,
+        repetitions=repetitions,
+        seconds=seconds,
+        throughput=throughput,
+        compare_naive=compare_naive,
+        max_batch=max_batch,
+        name=name,
+    )
+    timing = replace(timing, one_offs=(OneOff("import", loaded.import_us, "of the script"), *timing.one_offs))
+    if form == "json":
+        text = report.render_json(timing)
+    else:
+        text = report.render_text(timing, width=width(), color=output is None and colors())
+    deliver(text, output, force)

@@ -1,0 +1,147 @@
+"""From a Timing to text and JSON (schema `syncscan.timing/1`)."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from syncscan import __version__
+from syncscan.model.timing import Clock, Throughput, Timing
+from syncscan.report.plain import duration, percent, plain
+
+SCHEMA = "syncscan.timing/1"
+PERCENTILES = (5, 25, 50, 75, 95, 99)
+
+
+def render_text(timing: Timing, width: int = 100, color: bool = False) -> str:
+    """The time of a call, what is paid once, what mistakes would have said, and the best batch size, as text."""
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, legacy_windows=False
+    )
+    for line in _head(timing):
+        console.print(line, soft_wrap=True)
+    console.print(_once(timing))
+    if timing.naive:
+        console.print(_mistakes(timing))
+    if timing.throughput:
+        console.print(_batches(timing.throughput))
+        console.print(_best(timing.throughput), soft_wrap=True)
+    for note in timing.notes:
+        console.print(Text(f"→ {note}"), soft_wrap=True)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def render_json(timing: Timing) -> str:
+    """The same as indented JSON; all times in µs."""
+    return msgspec.json.format(msgspec.json.encode(document(timing)), indent=2).decode()
+
+
+def document(timing: Timing) -> dict[str, Any]:
+    """The timing as plain dicts and lists."""
+    t = timing
+    return {
+        "schema": SCHEMA,
+        "syncscan": __version__,
+        "name": t.name,
+        "device": t.device,
+        "clock": t.clock.value,
+        "median_us": t.median_us,
+        "mean_us": t.mean_us,
+        "std_us": t.std_us,
+        "spread": t.spread,
+        "percentiles_us": {str(q): t.percentile(q) for q in PERCENTILES},
+        "alone_us": t.alone_us,
+        "samples": len(t.samples_us),
+        "calls_per_sample": t.block,
+        "stable": t.stable,
+        "one_offs": [{"name": o.name, "us": o.us, "note": o.note} for o in t.one_offs],
+        "naive": [{"mistake": n.mistake, "us": n.us, "ratio": n.us / t.median_us, "why": n.why} for n in t.naive],
+        "throughput": _throughput(t.throughput),
+        "notes": list(t.notes),
+    }
+
+
+def _throughput(found: Throughput | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "best_batch": found.best.batch,
+        "samples_per_second": found.best.per_second,
+        "enough_batch": found.enough.batch,
+        "largest_batch": found.largest,
+        "out_of_memory_seen": not found.fits_all,
+        "ended": found.ended,
+        "tried": [{"batch": t.batch, "us": t.us, "samples_per_second": t.per_second} for t in found.tried],
+    }
+
+
+def _head(t: Timing) -> list[Text]:
+    whose = "the device's own events" if t.clock is Clock.DEVICE else "the host's clock"
+    each = "each of one call" if t.block == 1 else f"each the mean of {t.block} calls in a row"
+    lines = [
+        Text.assemble((plain(t.name, 60), "bold"), f" on {plain(t.device, 60)}, timed by {whose}"),
+        Text.assemble(
+            "  a call takes  ",
+            (duration(t.median_us), "bold green"),
+            f"  median of {len(t.samples_us)} samples, {each}",
+        ),
+        Text(
+            f"  spread        {percent(t.spread, 1)} between the quartiles; "
+            f"5 % {duration(t.percentile(5))}, 95 % {duration(t.percentile(95))}, 99 % {duration(t.percentile(99))}"
+        ),
+        Text(f"  mean          {duration(t.mean_us)} ± {duration(t.std_us)}"),
+    ]
+    if t.clock is Clock.DEVICE:
+        lines.append(Text(f"  on its own    {duration(t.alone_us)}  a lone call, from an idle device to its answer"))
+    return lines
+
+
+def _once(t: Timing) -> Table:
+    table = _table("paid once", "time", "what it is")
+    for o in t.one_offs:
+        table.add_row(plain(o.name, 40), duration(o.us), plain(o.note))
+    return table
+
+
+def _mistakes(t: Timing) -> Table:
+    table = _table("mistake", "would have said", "why it is wrong")
+    for n in t.naive:
+        table.add_row(n.mistake, f"{duration(n.us)} (× {n.us / t.median_us:.2f})", n.why)
+    return table
+
+
+def _batches(found: Throughput) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    for name in ("batch", "a call", "samples/s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for t in found.tried:
+        rate = t.per_second
+        table.add_row(str(t.batch), duration(t.us) if t.us else "out of memory", f"{rate:,.0f}" if rate else "–")
+    return table
+
+
+def _best(found: Throughput) -> Text:
+    rate, enough = found.best.per_second or 0.0, found.enough
+    text = Text.assemble(
+        "Best: ",
+        (f"batch {found.best.batch}, {rate:,.0f} samples/s", "bold green"),
+        f". The search ended: {found.ended}.",
+    )
+    if enough.batch != found.best.batch:
+        text.append(f" Batch {enough.batch} already reaches {percent(enough.per_second or 0.0, rate)} of that.")
+    return text
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    table.add_column(names[0], no_wrap=True)
+    table.add_column(names[1], justify="right", no_wrap=True)
+    table.add_column(names[2], overflow="fold")
+    return table
