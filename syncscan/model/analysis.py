@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from syncscan.model.projection import Group, Overlap, Pipeline, Projection
+    from syncscan.model.schedule import Schedule
 
 
 class Bound(str, enum.Enum):
@@ -65,6 +66,7 @@ class Analysis:
     warnings: tuple[str, ...] = ()
     replay: Callable[..., Projection] | None = None
     pipelines: Callable[..., Pipeline] | None = None
+    schedules: Callable[..., Schedule | None] | None = None
     groups: tuple[Group, ...] = ()
     """Findings worth removing together, the best saving a change first."""
     overlaps: tuple[Overlap, ...] = ()

@@ -36,7 +36,7 @@ def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS, ahead
         max_steps: how many steps to take at most.
         ahead_of: glob of scopes whose device work gets streams of its own, where nothing waits for it.
     """
-    windows = _chosen(step_windows(trace), max_steps)
+    windows = chosen(step_windows(trace), max_steps)
     if not windows:
         return Graph((), 1, (), 0)
     margin = max(b - a for a, b in windows)
@@ -50,13 +50,14 @@ def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS, ahead
     waits = events.stream_waits()
     held = find_waits(trace, launches, events, inside)
     tracks = np.concatenate([launches.tracks, np.array([h.track for h in held], np.int64)])
-    maker = _Maker(trace, _explained(launches, waits), find_threads(trace, np.unique(tracks)), waits, held)
+    maker = _Maker(trace, explained(launches, waits), find_threads(trace, np.unique(tracks)), waits, held)
     programs = tuple(maker.program(a, b) for a, b in windows)
     busy = 0.0 if ahead_of else busy_time(trace, windows) / len(windows)
     return Graph(programs, maker.count, launches.streams, len(maker.slots), busy, moved)
 
 
-def _chosen(windows: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+def chosen(windows: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+    """The steps to replay of a trace's: all, or as many at even ranks of length; in time order."""
     if len(windows) <= count:
         return windows
     by_length = sorted(windows, key=lambda w: w[1] - w[0])
@@ -64,7 +65,7 @@ def _chosen(windows: list[tuple[int, int]], count: int) -> list[tuple[int, int]]
     return sorted(by_length[r] for r in ranks)
 
 
-def _explained(launches: Launches, waits: list[StreamWait]) -> Launches:
+def explained(launches: Launches, waits: list[StreamWait]) -> Launches:
     """Launches behind an event edge start late because of it: they get the usual gap and latency instead of theirs."""
     first = first_waiters(waits)
     gap, latency = launches.gap.copy(), launches.latency.copy()

@@ -13,6 +13,7 @@ from syncscan.whatif.advice import advice
 from syncscan.whatif.groups import worth_removing
 from syncscan.whatif.overlap import overlaps
 from syncscan.whatif.project import Projector, Stage, pipeline, project
+from syncscan.whatif.schedule import schedule
 
 HIGH, MEDIUM = 0.05, 0.01
 """Parts of the step from which a gain makes a finding's severity high or medium."""
@@ -32,7 +33,12 @@ def enrich(analysis: Analysis, *, step_ms: float | None = None) -> Analysis:
     """
     known = step_ms * 1e3 if step_ms else analysis.step.unprofiled_us
     stage = Stage(analysis, known)
-    ready = replace(analysis, replay=partial(project, stage=stage), pipelines=partial(pipeline, stage=stage))
+    ready = replace(
+        analysis,
+        replay=partial(project, stage=stage),
+        pipelines=partial(pipeline, stage=stage),
+        schedules=partial(schedule, stage=stage),
+    )
     if not analysis.step.count or not stage.graph.programs:
         return ready
     projector = stage.projector()

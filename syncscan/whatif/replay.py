@@ -86,7 +86,7 @@ def steady(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequenc
     chosen = [replay.programs[i] for i in (range(len(replay.programs)) if steps is None else steps)]
     if not chosen:
         return Steady(0.0, {}, 0.0)
-    state = _State(replay)
+    state = State(replay)
     end, took = 0.0, -1.0
     for cycle in range(MAX_CYCLES):
         state.waits, state.worked = {}, 0.0
@@ -101,7 +101,7 @@ def steady(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequenc
     return Steady(max(took / count, floor), {k: w / count for k, w in state.waits.items()}, state.worked / count)
 
 
-class _State:
+class State:
     """Completion times: of each host thread, each stream and each event."""
 
     def __init__(self, replay: Replay) -> None:
@@ -116,6 +116,7 @@ class _State:
         self.worked = 0.0
 
     def done(self) -> float:
+        """When all threads and streams are done."""
         return max(max(self.clock), max(self.ends))
 
     def step(self, scaled: Scaled, removed: frozenset[int]) -> None:

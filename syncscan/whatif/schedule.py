@@ -1,0 +1,173 @@
+"""From a replay to one step in detail: each launch of the step with the time at which it would run.
+
+`replay` advances whole runs of launches at once. This replays the same steps in the same state and unfolds the runs of
+one of them; a run's last launch on a stream ends exactly where the replay says that the stream is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.period import windows
+from syncscan.model.schedule import Schedule
+from syncscan.model.trace import Int64
+from syncscan.whatif.build import MAX_STEPS, chosen, explained
+from syncscan.whatif.events import Events
+from syncscan.whatif.graph import Float64, Run
+from syncscan.whatif.launches import Launches, find_launches
+from syncscan.whatif.project import Stage
+from syncscan.whatif.replay import MAX_CYCLES, MIN_CYCLES, STEADY, State
+from syncscan.whatif.select import select
+from syncscan.whatif.threads import find_threads
+
+
+def schedule(
+    analysis: Analysis,
+    selectors: Sequence[str] = ("all",),
+    *,
+    at: int | None = None,
+    step_ms: float | None = None,
+    stage: Stage | None = None,
+) -> Schedule | None:
+    """One step without the findings that these selectors name.
+
+    Args:
+        analysis: of a trace with steps, or of a whole trace as one step.
+        selectors: each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`.
+        at: a time in ns; of the steps that are replayed, the one around it or the nearest.
+        step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
+        stage: what an earlier projection of this analysis has built.
+
+    Returns:
+        None where nothing can be replayed: no device work, or no launches.
+    """
+    stage = stage or Stage(analysis, analysis.step.unprofiled_us)
+    spans = chosen(windows(analysis.trace), MAX_STEPS)
+    if not spans or not any(p.launches for p in stage.graph.programs):
+        return None
+    number = _nearest(spans, at)
+    removed = frozenset(stage.number[f.id] for f in select(analysis, selectors))
+    return _Unfolding(stage, step_ms, spans).schedule(number, removed)
+
+
+def _nearest(spans: Sequence[tuple[int, int]], at: int | None) -> int:
+    if at is None:
+        return len(spans) // 2
+    return min(range(len(spans)), key=lambda k: max(spans[k][0] - at, at - spans[k][1] + 1, 0))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Moment:
+    """Where a run's thread stood after it, and where the streams stood before it; replayed ns."""
+
+    run: Run
+    clock: float
+    ends: list[float]
+
+
+class _Recorder(State):
+    """A replay's state that writes its runs down."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.moments: list[_Moment] = []
+
+    def _run(self, node: Run, host: float, late: list[float]) -> None:
+        before = list(self.ends)
+        super()._run(node, host, late)
+        self.moments.append(_Moment(node, self.clock[node.thread], before))
+
+
+class _Unfolding:
+    def __init__(self, stage: Stage, step_ms: float | None, spans: list[tuple[int, int]]) -> None:
+        projector = stage.projector(step_ms)
+        self.replay, self.before = projector.calibration.replay, projector.before.period
+        self.stage, self.spans = stage, spans
+        margin = max(b - a for a, b in spans)
+        begin, end = spans[0][0] - margin, spans[-1][1]
+        launches = find_launches(stage.trace, begin, end)
+        self.launches: Launches = explained(launches, Events(stage.trace, launches, begin, end).stream_waits())
+        self.threads = find_threads(stage.trace, np.unique(self.launches.tracks))
+
+    def schedule(self, number: int, removed: frozenset[int]) -> Schedule:
+        zero, moments, length = self._moments(number, removed)
+        begin, end = self.spans[number]
+        factor = (end - begin) / self.replay_length(number)
+        rows, start, finish, host = zip(*self._unfold(number, moments), strict=True)
+        known = np.concatenate([[begin], *(h[0] for h in host), [end]]).astype(np.int64)
+        times = np.concatenate([[zero], *(h[1] for h in host), [zero + length]])
+        order = np.argsort(known, kind="stable")
+
+        def clock(t: Float64) -> Int64:
+            return begin + np.rint((t - zero) * factor).astype(np.int64)
+
+        starts, ends = clock(np.concatenate(start)), clock(np.concatenate(finish))
+        return Schedule(
+            begin=begin,
+            end=end,
+            replayed_end=int(clock(np.array([zero + length]))[0]),
+            rows=np.concatenate(rows),
+            start=starts,
+            dur=ends - starts,
+            tracks=tuple(t for t, thread in self.threads.items() if thread == 0),
+            host_from=known[order],
+            host_to=np.maximum.accumulate(clock(times[order])),
+        )
+
+    def replay_length(self, number: int) -> float:
+        """The replayed length of this step with nothing removed."""
+        return self._moments(number, frozenset())[2]
+
+    def _moments(self, number: int, removed: frozenset[int]) -> tuple[float, list[_Moment], float]:
+        """Where the step's thread stood at its begin, its runs, and its length, once the replay is steady."""
+        state = _Recorder(self.replay)
+        end, took = 0.0, -1.0
+        zero, moments, length = 0.0, [], 0.0
+        for cycle in range(MAX_CYCLES):
+            for k, program in enumerate(self.replay.programs):
+                if k == number:
+                    state.moments, zero, done = [], state.clock[0], state.done()
+                state.step(program, removed)
+                if k == number:
+                    moments, length = state.moments, max(state.clock[0] - zero, state.done() - done)
+            before, end, last = end, state.done(), took
+            took = end - before
+            if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
+                break
+        return zero, moments, length
+
+    def _unfold(
+        self, number: int, moments: Sequence[_Moment]
+    ) -> Iterator[tuple[Int64, Float64, Float64, tuple[Int64, Float64]]]:
+        """Per run: rows, starts and ends of its launches, and the host's known times (recorded, replayed)."""
+        work, scaled = self.launches, self.replay.programs[number]
+        at = int(np.searchsorted(work.issued, self.spans[number][0]))
+        for m in moments:
+            lo, at = at, at + m.run.launches
+            streams = work.stream[lo:at]
+            for feed in m.run.feeds:
+                mine = lo + np.flatnonzero(streams == feed.stream)
+                first = int(scaled.program.late_first[feed.row])
+                calls = m.clock + self.replay.scale * scaled.program.late_host[first : first + len(mine)]
+                start, finish = self._stream(mine, calls, m.ends[feed.stream])
+                own = m.run.thread == 0
+                yield work.rows[mine], start, finish, (work.returned[mine], calls) if own else _NOWHERE
+
+    def _stream(self, mine: Int64, calls: Float64, end: float) -> tuple[Float64, Float64]:
+        """The launches of a run on one stream, one after the other: from its call on, and behind the work before it."""
+        work, stretch = self.launches, self.replay.stretch
+        early = calls + stretch * work.latency[mine]
+        gap = stretch * work.gap[mine]
+        length = stretch * (work.end - work.start)[mine]
+        start = np.empty(len(mine))
+        for k, (a, g, d) in enumerate(zip(early.tolist(), gap.tolist(), length.tolist(), strict=True)):
+            start[k] = max(a, end + g)
+            end = start[k] + d
+        return start, start + length
+
+
+_NOWHERE = (np.zeros(0, np.int64), np.zeros(0))
