@@ -153,7 +153,7 @@ class TraceBuilder:
         """An op that reads something back: it launches a kernel and a copy, and waits for them.
 
         Args:
-            op: e.g. `aten::nonzero`.
+            op: e.g. `aten::nonzero`, or a chain of ops, `aten::item > aten::_local_scalar_dense`.
             at: when the op begins; the host waits from `at + 4` on.
             wait: how long the host is blocked, by default as long as the work on the stream demands. The op's kernel
                 fills what the work before leaves of it.
@@ -169,6 +169,9 @@ class TraceBuilder:
         if done < ready + 1:
             raise ValueError(f"stream {stream} works until {ready}: a sync at {at} can't wait only {wait}")
         end = max(done, at + 4) + 1
+        *outer, op = op.split(" > ")
+        for name in outer:
+            self.op(name, at, end + 1)
         with self.op(op, at, end + 1):
             if done - 1 > ready:
                 self.launch(f"{op} kernel", at=at + 1, lasts=done - 1 - ready, stream=stream, device=device)

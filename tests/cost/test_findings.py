@@ -1,0 +1,114 @@
+"""Findings: what makes two sync points one, what an id depends on, how bad each is."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.api import analyze_trace
+from syncscan.model.finding import Finding, Severity
+from tests.builder import TraceBuilder
+
+
+def findings(t: TraceBuilder) -> tuple[Finding, ...]:
+    return analyze_trace(t.trace()).findings
+
+
+def run(first_step: int = 2, shift: float = 0, tid: str = "0x7f01", epoch: int = 1) -> TraceBuilder:
+    """The same program, run again: other step numbers, times, addresses and epoch."""
+    t = TraceBuilder(base_ns=epoch * 10**18)
+    for k in range(3):
+        at = k * 1000 + shift
+        with t.step(at, at + 1000, number=first_step + k), t.frame("train.py(10): step", at + 1, at + 900):
+            t.frame(f"<built-in method item of Tensor object at {tid}>", at + 15, at + 500)
+            with t.scope("log", at + 10, at + 600):
+                t.sync("aten::item", at=at + 20, wait=300)
+    return t
+
+
+def test_steps_are_one_finding():
+    """The same place in three steps is one finding, seen three times, once a step."""
+    (f,) = findings(run())
+    assert (f.count, f.per_step, len(f.occurrences)) == (3, 1.0, 3)
+    assert f.wait_us == 300
+
+
+def test_the_id_is_stable_across_runs():
+    """Step numbers, times and addresses don't change it."""
+    ids = {f.id for t in (run(), run(40, 12.5, "0x7faa", 2)) for f in findings(t)}
+    assert len(ids) == 1
+    (id,) = ids
+    assert id.startswith(findings(run())[0].rule)
+
+
+@pytest.mark.parametrize("change", ["scope", "op", "line", "phase"])
+def test_what_makes_a_finding_of_its_own(change: str):
+    """Another scope, op, line or phase is another finding."""
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        for k, at in enumerate((0, 1000)):
+            other = k == 1
+            line = 99 if change == "line" and other else 10
+            t.frame(f"train.py({line}): step", at + 1, at + 900)
+            with t.scope("b" if change == "scope" and other else "a", at + 10, at + 600):
+                t.sync("aten::nonzero" if change == "op" and other else "aten::item", at=at + 20, wait=300)
+            if change == "phase" and not other:
+                with t.thread("pt_autograd_0"), t.backward("MulBackward0", 950, 960):
+                    t.launch(at=951, lasts=1)
+    found = findings(t)
+    assert len(found) == 2
+    assert len({f.id for f in found}) == 2
+
+
+def test_several_a_step_are_counted():
+    """A loop of four read-backs is one finding, four times a step, its wait summed over the step."""
+    t = TraceBuilder()
+    for at in t.steps(2, lasts=1000):
+        for k in range(4):
+            t.sync("aten::item", at=at + 10 + 200 * k, wait=100)
+    (f,) = findings(t)
+    assert (f.count, f.per_step, f.wait_us) == (8, 4.0, 400)
+
+
+def test_severity_is_low_for_a_sync_that_happens_not_to_wait():
+    """It can wait in another run, so it is reported, but costs nothing here."""
+    t = TraceBuilder()
+    for at in t.steps(3, lasts=100_000):
+        t.sync("aten::item", at=at + 100)
+        t.launch(at=at + 200, lasts=99_000)
+    (f,) = findings(t)
+    assert f.severity is Severity.LOW
+
+
+def test_severity_is_high_where_the_device_runs_dry():
+    """A third of the step lost behind a sync is high, and the worst comes first."""
+    t = TraceBuilder()
+    for at in t.steps(4, lasts=1000):
+        t.launch(at=at + 1, lasts=400)
+        with t.scope("bad", at + 4, at + 450):
+            end = t.sync("aten::nonzero", at=at + 5)
+        t.launch(at=end + 350, lasts=100)
+        with t.scope("harmless", end + 351, at + 990):
+            t.launch(at=end + 352, lasts=100)
+    (f,) = findings(t)
+    assert f.severity is Severity.HIGH
+
+
+def test_intended_waits_are_info_and_last():
+    """A sync before the first step is none of the step's, however long it waits."""
+    t = TraceBuilder()
+    t.sync("aten::item", at=0, wait=400)
+    for at in t.steps(3, lasts=1000, start=500):
+        t.sync("aten::nonzero", at=at + 20, wait=10)
+    found = findings(t)
+    assert [f.severity is Severity.INFO for f in found] == [False, True]
+    assert found[1].wait_us > found[0].wait_us
+
+
+def test_the_longest_wait_stands_for_the_finding():
+    """Its call and place are those of the worst occurrence."""
+    t = TraceBuilder()
+    for at, wait in ((0, 10), (1000, 700)):
+        with t.step(at, at + 1000):
+            t.sync("aten::item", at=at + 20, wait=wait)
+    (f,) = findings(t)
+    assert f.where.step == 3

@@ -1,0 +1,96 @@
+"""The whole pipeline on built traces: what goes in as a story comes out as a verdict."""
+
+from __future__ import annotations
+
+import json as stdlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import syncscan
+from syncscan.api import analyze, analyze_trace
+from syncscan.errors import TraceEmpty, TraceNotFound, TraceUnreadable
+from syncscan.report import json
+from tests.builder import TraceBuilder
+
+
+def story() -> TraceBuilder:
+    """A training step with a read-back that costs, a boolean mask with its backward, and an explicit synchronise."""
+    t = TraceBuilder(with_stack=1)
+    for at in t.steps(3, lasts=2000):
+        t.frame("train.py(20): step", at + 1, at + 1990)
+        t.frame("train.py(5): loss", at + 300, at + 700)
+        with t.scope("forward", at + 5, at + 290):
+            t.launch("gemm", at=at + 10, lasts=400)
+        with t.scope("mask", at + 300, at + 700), t.op("aten::index", at + 305, at + 695, sequence=at + 7):
+            t.sync("aten::nonzero", at=at + 310, wait=200)
+        with t.thread("pt_autograd_0"), t.backward("IndexBackward0", at + 800, at + 1100, sequence=at + 7):
+            t.launch("index backward", at=at + 810, lasts=50)
+            t.sync("aten::nonzero", at=at + 815)
+        with t.scope("log", at + 1200, at + 1600):
+            t.launch("loss", at=at + 1201, lasts=100)
+            t.sync("aten::item > aten::_local_scalar_dense", at=at + 1210)
+        t.synchronize(at=at + 1800)
+    return t
+
+
+def test_golden(golden: Callable[[str, str], None]):
+    """What is measured of the story looks as kept, whatever words the rules find for it."""
+    analysis = analyze_trace(story().trace())
+    found = [json.finding(f) for f in analysis.findings]
+    measured = "op_stack call scope source phase thread count per_step wait_us bubble_us".split()
+    kept = sorted(({k: f[k] for k in measured} for f in found), key=lambda f: (f["wait_us"], f["bubble_us"]))
+    s = analysis.step
+    step = {"observed_us": s.observed_us, "wait_us": s.wait_us, "device_busy_us": s.device_busy_us, "bound": s.bound}
+    golden("analysis.json", stdlib.dumps({"step": step, "findings": kept}, indent=2) + "\n")
+
+
+def test_the_story_is_told():
+    """Each sync is found once, in its scope and phase; nothing else is."""
+    found = analyze_trace(story().trace()).findings
+    told = {(f.where.op, f.where.scope, f.where.phase.value) for f in found}
+    assert told == {
+        ("aten::index", ("mask",), "forward"),
+        ("IndexBackward0", ("mask",), "backward"),
+        ("aten::item", ("log",), "other"),
+        ("", (), "other"),
+    }
+    assert all(f.per_step == 1 for f in found)
+
+
+def test_analysing_twice_gives_the_same():
+    """No hidden state, no dependence on order."""
+    trace = story().trace()
+    assert json.render(analyze_trace(trace)) == json.render(analyze_trace(trace))
+
+
+def test_the_package_has_it(tmp_path: Path):
+    """`syncscan.analyze(path)` is the same pipeline."""
+    path = story().write(tmp_path / "a.pt.trace.json.gz")
+    assert [f.id for f in syncscan.analyze(path).findings] == [f.id for f in analyze_trace(story().trace()).findings]
+
+
+def test_what_cannot_be_read(tmp_path: Path):
+    """Missing, empty and foreign files raise errors that name the file."""
+    empty, foreign = tmp_path / "empty.json", tmp_path / "foreign.json"
+    empty.write_bytes(b"")
+    foreign.write_bytes(b"this is no trace")
+    for path, error in ((tmp_path / "none.json", TraceNotFound), (empty, TraceEmpty), (foreign, TraceUnreadable)):
+        with pytest.raises(error, match=path.name):
+            analyze(path)
+
+
+@pytest.mark.parametrize(
+    ("built", "said"),
+    [
+        (TraceBuilder(vendor="none"), "No device events"),
+        (TraceBuilder(), "No steps"),
+    ],
+)
+def test_what_a_trace_lacks_is_said(built: TraceBuilder, said: str):
+    """A result with a warning, not an error."""
+    built.op("aten::add", 0, 5)
+    if built.vendor != "none":
+        built.launch(at=1, lasts=5)
+    assert any(said in w for w in analyze_trace(built.trace()).warnings)
