@@ -203,7 +203,7 @@ def _cards(analysis: Analysis, projection: Projection | None) -> list[_Card]:
     numbers = {f.id: n for n, f in enumerate(analysis.findings)}
     step = analysis.step
     if analysis.groups:
-        cards = [_group_card(g, analysis, numbers) for g in analysis.groups[:MAX_CARDS]]
+        cards = [_group_card(g, analysis, numbers, first=not k) for k, g in enumerate(analysis.groups[:MAX_CARDS])]
         return [*cards, *([_then(projection)] if projection and len(cards) < MAX_CARDS else [])]
     if step.recoverable_us is None:
         worst = [f for f in real(analysis.findings) if f.severity in (Severity.HIGH, Severity.MEDIUM)]
@@ -212,11 +212,13 @@ def _cards(analysis: Analysis, projection: Projection | None) -> list[_Card]:
     return [_Card(text=shown(line, 600)) for line in step.advice] or [_Card(text=_nothing(analysis))]
 
 
-def _group_card(group: Group, analysis: Analysis, numbers: dict[str, int]) -> _Card:
+def _group_card(group: Group, analysis: Analysis, numbers: dict[str, int], first: bool) -> _Card:
     members = [analysis.findings[numbers[i]] for i in group.ids if i in numbers]
     saves = f"saves about {duration(group.saving_us)} a step ({percent(group.saving_us, analysis.step.observed_us)})"
     if len(members) > 1:
         saves += f"; any one of them alone at most {duration(max(group.alone_us, 0.0))}"
+    elif not first:
+        saves += ", once the ones before are done"
     elif members and members[0].gain is not None:
         low, high = members[0].gain.range_us
         saves += f", projected {duration(low)} to {duration(high)}"

@@ -16,10 +16,12 @@ import numpy as np
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence
+from syncscan.model.schedule import Schedule
 from syncscan.model.trace import DEVICE, HOST, NONE, Bool, Category, Int64, Step, Trace
 from syncscan.model.work import DeviceWork, Work, merged
 from syncscan.report.names import shown
 from syncscan.report.packed import pack
+from syncscan.report.phrases import real
 
 MAX_SLICES = 120_000
 """Slices that a report holds at most: about 1.5 MB of it."""
@@ -76,7 +78,9 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     if not len(drawn):
         return {"origin": 0, "span": 0, "groups": [], "steps": [], "names": [], "windows": [], "home": [0, 1]}
     origin, end = _extent(trace, drawn)
-    windows = choose(analysis, drawn, budget, (origin, end))
+    plan = _plan(analysis)
+    first = home(analysis, (origin, end), plan)
+    windows = choose(analysis, drawn, budget, (origin, end), first)
     book = _Names(trace)
     whole = windows == [(origin, end)]
     kept = drawn if whole else drawn[_inside(trace, drawn, windows)]
@@ -88,21 +92,26 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         "slices": len(kept),
         "of": len(drawn),
         "windows": [[a - origin, b - origin] for a, b in windows],
-        "home": [t - origin for t in home(analysis, (origin, end))],
+        "home": [t - origin for t in first],
         "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
         "groups": [_packed_group(trace, g, kept, calls, book, origin, end, whole) for g in groups],
         "syncs": _syncs(analysis, groups, origin),
+        "replay": _replay(trace, plan, groups, book, origin) if plan else None,
         "names": book.texts(),
     }
 
 
-def home(analysis: Analysis, whole: Window) -> Window:
-    """What the timeline shows first: the step of the worst sync point, or a typical step, or everything."""
+def home(analysis: Analysis, whole: Window, plan: Schedule | None = None) -> Window:
+    """What the timeline shows first: the step of the worst sync point, or a typical step, or everything.
+
+    A replayed step, if there is one, goes first: it is what is drawn twice.
+    """
     step = _home_step(analysis)
     if step is None:
         return whole
-    pad = max(1, (step.end - step.ts) // 50)
-    return max(whole[0], step.ts - pad), min(whole[1], step.end + pad)
+    start, end = (plan.begin, max(plan.end, plan.replayed_end)) if plan else (step.ts, step.end)
+    pad = max(1, (end - start) // 50)
+    return max(whole[0], start - pad), min(whole[1], end + pad)
 
 
 def _home_step(analysis: Analysis) -> Step | None:
@@ -125,7 +134,7 @@ def worst(finding: Finding) -> Occurrence:
 # which slices
 
 
-def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Window) -> list[Window]:
+def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Window, first: Window) -> list[Window]:
     """The stretches of time whose slices are kept, disjoint and ascending.
 
     Everything, if it fits. Else the first view, then the surroundings of each finding's worst sync point, then whole
@@ -135,14 +144,14 @@ def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Window) -> list
         return [whole]
     starts = np.sort(analysis.trace.slices.ts[drawn])
     kept: list[Window] = []
-    for window in _wanted(analysis, whole):
+    for window in _wanted(analysis, whole, first):
         tried = _union([*kept, window])
         if _count(starts, tried) <= budget:
             kept = tried
     return kept or [_first(starts, budget, whole)]
 
 
-def _wanted(analysis: Analysis, whole: Window) -> list[Window]:
+def _wanted(analysis: Analysis, whole: Window, first: Window) -> list[Window]:
     costly = [worst(f) for f in analysis.findings]
     around = []
     for o in costly:
@@ -150,8 +159,7 @@ def _wanted(analysis: Analysis, whole: Window) -> list[Window]:
         pad = min(max(length // 2, _PAD_NS[0]), _PAD_NS[1])
         around.append((max(whole[0], o.sync.ts - pad), min(whole[1], o.sync.ts + length + pad)))
     steps = [(s.ts, s.end) for o in costly for s in analysis.trace.steps if s.ts <= o.sync.ts < s.end]
-    first = [home(analysis, whole)] if analysis.trace.steps else []
-    return [*first, *around, *dict.fromkeys(steps)]
+    return [*([first] if analysis.trace.steps else []), *around, *dict.fromkeys(steps)]
 
 
 def _union(windows: list[Window]) -> list[Window]:
@@ -332,6 +340,50 @@ def _busy(trace: Trace, rows: Int64, origin: int, end: int) -> str:
     done = np.repeat(np.cumsum(stop - start), 2) - np.stack([stop - start, np.zeros_like(start)], axis=1).reshape(-1)
     part = np.diff(np.interp(edges, at, done, left=0.0)) / max((end - origin) / BINS, 1.0)
     return base64.b64encode(np.clip(np.ceil(part * 255), 0, 255).astype(np.uint8).tobytes()).decode("ascii")
+
+
+# the replayed step
+
+
+def _plan(analysis: Analysis) -> Schedule | None:
+    """The step of the worst sync point, replayed without any of the syncs that are the program's own."""
+    if analysis.schedules is None or not real(analysis.findings):
+        return None
+    step = _home_step(analysis)
+    return analysis.schedules(analysis, ("all",), at=step.ts if step else None)
+
+
+def _replay(trace: Trace, plan: Schedule, groups: Sequence[Group], book: _Names, origin: int) -> dict[str, Any]:
+    lanes = []
+    for at, group in enumerate(groups):
+        for number, lane in enumerate(group.lanes):
+            if lane.kind == "stream":
+                mine = np.isin(plan.rows, lane.rows)
+                packed = _replayed(plan.rows[mine], plan.start[mine], plan.dur[mine], book, origin)
+            elif lane.kind == "scopes" and group.track in plan.tracks:
+                packed = _replayed_scopes(trace, plan, lane.rows, book, origin)
+            else:
+                continue
+            lanes.append({"group": at, "lane": number, **packed})
+    return {"start": plan.begin - origin, "end": plan.replayed_end - origin, "lanes": lanes}
+
+
+def _replayed_scopes(trace: Trace, plan: Schedule, rows: Int64, book: _Names, origin: int) -> dict[str, str]:
+    """The outermost scopes of the step."""
+    s = trace.slices
+    rows = rows[(s.ts[rows] >= plan.begin) & (s.end[rows] <= plan.end)]
+    rows = rows[stacked(s.ts[rows], s.end[rows]) == 0]
+    start, end = plan.host(s.ts[rows]), plan.host(s.end[rows])
+    return _replayed(rows, start, end - start, book, origin)
+
+
+def _replayed(rows: Int64, start: Int64, dur: Int64, book: _Names, origin: int) -> dict[str, str]:
+    order = np.argsort(start, kind="stable")
+    return {
+        "start": pack(np.maximum(start[order] - origin, 0), delta=True),
+        "dur": pack(np.maximum(dur[order], 0)),
+        "name": pack(book.numbers(rows[order])),
+    }
 
 
 # sync points

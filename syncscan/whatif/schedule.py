@@ -96,8 +96,8 @@ class _Unfolding:
     def schedule(self, number: int, removed: frozenset[int]) -> Schedule:
         zero, moments, length = self._moments(number, removed)
         begin, end = self.spans[number]
-        factor = (end - begin) / self.replay_length(number)
-        rows, start, finish, host = zip(*self._unfold(number, moments), strict=True)
+        factor = (end - begin) / self._moments(number, frozenset())[2]
+        rows, start, finish, host = (list(c) for c in zip(*self._unfold(number, moments), strict=True))
         known = np.concatenate([[begin], *(h[0] for h in host), [end]]).astype(np.int64)
         times = np.concatenate([[zero], *(h[1] for h in host), [zero + length]])
         order = np.argsort(known, kind="stable")
@@ -105,22 +105,28 @@ class _Unfolding:
         def clock(t: Float64) -> Int64:
             return begin + np.rint((t - zero) * factor).astype(np.int64)
 
+        work = np.concatenate(rows)
         starts, ends = clock(np.concatenate(start)), clock(np.concatenate(finish))
+        ahead = self._ahead(int(self.stage.trace.slices.ts[work].min()), int(starts.min()), length * factor)
         return Schedule(
             begin=begin,
             end=end,
             replayed_end=int(clock(np.array([zero + length]))[0]),
-            rows=np.concatenate(rows),
-            start=starts,
+            rows=work,
+            start=starts - ahead,
             dur=ends - starts,
             tracks=tuple(t for t, thread in self.threads.items() if thread == 0),
             host_from=known[order],
             host_to=np.maximum.accumulate(clock(times[order])),
         )
 
-    def replay_length(self, number: int) -> float:
-        """The replayed length of this step with nothing removed."""
-        return self._moments(number, frozenset())[2]
+    def _ahead(self, recorded: int, replayed: int, length: float) -> int:
+        """By how much the device lags whole steps behind a host that nothing holds, as far as it did not when recorded.
+
+        In the steady state every step is like the one before, so that the device then does the same work for an
+        earlier step: that is what is drawn.
+        """
+        return round(round((replayed - recorded) / length) * length) if length > 0 else 0
 
     def _moments(self, number: int, removed: frozenset[int]) -> tuple[float, list[_Moment], float]:
         """Where the step's thread stood at its begin, its runs, and its length, once the replay is steady."""

@@ -288,14 +288,36 @@ class Painter {
   }
 
   projected(band, view, y, h) {
-    const { ink, palette } = this, { start, end } = band.slices;
-    ink.fillStyle = palette.hatch;
+    const { ink, palette } = this, { start, end, name } = band.slices, labels = [];
+    const hatched = () => { ink.fillStyle = palette.hatch; };
+    this.dim = 1;
     ink.strokeStyle = palette.projected;
     ink.lineWidth = 1;
-    for (let i = upperBound(end, view.from); i < start.length && start[i] < view.to; i++) {
-      const x = Math.max(-2, view.x(start[i])), w = Math.min(view.width + 2, view.x(end[i])) - x;
-      ink.fillRect(x, y, Math.max(1, w), h);
-      if (w > 4) ink.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1);
+    hatched();
+    for (let i = upperBound(end, view.from); i < start.length && start[i] < view.to;) {
+      const w = (end[i] - start[i]) * view.scale;
+      if (w < NARROW) { i = this.crowd(band.slices, i, view, y, h, hatched); continue; }
+      const x = Math.max(-2, view.x(start[i])), shown = Math.min(view.width + 2, view.x(end[i])) - x;
+      ink.fillRect(x, y, shown, h);
+      if (shown > 5) ink.strokeRect(x + 0.5, y + 0.5, shown - 1, h - 1);
+      if (shown > 50) labels.push(i, x, shown);
+      i++;
+    }
+    this.plates(labels, name, y, h);
+  }
+
+  /** Names on hatched ground, each on a plate so that it can be read. */
+  plates(labels, name, y, h) {
+    const { ink, palette, data } = this;
+    for (let k = 0; k < labels.length; k += 3) {
+      const x = Math.max(labels[k + 1], 0), room = labels[k + 1] + labels[k + 2] - x - 8;
+      const text = brief(data.names[name[labels[k]]]), fits = Math.floor(room / 5.6);
+      if (fits < 4) continue;
+      const words = text.length <= fits ? text : text.slice(0, fits - 1) + "…";
+      ink.fillStyle = palette.panel;
+      ink.fillRect(x + 3, y + 1, Math.min(room, ink.measureText(words).width + 4), h - 2);
+      ink.fillStyle = palette.projected;
+      ink.fillText(words, x + 5, y + h / 2 + 0.5, room);
     }
   }
 

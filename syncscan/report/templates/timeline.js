@@ -29,9 +29,10 @@ class Timeline {
   projections() {
     const replay = this.data.replay;
     for (const lane of replay ? replay.lanes : []) {
-      const target = this.data.groups[lane.group].lanes[lane.lane];
-      const start = unpack(lane.start, true), dur = unpack(lane.dur);
-      target.projected = { start, end: start.map((t, i) => t + dur[i]) };
+      const start = unpack(lane.start, true), dur = unpack(lane.dur), sum = new Float64Array(start.length + 1);
+      dur.forEach((d, i) => { sum[i + 1] = sum[i] + d; });
+      const slices = { start, end: start.map((t, i) => t + dur[i]), sum, name: unpack(lane.name), what: new Uint8Array(start.length) };
+      if (start.length) this.data.groups[lane.group].lanes[lane.lane].projected = slices;
     }
   }
 
@@ -204,7 +205,7 @@ class Timeline {
     const t = this.view.t(x - this.left), slack = 3 / this.view.scale;
     if (band.kind === "syncs") return { band, sync: this.syncNear(t, slack, band.group) };
     if (band.kind === "idle") return { band, sync: this.idleNear(t, slack, band.group) };
-    if (band.kind !== "slices") return {};
+    if (band.kind !== "slices" && band.kind !== "projected") return {};
     const { start, end } = band.slices;
     let i = upperBound(end, t);
     if (i >= start.length || start[i] > t) {
@@ -316,6 +317,7 @@ class Timeline {
       name = data.names[names[hit.at]];
       rows.push(["lasts", duration(end[hit.at] - start[hit.at])], ["at", duration(start[hit.at] - this.stepOf(start[hit.at]))]);
       rows.push(["on", `${data.groups[hit.band.group].title} · ${hit.band.lane.label}`]);
+      if (hit.band.kind === "projected") rows.push(["projected:", "as the replay has it without any sync"]);
     }
     if (sync >= 0) {
       const { start, end, wait, bubble, finding } = data.syncs, label = data.labels[finding[sync]];

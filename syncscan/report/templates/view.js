@@ -71,8 +71,7 @@ function layOut(data, options) {
       if (syncs) add(THIN + 3, { kind: group.side === "host" ? "syncs" : "idle", group: number, text: group.side === "host" ? "syncs" : "idle behind syncs" });
       for (const lane of group.lanes) {
         lane.slices.forEach((slices, row) => add(ROW, { kind: "slices", group: number, lane, slices, row, text: row ? "" : lane.label }));
-        const replayed = options.overlay && lane.projected;
-        if (replayed) add(THIN + 2, { kind: "projected", group: number, lane, slices: lane.projected, text: `${lane.label} without syncs` });
+        if (options.overlay && lane.projected) add(THIN + 2, { kind: "projected", group: number, lane, slices: lane.projected, text: `${lane.label} without syncs` });
       }
     }
     y += GAP;
