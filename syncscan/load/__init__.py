@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 from syncscan.load import reader
+from syncscan.load.folder import find
 from syncscan.load.source import Source, open_bytes
 from syncscan.model.trace import Trace
 
@@ -29,4 +30,4 @@ def load(
         return reader.read(source, os.fspath(path), piece, report, lambda: source.lost)
 
 
-__all__ = ["Source", "load", "open_bytes"]
+__all__ = ["Source", "find", "load", "open_bytes"]

@@ -139,9 +139,8 @@ def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
     What doesn't lie around an interval but comes directly before it is skipped together with all that doesn't lie
     around that one: each round doubles how far the search looks back, so that some 20 rounds suffice.
     """
-    n = len(rows)
-    at = np.arange(n) - 1
-    at[np.flatnonzero(np.append(True, track[1:] != track[:-1]))[:n]] = NONE
+    at = np.arange(len(rows)) - 1
+    at[1:][track[1:] != track[:-1]] = NONE
     open_ = np.flatnonzero(at != NONE)
     while len(open_):
         before = at[open_]
@@ -149,7 +148,7 @@ def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
         open_ = open_[outside]
         at[open_] = at[at[open_]]
         open_ = open_[at[open_] != NONE]
-    return np.where(at == NONE, NONE, rows[at]) if n else at
+    return np.where(at == NONE, NONE, rows[at]) if len(rows) else at
 
 
 def _shared_correlations(s: Slices) -> int:

@@ -71,7 +71,9 @@ class _Reader:
             self._piece(text, self.splitter.offset, last)
             if self.progress:
                 self.progress(self.splitter.taken)
-        metadata = {**self._metadata(head), **self._tail(head)}
+        if not head.whole:
+            self.losses.notes.append("The head of the trace is damaged; some of what it says about itself is missing.")
+        metadata = {**metadata_of(head), **self._tail(head)}
         if lost := self.lost():
             self.losses.notes.insert(0, lost)
         raw = self.columns.finish()
@@ -119,12 +121,6 @@ class _Reader:
         self.columns.add(events)
         return True
 
-    def _metadata(self, head: Head) -> Mapping[str, Any]:
-        if head.whole:
-            return _object(head.text + b"[]}") if head.text else {}
-        self.losses.notes.append("The head of the trace is damaged; some of what it says about itself is missing.")
-        return members(head.text.decode("utf-8", "replace"))
-
     def _tail(self, head: Head) -> Mapping[str, Any]:
         """What stands behind the list of events."""
         tail = self.salvage.tail
@@ -137,6 +133,13 @@ class _Reader:
         if whole or not tail.strip():
             return whole
         return members(tail)
+
+
+def metadata_of(head: Head) -> Mapping[str, Any]:
+    """The top-level keys before the list of events, as far as they can be read."""
+    if head.whole:
+        return _object(head.text + b"[]}") if head.text else {}
+    return members(head.text.decode("utf-8", "replace"))
 
 
 def _object(text: bytes) -> dict[str, Any]:

@@ -75,20 +75,20 @@ class Salvage:
             return decoded
 
     def _events(self, text: str, offset: int, last: bool) -> Iterator[Object]:
-        at, end = 0, len(text)
+        at, end, solid = 0, len(text), len(text.rstrip())
         while (at := _BLANK.match(text, at).end()) < end:  # type: ignore[union-attr]
             if text[at] == "]" and _END.match(text, at):
                 self.tail = text[at + 1 :]
                 return
             try:
                 value, after = _DECODER.raw_decode(text, at)
-            except (ValueError, RecursionError):
-                following = _NEXT.search(text, at + 1)
-                if following is None and not last and end - at < LONGEST:
+            except (ValueError, RecursionError) as e:
+                if not last and getattr(e, "pos", 0) >= solid and end - at < LONGEST:
                     self._kept = text[at:].encode()
                     return
+                following = _NEXT.search(text, at + 1)
                 stop = following.start() if following else end
-                event = self._repaired(text[at:stop], offset + at, following is None)
+                event = self._repaired(text[at:stop], offset + at, last and following is None)
                 if event is not None:
                     yield event
                 at = stop
@@ -98,7 +98,6 @@ class Salvage:
                 yield value
             else:
                 self.losses.foreign += 1
-                self.losses.at(offset + at)
 
     def _repaired(self, text: str, offset: int, unfinished: bool) -> Object | None:
         """The event that this broken text was once, or its main fields, or None; counted as what it is."""

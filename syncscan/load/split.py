@@ -20,6 +20,8 @@ _FIRST_EVENT = re.compile(rb"\{\s*\"(?:ph|cat)\"\s*:\s*\"")
 _BOM = b"\xef\xbb\xbf"
 LONGEST = 64 << 20
 """No head, event or tail is longer than this, in bytes."""
+_PATIENCE = 1 << 20
+"""How far behind what looks like an event a list of events may still begin; if none does, the head is damaged."""
 
 
 class Readable(Protocol):
@@ -53,7 +55,6 @@ class Splitter:
         self._stream = stream
         self._buffer = bytearray(size + (size >> 4) + 64)
         self._from = self._to = 0
-        self._size = size
         self._before = 0
 
     @property
@@ -79,7 +80,7 @@ class Splitter:
             for found in _LIST.finditer(text, max(start, searched - 64), self._to):
                 if _is_head(bytes(text[start : found.start(1)])):
                     return self._starts(start, found.start(1), True)
-            headless = _FIRST_EVENT.search(text, start, max(start, self._to - self._size))
+            headless = _FIRST_EVENT.search(text, start, max(start, self._to - _PATIENCE))
             if not more or headless or self._to >= LONGEST:
                 return self._somewhere(start)
             searched = self._to

@@ -1,0 +1,58 @@
+"""From a folder to the traces in it, in the order of their ranks."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from syncscan.errors import SyncscanError, TraceNotFound
+from syncscan.load.reader import metadata_of
+from syncscan.load.source import open_bytes
+from syncscan.load.split import Splitter
+from syncscan.load.values import id_of
+from syncscan.model.trace import NONE
+
+_NAMES = re.compile(r".+\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
+_RANK = re.compile(r"rank[-_. ]?(\d{1,9})", re.IGNORECASE)
+_PEEK = 1 << 16
+
+
+def find(path: str | os.PathLike[str]) -> list[str]:
+    """The traces that a path names: itself, or those in the folder that it is, by rank and then by name.
+
+    In a folder these are the files named `*.json`, `*.json.gz`, `*.json.zst` (or `*.json.tmp`, which a crash leaves) that
+    begin like a trace; in its subfolders if there are none in itself. A rank is what the trace says of itself, or else
+    the number after `rank` in its name.
+
+    Raises:
+        TraceNotFound: the folder holds no trace.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        return [os.fspath(path)]
+    for pattern in ("*", "**/*"):
+        files = [p for p in folder.glob(pattern) if _NAMES.fullmatch(p.name) and p.is_file()]
+        ranked = sorted((rank, _natural(str(p)), str(p)) for p in files if (rank := _rank(p)) is not None)
+        if ranked:
+            return [name for _, _, name in ranked]
+    raise TraceNotFound(f"{folder} holds no trace.", "Name a trace, or a folder with *.json or *.json.gz in it.")
+
+
+def _rank(path: Path) -> int | None:
+    """The rank of a trace, -1 where nothing tells it; None for a file that is no trace."""
+    try:
+        with open_bytes(path) as source:
+            head = Splitter(source, _PEEK).head()
+    except SyncscanError:
+        return None
+    if head is None:
+        return None
+    info = metadata_of(head).get("distributedInfo")
+    told = id_of(info.get("rank")) if isinstance(info, dict) else NONE
+    named = _RANK.search(path.name)
+    return told if told != NONE or not named else int(named[1])
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", text)]
