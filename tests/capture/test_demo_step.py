@@ -1,0 +1,45 @@
+"""The demo's step in its four versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncscan.capture import demo_step
+
+torch = pytest.importorskip("torch")
+
+
+def losses(version: int) -> list[float]:
+    """The loss of the same network and batch, before each of three steps."""
+    torch.manual_seed(0)
+    seen: list[float] = []
+    kept = demo_step._Loss.__call__
+
+    def watched(self: object, predicted: object, target: object) -> object:
+        loss = kept(self, predicted, target)  # type: ignore[arg-type]
+        seen.append(loss.item())
+        return loss
+
+    demo_step._Loss.__call__ = watched  # type: ignore[method-assign]
+    try:
+        step = demo_step.build("cpu", demo_step.HOST, version)
+        for _ in range(3):
+            step()
+    finally:
+        demo_step._Loss.__call__ = kept  # type: ignore[method-assign]
+    return seen
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_every_version_learns_the_same(version: int) -> None:
+    """What a version leaves out is a wait, not a part of the loss."""
+    assert losses(version) == pytest.approx(losses(0), rel=1e-4)
+
+
+def test_the_capture_records_three_steps(tmp_path: Path) -> None:
+    """On this machine's GPU, or its CPU."""
+    path = demo_step.capture(str(tmp_path))
+    assert path.parent == tmp_path
+    assert path.name.startswith("maskedloss.")

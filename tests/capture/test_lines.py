@@ -1,0 +1,203 @@
+"""What the sync callbacks see, called by hand as torch calls them on a device."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from syncscan.capture import lines
+from syncscan.capture.table import COLUMNS, lines_table
+
+torch = pytest.importorskip("torch")
+
+
+class Registry:
+    """Stands in for `torch.cuda._gpu_trace`: keeps callbacks, and fires them as torch's does, one frame in between."""
+
+    def __init__(self) -> None:
+        self.callbacks: dict[str, Callable[..., None]] = {}
+        lines.register(self)
+
+    def __getattr__(self, name: str) -> Callable[[Callable[..., None]], None]:
+        kind = name.removeprefix("register_callback_for_")
+        return lambda callback: self.callbacks.__setitem__(kind, callback)
+
+    def fire_callbacks(self, kind: str, *arguments: int) -> None:
+        self.callbacks[kind](*arguments)
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    yield Registry()
+    lines.end()
+
+
+def recorded(registry: Registry, act: Callable[[], None]) -> dict[str, Any]:
+    lines.begin()
+    act()
+    window = lines.end()
+    assert window is not None
+    return lines_table(window)
+
+
+def stacks(table: dict[str, Any]) -> list[list[list[Any]]]:
+    return [[table["frames"][i] for i in table["stacks"][row[3]]] for row in table["syncs"]]
+
+
+def wait(registry: Registry, handle: int = 7) -> None:
+    registry.fire_callbacks("stream_synchronization", handle)
+
+
+def test_a_sync_keeps_the_line_of_the_call_and_of_its_callers(registry: Registry) -> None:
+    """Innermost frame first, each with the line that it was executing, without the callback's own frames."""
+
+    def caller() -> None:
+        wait(registry)
+
+    (stack,) = stacks(recorded(registry, caller))
+    assert stack[0] == [__file__, wait.__code__.co_firstlineno + 1, "wait"]
+    assert stack[1] == [__file__, caller.__code__.co_firstlineno + 1, "caller"]
+
+
+def test_rows_hold_time_thread_kind_and_handle(registry: Registry) -> None:
+    """The time is the epoch's, the thread kineto's native one."""
+    before = time.time_ns()
+    (row,) = recorded(registry, lambda: wait(registry))["syncs"]
+    of = dict(zip(COLUMNS, row, strict=True))
+    assert before <= of["epoch_ns"] <= time.time_ns()
+    assert of["tid"] == of["stack_tid"] == threading.get_native_id()
+    assert (of["kind"], of["handle"], of["module"]) == ("stream", 7, -1)
+
+
+def test_all_kinds_are_recorded(registry: Registry) -> None:
+    """A device synchronise comes without a handle."""
+
+    def act() -> None:
+        registry.fire_callbacks("device_synchronization")
+        registry.fire_callbacks("event_synchronization", 5)
+
+    assert [(row[2], row[5]) for row in recorded(registry, act)["syncs"]] == [("device", 0), ("event", 5)]
+
+
+def test_nothing_is_recorded_outside_a_window(registry: Registry) -> None:
+    """Callbacks can't be taken back, so they must do nothing."""
+    wait(registry)
+    assert recorded(registry, lambda: None)["syncs"] == []
+
+
+def test_the_same_place_is_stored_once(registry: Registry) -> None:
+    """A thousand syncs of one line share a stack."""
+
+    def act() -> None:
+        for _ in range(1000):
+            wait(registry)
+
+    table = recorded(registry, act)
+    assert (len(table["syncs"]), len(table["stacks"])) == (1000, 1)
+
+
+def test_the_innermost_module_is_named_by_its_path(registry: Registry) -> None:
+    """Outermost class first, then the names below it."""
+
+    class Waits(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any) -> Any:
+            wait(registry)
+            return x
+
+    class Model(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = torch.nn.Sequential(torch.nn.Identity(), Waits())
+
+        def forward(self, x: Any) -> Any:
+            return self.body(x)
+
+    table = recorded(registry, lambda: Model()(1))
+    assert [table["modules"][row[4]] for row in table["syncs"]] == ["Model/body/1"]
+
+
+def test_a_module_that_its_caller_does_not_hold_is_named_by_its_class(registry: Registry) -> None:
+    """A module made on the fly stands in no `named_modules`."""
+
+    class Waits(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any) -> Any:
+            wait(registry)
+            return x
+
+    class Model(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any) -> Any:
+            return Waits()(x)
+
+    table = recorded(registry, lambda: Model()(1))
+    assert table["modules"] == ["Waits"]
+
+
+def test_a_thread_without_frames_borrows_the_training_thread_s_stack(registry: Registry) -> None:
+    """The callback's frame has no caller there, as on the autograd engine's threads."""
+    callback = registry.callbacks["stream_synchronization"]
+    finished = threading.Event()
+
+    def bare() -> None:
+        import _thread
+
+        _thread.start_new_thread(callback, (7,))
+        while len(_window().syncs) < 1:
+            time.sleep(0.001)
+        finished.set()
+
+    table = recorded(registry, bare)
+    (row,) = table["syncs"]
+    assert row[6] == threading.get_native_id() != row[1]
+    assert [table["frames"][i][2] for i in table["stacks"][row[3]]][:1] == ["bare"]
+
+
+def _window() -> lines.Window:
+    window = lines._state.window
+    assert window is not None
+    return window
+
+
+def test_event_calls_are_recorded_with_event_and_stream(registry: Registry) -> None:
+    """Records and waits are the edges between streams."""
+    lines.begin()
+    registry.fire_callbacks("event_record", 1, 2)
+    registry.fire_callbacks("event_wait", 1, 3)
+    window = lines.end()
+    assert window is not None
+    assert [event[2:] for event in window.events] == [("record", 1, 2), ("wait", 1, 3)]
+
+
+def test_without_a_device_nothing_is_armed() -> None:
+    """On a CPU no callback would ever be called."""
+    if torch.cuda.is_available():
+        pytest.skip("has a GPU")
+    assert lines.arm() is False
+
+
+def test_a_torch_without_callbacks_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller falls back; nothing is raised."""
+    monkeypatch.setattr(lines, "_vendor", lambda: "no_such_vendor")
+    monkeypatch.setattr(lines._state, "armed", False)
+    assert lines.arm() is False
+
+
+def test_a_callback_takes_less_than_three_microseconds(registry: Registry) -> None:
+    """Even at the depth of a test runner, some fifty frames: a training loop has fewer."""
+
+    def spent() -> float:
+        began = time.perf_counter()
+        for _ in range(1000):
+            wait(registry)
+        return (time.perf_counter() - began) * 1e3
+
+    idle = min(spent() for _ in range(5))
+    times = []
+    for _ in range(9):
+        lines.begin()
+        times.append(spent())
+        lines.end()
+    assert min(times) - idle < 3.0

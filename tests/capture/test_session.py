@@ -1,0 +1,190 @@
+"""A capture of a loop on the CPU: what is written when, and what it says of itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan.capture import device, lines
+from syncscan.capture.session import NO_DEVICE, Session, clean_name, default_name, profile
+from syncscan.errors import UsageError
+
+torch = pytest.importorskip("torch")
+
+QUICK = {"settle": 1, "calibrate": 2, "wait": 1, "warmup": 1, "active": 2, "notify": lambda sentence: None}
+
+
+@pytest.fixture(autouse=True)
+def no_session() -> Iterator[None]:
+    yield
+    Session.running = None
+    lines.end()
+
+
+def read(path: Path) -> dict[str, Any]:
+    trace: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    return trace
+
+
+def run(session: Session, steps: int) -> Session:
+    with session as prof:
+        for _ in range(steps):
+            torch.ones(8).add(1)
+            prof.step()
+    return prof
+
+
+def step_numbers(trace: dict[str, Any]) -> list[int]:
+    names = (e.get("name", "") for e in trace["traceEvents"])
+    return sorted(int(name.split("#")[1]) for name in names if name.startswith("ProfilerStep#"))
+
+
+def test_the_schedule_decides_which_steps_are_recorded(tmp_path: Path) -> None:
+    """One settles and two are timed; of the profiler's own, 0 waits, 1 warms up, 2 and 3 are recorded."""
+    prof = run(profile(tmp_path, "train", **QUICK), 20)
+    (path,) = prof.paths
+    assert step_numbers(read(path)) == [2, 3]
+    assert (prof.done, prof.complete, prof.steps) == (True, True, 7)
+
+
+def test_each_cycle_writes_a_file(tmp_path: Path) -> None:
+    """And torch's warning that events are cleared between cycles, which is the point of cycles, isn't shown."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prof = run(profile(tmp_path, "train", repeat=2, **QUICK), 20)
+    assert sorted(tmp_path.iterdir()) == prof.paths
+    assert [step_numbers(read(path)) for path in prof.paths] == [[2, 3], [6, 7]]
+
+
+def test_the_trace_says_how_it_was_made(tmp_path: Path) -> None:
+    """The keys that analysis reads."""
+    prof = run(profile(tmp_path, "train", **QUICK), 20)
+    own = read(prof.paths[0])["syncscan"]
+    assert own["schema"] == "syncscan.capture/1"
+    assert own["unprofiled_step_us"] == prof.step_us
+    assert (own["calibrated_steps"], own["device_drained"], own["unfinished_step"]) == (2, True, None)
+
+
+def test_the_unprofiled_step_is_timed(tmp_path: Path) -> None:
+    """Steps that sleep 5 ms take 5 ms, whatever the first one took."""
+    with profile(tmp_path, **QUICK) as prof:
+        for i in range(7):
+            time.sleep(0.1 if i == 0 else 0.005)
+            prof.step()
+    assert prof.step_us == pytest.approx(5000, rel=0.5)
+
+
+def test_without_calibration_the_schedule_starts_at_once(tmp_path: Path) -> None:
+    """And the metadata says that nothing was measured."""
+    prof = run(profile(tmp_path, **{**QUICK, "calibrate": 0}), 4)
+    own = read(prof.paths[0])["syncscan"]
+    assert (own["unprofiled_step_us"], own["calibrated_steps"]) == (None, 0)
+
+
+def test_a_loop_that_ends_early_leaves_what_was_recorded(tmp_path: Path) -> None:
+    """The step that was cut is named, so that nobody takes its length for a step's."""
+    prof = run(profile(tmp_path, **QUICK), 6)
+    (path,) = prof.paths
+    assert read(path)["syncscan"]["unfinished_step"] == 3
+    assert not prof.complete
+
+
+def test_a_loop_that_ends_before_the_first_recorded_step_leaves_nothing(tmp_path: Path) -> None:
+    """Not even a temporary folder."""
+    prof = run(profile(tmp_path, **QUICK), 4)
+    assert (prof.paths, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_an_exception_in_the_loop_comes_through(tmp_path: Path) -> None:
+    """And the trace is written first."""
+    prof = profile(tmp_path, **QUICK)
+
+    def train() -> None:
+        with prof:
+            for _ in range(6):
+                prof.step()
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        train()
+    assert len(prof.paths) == 1
+
+
+def test_steps_after_the_end_do_nothing(tmp_path: Path) -> None:
+    """They aren't even counted."""
+    prof = run(profile(tmp_path, **QUICK), 50)
+    assert prof.steps == 7
+
+
+def test_a_second_capture_at_the_same_time_is_refused(tmp_path: Path) -> None:
+    """Torch's profiler allows one; the first goes on."""
+    with profile(tmp_path, **QUICK) as first:
+        with pytest.raises(UsageError, match="running already"):
+            profile(tmp_path, **QUICK).__enter__()
+        for _ in range(7):
+            first.step()
+    assert first.complete
+
+
+def test_a_forked_child_does_not_step(tmp_path: Path) -> None:
+    """As a DataLoader's worker, which inherits the session."""
+    with profile(tmp_path, **QUICK) as prof:
+        child = os.fork()
+        if child == 0:
+            prof.step()
+            os._exit(prof.steps)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+def test_a_cpu_is_told_in_a_plain_sentence(tmp_path: Path) -> None:
+    """By `warnings.warn`, if nobody asked for it otherwise."""
+    with pytest.warns(UserWarning, match="a CPU has no host-device syncs"):
+        run(profile(tmp_path, **{**QUICK, "notify": None}), 1)
+    said: list[str] = []
+    run(profile(tmp_path, **{**QUICK, "notify": said.append}), 1)
+    assert said == [NO_DEVICE]
+
+
+def test_lines_are_recorded_in_the_active_steps_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With callbacks that a test calls where a device would: in each step, and in the profiler's own closing wait."""
+    callback = lines.on_sync("stream")
+    monkeypatch.setattr(lines, "arm", lambda: True)
+    monkeypatch.setattr(device, "backend", lambda: torch.cuda)
+    with profile(tmp_path, **QUICK) as prof:
+        for _ in range(10):
+            callback(1)
+            prof.step()
+    (path,) = prof.paths
+    own = read(path)["syncscan"]
+    spans = sorted(
+        (e["ts"], e["ts"] + e["dur"]) for e in read(path)["traceEvents"] if e["name"].startswith("ProfilerStep")
+    )
+    at = [(row[0] - read(path)["baseTimeNanoseconds"]) / 1000 for row in own["lines"]["syncs"]]
+    assert [begin < t < end for (begin, end), t in zip(spans, at, strict=True)] == [True, True]
+
+
+def test_names_are_fit_for_tensorboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script's name without its folder and suffix, with the rank where there are several."""
+    monkeypatch.setattr(sys, "argv", [__file__])
+    assert default_name() == "test_session"
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    assert default_name() == "test_session_rank3"
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    assert default_name() == "trace_rank3"
+
+
+@pytest.mark.parametrize(("name", "clean"), [("a b/../c", "a_b_c"), ("run.1234", "run_1234"), ("", "trace")])
+def test_names_are_cleaned(name: str, clean: str) -> None:
+    """A point or a slash could make a name mean something else."""
+    assert clean_name(name) == clean

@@ -1,0 +1,31 @@
+"""Which frames of a stack are kept."""
+
+from pathlib import Path
+
+from syncscan.capture import script, table
+
+
+def test_the_runner_and_everything_around_it_is_cut() -> None:
+    """A script run by `syncscan profile` shows the frames that it would have under `python`."""
+    stack = [
+        ("train.py", 5, "loss"),
+        ("train.py", 9, "<module>"),
+        ("<frozen runpy>", 88, "_run_code"),
+        ("<frozen runpy>", 98, "run_path"),
+        (script.__file__, 180, "_execute"),
+        ("click/core.py", 1, "main"),
+    ]
+    assert table.trimmed(stack) == stack[:2]
+
+
+def test_the_callback_s_own_frames_are_cut() -> None:
+    """Torch calls through `fire_callbacks`."""
+    ours = str(Path(script.__file__).with_name("lines.py"))
+    stack = [(ours, 1, "callback"), ("torch/_utils.py", 1082, "fire_callbacks"), ("train.py", 5, "loss")]
+    assert table.trimmed(stack) == stack[2:]
+
+
+def test_a_runpy_of_the_program_s_own_stays() -> None:
+    """Only what lies next to the runner goes."""
+    stack = [("a.py", 1, "f"), ("<frozen runpy>", 88, "_run_code"), ("b.py", 2, "main")]
+    assert table.trimmed(stack) == stack

@@ -1,0 +1,66 @@
+"""A trace file appears whole, under its name, or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from syncscan.capture import write
+from syncscan.errors import UsageError
+
+
+class Exports:
+    """A profiler whose export is this text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def export_chrome_trace(self, path: str) -> None:
+        Path(path).write_text(self.text)
+
+
+def test_the_table_stands_beside_the_profiler_s_own_keys(tmp_path: Path) -> None:
+    """Whatever its text: quotes, backslashes and foreign letters survive."""
+    table = {"file": 'C:\\häuser\\"a".py', "n": [1, 2]}
+    path = write.write_trace(Exports('\n {"schemaVersion": 1, "traceEvents": []}'), tmp_path, "train", table)
+    assert json.loads(gzip.decompress(path.read_bytes())) == {
+        "syncscan": table,
+        "schemaVersion": 1,
+        "traceEvents": [],
+    }
+
+
+def test_the_name_is_one_that_tensorboard_reads(tmp_path: Path) -> None:
+    """`NAME.DIGITS.pt.trace.json.gz`, and nothing else lies in the folder."""
+    path = write.write_trace(Exports("{}"), tmp_path, "train", {})
+    name, digits, rest = path.name.split(".", 2)
+    assert (name, digits.isdigit(), rest) == ("train", True, "pt.trace.json.gz")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_left_of_an_export_that_fails(tmp_path: Path) -> None:
+    """Neither the file nor the temporary folder."""
+    with pytest.raises(ValueError, match="no JSON object"):
+        write.write_trace(Exports("[]"), tmp_path, "train", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_big_exports_are_copied_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunk by chunk."""
+    monkeypatch.setattr(write, "CHUNK", 8)
+    text = json.dumps({"traceEvents": list(range(100))}).encode()
+    target = io.BytesIO()
+    write.copy_with(io.BytesIO(text), target, "k", {"v": 1})
+    assert json.loads(target.getvalue()) == {"k": {"v": 1}, "traceEvents": list(range(100))}
+
+
+def test_a_folder_that_can_t_be_made_is_told_before_the_run(tmp_path: Path) -> None:
+    """The sentence names the folder."""
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(UsageError, match=r"Can't write traces to .*file/out"):
+        write.prepare(file / "out")
