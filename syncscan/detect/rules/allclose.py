@@ -21,8 +21,6 @@ result = torch.allclose(x, x + 1e-9)
 
 ## Use instead
 
-Not compared: the first gives a Python bool, the second a tensor on the device that holds it.
-
 ```python
 result = torch.isclose(x, x + 1e-9).all()  # a tensor: read it later, or torch._assert_async(result)
 ```

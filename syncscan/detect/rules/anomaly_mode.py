@@ -53,12 +53,14 @@ ID = "anomaly-mode"
 NAME = "Anomaly mode checks every gradient"
 CAUSE = Cause.CHECK
 
+_QUESTIONS = (("aten::isnan", "aten::_is_any_true"), ("aten::ne", "aten::any"), ("aten::isnan", "aten::any"))
+
 
 def match(call: Call) -> Diagnosis | None:
     """A truth value read by the autograd engine itself, outside of the node."""
-    engine = call.ops[:1] and call.ops[0].startswith("autograd::engine::evaluate_function") and not call.backward
-    asked = call.before[-1:] == ("aten::_is_any_true",) or call.under("aten::_is_any_true")
-    if not (call.scalar and (engine or asked)):
+    engine = bool(call.ops) and call.ops[0].startswith("autograd::engine::evaluate_function") and not call.backward
+    asked = call.before[-2:] in _QUESTIONS or call.under("aten::_is_any_true")
+    if not (call.scalar and engine and asked):
         return None
     return Diagnosis(
         ID,

@@ -20,8 +20,6 @@ result = 3 in labels
 
 ## Use instead
 
-Not compared: the first gives a Python bool, the second a tensor on the device that holds it.
-
 ```python
 result = (labels == 3).any()  # a tensor: use it with torch.where, or read it later
 ```

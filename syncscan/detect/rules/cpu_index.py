@@ -51,11 +51,22 @@ CAUSE = Cause.PAGEABLE
 
 _INDEXING = ("aten::index", "aten::index_put_", "aten::_index_put_impl_", "aten::index_put", "aten::_unsafe_index")
 
+_BETWEEN = (
+    "aten::lift_fresh",
+    "aten::detach_",
+    "aten::to",
+    "aten::empty",
+    "aten::unsqueeze",
+    "aten::select",
+    "aten::slice",
+)
+
 
 def match(call: Call) -> Diagnosis | None:
     """A copy to the device inside an indexing op, or one that an indexing op follows at once."""
     inside = call.under(*_INDEXING)
-    follows = call.top == "aten::to" and any(n in _INDEXING for n in call.after[:1])
+    following = [n for n in call.after[:8] if n not in _BETWEEN]
+    follows = call.top == "aten::to" and bool(following) and following[0] in _INDEXING
     if call.direction != "HtoD" or not (inside or follows):
         return None
     return Diagnosis(

@@ -24,7 +24,8 @@ result = F.ctc_loss(log_probs, targets, *lengths)
 
 ## Use instead
 
-Not compared: the CPU takes the same path for both.
+Still waits: torch's own kernel copies other sizes too. Lengths on the CPU spare the first, long wait only on the cuDNN
+path; measured on torch 2.11, lengths on the CPU made six waits of eight.
 
 ```python
 log_probs = x.view(16, 4, 64).log_softmax(2)

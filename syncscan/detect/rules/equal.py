@@ -20,8 +20,6 @@ result = torch.equal(x, x.clone())
 
 ## Use instead
 
-Not compared: the first gives a Python bool, the second a tensor on the device that holds it.
-
 ```python
 result = (x == x.clone()).all()  # a tensor: use it with torch.where, or read it later
 ```

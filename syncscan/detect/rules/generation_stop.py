@@ -23,6 +23,8 @@ result = unfinished.sum()
 
 ## Use instead
 
+Not recorded: it takes a language model.
+
 ```python
 unfinished = labels > 0
 result = unfinished.sum()  # test the copy of an earlier step, when its event is done

@@ -25,6 +25,8 @@ result = step(x)  # under torch.compile
 
 ## Use instead
 
+Not recorded: compiling takes longer than all other examples together.
+
 ```python
 def step(t):
     return t * t.mean()

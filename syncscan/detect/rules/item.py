@@ -28,7 +28,7 @@ result = total
 total = torch.zeros((), device=device)
 for row in x[:4]:
     total += row.sum().detach()
-result = total.item()  # one read at the end
+result = total  # read it every some steps
 ```
 
 ## When it is fine

@@ -23,6 +23,8 @@ result = x.relu().sum()  # with CUDA_LAUNCH_BLOCKING=1 in the environment
 
 ## Use instead
 
+Not recorded: the variable must be set before the program starts; a recording of its own holds it.
+
 ```python
 result = x.relu().sum()  # without it
 ```

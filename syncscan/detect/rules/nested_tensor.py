@@ -15,17 +15,16 @@ Ops with `nested` or `jagged` in their name over `aten::item` or a copy to the h
 ## Example
 
 ```python
-lengths = torch.tensor([2, 4], device=device)
-longest = int(lengths.max())
-result = torch.arange(longest, device=device) < lengths[:, None]
+offsets = torch.arange(0, 65, 16, device=device)
+nested = torch.nested.nested_tensor_from_jagged(x, offsets)
+result = nested.unbind()[0].sum()
 ```
 
 ## Use instead
 
 ```python
-lengths = torch.tensor([2, 4], device=device)
-longest = 4  # the collator knows it
-result = torch.arange(longest, device=device) < lengths[:, None]
+lengths = [16, 16, 16, 16]  # the collator knows them
+result = x.split(lengths)[0].sum()
 ```
 
 ## When it is fine
@@ -56,7 +55,8 @@ CAUSE = Cause.SHAPE
 def match(call: Call) -> Diagnosis | None:
     """An op of nested tensors around the call, or their Python code."""
     op = next((op for op in call.ops if "nested" in op or "jagged" in op or op == "aten::to_padded_tensor"), "")
-    if not (op or call.in_library("torch/nested/")):
+    jagged = "PythonSubclass" in call.ops and call.top in ("aten::unbind", "aten::split_with_sizes", "aten::chunk")
+    if not (op or jagged or call.in_library("torch/nested/")):
         return None
     what = op.removeprefix("aten::") or "a nested tensor"
     return Diagnosis(

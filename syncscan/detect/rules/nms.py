@@ -16,15 +16,21 @@ older versions.
 ## Example
 
 ```python
-scores = x[0].sigmoid()
-result = scores[scores > 0.5].sum()
+from torchvision.ops import nms
+
+boxes = torch.cat([x[:, :2], x[:, :2] + 1], dim=1)
+kept = nms(boxes, x[:, 3], 0.5)
+result = boxes[kept].sum()
 ```
 
 ## Use instead
 
+Not compared: a fixed number of boxes is another choice of boxes.
+
 ```python
-scores = x[0].sigmoid()
-result = torch.where(scores > 0.5, scores, 0).sum()
+boxes = torch.cat([x[:, :2], x[:, :2] + 1], dim=1)
+best = x[:, 3].topk(16).indices
+result = boxes[best].sum()
 ```
 
 ## When it is fine
@@ -55,7 +61,8 @@ CAUSE = Cause.SHAPE
 def match(call: Call) -> Diagnosis | None:
     """Anything below torchvision's suppression ops."""
     op = next((op for op in call.ops if op.startswith("torchvision::") and "nms" in op), "")
-    if not (op or call.in_library("torchvision/ops/boxes.py")):
+    batched = call.direction == "HtoD" and any(n.startswith("torchvision::") and "nms" in n for n in call.after[:6])
+    if not (op or batched or call.in_library("torchvision/ops/boxes.py")):
         return None
     return Diagnosis(
         ID,

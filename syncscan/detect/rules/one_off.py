@@ -2,8 +2,7 @@
 
 ## What it finds
 
-CUDA graph capture, `torch.compile`'s benchmarking of kernels and recording of its graphs, `load_state_dict`,
-`module.to(device)`, the first collective's communicator.
+CUDA graph capture, `torch.compile`'s benchmarking of kernels and recording of its graphs, `load_state_dict`, tuning.
 
 ## Why it stalls
 
@@ -11,23 +10,22 @@ These synchronise on purpose, to measure or to leave a clean state.
 
 ## How it shows in the trace
 
-Waits with frames of `torch/cuda/graphs.py`, `torch/_inductor/`, `torch/_dynamo/`, `load_state_dict`,
-`nn/modules/module.py: _apply`.
+Waits with frames of `torch/cuda/graphs.py`, `torch/_inductor/`, `torch/_dynamo/`, `load_state_dict`.
 
 ## Example
 
 ```python
-module = torch.nn.Linear(64, 64)
-result = module.to(device)(x).shape
+module = torch.nn.Linear(64, 64, device=device)
+module.load_state_dict({name: torch.zeros(p.shape) for name, p in module.state_dict().items()})
+result = module(x)
 ```
 
 ## Use instead
 
-Not compared: the weights are random.
-
 ```python
 module = torch.nn.Linear(64, 64, device=device)
-result = module(x).shape
+module.load_state_dict({name: torch.zeros_like(p) for name, p in module.state_dict().items()})
+result = module(x)
 ```
 
 ## When it is fine
@@ -61,7 +59,6 @@ _PLACES = {
     ": load_state_dict": "loading a state dict",
     ": _load_from_state_dict": "loading a state dict",
     "torch/serialization.py": "loading a checkpoint",
-    "nn/modules/module.py(?): _apply": "moving a module",
 }
 
 
@@ -70,8 +67,6 @@ def match(call: Call) -> Diagnosis | None:
     if call.in_library("torch/serialization.py") and call.direction == "DtoH":
         return None
     place = next((_PLACES[p] for p in _PLACES if call.in_library(p)), "")
-    if not place and call.in_library(": _apply") and call.in_library("nn/modules/module.py"):
-        place = "moving a module"
     if not place:
         return None
     return Diagnosis(

@@ -74,9 +74,19 @@ def match(call: Call) -> Diagnosis | None:
     )
 
 
+def _of_integers(before: tuple[str, ...]) -> bool:
+    """Whether elements are being formatted one by one: all of a flattened tensor, each detached and read."""
+    k = len(before)
+    while k and before[k - 1] in ("aten::detach", "aten::item", "aten::resolve_conj", "aten::resolve_neg"):
+        k -= 1
+    return k < len(before) and before[max(0, k - 2) : k] == ("aten::reshape", "aten::unbind")
+
+
 def _in_burst(call: Call) -> bool:
     """Whether the ops since the formatter's first selection are the formatter's own."""
     before = call.before
+    if _of_integers(before):
+        return call.top in ("aten::item", "aten::to")
     if call.top == "aten::masked_select":
         return before[-3:] == _FORMATTER
     marks = [i for i in range(3, len(before)) if before[i] == "aten::masked_select" and before[i - 3 : i] == _FORMATTER]

@@ -17,14 +17,15 @@ Ops with `fake_quant` or `obs` in their name, or frames of `torch/ao/quantizatio
 ## Example
 
 ```python
-scale = float(x.abs().max() / 127)
-result = torch.fake_quantize_per_tensor_affine(x, scale, 0, -128, 127)
+scales = torch.full((64,), 0.05, device=device)
+zero_points = torch.zeros(64, dtype=torch.int32, device=device)
+result = torch.fake_quantize_per_channel_affine(x, scales, zero_points, 0, -128, 127)
 ```
 
 ## Use instead
 
 ```python
-scale = x.abs().max() / 127
+scale = torch.full((), 0.05, device=device)
 zero_point = torch.zeros((), dtype=torch.int32, device=device)
 result = torch.fake_quantize_per_tensor_affine(x, scale, zero_point, -128, 127)
 ```
@@ -56,7 +57,7 @@ CAUSE = Cause.CHECK
 def match(call: Call) -> Diagnosis | None:
     """A quantisation op around the call, or torch's quantisation code."""
     op = next((op for op in call.ops if "fake_quant" in op or "quantize_per" in op or "_obs_" in op), "")
-    if not (op or call.in_library("ao/quantization/", "torchao/")):
+    if not (op or _observes(call) or call.in_library("ao/quantization/", "torchao/")):
         return None
     what = op.removeprefix("aten::") or "a quantisation observer"
     return Diagnosis(
@@ -70,3 +71,9 @@ def match(call: Call) -> Diagnosis | None:
         when_fine="While calibrating.",
         removal=Removal.NOTHING,
     )
+
+
+def _observes(call: Call) -> bool:
+    """Whether an observer looks at its extremes before it computes its scale: zero is mixed into both next."""
+    following = [n for n in call.after[:8] if n not in ("aten::gt", "aten::is_nonzero", "aten::le")]
+    return call.top == "aten::is_nonzero" and following[:3] == ["aten::zeros_like", "aten::min", "aten::zeros_like"]

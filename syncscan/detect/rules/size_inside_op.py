@@ -2,8 +2,7 @@
 
 ## What it finds
 
-`torch.combinations`, `torch.segment_reduce`, `torch.mode` of long rows, `torch.matrix_exp` of a batch and
-`torch.tensor_split` by a tensor.
+`torch.combinations`, `torch.segment_reduce`, `torch.mode` of long rows, `torch.matrix_exp` of a batch.
 
 ## Why it stalls
 
@@ -60,7 +59,6 @@ _FIXES = {
     "aten::linalg_matrix_exp": "Keep it out of the hot path, or take a fixed number of squarings (Taylor or Padé by "
     "hand).",
     "aten::matrix_exp": "Keep it out of the hot path, or take a fixed number of squarings (Taylor or Padé by hand).",
-    "aten::tensor_split": "Give the sizes as Python ints that the host knows.",
 }
 
 

@@ -55,12 +55,12 @@ _PARTS = ("sparse", "csr", "csc", "_nnz", "indices_copy")
 
 
 def match(call: Call) -> Diagnosis | None:
-    """An op with sparse in its name, or a batched product that synchronises the device."""
+    """An op with sparse in its name, or one that waits only for sparse tensors."""
     name = next((op for op in call.ops if any(part in op for part in _PARTS)), "")
-    product = call.first("aten::bmm", "aten::bmm_out") if not call.scalar else ""
-    if not (name or product):
+    name = name or (call.first("aten::index_select") if call.scalar else call.first("aten::bmm", "aten::bmm_out"))
+    if not name:
         return None
-    op = (name or product).removeprefix("aten::")
+    op = name.removeprefix("aten::")
     return Diagnosis(
         ID,
         NAME,

@@ -54,13 +54,19 @@ _VIEWS = {
     "aten::slice": "x[:n] waits for its bound",
     "aten::select": "x[i] waits for its index",
     "aten::narrow": "narrow waits for its bound",
+    "aten::index": "x[flag] waits for its flag",
 }
+
+_INDEX_OF_FLAG = ("aten::zeros", "aten::empty", "aten::ones")
+"""What `x[flag]` makes of its flag: an index of length one or zero."""
 
 
 def match(call: Call) -> Diagnosis | None:
     """A scalar read that a view follows, not by a call of `item()`."""
     reads = call.top == "aten::item" and not call.called("item")
-    title = _VIEWS.get(call.after[0], "") if reads and call.after else ""
+    first, second = (*call.after[:2], "", "")[:2]
+    flagged = first in _INDEX_OF_FLAG and second == "aten::index"
+    title = _VIEWS.get(second if flagged else first, "") if reads else ""
     if not title:
         return None
     return Diagnosis(

@@ -53,8 +53,11 @@ _CONSTRUCTORS = ("tensor", "as_tensor", "asarray", "new_tensor")
 
 def match(call: Call) -> Diagnosis | None:
     """A scalar read inside the constructor of a tensor."""
-    reads = call.top == "aten::item" and (call.called(*_CONSTRUCTORS) or "aten::lift_fresh" in call.after[:5])
-    copies = call.direction == "HtoD" and "aten::item" in call.before[-2:] and "aten::lift_fresh" in call.after[:2]
+    before = [n for n in call.before if n != "aten::item"]
+    after = [n for n in call.after[:16] if n != "aten::item"]
+    fills = before[-1:] == ["aten::empty"] and after[:2] == ["aten::to", "aten::lift_fresh"]
+    reads = call.top == "aten::item" and (call.called(*_CONSTRUCTORS) or fills)
+    copies = call.direction == "HtoD" and call.before[-1:] == ("aten::item",) and after[:1] == ["aten::lift_fresh"]
     if not (reads or copies) or call.called("item"):
         return None
     return Diagnosis(

@@ -57,8 +57,8 @@ CAUSE = Cause.PAGEABLE
 
 _PINNED = "Pass non_blocking=True: the memory is pinned already. Don't change it until the copy has run."
 _PAGEABLE = (
-    "DataLoader(pin_memory=True) and x.to(device, non_blocking=True); make constants on the device. pin_memory() in the "
-    "loop itself can be slower than the plain copy."
+    "DataLoader(pin_memory=True) and x.to(device, non_blocking=True); make constants on the device. pin_memory() in "
+    "the loop itself can be slower than the plain copy."
 )
 
 

@@ -22,8 +22,6 @@ result = torch.unique(labels).numel() < 2
 
 ## Use instead
 
-Not compared: the first gives a Python bool, the second a tensor on the device that holds it.
-
 ```python
 result = labels.max() == labels.min()
 ```

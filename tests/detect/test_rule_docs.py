@@ -1,0 +1,100 @@
+"""Every rule is listed, documented under the same headings, and its two examples do the same."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan.detect import PREAMBLE, RuleDoc, catalogue
+from syncscan.detect import rules as folder
+from syncscan.detect.rule import HEADINGS
+from syncscan.model.finding import Cause
+
+DOCS = {doc.id: doc for doc in catalogue()}
+NOT_COMPARED = re.compile(r"^Not (compared|run): \S", re.MULTILINE)
+NOT_RUN = re.compile(r"^Not run: \S", re.MULTILINE)
+
+
+def test_every_module_in_the_folder_is_in_the_list_and_the_other_way_round() -> None:
+    """A rule that isn't listed is never asked."""
+    modules = {m.name for m in pkgutil.iter_modules(folder.__path__)}
+    assert modules == {rule.__name__.rpartition(".")[2] for rule in folder.RULES}
+
+
+def test_ids_are_the_names_of_their_modules_with_hyphens_and_unique() -> None:
+    """`syncscan explain one-hot` and `rules/one_hot.py` lead to each other."""
+    ids = [rule.ID for rule in folder.RULES]
+    assert ids == [rule.__name__.rpartition(".")[2].replace("_", "-") for rule in folder.RULES]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", i) for i in ids)
+
+
+def test_the_rule_that_takes_everything_is_the_last() -> None:
+    """Special rules come before general ones, and nothing after the one without a condition."""
+    assert folder.RULES[-1].ID == "unclassified"
+
+
+@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+def test_a_rule_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc) -> None:
+    """Readers find the same things at the same place in every rule."""
+    assert tuple(doc.sections) == HEADINGS
+    assert all(doc.sections.values())
+    assert doc.summary.endswith(".")
+    assert doc.name
+
+
+@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+def test_the_cause_is_a_class_of_the_catalogue(doc: RuleDoc) -> None:
+    """Only the rule for what no rule knows claims no cause."""
+    assert (doc.cause == Cause.UNKNOWN) == (doc.id == "unclassified")
+
+
+@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+def test_both_examples_are_code_that_makes_a_result(doc: RuleDoc) -> None:
+    """Whoever reads a rule can paste both."""
+    for heading in ("Example", "Use instead"):
+        compile(doc.code(heading), f"{doc.id}: {heading}", "exec")
+        assert re.search(r"^\s*result\b.*=", doc.code(heading), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "doc", [d for d in DOCS.values() if not NOT_RUN.search(d.sections["Use instead"])], ids=lambda d: d.id
+)
+def test_what_to_use_instead_does_the_same(doc: RuleDoc) -> None:
+    """On the CPU both examples run, and give the same result unless the rule says why they don't."""
+    torch = pytest.importorskip("torch")
+    for module in re.findall(r"^from (torch\w+)", doc.code("Example"), re.MULTILINE):
+        pytest.importorskip(module)
+    first, second = run(doc.code("Example")), run(doc.code("Use instead"))
+    if not NOT_COMPARED.search(doc.sections["Use instead"]):
+        torch.testing.assert_close(
+            as_tensor(torch, second), as_tensor(torch, first), check_dtype=False, rtol=1e-4, atol=1e-5
+        )
+
+
+def run(code: str) -> Any:
+    """What the code leaves in `result`, after the preamble."""
+    scope: dict[str, Any] = {}
+    exec(PREAMBLE.replace('"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'), scope)
+    exec(code, scope)
+    return scope["result"]
+
+
+def as_tensor(torch: Any, value: Any) -> Any:
+    """Numbers and shapes as tensors, so that one comparison does for all; text as its bytes."""
+    if isinstance(value, str):
+        return torch.tensor(list(value.encode()))
+    return value.detach().cpu() if isinstance(value, torch.Tensor) else torch.tensor(value)
+
+
+def test_rule_modules_import_no_other_rule() -> None:
+    """A rule can be read, moved and deleted alone."""
+    for module in pkgutil.iter_modules(folder.__path__):
+        source = importlib.import_module(f"{folder.__name__}.{module.name}").__spec__.origin
+        text = Path(source).read_text(encoding="utf-8")
+        assert "syncscan.detect.rules" not in text
