@@ -27,18 +27,13 @@ def command(
     """
     from syncscan import api
     from syncscan.integrations import twin
-    from syncscan.report import annotate
 
     out = Path(output)
     _refuse(trace, out, around, margin_ms, force)
     with reading(trace) as progress:
         analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
-    text = twin.text_of(trace)
-    if around is None:
-        chunks = annotate.annotate(analysis, text)
-    else:
-        chunks = annotate.annotate_around(analysis, text, around, None if margin_ms is None else int(margin_ms * 1e6))
-    twin.write(chunks, out, force)
+    margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
+    twin.write(twin.annotated(analysis, trace, around, margin_ns), out, force)
     warn(analysis.warnings)
     if not twin.read_by_tensorboard(out.name):
         warn([f"TensorBoard won't find {out.name}: it reads NAME.pt.trace.json or NAME.pt.trace.json.gz."])
@@ -49,6 +44,8 @@ def _refuse(trace: str, out: Path, around: str | None, margin_ms: float | None, 
     """Say what can't work before anything is read."""
     if margin_ms is not None and around is None:
         raise UsageError("--margin-ms is how much to show around a finding, and none is given.", "Add --around.")
+    if trace == "-":
+        raise UsageError("Standard input can't be read twice.", "Save the trace to a file first.")
     if out.exists() and Path(trace).exists() and out.samefile(trace):
         raise UsageError(f"{out} is the trace itself.", "Give OUT another name.")
     if out.exists() and not force:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from syncscan.errors import TraceNotFound, TraceUnreadable, UsageError
-
-CHUNK = 1 << 20
-"""Bytes of text that are in memory at a time, while a trace is copied."""
+from syncscan import load
+from syncscan.errors import UsageError
+from syncscan.load.valid import ValidText
+from syncscan.model.analysis import Analysis
+from syncscan.report.annotate import annotate, annotate_around, document
 
 _TENSORBOARD_READS = re.compile(r".+\.pt\.trace\.json(\.gz)?")
 
@@ -26,24 +26,37 @@ def read_by_tensorboard(name: str) -> bool:
     return _TENSORBOARD_READS.fullmatch(name) is not None
 
 
-def text_of(path: str | os.PathLike[str]) -> Callable[[], Iterator[bytes]]:
-    """Something that gives the uncompressed, valid text of a trace from its beginning, each time it is called."""
-    from syncscan.report.annotate.splice import valid_text
+def run_name(path: str) -> str:
+    """A name for a trace's run: its file's, without what TensorBoard or a browser can't take."""
+    name = re.sub(r"(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst)?$", "", Path(path).name)
+    # A last part of digits would be taken for the number of a span.
+    return re.sub(r"[^\w-]+", "_", name)[:100] or "trace"
 
-    return lambda: valid_text(_chunks(path))
+
+def annotated(
+    analysis: Analysis, path: str, finding: str | None = None, margin_ns: int | None = None
+) -> Iterator[bytes]:
+    """The text of a trace's annotated twin, in pieces.
+
+    Args:
+        analysis: of the trace at `path`.
+        path: read again, piece by piece.
+        finding: only the part around this one: an id, its beginning, or a number of the report, from 1.
+        margin_ns: how much to show around it.
+    """
+    with load.open_bytes(path) as source:
+        text = ValidText(source, path)
+        if finding is None:
+            yield from annotate(analysis, text.head, text.pieces())
+        else:
+            yield from annotate_around(analysis, text.head, text.events(), finding, margin_ns)
 
 
-def _chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    try:
-        with open(path, "rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            source = gzip.GzipFile(fileobj=raw) if packed else raw
-            yield from iter(lambda: source.read(CHUNK), b"")
-    except FileNotFoundError:
-        raise TraceNotFound(f"{path}: no such file.", "Check the path.") from None
-    except (OSError, EOFError) as e:
-        raise TraceUnreadable(f"{path} can't be read: {e}.", "Record it again.") from None
+def copied(analysis: Analysis, path: str) -> Iterator[bytes]:
+    """The text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
+    with load.open_bytes(path) as source:
+        text = ValidText(source, path)
+        yield from document(text.head, analysis.trace.info.metadata, text.pieces(), ())
 
 
 def write(chunks: Iterable[bytes], path: Path, force: bool = False) -> None:

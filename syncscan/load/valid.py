@@ -44,7 +44,7 @@ class ValidText:
         """Text of the outer object up to the list of events; empty where there is none, or none that is whole."""
 
     def pieces(self) -> Iterator[bytes]:
-        """Text of some events each, with commas between them; all pieces together, with a comma between, are the list."""
+        """Text of some events each, with commas between them; with commas between the pieces they are the list."""
         for text, last in self._splitter.pieces():
             if not self._over:
                 yield from self._piece(bytes(text[1:] if last else text[1:-1]), last)

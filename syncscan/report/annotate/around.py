@@ -10,7 +10,6 @@ import msgspec
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence
-from syncscan.report.annotate.structure import Brackets, Envelope, uncut
 from syncscan.report.annotate.tracks import Window
 
 LEAST_MARGIN = 1_000_000
@@ -63,21 +62,26 @@ def _cost(o: Occurrence) -> tuple[int, int]:
     return o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts
 
 
-def kept_events(chunks: Iterable[bytes], envelope: Envelope, window: Window) -> Iterator[bytes]:
-    """The text of the recorded events that touch the window: names of all rows, and arrows with both ends in it."""
+def kept(events: Iterable[bytes], window: Window) -> Iterator[bytes]:
+    """The recorded events that touch the window: names of all rows, and arrows with both ends in it.
+
+    Args:
+        events: text of one event each.
+        window: the times to keep.
+    """
     arrows: dict[tuple[str, str], list[bytes]] = {}
-    for text in events(chunks, envelope):
+    for text in events:
         try:
             event = _decode(text)
         except msgspec.MsgspecError:
             continue
         if event.ph == "M":
-            yield text
+            yield b"\n" + text
         elif _touches(event, window):
             if event.ph in ("s", "t", "f"):
-                arrows.setdefault((event.cat, str(event.id)), []).append(text)
+                arrows.setdefault((event.cat, str(event.id)), []).append(b"\n" + text)
             else:
-                yield text
+                yield b"\n" + text
     for ends in arrows.values():
         if len(ends) > 1:
             yield from ends
@@ -89,19 +93,3 @@ def _touches(event: _Event, window: Window) -> bool:
     except ValueError:
         return False
     return window.touches(int(start), int(start + length))
-
-
-def events(chunks: Iterable[bytes], envelope: Envelope) -> Iterator[bytes]:
-    """The text of one recorded event after the other, as it stands in the file."""
-    brackets, offset, held = Brackets(), 0, b""
-    for chunk in uncut(chunks):
-        at, _, depth = brackets.of(chunk)
-        begin = max(envelope.start - offset, 0)
-        stop = min(envelope.end - offset, len(chunk))
-        ends = at[(depth == envelope.depth) & (at >= begin) & (at < stop)]
-        for end in (ends + 1).tolist():
-            yield (held + chunk[begin:end]).lstrip(b", \t\r\n")
-            held, begin = b"", end
-        if begin < stop:
-            held += chunk[begin:stop]
-        offset += len(chunk)

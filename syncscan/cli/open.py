@@ -1,0 +1,131 @@
+"""`syncscan open TRACE`: from a trace file to a browser that shows it with its findings, until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from syncscan.cli.output import warn
+from syncscan.cli.progress import reading
+from syncscan.errors import UsageError
+
+if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
+
+
+@click.command("open")
+@click.argument("trace")
+@click.option(
+    "--in",
+    "viewer",
+    type=click.Choice(["tensorboard", "perfetto", "html"]),
+    default="html",
+    show_default=True,
+    help="What to open it in.",
+)
+@click.option("--offline/--online", default=None, help="Whether to do without the internet [default: find out].")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: one that is free].")
+@click.option("--no-browser", is_flag=True, help="Only print the URL.")
+@click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
+def command(
+    trace: str,
+    viewer: str,
+    offline: bool | None,
+    host: str,
+    port: int | None,
+    no_browser: bool,
+    step_ms: float | None,
+) -> None:
+    """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
+
+    TensorBoard and Perfetto get the trace with findings, steps and idle devices on tracks of their own.
+    Perfetto online reads the trace from this machine; nothing is uploaded. Ctrl-C ends it.
+    """
+    from syncscan import api
+
+    if trace == "-":
+        raise UsageError("Standard input can't be read twice.", "Save the trace to a file first.")
+    if viewer == "tensorboard":
+        from syncscan.integrations import trace_view
+
+        trace_view.check()
+    with reading(trace) as progress:
+        analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
+    warn(analysis.warnings)
+    with _VIEWERS[viewer](analysis, trace, host, port, offline) as url:
+        _until_interrupted(url, not no_browser)
+
+
+def _until_interrupted(url: str, browse: bool) -> None:
+    from syncscan.integrations import browser
+
+    click.echo(url)
+    if browse and not browser.show(url):
+        click.echo("No browser was found; open the address above.", err=True)
+    click.echo("Ctrl-C ends it.", err=True)
+    ended = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    try:
+        while not ended.wait(1):
+            pass
+    except KeyboardInterrupt:
+        click.echo("", err=True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _html(analysis: Analysis, trace: str, host: str, port: int | None, offline: bool | None) -> Iterator[str]:
+    from syncscan.integrations.browser import Page
+    from syncscan.report import html
+
+    page = Page(html.render(analysis), host, port or 0)
+    try:
+        yield page.url
+    finally:
+        page.close()
+
+
+@contextmanager
+def _tensorboard(analysis: Analysis, trace: str, host: str, port: int | None, offline: bool | None) -> Iterator[str]:
+    from syncscan.integrations import trace_view, twin
+
+    if offline is None:
+        offline = not trace_view.charts_reachable()
+    with tempfile.TemporaryDirectory(prefix="syncscan-") as logdir:
+        name = twin.run_name(trace)
+        for run, text in (("annotated", twin.annotated), ("recorded", twin.copied)):
+            folder = Path(logdir, run)
+            folder.mkdir()
+            twin.write(text(analysis, trace), folder / f"{name}.pt.trace.json.gz")
+        yield trace_view.TraceView(Path(logdir), host, port or 0, offline).url
+
+
+@contextmanager
+def _perfetto(analysis: Analysis, trace: str, host: str, port: int | None, offline: bool | None) -> Iterator[str]:
+    from syncscan.integrations import perfetto, twin
+
+    online = offline is False or (offline is None and perfetto.bundled() is None)
+    with tempfile.TemporaryDirectory(prefix="syncscan-") as folder:
+        file = Path(folder, f"{twin.run_name(trace)}.pt.trace.json.gz")
+        twin.write(twin.annotated(analysis, trace), file)
+        server = perfetto.Perfetto(file, host, perfetto.ONLINE_PORT if online and port is None else port or 0, online)
+        try:
+            yield server.url
+        finally:
+            server.close()
+
+
+_VIEWERS: dict[str, Callable[..., AbstractContextManager[str]]] = {
+    "html": _html,
+    "tensorboard": _tensorboard,
+    "perfetto": _perfetto,
+}

@@ -1,0 +1,184 @@
+"""TensorBoard's Trace View: from a log folder to a server that draws it, also on a machine without the internet.
+
+The PyTorch plugin (torch-tb-profiler 0.4.3, the last there will be) pulls two scripts from the internet, Google's chart
+loader and a polyfill of web components version 0, and its page waits for both for ever. Offline the page gets two short
+scripts of our own instead, and what it imports is put into it, on its way to the browser; the installed plugin stays as
+it is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+from syncscan.errors import MissingExtra, UsageError
+
+WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+Rewrite = Callable[[bytes], bytes]
+
+CHART_HOST = "www.gstatic.com"
+"""Where the plugin's page gets its chart loader from."""
+PLUGIN = "/data/plugin/pytorch_profiler"
+"""Where TensorBoard serves the plugin's pages and data."""
+
+_CHART_LOADER = re.compile(rb'<script src="https://www\.gstatic\.com/charts/loader\.js"></script>')
+_POLYFILL = re.compile(rb'<script src="https://cdnjs\.cloudflare\.com/[^"]*webcomponents[^"]*"></script>')
+_IMPORT = re.compile(rb'<link rel="import" href="trace_viewer_full\.html"[^>]*>')
+_INSTALL = "pip install 'syncscan[tensorboard]', or use --in perfetto or --in html."
+
+
+def check() -> None:
+    """Find out what would keep TensorBoard from starting, before it is started.
+
+    Raises:
+        MissingExtra: TensorBoard or its PyTorch plugin isn't installed.
+        UsageError: the versions don't work together.
+    """
+    tensorboard = _version("tensorboard")
+    if tensorboard is None:
+        raise MissingExtra("TensorBoard isn't installed.", _INSTALL)
+    if _version("torch-tb-profiler") is None:
+        raise MissingExtra("TensorBoard's PyTorch plugin (torch-tb-profiler) isn't installed.", _INSTALL)
+    setuptools = _version("setuptools")
+    if _number(tensorboard) < (2, 21) and (setuptools is None or _number(setuptools) >= (82,)):
+        found = f"setuptools {setuptools} has none" if setuptools else "setuptools isn't installed"
+        raise UsageError(
+            f"TensorBoard {tensorboard} can't start: it needs pkg_resources, and {found}.",
+            "pip install 'tensorboard>=2.21' (or 'setuptools<82').",
+        )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def charts_reachable(timeout: float = 2.0) -> bool:
+    """Whether the host of the chart loader answers within `timeout` seconds."""
+    try:
+        socket.create_connection((CHART_HOST, 443), timeout=timeout).close()
+    except OSError:
+        return False
+    return True
+
+
+class TraceView:
+    """A running TensorBoard over one log folder; it ends with the process.
+
+    Args:
+        logdir: each folder in it with `NAME.pt.trace.json[.gz]` is a run.
+        host: address to listen on.
+        port: port to listen on; 0 for any that is free.
+        offline: do without what the plugin pulls from the internet.
+
+    Raises:
+        UsageError: TensorBoard can't listen there, or doesn't load its plugin.
+    """
+
+    def __init__(self, logdir: Path, host: str = "127.0.0.1", port: int = 0, offline: bool = True) -> None:
+        from tensorboard import default, program
+        from tensorboard.util import tb_logging
+
+        _refuse_taken(host, port)
+        tb_logging.get_logger().setLevel(logging.CRITICAL)
+        logging.getLogger("pytorch_profiler").setLevel(logging.ERROR)
+        self._offline = offline
+        board = program.TensorBoard(plugins=default.get_plugins(), server_class=self._server)
+        board.configure(
+            ["tensorboard", "--logdir", str(logdir), "--host", host, "--port", str(port), "--load_fast=false"]
+        )
+        try:
+            self.url = f"{board.launch()}#pytorch_profiler"
+        except program.TensorBoardServerException as e:
+            raise UsageError(f"TensorBoard can't start: {e.msg}.", "Give another --port or --host.") from None
+
+    def _server(self, app: WSGI, flags: Any) -> Any:
+        from tensorboard import program
+
+        return program.WerkzeugServer(Pages(app, self._offline), flags)
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    """Say that a port is taken before TensorBoard's plugin has started processes of its own."""
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, proto) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as e:
+        why = f"{host}:{port} can't be listened on: {e.strerror}."
+        raise UsageError(why, "Give another --port or --host.") from None
+
+
+class Pages:
+    """A WSGI app around TensorBoard's: some of its answers are rewritten on their way to the browser.
+
+    Args:
+        app: TensorBoard's.
+        offline: also replace what comes from the internet.
+    """
+
+    def __init__(self, app: WSGI, offline: bool) -> None:
+        self._app = app
+        self._rewrites: dict[str, Rewrite] = {f"{PLUGIN}/views": trace_view_first}
+        if offline:
+            self._rewrites[f"{PLUGIN}/index.html"] = with_chart_stub
+            self._rewrites[f"{PLUGIN}/trace_embedding.html"] = with_viewer_inside
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer one request."""
+        rewrite = self._rewrites.get(environ.get("PATH_INFO", ""))
+        if rewrite is None:
+            return self._app(environ, start_response)
+        return self._rewritten(environ, start_response, rewrite)
+
+    def _rewritten(
+        self, environ: dict[str, Any], start_response: Callable[..., Any], rewrite: Rewrite
+    ) -> Iterator[bytes]:
+        answer: list[Any] = []
+        unpacked = {k: v for k, v in environ.items() if k != "HTTP_ACCEPT_ENCODING"}
+        body = b"".join(self._app(unpacked, lambda status, headers, *_: answer.extend((status, headers))))
+        status, headers = answer
+        if status.startswith("200"):
+            body = rewrite(body)
+        kept = [(k, v) for k, v in headers if k.lower() != "content-length"]
+        start_response(status, [*kept, ("Content-Length", str(len(body)))])
+        yield body
+
+
+def trace_view_first(views: bytes) -> bytes:
+    """The plugin's list of views with Trace View in front: its page opens the first."""
+    return json.dumps(sorted(json.loads(views), key=lambda name: name != "Trace")).encode()
+
+
+def with_chart_stub(page: bytes) -> bytes:
+    """The plugin's page with a stub in place of the chart loader."""
+    return _CHART_LOADER.sub(lambda _: _script("charts.js"), page)
+
+
+def with_viewer_inside(page: bytes) -> bytes:
+    """The page around Trace View with the viewer in place of its import, and without the polyfill."""
+    import torch_tb_profiler
+
+    viewer = Path(torch_tb_profiler.__file__).with_name("static") / "trace_viewer_full.html"
+    # The viewer has elements that only a body may hold; where it ends, the page's own head goes on as body.
+    page = page.replace(b"</head>", b"").replace(b"<body>", b"")
+    page = _POLYFILL.sub(lambda _: _script("elements.js"), page)
+    return _IMPORT.sub(lambda _: viewer.read_bytes(), page)
+
+
+def _script(name: str) -> bytes:
+    text = resources.files("syncscan.integrations").joinpath("pages", name).read_bytes()
+    return b"<script>\n" + text + b"</script>"

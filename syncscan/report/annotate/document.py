@@ -1,0 +1,62 @@
+"""From the text of recorded events and of added ones to the text of a trace that every viewer reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+
+def document(
+    head: bytes, metadata: Mapping[str, Any], recorded: Iterable[bytes], added: Iterable[bytes]
+) -> Iterator[bytes]:
+    """A trace in pieces: the recorded events as they stand and in order, and the added ones behind them.
+
+    TensorBoard's plugin decides the shape. It reads no bare list, so one gets an object around it; and it cuts a trace
+    behind its last `]`, so members that stood behind the events move before them when they hold one.
+
+    Args:
+        head: recorded text up to the list of events; empty for a bare list, or where it is broken.
+        metadata: all members of the trace but its events.
+        recorded: text of events, separated by commas in a piece.
+        added: text of one event each.
+
+    Source: torch_tb_profiler 0.4.3: `append_gpu_metrics` in `run.py`, `_preprocess_file` in `profiler/data.py`.
+    """
+    late = _members({k: v for k, v in metadata.items() if k not in _keys(head)})
+    in_front = late if b"]" in late else b""
+    yield _front(head, in_front) + b"["
+    behind_others = False
+    for piece in recorded:
+        yield (b"," if behind_others else b"") + piece
+        behind_others = True
+    for event in added:
+        yield (b",\n" if behind_others else b"\n") + event
+        behind_others = True
+    yield b"\n]" + (b",\n" + late if late and not in_front else b"") + b"\n}\n"
+
+
+def _keys(head: bytes) -> set[str]:
+    return set(json.loads(head + b"[]}")) if head.strip() else set()
+
+
+def _members(members: Mapping[str, Any]) -> bytes:
+    """The text of an object's members, without its braces."""
+    if not members:
+        return b""
+    try:
+        text = msgspec.json.encode(members)
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        text = json.dumps(members).encode()
+    return text[1:-1]
+
+
+def _front(head: bytes, members: bytes) -> bytes:
+    if not head.strip():
+        return b"{" + members + (b",\n" if members else b"") + b'"traceEvents": '
+    if not members:
+        return head
+    before, brace, behind = head.partition(b"{")
+    return before + brace + b"\n" + members + b"," + behind
