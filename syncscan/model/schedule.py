@@ -24,7 +24,8 @@ class Schedule:
     rows: Int64
     """Rows of the device work launched in the step."""
     start: Int64
-    """When each of `rows` would start."""
+    """When each of `rows` would start; work that a host far ahead leaves to a later step stands where the work of the
+    step before does the same."""
     dur: Int64
     tracks: tuple[int, ...]
     """The host threads that are the step's own: its thread and those it hands over to."""

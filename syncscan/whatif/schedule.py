@@ -1,7 +1,7 @@
 """From a replay to one step in detail: each launch of the step with the time at which it would run.
 
-`replay` advances whole runs of launches at once. This replays the same steps in the same state and unfolds the runs of
-one of them; a run's last launch on a stream ends exactly where the replay says that the stream is.
+`replay` advances whole runs of launches at once. This replays one step after itself until nothing changes any more and
+unfolds its runs; a run's last launch on a stream ends exactly where the replay says that the stream is.
 """
 
 from __future__ import annotations
@@ -84,8 +84,7 @@ class _Recorder(State):
 
 class _Unfolding:
     def __init__(self, stage: Stage, step_ms: float | None, spans: list[tuple[int, int]]) -> None:
-        projector = stage.projector(step_ms)
-        self.replay, self.before = projector.calibration.replay, projector.before.period
+        self.replay = stage.projector(step_ms).calibration.replay
         self.stage, self.spans = stage, spans
         margin = max(b - a for a, b in spans)
         begin, end = spans[0][0] - margin, spans[-1][1]
@@ -105,46 +104,38 @@ class _Unfolding:
         def clock(t: Float64) -> Int64:
             return begin + np.rint((t - zero) * factor).astype(np.int64)
 
-        work = np.concatenate(rows)
         starts, ends = clock(np.concatenate(start)), clock(np.concatenate(finish))
-        ahead = self._ahead(int(self.stage.trace.slices.ts[work].min()), int(starts.min()), length * factor)
+        replayed_end = int(clock(np.array([zero + length]))[0])
         return Schedule(
             begin=begin,
             end=end,
-            replayed_end=int(clock(np.array([zero + length]))[0]),
-            rows=work,
-            start=starts - ahead,
+            replayed_end=replayed_end,
+            rows=np.concatenate(rows),
+            start=self._within(starts, begin, replayed_end),
             dur=ends - starts,
             tracks=tuple(t for t, thread in self.threads.items() if thread == 0),
             host_from=known[order],
             host_to=np.maximum.accumulate(clock(times[order])),
         )
 
-    def _ahead(self, recorded: int, replayed: int, length: float) -> int:
-        """By how much the device lags whole steps behind a host that nothing holds, as far as it did not when recorded.
-
-        In the steady state every step is like the one before, so that the device then does the same work for an
-        earlier step: that is what is drawn.
-        """
-        return round(round((replayed - recorded) / length) * length) if length > 0 else 0
+    def _within(self, starts: Int64, begin: int, end: int) -> Int64:
+        """The same moments of the step in which they fall: every step of the steady state is like the one before."""
+        if not self.stage.trace.steps or end <= begin:
+            return starts
+        return begin + (starts - begin) % (end - begin)
 
     def _moments(self, number: int, removed: frozenset[int]) -> tuple[float, list[_Moment], float]:
-        """Where the step's thread stood at its begin, its runs, and its length, once the replay is steady."""
-        state = _Recorder(self.replay)
-        end, took = 0.0, -1.0
-        zero, moments, length = 0.0, [], 0.0
+        """Where the step's thread stood at its begin, its runs, and its length, once step follows step like step."""
+        state, program = _Recorder(self.replay), self.replay.programs[number]
+        took, end = -1.0, 0.0
         for cycle in range(MAX_CYCLES):
-            for k, program in enumerate(self.replay.programs):
-                if k == number:
-                    state.moments, zero, done = [], state.clock[0], state.done()
-                state.step(program, removed)
-                if k == number:
-                    moments, length = state.moments, max(state.clock[0] - zero, state.done() - done)
+            state.moments, zero = [], state.clock[0]
+            state.step(program, removed)
             before, end, last = end, state.done(), took
             took = end - before
             if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
                 break
-        return zero, moments, length
+        return zero, state.moments, took
 
     def _unfold(
         self, number: int, moments: Sequence[_Moment]

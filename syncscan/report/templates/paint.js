@@ -2,7 +2,7 @@
 
 const WHAT = { 0: "op", 1: "scope", 2: "runtime", 3: "runtime", 4: "kernel", 5: "copy", 6: "copy", 8: "overhead", 9: "sync" };
 const NARROW = 1.6;
-const DENSITY = [0.28, 0.45, 0.62, 0.8, 1];
+const DENSITY = [0.4, 0.55, 0.7, 0.85, 1];
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 
 /** The page's colours as the canvas understands them, in three shades a kind so that neighbours can be told apart. */

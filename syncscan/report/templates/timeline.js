@@ -73,7 +73,7 @@ class Timeline {
     this.view.width = Math.max(50, this.lanes.clientWidth - this.left);
     this.fit(this.canvas, this.lanes.clientWidth, Math.min(this.lanes.clientHeight, this.layout.height) || 1);
     this.fit(this.$("overview"), wide, 34);
-    this.fit(this.$("ruler"), wide, 40);
+    this.fit(this.$("ruler"), wide, RULER);
     this.draw();
   }
 
@@ -107,7 +107,7 @@ class Timeline {
   drawRuler() {
     const canvas = this.$("ruler"), ink = canvas.getContext("2d"), { view, palette } = this;
     const width = this.left + view.width;
-    ink.clearRect(0, 0, width + 20, 40);
+    ink.clearRect(0, 0, width + 20, RULER);
     ink.font = FONT;
     ink.textBaseline = "middle";
     ink.fillStyle = palette.muted;
@@ -115,7 +115,7 @@ class Timeline {
     if (this.data.steps.length) ink.fillText("steps", 10, 30);
     ink.save();
     ink.beginPath();
-    ink.rect(this.left, 0, view.width, 40);
+    ink.rect(this.left, 0, view.width, RULER);
     ink.clip();
     ink.translate(this.left, 0);
     const zero = this.zero();
@@ -145,7 +145,7 @@ class Timeline {
     if (replay && this.options.overlay) {
       const x = view.x(replay.start), w = (replay.end - replay.start) * view.scale;
       ink.fillStyle = palette.hatch;
-      ink.fillRect(x, 33, w, 5);
+      ink.fillRect(x, 40, w, 5);
     }
   }
 
@@ -541,6 +541,8 @@ class Timeline {
     move(performance.now());
   }
 }
+
+const RULER = 48;
 
 /** A tick's time in the unit of the distance between ticks, so that neighbours never read alike. */
 function exactly(t, step) {
