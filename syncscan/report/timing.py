@@ -23,7 +23,13 @@ def render_text(timing: Timing, width: int = 100, color: bool = False) -> str:
     """The time of a call, what is paid once, what mistakes would have said, and the best batch size, as text."""
     out = io.StringIO()
     console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, legacy_windows=False
+        file=out,
+        width=width,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        highlight=False,
+        legacy_windows=False,
     )
     for line in _head(timing):
         console.print(line, soft_wrap=True)
