@@ -25,12 +25,15 @@ from syncscan.report.phrases import real
 
 MAX_SLICES = 120_000
 """Slices that a report holds at most: about 1.5 MB of it."""
-MAX_SYNCS = 20_000
+MAX_SYNCS, MAX_GAPS = 20_000, 60_000
+"""The costliest sync points, and the longest gaps behind them, that a report holds at most."""
 MAX_ROWS = 24
 """Slices nested deeper than this aren't drawn."""
 MAX_THREADS, OPEN_THREADS, OPEN_STREAMS = 40, 3, 6
 MAX_NAMES = 1_200_000
 """Characters that all names together may take."""
+MAX_WHOLE_STEPS, MAX_KEPT = 60, 30
+"""How many whole steps, and how many sync points of one finding, are kept at most in a big trace."""
 BINS = 1024
 CLOCK_SLACK_NS = 2_000
 """Work of one stream doesn't overlap; where the device's clock says it does, it is by less than this (H200: 1.3 µs)."""
@@ -137,8 +140,8 @@ def worst(finding: Finding) -> Occurrence:
 def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Window, first: Window) -> list[Window]:
     """The stretches of time whose slices are kept, disjoint and ascending.
 
-    Everything, if it fits. Else the first view, then the surroundings of each finding's worst sync point, then whole
-    steps with the costliest ones, for as long as the budget lasts.
+    Everything, if it fits. Else the first view, then the surroundings of the findings' costliest sync points, then
+    whole steps, those nearest to the first view before the others, for as long as the budget lasts.
     """
     if len(drawn) <= budget:
         return [whole]
@@ -152,14 +155,24 @@ def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Window, first: 
 
 
 def _wanted(analysis: Analysis, whole: Window, first: Window) -> list[Window]:
-    costly = [worst(f) for f in analysis.findings]
-    around = []
-    for o in costly:
-        length = o.sync.end - o.sync.ts + o.cost.bubble_ns
-        pad = min(max(length // 2, _PAD_NS[0]), _PAD_NS[1])
-        around.append((max(whole[0], o.sync.ts - pad), min(whole[1], o.sync.ts + length + pad)))
-    steps = [(s.ts, s.end) for o in costly for s in analysis.trace.steps if s.ts <= o.sync.ts < s.end]
-    return [*([first] if analysis.trace.steps else []), *around, *dict.fromkeys(steps)]
+    steps = sorted(analysis.trace.steps, key=lambda s: abs(s.ts - first[0]))[:MAX_WHOLE_STEPS]
+    return [
+        *([first] if steps else []),
+        *(_around(o, whole) for o in _costly(analysis.findings)),
+        *((s.ts, s.end) for s in steps),
+    ]
+
+
+def _costly(findings: Sequence[Finding]) -> list[Occurrence]:
+    """The costliest sync point of each finding, then the second of each, and so on."""
+    ranked = [sorted(f.occurrences, key=lambda o: -(o.cost.wait_ns + o.cost.bubble_ns)) for f in findings]
+    return [r[k] for k in range(MAX_KEPT) for r in ranked if k < len(r)][: 4 * MAX_KEPT]
+
+
+def _around(o: Occurrence, whole: Window) -> Window:
+    length = o.sync.end - o.sync.ts + o.cost.bubble_ns
+    pad = min(max(length // 2, _PAD_NS[0]), _PAD_NS[1])
+    return max(whole[0], o.sync.ts - pad), min(whole[1], o.sync.ts + length + pad)
 
 
 def _union(windows: list[Window]) -> list[Window]:
@@ -423,7 +436,7 @@ def _idle(trace: Trace, found: Sequence[Occurrence], groups: Sequence[Group], or
         if o.sync.device in group
         for start, length in gaps(work.of(o.sync.device), o.sync.ts, o.cost.bubble_ns)
     ]
-    parts.sort()
+    parts = sorted(sorted(parts, key=lambda part: -part[1])[:MAX_GAPS])
     columns = list(zip(*parts, strict=True)) if parts else [(), (), (), ()]
     return {
         "start": pack([t - origin for t in columns[0]], delta=True),
