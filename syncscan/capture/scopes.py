@@ -19,7 +19,7 @@ class ScopeWatch:
     """
 
     def __init__(self, action: Callable[[], None]) -> None:
-        self._action = action
+        self.action = action
         self._open = 0
         self._lowest = 0
         self._due = False
@@ -71,6 +71,6 @@ class ScopeWatch:
     def _grant(self) -> None:
         self._due = False
         try:
-            self._action()
+            self.action()
         finally:
             self._lowest = self._open

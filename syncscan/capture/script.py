@@ -6,6 +6,7 @@ all optimizers), or where the script says so, if it uses `syncscan.profile` itse
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import sys
@@ -90,7 +91,8 @@ class _Runner:
         self._scopes = ScopeWatch(self._step)
         self._call_off = (
             when_imported("torch.autograd.profiler", lambda module: self._scopes.watch(module.record_function)),
-            when_imported("torch.optim.optimizer", self._watch),
+            when_imported("torch.optim.optimizer", lambda module: self._watch(module, self._stepped)),
+            when_imported("torch._dynamo", self._hide),
         )
         Session.opened = self._adopt
 
@@ -120,8 +122,14 @@ class _Runner:
             self._stops > 0,
         )
 
-    def _watch(self, optimizers: ModuleType) -> None:
-        self._remove = optimizers.register_optimizer_step_post_hook(self._stepped).remove
+    def _watch(self, optimizers: ModuleType, hook: Callable[..., None]) -> None:
+        self._remove = optimizers.register_optimizer_step_post_hook(hook).remove
+
+    def _hide(self, dynamo: ModuleType) -> None:
+        """Keep a compiled training step from tracing into the hook, and from being compiled anew at every phase."""
+        self._remove()
+        self._watch(importlib.import_module("torch.optim.optimizer"), dynamo.disable(self._stepped))
+        self._scopes.action = dynamo.disable(self._step)
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         if self._scripts or os.getpid() != self._pid:

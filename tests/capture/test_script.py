@@ -172,6 +172,24 @@ def test_the_rarer_optimizer_marks_the_steps(run: Run) -> None:
     assert done.marked_by == "Adam.step()"
 
 
+def test_a_compiled_step_is_not_compiled_anew(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    """Dynamo doesn't look into the hook, whose course changes from phase to phase."""
+    run(
+        """
+        import torch._dynamo
+        step = torch.compile(train, backend="eager")
+        for i in range(12):
+            step(1)
+            if i == 2:
+                compiled = dict(torch._dynamo.utils.counters["frames"])
+        print(compiled == dict(torch._dynamo.utils.counters["frames"]))
+        torch._dynamo.reset()
+        """,
+        keep_running=True,
+    )
+    assert capfd.readouterr().out == "True\n"
+
+
 def test_nothing_of_it_stays_in_the_process(run: Run) -> None:
     """Hooks, arguments, paths and torch's classes are as before."""
     scope = importlib.import_module("torch.autograd.profiler").record_function
