@@ -21,7 +21,7 @@ def find(paths: Iterable[str]) -> list[str]:
     Raises:
         TraceNotFound: a path that isn't there, or a folder without traces.
     """
-    return list(paths)
+    return [trace for path in paths for trace in load.find(path)]
 
 
 def analyze(
@@ -37,7 +37,7 @@ def analyze(
     Raises:
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
     """
-    return analyze_trace(load.load(path), step_ms=step_ms)
+    return analyze_trace(load.load(path, progress=progress), step_ms=step_ms)
 
 
 def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:
