@@ -25,7 +25,7 @@ def command(rule: str, form: str) -> None:
 
     doc = _find(rule, api.rules())
     text = _markdown(doc, api.PREAMBLE)
-    click.echo(text if form == "markdown" else _rendered(text), nl=False)
+    click.echo(_rendered(text) if form == "text" and colors() else text, nl=False)
 
 
 def _find(name: str, rules: tuple[RuleDoc, ...]) -> RuleDoc:
@@ -48,12 +48,11 @@ def _markdown(doc: RuleDoc, preamble: str) -> str:
 
 
 def _rendered(markdown: str) -> str:
-    """As text of the terminal's width: with colours on a terminal, plain elsewhere."""
+    """With headings and highlighted code, as wide as the terminal; without one Markdown reads better as it is."""
     from rich.console import Console
     from rich.markdown import Markdown
 
-    color = colors()
-    console = Console(width=min(width(), 100), force_terminal=color, no_color=not color, highlight=False)
+    console = Console(width=min(width(), 100), force_terminal=True, highlight=False)
     with console.capture() as captured:
-        console.print(Markdown(markdown, code_theme="ansi_dark", inline_code_lexer="python" if color else None))
-    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
+        console.print(Markdown(markdown, code_theme="ansi_dark"))
+    return captured.get()

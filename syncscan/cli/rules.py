@@ -24,7 +24,7 @@ def command(form: str) -> None:
 def _text(rules: tuple[RuleDoc, ...]) -> str:
     width = max(len(rule.id) for rule in rules)
     lines = [f"{rule.id:{width}}  {rule.cause.value:8}  {rule.name}" for rule in rules]
-    return "\n".join([*lines, "", f"{len(rules)} rules. One of them in full: syncscan explain {rules[-1].id}"])
+    return "\n".join([*lines, "", f"{len(rules)} rules. One of them in full: syncscan explain {rules[0].id}"])
 
 
 def _json(rules: tuple[RuleDoc, ...]) -> str:

@@ -86,8 +86,11 @@ def _tracks(column: Int32) -> set[int]:
 
 
 def _in_steps(call: Call, trace: Trace) -> bool:
-    """False before the first and after the last step: warm-up and the profiler's own work."""
-    return not trace.steps or trace.steps[0].ts <= call.ts < max(step.end for step in trace.steps)
+    """False before, between and after the steps, where the profiler does its own work, and in warm-up."""
+    if not trace.steps:
+        return True
+    step = next((step for step in reversed(trace.steps) if step.ts <= call.ts), None)
+    return step is not None and call.ts < step.end
 
 
 __all__ = ["PREAMBLE", "RuleDoc", "catalogue", "detect"]

@@ -53,8 +53,9 @@ CAUSE = Cause.READBACK
 
 _OPS = {
     f"aten::{op}"
-    for op in "arange linspace logspace full full_like zeros ones empty rand randn randint eye range new_full new_zeros "
-    "new_empty add add_ sub sub_ addmm addcmul addcdiv clamp clamp_ view reshape expand narrow repeat topk".split()
+    for op in "arange linspace logspace full full_like zeros ones empty rand randn randint eye range new_full "
+    "new_zeros new_empty add add_ sub sub_ addmm addcmul addcdiv clamp clamp_ view reshape expand narrow repeat "
+    "topk".split()
 }
 
 

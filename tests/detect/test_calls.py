@@ -1,0 +1,336 @@
+"""Which calls count as waits, and which that look like them don't: over vendors, versions and incomplete traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.detect import detect
+from syncscan.detect.calls import api_name
+from syncscan.model.finding import Cause, SyncPoint
+from tests.builder import MAIN, TraceBuilder
+
+ITEM = "aten::item > aten::_local_scalar_dense"
+
+
+def found(t: TraceBuilder) -> list[SyncPoint]:
+    """The sync points above information."""
+    points, warnings = detect(t.trace())
+    assert warnings == ()
+    return [p for p in points if not p.diagnosis.intended]
+
+
+def apis(t: TraceBuilder) -> list[str]:
+    return [p.api for p in found(t)]
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [
+        ("cudaStreamSynchronize_ptsz", "cudaStreamSynchronize"),
+        ("cudaStreamSynchronize_v3020", "cudaStreamSynchronize"),
+        ("cudaMemcpyAsync_v3020_ptsz", "cudaMemcpyAsync"),
+        ("hipMemcpyWithStream", "hipMemcpyWithStream"),
+    ],
+)
+def test_version_suffixes_dont_matter(name: str, bare: str) -> None:
+    """The same call has other names where streams are per thread or the API is versioned."""
+    assert api_name(name) == bare
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        "cudaDeviceSynchronize",
+        "cudaStreamSynchronize_ptsz",
+        "cudaEventSynchronize",
+        "cuStreamSynchronize",
+        "cuCtxSynchronize",
+        "hipDeviceSynchronize",
+        "hipStreamSynchronize",
+        "hipEventSynchronize",
+        "zeCommandListHostSynchronize",
+        "zeEventHostSynchronize",
+        "zeCommandQueueSynchronize",
+        "urQueueFinish",
+        "urEventWait",
+        "mtiaDeviceSynchronize",
+    ],
+)
+def test_synchronises_of_every_vendor_are_waits(api: str) -> None:
+    """A synchronise is a finding also when it happened not to wait."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.call(api, 100, 200)
+    assert apis(t) == [api_name(api)]
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        "cudaStreamWaitEvent",
+        "cudaEventRecord",
+        "cudaEventQuery",
+        "cudaStreamQuery",
+        "cudaStreamIsCapturing",
+        "cudaEventElapsedTime",
+        "cudaMemGetInfo",
+        "hipStreamWaitEvent",
+        "urEnqueueEventsWaitWithBarrier",
+        "cudaGetDeviceProperties",
+        "cudaLaunchKernel",
+    ],
+)
+def test_calls_that_queue_or_ask_are_none(api: str) -> None:
+    """They return at once, or order the device and not the host."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.call(api, 100, 900)
+    assert apis(t) == []
+
+
+def test_a_copy_and_the_synchronise_behind_it_are_one() -> None:
+    """One wait, whichever of the two calls shows it; its api is the longer of them."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("busy", at=1, lasts=500)
+        t.sync(ITEM, at=20)
+    (point,) = found(t)
+    assert (point.api, len(point.calls)) == ("cudaStreamSynchronize", 2)
+
+
+def test_old_versions_wait_in_the_copy() -> None:
+    """Before torch 2.3 `.item()` copied to pageable memory and waited there; the synchronise behind is short."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("busy", at=1, lasts=500)
+        for op in ("aten::item", "aten::_local_scalar_dense"):
+            t.op(op, 20, 900)
+        t.copy("Memcpy DtoH (Device -> Pageable)", at=30, blocks=True)
+        t.call("cudaStreamSynchronize", 700, 703)
+    (point,) = found(t)
+    assert (point.api, point.diagnosis.rule) == ("cudaMemcpyAsync", "item")
+
+
+def test_a_synchronous_copy_is_a_wait_unless_it_stays_on_the_device() -> None:
+    """`cudaMemcpy` waits in both directions of the host, not from device to device (NVIDIA's API description)."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        for at, name in ((10, "Memcpy DtoH (Device -> Pageable)"), (200, "Memcpy DtoD (Device -> Device)")):
+            t.copy(name, at=at)
+            t.events[-2]["name"] = "cudaMemcpy"
+    assert [p.diagnosis.cause for p in found(t)] == [Cause.READBACK]
+
+
+def test_a_pageable_copy_to_the_device_counts_only_if_it_held_the_host() -> None:
+    """Small ones with `non_blocking=True` are staged and return at once (measured on an H200)."""
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        t.launch("busy", at=1, lasts=1000)
+        with t.op("aten::copy_", 10, 30):
+            t.copy("Memcpy HtoD (Pageable -> Device)", at=12)
+        with t.op("aten::copy_", 100, 1500):
+            t.copy("Memcpy HtoD (Pageable -> Device)", at=110, lasts=20, blocks=True)
+    assert [p.ts for p in found(t)] == [110_000]
+
+
+def test_a_pinned_copy_is_none_even_when_the_queue_is_full() -> None:
+    """Back-pressure: the host is ahead, and waits for a place in the queue."""
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        t.launch("busy", at=1, lasts=1000)
+        with t.op("aten::copy_", 10, 1100):
+            t.copy("Memcpy HtoD (Pinned -> Device)", at=12, blocks=True)
+    assert apis(t) == []
+
+
+def test_a_rocm_copy_counts_if_it_held_the_host() -> None:
+    """HIP traces don't tell pinned from pageable memory, so what was measured decides."""
+    t = TraceBuilder("rocm")
+    with t.step(0, 5000):
+        t.launch("busy", at=1, lasts=1000)
+        t.copy("Memcpy HtoD (Host -> Device)", at=10)
+        t.copy("Memcpy HtoD (Host -> Device)", at=40, blocks=True)
+        t.events[-2]["name"] = "hipMemcpyAsync"
+    assert [p.ts for p in found(t)] == [40_000]
+
+
+def test_an_item_without_a_runtime_call_is_a_cpu_tensor() -> None:
+    """The most common false alarm: Adam's step counter, masks by Python value."""
+    t = TraceBuilder()
+    with t.step(0, 1000), t.op("aten::item", 10, 20):
+        t.op("aten::_local_scalar_dense", 12, 18)
+    assert apis(t) == []
+
+
+def test_long_launches_are_back_pressure() -> None:
+    """A launch that waits for a place in a full queue ends long before its kernel."""
+    t = TraceBuilder()
+    with t.step(0, 60_000):
+        for k in range(30):
+            t.call("cudaLaunchKernel", 10 + 1000 * k, 900 + 1000 * k)
+            t._work("kernel", "gemm", 900 + 1000 * k, 1000, 7, 0)
+    assert apis(t) == []
+
+
+def test_launch_blocking_is_one_finding() -> None:
+    """Where every launch waits for its kernel, one finding says so for all."""
+    t = TraceBuilder()
+    with t.step(0, 60_000):
+        for k in range(30):
+            t.call("cudaLaunchKernel", 10 + 1000 * k, 900 + 1000 * k + k)
+            t._work("kernel", "gemm", 50 + 1000 * k, 800, 7, 0)
+    (point,) = found(t)
+    assert (point.diagnosis.rule, point.diagnosis.cause) == ("launch-blocking", Cause.DEBUG)
+    assert "30 launches" in point.diagnosis.title
+
+
+def test_short_traces_claim_no_launch_blocking() -> None:
+    """A few tiny kernels that end within their launch prove nothing."""
+    t = TraceBuilder()
+    with t.step(0, 60_000):
+        for k in range(5):
+            t.call("cudaLaunchKernel", 10 + 1000 * k, 900 + 1000 * k)
+            t._work("kernel", "gemm", 50 + 1000 * k, 800, 7, 0)
+    assert apis(t) == []
+
+
+def test_the_profilers_own_synchronise_is_left_out() -> None:
+    """torch.profiler synchronises the device when it stops: outside of steps, last, with no launch after it."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("busy", at=1, lasts=500)
+        t.synchronize(at=10)
+    t.synchronize(at=1100)
+    points, _ = detect(t.trace())
+    assert [p.ts for p in points] == [10_000]
+
+
+def test_without_steps_only_the_last_is_the_profilers() -> None:
+    """A program's own synchronise before it stays a finding."""
+    t = TraceBuilder()
+    t.launch("busy", at=1, lasts=500)
+    t.synchronize(at=10)
+    t.synchronize(at=1100)
+    assert [p.ts for p in found(t)] == [10_000]
+
+
+def test_with_stacks_the_profilers_frame_tells() -> None:
+    """A last synchronise under the program's own frame is the program's."""
+    t = TraceBuilder(with_stack=1)
+    t.launch("busy", at=1, lasts=500)
+    t.frame("train.py(3): main", 5, 900)
+    t.frame("torch/cuda/__init__.py(9): synchronize", 8, 800)
+    t.synchronize(at=10)
+    assert [p.ts for p in found(t)] == [10_000]
+
+
+def test_waits_outside_of_steps_are_for_information() -> None:
+    """Warm-up and what follows the last step cost no step anything."""
+    t = TraceBuilder()
+    t.sync(ITEM, at=10, wait=50)
+    with t.step(1000, 2000):
+        t.launch("busy", at=1001, lasts=50)
+    t.sync(ITEM, at=3000, wait=50)
+    points, _ = detect(t.trace())
+    assert [p.diagnosis.intended for p in points] == [True, True]
+
+
+@pytest.mark.parametrize("name", ["pt_data_pin", "pt_nccl_watchdg", "python"])
+def test_threads_without_ops_hold_nobody_up(name: str) -> None:
+    """Pinning, NCCL's watchdog and a user's helper thread wait for themselves."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("busy", at=1, lasts=500)
+        t.op("aten::mm", 20, 30)
+        with t.thread(name):
+            t.synchronize(at=10)
+    points, _ = detect(t.trace())
+    assert [p.diagnosis.intended for p in points] == [True]
+
+
+def test_runtime_calls_alone_are_enough() -> None:
+    """A trace without ops, scopes, steps and device rows still shows its synchronises."""
+    t = TraceBuilder()
+    t.call("cudaMemcpyAsync", 10, 14)
+    t.call("cudaStreamSynchronize", 15, 300)
+    t.call("cudaEventSynchronize", 400, 500)
+    t.call("cudaLaunchKernel", 600, 605)
+    assert apis(t) == ["cudaStreamSynchronize", "cudaEventSynchronize"]
+
+
+def test_missing_device_rows_leave_the_cause() -> None:
+    """Where the profiler lost the device's side, the ops still name the wait."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.sync("aten::nonzero", at=20, wait=100)
+    t.events = [e for e in t.events if e.get("cat") not in ("kernel", "gpu_memcpy")]
+    assert [p.diagnosis.rule for p in found(t)] == ["nonzero"]
+
+
+def sync_row(t: TraceBuilder, name: str, start: float, end: float, correlation: int, stream: int = 7) -> None:
+    """A `cuda_sync` row as torch writes it: on the stream's own track."""
+    args = {"cuda_sync_kind": name, "stream": stream, "correlation": correlation, "device": 0, "context": 1}
+    t.event(ph="X", cat="cuda_sync", name=name, pid=0, tid=stream, ts=start, dur=end - start, args=args)
+
+
+def test_a_wait_that_only_a_sync_row_shows_is_found() -> None:
+    """Driver-level synchronises of extensions have no runtime row; they lie in the op that was open then."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("busy", at=1, lasts=900)
+        t.op("mylib::solve", 20, 1000)
+        t.call("cudaEventQuery", 22, 23)
+    sync_row(t, "Stream Sync", 30, 903, correlation=77)
+    sync_row(t, "Stream Wait Event", 1100, 1101, correlation=78)
+    (point,) = found(t)
+    trace = t.trace()
+    assert [trace.name(r) for r in point.ops] == ["mylib::solve"]
+    assert (point.api, trace.tracks[point.track].tid) == ("Stream Sync", str(MAIN))
+    assert (point.ts, point.end, point.stream) == (30_000, 903_000, 7)
+
+
+def test_a_sync_row_of_a_runtime_call_adds_nothing() -> None:
+    """The same wait isn't counted twice, by correlation or by time."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("busy", at=1, lasts=900)
+        t.call("cudaStreamSynchronize", 30, 905)
+    number = t.events[-1]["args"]["correlation"]
+    sync_row(t, "Stream Sync", 31, 904, correlation=number)
+    sync_row(t, "Stream Sync", 31, 904, correlation=9999)
+    assert len(found(t)) == 1
+
+
+def test_an_xpu_wait_on_its_own_row_goes_to_the_thread_its_tid_names() -> None:
+    """Intel's synchronisation rows have pid -1 and the host thread's tid."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("busy", at=1, lasts=900)
+        t.op("aten::item", 20, 1000)
+    t.event(ph="X", cat="xpu_sync", name="HOST_EVENT", pid=-1, tid=MAIN, ts=30, dur=870, args={"correlation": 5})
+    t.event(
+        ph="X", cat="xpu_sync", name="GPU_BARRIER_EXECUTION", pid=-1, tid=MAIN, ts=1100, dur=5, args={"correlation": 6}
+    )
+    (point,) = found(t)
+    assert [t.trace().name(r) for r in point.ops] == ["aten::item"]
+
+
+def test_a_call_inside_another_is_the_same_wait() -> None:
+    """A runtime call and the driver call below it."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("busy", at=1, lasts=500)
+        t.call("urQueueFinish", 10, 510)
+        t.call("zeCommandListHostSynchronize", 12, 508)
+    assert apis(t) == ["urQueueFinish"]
+
+
+def test_any_other_call_counts_if_the_host_was_held_until_the_device_had_drained() -> None:
+    """Nobody has a list of all calls that can wait; what was measured decides."""
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        t.launch("busy", at=1, lasts=1000)
+        t.call("cudaFreeArray", 100, 1010)
+        t.launch("busy", at=2000, lasts=1000)
+        t.call("cudaGetDeviceProperties", 2100, 2300)
+    assert apis(t) == ["cudaFreeArray"]

@@ -1,0 +1,308 @@
+"""Each rule on the chain of ops that it is for, and on look-alikes that belong to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from syncscan.detect import catalogue, detect
+from syncscan.model.finding import Cause, Diagnosis, SyncPoint
+from tests.builder import TraceBuilder
+
+ITEM = "aten::item > aten::_local_scalar_dense"
+BOOL = f"aten::is_nonzero > {ITEM}"
+TO = "aten::to > aten::_to_copy > aten::copy_"
+NODE = "autograd::engine::evaluate_function: {0} > {0} > "
+H2D = "Memcpy HtoD (Pageable -> Device)"
+H2D_PINNED = "Memcpy HtoD (Pinned -> Device)"
+D2H = "Memcpy DtoH (Device -> Pageable)"
+D2H_PINNED = "Memcpy DtoH (Device -> Pinned)"
+FORMATTER = ["aten::isfinite", "aten::ne", "aten::__and__"]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """One wait: the ops around it, its copy (none: a bare synchronise), what came before and after, frames, scopes."""
+
+    chain: str = ""
+    copy: str = D2H_PINNED
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+    frames: Sequence[str] = ()
+    scopes: Sequence[str] = ()
+    api: str = "cudaStreamSynchronize"
+    size: int = 8
+    calls_after: Sequence[str] = ()
+    sync: bool = True
+
+    def points(self, vendor: str = "cuda") -> tuple[SyncPoint, ...]:
+        """What is found in a trace that holds this wait alone."""
+        t = TraceBuilder(vendor)
+        t.step(0, 10_000)
+        for name in (*self.scopes, *self.frames):
+            (t.frame if name in self.frames else t.scope)(name, 10, 9_000)
+        at = 20.0
+        for name in self.before:
+            t.op(name, at, at + 10)
+            at += 20
+        t.launch("busy", at=at, lasts=1000)
+        at = self._wait(t, at + 10)
+        for name in self.calls_after:
+            t.call(name, at + 1, at + 2)
+            at += 5
+        for name in self.after:
+            t.op(name, at + 5, at + 10)
+            at += 20
+        points, warnings = detect(t.trace())
+        assert warnings == ()
+        return points
+
+    def _wait(self, t: TraceBuilder, at: float) -> float:
+        end = t.free_at() + 20
+        for name in filter(None, self.chain.split(" > ")):
+            t.op(name, at, end)
+        if self.copy and not self.sync:
+            t.copy(self.copy, at=at + 1, blocks=True)
+        elif self.copy:
+            t.copy(self.copy, at=at + 1)
+            t.events[-1]["args"]["bytes"] = self.size
+        if self.sync:
+            t.call(self.api, at + 5, end - 1)
+        return end
+
+    def named(self) -> Diagnosis:
+        """The diagnosis of the one wait."""
+        (point,) = self.points()
+        return point.diagnosis
+
+
+EXAMPLES: list[tuple[str, Wait]] = [
+    ("fsdp-rate-limiter", Wait(copy="", api="cudaEventSynchronize", scopes=["FullyShardedDataParallel.rate_limiter"])),
+    (
+        "anomaly-mode",
+        Wait(
+            "autograd::engine::evaluate_function: MulBackward0 > " + ITEM,
+            before=["aten::isnan", "aten::_is_any_true"],
+        ),
+    ),
+    ("barrier", Wait(copy="", before=["c10d::barrier"])),
+    ("barrier", Wait("c10d::barrier", copy="")),
+    (
+        "object-collective",
+        Wait(TO, D2H, frames=["train.py(3): main", "torch/distributed/distributed_c10d.py(9): all_gather_object"]),
+    ),
+    (
+        "unused-parameters",
+        Wait("torch::autograd::AccumulateGrad > aten::copy_", D2H, before=["c10d::allreduce_", "nccl:all_reduce"]),
+    ),
+    (
+        "distributed",
+        Wait(TO, D2H, frames=["train.py(3): main", "torch/distributed/fsdp/_state_dict_utils.py(9): _full"]),
+    ),
+    ("collective-readback", Wait(ITEM, before=["c10d::allreduce_"])),
+    (
+        "one-off",
+        Wait("aten::copy_", H2D, frames=["train.py(3): main", "torch/nn/modules/module.py(2): load_state_dict"]),
+    ),
+    ("print-tensor", Wait("aten::masked_select > aten::nonzero", before=FORMATTER)),
+    ("print-tensor", Wait(BOOL, before=[*FORMATTER, "aten::masked_select", "aten::abs", "aten::ceil", "aten::ne"])),
+    (
+        "print-tensor",
+        Wait(ITEM, before=["aten::reshape", "aten::unbind", "aten::detach", "aten::item", "aten::detach"]),
+    ),
+    (
+        "print-tensor",
+        Wait(BOOL, frames=["train.py(3): main", "torch/_tensor.py(5): __repr__", "torch/_tensor_str.py(9): _str"]),
+    ),
+    ("log-scalar", Wait(ITEM, before=["aten::mean", "aten::detach"])),
+    ("log-scalar", Wait(ITEM, frames=["train.py(3): main", "tqdm/std.py(9): set_postfix"])),
+    (
+        "metric-validation",
+        Wait(
+            "aten::_unique2 > " + ITEM,
+            frames=["train.py(3): main", "torchmetrics/functional/stat_scores.py(5): _tensor_validation"],
+        ),
+    ),
+    ("distribution-args", Wait(BOOL, before=["aten::gt", "aten::_is_all_true"])),
+    (
+        "distribution-args",
+        Wait(BOOL, before=["aten::all"], frames=["a.py(1): f", "torch/distributions/normal.py(9): __init__"]),
+    ),
+    (
+        "grad-scaler",
+        Wait(ITEM, before=["aten::_amp_foreach_non_finite_check_and_unscale_"], after=["aten::_amp_update_scale_"]),
+    ),
+    ("clip-grad", Wait(BOOL, before=["aten::isnan", "aten::isinf", "aten::logical_or"])),
+    ("nan-guard", Wait(BOOL, before=["aten::isnan"])),
+    ("nan-guard", Wait(ITEM, before=["aten::isfinite", "aten::all"])),
+    ("generation-stop", Wait(BOOL, frames=["a.py(1): f", "transformers/generation/utils.py(9): _sample"])),
+    ("quantization", Wait("aten::fake_quantize_per_channel_affine > " + ITEM)),
+    ("quantization", Wait(BOOL, before=["aten::eq"], after=["aten::zeros_like", "aten::min", "aten::zeros_like"])),
+    ("checkpoint-save", Wait(TO, D2H, frames=["train.py(3): main", "torch/serialization.py(9): save"])),
+    ("optimizer-readback", Wait(ITEM, scopes=["Optimizer.step#Adafactor.step"])),
+    ("allclose", Wait("aten::allclose > " + ITEM)),
+    ("allclose", Wait(BOOL, before=["aten::isclose", "aten::all"])),
+    ("graph-break", Wait(ITEM, before=["Torch-Compiled Region: 0/0"], after=["Torch-Compiled Region: 1/0"])),
+    ("pin-memory", Wait(copy="", api="cudaHostAlloc")),
+    ("empty-cache", Wait(copy="", api="cudaFree")),
+    ("allocator", Wait("aten::empty", copy="", api="cudaFree")),
+    ("argument-check", Wait("aten::cov > aten::equal > " + ITEM)),
+    ("sparse-invariants", Wait("aten::_validate_sparse_coo_tensor_args > " + ITEM)),
+    ("linalg-check", Wait("aten::linalg_inv > aten::_linalg_check_errors > " + ITEM)),
+    ("linalg-check", Wait("aten::linalg_svd > aten::_linalg_svd", D2H)),
+    ("unique", Wait("aten::_unique2 > " + ITEM)),
+    ("unique", Wait("aten::unique_dim", copy="")),
+    ("bincount", Wait("aten::bincount > " + TO, D2H)),
+    ("bincount", Wait("aten::bincount > " + ITEM)),
+    ("histc", Wait("aten::histc > " + TO, D2H)),
+    ("one-hot", Wait("aten::one_hot > " + ITEM)),
+    ("repeat-interleave", Wait("aten::repeat_interleave > aten::repeat_interleave > " + ITEM)),
+    ("ctc-loss", Wait("aten::ctc_loss > " + TO, D2H)),
+    ("coalesce", Wait("aten::coalesce > aten::_coalesce", copy="")),
+    ("nested-tensor", Wait("aten::to_padded_tensor > " + TO, D2H)),
+    ("nms", Wait("torchvision::nms > aten::masked_select > aten::nonzero")),
+    ("split-sizes", Wait(TO, D2H, after=["aten::split_with_sizes"])),
+    ("size-inside-op", Wait("aten::combinations > aten::masked_select > aten::nonzero")),
+    ("packed-sequence", Wait(TO, D2H, after=["aten::_pack_padded_sequence"])),
+    ("prod-backward", Wait(NODE.format("CumprodBackward0") + "aten::any > " + ITEM)),
+    ("sparse-op", Wait("aten::to_sparse > aten::_to_sparse > aten::nonzero")),
+    ("sparse-op", Wait("aten::bmm", copy="", api="cudaDeviceSynchronize")),
+    ("masked-select", Wait("aten::masked_select > aten::nonzero")),
+    ("index-backward", Wait(NODE.format("IndexBackward0") + "aten::_index_put_impl_ > aten::nonzero")),
+    ("boolean-assign", Wait("aten::index_put_ > aten::_index_put_impl_ > aten::nonzero")),
+    ("boolean-index", Wait("aten::index > aten::nonzero")),
+    ("nonzero", Wait("aten::nonzero")),
+    ("nonzero", Wait("aten::where > aten::nonzero_numpy > aten::nonzero")),
+    ("fill-value", Wait("aten::masked_fill_ > " + ITEM)),
+    ("equal", Wait("aten::equal > " + ITEM)),
+    ("batch-norm-momentum", Wait(ITEM, before=["aten::add_"], after=["aten::batch_norm"])),
+    ("tensor-of-tensors", Wait(ITEM, before=["aten::empty"], after=["aten::to", "aten::lift_fresh"])),
+    ("contains", Wait(ITEM, before=["aten::eq", "aten::any"])),
+    ("tensor-bool", Wait(BOOL, before=["aten::gt"])),
+    ("tensor-index", Wait(ITEM, after=["aten::slice"])),
+    ("number-argument", Wait("aten::linspace > " + ITEM)),
+    ("item", Wait(ITEM)),
+    ("tolist", Wait(TO, D2H, before=["aten::resolve_conj", "aten::resolve_neg"])),
+    ("scalar-assign", Wait("aten::index_put_ > aten::_index_put_impl_ > " + TO, H2D)),
+    ("scalar-assign", Wait("aten::copy_", H2D, before=["aten::select"])),
+    ("cpu-index", Wait("aten::index > " + TO, H2D, size=64)),
+    ("cpu-index", Wait(TO, H2D, after=["aten::lift_fresh", "aten::index"], size=64)),
+    ("tensor-constructor", Wait(TO, H2D, after=["aten::lift_fresh", "aten::detach_"])),
+    ("to-device", Wait(TO, H2D, size=4096)),
+    ("to-device", Wait(TO, H2D_PINNED, size=4096)),
+    ("pageable-readback", Wait("aten::copy_", D2H, sync=False)),
+    ("cpu", Wait(TO, D2H)),
+    ("timing", Wait(copy="", api="cudaDeviceSynchronize", calls_after=["cudaEventElapsedTime"])),
+    ("timing", Wait(copy="", api="cudaEventSynchronize", calls_after=["cudaEventQuery", "cudaEventQuery", "INVALID"])),
+    ("explicit-sync", Wait(copy="", api="cudaDeviceSynchronize")),
+    ("explicit-sync", Wait(copy="", api="cudaStreamSynchronize")),
+    ("explicit-sync", Wait(copy="", api="cudaEventSynchronize")),
+    ("unclassified", Wait("mylib::fused", copy="")),
+]
+
+
+@pytest.mark.parametrize(("rule", "wait"), EXAMPLES, ids=[f"{rule}-{i}" for i, (rule, _) in enumerate(EXAMPLES)])
+def test_the_chain_leads_to_the_rule(rule: str, wait: Wait) -> None:
+    """A wait with these ops, copies and frames is named by this rule, and has its words."""
+    diagnosis = wait.named()
+    assert diagnosis.rule == rule
+    assert all([diagnosis.title, diagnosis.why, diagnosis.fix, diagnosis.when_fine])
+
+
+def test_every_rule_has_an_example_here() -> None:
+    """A rule that nothing leads to would be dead; launch blocking is a matter of the whole trace (test_calls.py)."""
+    assert {doc.id for doc in catalogue()} - {rule for rule, _ in EXAMPLES} == {"launch-blocking"}
+
+
+LOOKALIKES: list[tuple[str, str, Wait]] = [
+    (
+        "with stacks, a value after detach is the program's",
+        "item",
+        Wait(ITEM, before=["aten::detach"], frames=["a.py(1): f"]),
+    ),
+    ("a hook's item is no anomaly mode", "item", Wait("autograd::engine::evaluate_function: MulBackward0 > " + ITEM)),
+    ("x[mask] alone isn't printing", "masked-select", Wait("aten::masked_select > aten::nonzero", before=["aten::gt"])),
+    ("any() read back isn't membership", "item", Wait(ITEM, before=["aten::gt", "aten::any"])),
+    (
+        "item() by name is no index, whatever follows",
+        "item",
+        Wait(ITEM, after=["aten::slice"], frames=["a.py(1): f", "<built-in method item of Tensor object at 0x1>"]),
+    ),
+    (
+        "index_put of rows from the host is no single number",
+        "cpu-index",
+        Wait("aten::index_put_ > aten::_index_put_impl_ > " + TO, H2D, size=32),
+    ),
+    (
+        "module code under DDP's frame is the module's",
+        "item",
+        Wait(ITEM, frames=["torch/nn/parallel/distributed.py(5): forward", "model.py(3): forward"]),
+    ),
+    (
+        "the same region twice is no graph break",
+        "item",
+        Wait(ITEM, before=["Torch-Compiled Region: 0/0"], after=["Torch-Compiled Region: 0/0"]),
+    ),
+    (
+        "torchmetrics' own computation is no validation",
+        "bincount",
+        Wait("aten::bincount > " + ITEM, frames=["a.py(1): f", "torchmetrics/functional/stat_scores.py(5): _update"]),
+    ),
+    ("a dense product's wait is none of sparse tensors", "unclassified", Wait("aten::mm", copy="")),
+    ("a scope may be called barrier", "explicit-sync", Wait(copy="", scopes=["barrier-free"])),
+]
+
+
+@pytest.mark.parametrize(("fact", "rule", "wait"), LOOKALIKES, ids=[fact for fact, _, _ in LOOKALIKES])
+def test_look_alikes_keep_their_own_rule(fact: str, rule: str, wait: Wait) -> None:
+    """What resembles a special cause but isn't gets the general one."""
+    assert wait.named().rule == rule
+
+
+@pytest.mark.parametrize(
+    ("chain", "cause"),
+    [("aten::nonzero", Cause.SHAPE), (ITEM, Cause.READBACK), (BOOL, Cause.CTRL), (TO, Cause.READBACK)],
+)
+def test_rocm_waits_have_the_same_causes(chain: str, cause: Cause) -> None:
+    """A blocking read-back is one `hipMemcpyWithStream` there, with no kind of memory in its name."""
+    t = TraceBuilder("rocm")
+    with t.step(0, 5000):
+        t.launch("busy", at=5, lasts=1000)
+        t.sync(chain, at=20)
+    (point,), _ = detect(t.trace())
+    assert (point.api, point.diagnosis.cause) == ("hipMemcpyWithStream", cause)
+
+
+def test_intended_waits_are_marked() -> None:
+    """FSDP's rate limiter is reported for information only."""
+    assert Wait(copy="", api="cudaEventSynchronize", scopes=["FullyShardedDataParallel.rate_limiter"]).named().intended
+
+
+def test_allocating_is_noted_and_freeing_is_found() -> None:
+    """`cudaMalloc` doesn't wait for queued work; `cudaFree` drains the device."""
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        with t.op("aten::empty", 10, 400):
+            t.call("cudaMalloc", 20, 300)
+        with t.op("aten::empty", 500, 900):
+            t.call("cudaFree", 520, 800)
+    points, _ = detect(t.trace())
+    assert [(p.api, p.diagnosis.intended) for p in points] == [("cudaMalloc", True), ("cudaFree", False)]
+
+
+def test_a_rule_that_raises_is_named_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of the report stands: the next rule that fits names the wait."""
+    from syncscan.detect.rules import nonzero
+
+    def broken(call: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(nonzero, "match", broken)
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        t.sync("aten::nonzero", at=20, wait=100)
+    (point,), warnings = detect(t.trace())
+    assert point.diagnosis.rule == "cpu"
+    assert warnings == ("The rule nonzero failed (ZeroDivisionError: oops) and was skipped.",)
