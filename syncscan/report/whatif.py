@@ -31,6 +31,8 @@ _BOUND = {
     Bound.UNKNOWN: "What limits it then can't be told",
 }
 
+_NOW = {bound: text.replace("Then t", "T").replace("limits it then", "limits it") for bound, text in _BOUND.items()}
+
 
 def render(
     analysis: Analysis,
@@ -50,7 +52,13 @@ def render(
     """
     out = io.StringIO()
     console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, legacy_windows=False
+        file=out,
+        width=width,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        highlight=False,
+        legacy_windows=False,
     )
     for line in _headline(analysis, projection):
         console.print(line)
@@ -66,16 +74,18 @@ def render(
 
 
 def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
-    count = len(p.removed)
-    what = "nothing removed" if not count else f"without {_these(analysis, p)}"
-    yield Text.assemble(
-        ("The step " + what + f": {duration(p.predicted_us)}", "bold"),
-        f" instead of {duration(p.baseline_us)}, {percent(p.saving_us, p.baseline_us)} shorter"
-        f" ({duration(p.range_us[0])} to {duration(p.range_us[1])}), {p.speedup:.2f} times as fast.",
-    )
+    if p.removed:
+        yield Text.assemble(
+            (f"The step without {_these(analysis, p)}: {duration(p.predicted_us)}", "bold"),
+            f" instead of {duration(p.baseline_us)}, {percent(p.saving_us, p.baseline_us)} shorter"
+            f" ({duration(p.range_us[0])} to {duration(p.range_us[1])}), {p.speedup:.2f} times as fast.",
+        )
+    else:
+        none = "Nothing is removed" if analysis.findings else "There is no sync to remove"
+        yield Text(f"{none}: the step takes {duration(p.baseline_us)}.", style="bold")
     yield Text(
-        f"{_BOUND[p.bound_after]}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of the"
-        " host's own; no step can be shorter than either."
+        f"{_BOUND[p.bound_after] if p.removed else _NOW[p.bound_after]}: {duration(p.device_limit_us)} of device work and"
+        f" {duration(p.host_limit_us)} of the host's own; no step can be shorter than either."
     )
     yield Text(_basis(p), style="dim")
 
@@ -89,7 +99,7 @@ def _these(analysis: Analysis, p: Projection) -> str:
 
 def _basis(p: Projection) -> str:
     agrees = (
-        f"replayed as it was: {duration(p.baseline_us)}, {p.baseline_us / p.observed_us - 1:+.1%}"
+        f"replayed as it was: {duration(p.baseline_us)}, {abs(p.baseline_us / p.observed_us - 1):.1%} off"
         if p.observed_us
         else ""
     )

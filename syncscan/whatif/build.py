@@ -188,6 +188,7 @@ class _Maker:
         return Wait(
             thread, host, streams, event, held.call_ns, held.wake_ns, held.after_ns, held.left_ns, held.finding,
             held.wait_ns,
+            held.spare_ns,
         )  # fmt: skip
 
     def _runs(self, tape: _Tape, lo: int, hi: int) -> None:

@@ -59,6 +59,8 @@ class Wait:
     finding: int
     wait_ns: float
     """How long it waited in the trace."""
+    spare_ns: float = 0.0
+    """The host's time in the op around it, the wait left out: it goes too where a replacement does without the op."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,17 @@ NOTABLE = 0.01
 def overlaps(trace: Trace) -> tuple[Overlap, ...]:
     """Per pair of streams of one device: how long each worked, and how long both did, a step as recorded.
 
-    All work between the first step's begin and the last one's end counts, whoever launched it.
+    All recorded work counts, also what steps before the recording launched: a device that is behind its host does it in
+    these steps. The steps that it makes up are counted by the work of the recorded ones.
     """
     spans = windows(trace)
-    if not spans:
-        return ()
     s, rows = trace.slices, trace.device_rows
-    begin, end, count = spans[0][0], spans[-1][1], len(spans)
-    rows = rows[(s.end[rows] > begin) & (s.ts[rows] < end)]
+    mine = np.zeros(len(rows), np.bool_)
+    for begin, end in spans:
+        mine |= (trace.launched_at >= begin) & (trace.launched_at < end)
+    if not mine.any():
+        return ()
+    count = len(spans) * float(s.dur[rows].sum()) / max(1.0, float(s.dur[rows[mine]].sum()))
     found: list[Overlap] = []
     for device in np.unique(s.device[rows]).tolist():
         mine = rows[s.device[rows] == device]
@@ -42,7 +45,7 @@ def _by_stream(stream: Int64) -> list[tuple[int, Bool]]:
     return [(k, stream == k) for k in np.unique(stream).tolist()]
 
 
-def _pairs(device: int, busy: dict[int, tuple[Int64, Int64]], count: int) -> list[Overlap]:
+def _pairs(device: int, busy: dict[int, tuple[Int64, Int64]], count: float) -> list[Overlap]:
     work = {k: float((ends - starts).sum()) / count / 1e3 for k, (starts, ends) in busy.items()}
     least = NOTABLE * sum(work.values())
     notable = [k for k in busy if work[k] >= least]

@@ -20,7 +20,7 @@ from syncscan.whatif.waits import Hold
 
 THROTTLE = 0.15
 """How much slower kernels may run once the device has no pauses: at the power limit clocks fall (H200: 13 to 17 %)."""
-REPEATABILITY = 0.02
+REPEATABILITY = 0.01
 """Two measurements of the same step differ by about this part of it."""
 MODEL = 0.10
 """The part of a saving that the model itself leaves uncertain."""
@@ -107,7 +107,7 @@ def pipeline(
 
 def _holds(findings: Sequence[Finding]) -> list[Hold]:
     return [
-        Hold(n, o.sync.calls, o.sync.device, o.sync.stream, o.sync.diagnosis.removal)
+        Hold(n, o.sync.calls, o.sync.device, o.sync.stream, o.sync.diagnosis.removal, o.sync.ops)
         for n, f in enumerate(findings)
         for o in f.occurrences
     ]
@@ -170,14 +170,15 @@ class Projector:
     def range(self, removed: frozenset[int]) -> tuple[float, float]:
         """What the step may take instead, in µs.
 
-        From the replays of single steps, from the replays that explain the observation as well, from what a device
-        without pauses loses, and from what the model leaves open.
+        From the replays of single steps, from the replays that explain the observation as well, from a replacement that
+        does without the op, from what a device without pauses loses, and from what the model leaves open.
         """
         base = self.before.period
         if not base:
             return 0.0, 0.0
         ratio = self.after(removed).period / base
         others = [period(r, removed) / whole for r, whole in self._slack if whole]
+        others += [steady(self.calibration.replay, removed, whole=True).period / base]
         others += [period(self.calibration.replay, removed, [k]) / alone for k, alone in self._alone if alone]
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
         low = min([ratio, *others]) - extra

@@ -72,7 +72,12 @@ def period(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequenc
     return steady(replay, removed, steps).period
 
 
-def steady(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequence[int] | None = None) -> Steady:
+def steady(
+    replay: Replay,
+    removed: frozenset[int] = frozenset(),
+    steps: Sequence[int] | None = None,
+    whole: bool = False,
+) -> Steady:
     """Replay the steps over and over until a cycle through them takes as long as the one before.
 
     Streams share one device, and kernels that ran alone in the trace would slow each other down: so no step takes less
@@ -82,11 +87,12 @@ def steady(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequenc
         replay: from `prepare`.
         removed: numbers of the findings whose waits are left out.
         steps: which programs to cycle through; all of them by default.
+        whole: of the removed ones the host's time in the ops around them goes too.
     """
     chosen = [replay.programs[i] for i in (range(len(replay.programs)) if steps is None else steps)]
     if not chosen:
         return Steady(0.0, {}, 0.0)
-    state = State(replay)
+    state = State(replay, whole)
     end, took = 0.0, -1.0
     for cycle in range(MAX_CYCLES):
         state.waits, state.worked = {}, 0.0
@@ -104,8 +110,8 @@ def steady(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequenc
 class State:
     """Completion times: of each host thread, each stream and each event."""
 
-    def __init__(self, replay: Replay) -> None:
-        graph = replay.graph
+    def __init__(self, replay: Replay, whole: bool = False) -> None:
+        graph, self.whole = replay.graph, whole
         self.scale, self.stretch = replay.scale, replay.stretch
         self.clock = [0.0] * max(1, graph.threads)
         self.ends = [0.0] * max(1, len(graph.streams))
@@ -150,7 +156,7 @@ class State:
     def _wait(self, node: Wait, host: float, removed: bool) -> None:
         scale, now = self.scale, self.clock[node.thread] + host
         if removed:
-            spent = scale * node.left_ns
+            spent = scale * (node.left_ns - node.spare_ns if self.whole else node.left_ns)
             self.clock[node.thread] = now + spent
         else:
             spent = scale * (node.call_ns + node.after_ns)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from syncscan.model.finding import Removal
 from syncscan.model.trace import NONE, Trace
-from syncscan.model.work import merged
 from syncscan.whatif.events import Events, Reached
 from syncscan.whatif.launches import Launches
 
@@ -20,8 +19,8 @@ USUAL_WAKE_NS = 10_000.0
 MAX_WAKE_NS = 200_000.0
 """A host that goes on later than this was held by something else (another thread, the GIL): that stays its own time."""
 _SKEW_NS = 5_000
-_MANY, _FULL = 100, 900
-"""Launches in flight from which a long launch may be, and is, a full queue."""
+_FULL = 900
+"""Launches in flight from which a long launch is a full queue, not the host's own time (about 1,024 fit in)."""
 _LONG_LAUNCH_NS = 50_000
 
 
@@ -34,6 +33,8 @@ class Hold:
     device: int
     stream: int
     removal: Removal
+    ops: tuple[int, ...] = ()
+    """Rows of the ops around it, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,36 @@ class Held:
     left_ns: float
     finding: int
     wait_ns: float
+    spare_ns: float = 0.0
 
 
 def find_waits(trace: Trace, launches: Launches, events: Events, holds: Iterable[Hold]) -> list[Held]:
     """Measure every hold; those that didn't wait get the usual wake-up time of those that did."""
     ruler = _Ruler(trace, launches, events)
-    held = [ruler.held(h) for h in holds]
+    holds = list(holds)
+    held = _spared(trace, holds, [ruler.held(h) for h in holds])
     wakes = [h.wake_ns for h in held if h.wait_ns > 0]
     usual = float(np.median(wakes)) if wakes else USUAL_WAKE_NS
     return [h if h.wait_ns > 0 else replace(h, wake_ns=usual) for h in held]
+
+
+def _spared(trace: Trace, holds: Sequence[Hold], held: list[Held]) -> list[Held]:
+    """Give the host's own time in an op to the first wait in it."""
+    s = trace.slices
+    left: dict[int, float] = {}
+    for hold, one in zip(holds, held, strict=True):
+        op = _outermost(trace, hold)
+        if op is not None:
+            left[op] = left.get(op, float(s.dur[op])) - (one.cut - one.ts)
+    return [
+        replace(one, spare_ns=max(0.0, left.pop(op, 0.0)) if (op := _outermost(trace, hold)) is not None else 0.0)
+        for hold, one in zip(holds, held, strict=True)
+    ]
+
+
+def _outermost(trace: Trace, hold: Hold) -> int | None:
+    """The outermost of torch's own ops around a sync point: what a program calls, not what it is called in."""
+    return next((row for row in hold.ops if trace.name(row).startswith("aten::")), None)
 
 
 class _Ruler:
@@ -138,26 +160,22 @@ class _Ruler:
 def pressed(trace: Trace, launches: Launches) -> list[Held]:
     """Launches that were long because the launch queue was full: their wait follows from the replay, not from them.
 
-    A full queue shows as a launch that lasts while the device works all along, with many launches in flight. Work from
-    before the recording counts too: it has no launch in the trace.
+    A full queue shows as a launch that lasts with about a thousand others in flight. Work from before the recording
+    counts too: it has no launch in the trace.
     """
     long = np.flatnonzero(launches.returned - launches.issued > _LONG_LAUNCH_NS).tolist()
     if not long:
         return []
     s, rows, launched = trace.slices, trace.device_rows, trace.launched_at
     start = s.ts[rows]
-    busy_from, busy_to = merged(start, s.end[rows])
     found = []
     for i in long:
         issued, returned = int(launches.issued[i]), int(launches.returned[i])
-        usual = int(np.median(s.dur[s.name == s.name[launches.calls[i]]]))
-        overlap = np.minimum(busy_to, returned) - np.maximum(busy_from, issued)
-        working = overlap[overlap > 0].sum() > 0.9 * (returned - issued)
         later = (launched > issued) & (launched < start)
         flying = np.count_nonzero((start > issued) & ~later)
         copies = "emcpy" in trace.name(int(launches.calls[i]))
-        full = flying >= _FULL or (working and flying >= _MANY)
-        if full and not copies and returned - issued > 5 * usual:
+        if flying >= _FULL and not copies:
+            usual = int(np.median(s.dur[s.name == s.name[launches.calls[i]]]))
             track, cut = int(launches.tracks[i]), max(issued, returned - usual)
             found.append(Held(track, issued, cut, (), None, 0.0, 0.0, 0.0, 0.0, NONE, 0.0))
     return found
