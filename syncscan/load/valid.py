@@ -70,7 +70,7 @@ class ValidText:
         begin = b""
         if not self._salvage.waiting:
             begin, text, self._over = _valid_beginning(text)
-        if begin:
+        if begin.strip():
             yield begin
         if not self._over and (text.strip(b", \t\r\n") or last):
             repaired = [_as_json(event) for event in self._salvage.objects(text, 0, last)]

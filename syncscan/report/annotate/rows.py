@@ -97,10 +97,10 @@ class Rows:
         event |= {"ts": s.ts / 1000, "dur": max(s.end - s.ts, 0) / 1000}
         if s.color:
             event["cname"] = s.color
-        return event | {"args": {k: shown(v, MAX_TEXT) if isinstance(v, str) else v for k, v in s.args.items()}}
+        return event | {"args": _clean(s.args)}
 
     def _label(self, kind: str, tid: int, **args: Any) -> dict[str, Any]:
-        return {"ph": "M", "name": kind, "pid": self.pid, "tid": tid, "ts": 0, "args": args}
+        return {"ph": "M", "name": kind, "pid": self.pid, "tid": tid, "ts": 0, "args": _clean(args)}
 
 
 def _lanes(slices: Iterable[Drawn]) -> list[list[Drawn]]:
@@ -124,5 +124,12 @@ def _rounding(ts: int) -> int:
     return 2 * math.ceil(math.ulp(ts / 1000) * 1000)
 
 
+def _clean(args: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: shown(v, MAX_TEXT) if isinstance(v, str) else v for k, v in args.items()}
+
+
 def _number(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdecimal() and text.isascii() else text
+    """A pid or tid as the trace has it: the model keeps them as text."""
+    if text.isascii() and text.removeprefix("-").isdecimal():
+        return int(text)
+    return text.encode("utf-8", "replace").decode()

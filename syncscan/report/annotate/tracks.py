@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -15,6 +15,7 @@ from syncscan.model.trace import DEVICE, Category, Int64, Trace
 from syncscan.model.work import DeviceWork
 from syncscan.report.annotate.idle import Idle, idle_times
 from syncscan.report.annotate.rows import Arrow, Drawn, Rows
+from syncscan.report.phrases import certainty, place
 from syncscan.report.plain import duration
 
 _COLORS = {Severity.HIGH: "terrible", Severity.MEDIUM: "bad", Severity.LOW: "good", Severity.INFO: "grey"}
@@ -73,11 +74,11 @@ def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[Arrow
 
 
 def _finding_slice(number: int, f: Finding, o: Occurrence) -> Drawn:
-    place = _line(o) or " > ".join(o.where.scope)
+    where = _short_line(o) or " > ".join(o.where.scope)
     return Drawn(
         o.sync.ts,
         o.sync.end,
-        f"{f.diagnosis.name}{' · ' if place else ''}{place}",
+        f"{f.diagnosis.name}{' · ' if where else ''}{where}",
         _finding_args(number, f, o),
         _COLORS[f.severity],
     )
@@ -89,7 +90,7 @@ def _finding_args(number: int, f: Finding, o: Occurrence) -> dict[str, Any]:
     args = {
         "title": f.diagnosis.title,
         "rule": f"{f.rule} ({f.diagnosis.cause.value})",
-        "line": _line(o, whole=True) or "unknown",
+        "line": _line(o) or "unknown",
         "scope": " > ".join(o.where.scope),
         "op": o.where.op,
         "call": o.sync.api,
@@ -116,13 +117,14 @@ def _gain(f: Finding) -> str:
     return f"{duration(f.gain.recoverable_us)} a step, {duration(low)} to {duration(high)} (projected)"
 
 
-def _line(o: Occurrence, whole: bool = False) -> str:
+def _line(o: Occurrence) -> str:
     source = o.where.source
-    if source is None:
-        return ""
-    file = source.file if whole else PurePath(source.file).name
-    about = "" if source.exact or not whole else f" (in {source.function}; the function's line, or a guess)"
-    return f"{file}:{source.line}{about}"
+    return f"{place(source)} ({certainty(source)})" if source else ""
+
+
+def _short_line(o: Occurrence) -> str:
+    source = o.where.source
+    return place(replace(source, file=PurePath(source.file).name)) if source else ""
 
 
 def _launches(t: Trace) -> Int64:

@@ -1,0 +1,102 @@
+"""The text of a trace made valid: as it stands where it is valid, and repaired where it isn't."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncscan.errors import TraceUnreadable
+from syncscan.load.valid import ValidText
+
+EVENT = '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}'
+
+
+def valid(text: bytes, piece: int = 1 << 20) -> ValidText:
+    return ValidText(io.BytesIO(text), piece=piece)
+
+
+def events(text: bytes, piece: int = 1 << 20) -> list[Any]:
+    """The events as any strict reader sees them."""
+    joined = b",".join(valid(text, piece).pieces())
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} isn't JSON")
+
+    found: list[Any] = json.loads(b"[" + joined + b"]", parse_constant=refuse)
+    return found
+
+
+def pretty(count: int) -> bytes:
+    """A trace written as kineto does, over several lines."""
+    body = ",\n  ".join(EVENT % (f"op {k}", k) for k in range(count))
+    return b'{\n  "schemaVersion": 1,\n  "traceEvents": [\n  ' + body.encode() + b'\n  ],\n  "traceName": "t"\n}'
+
+
+@given(st.integers(1, 60), st.integers(64, 2000))
+def test_a_valid_trace_comes_out_byte_for_byte(count: int, piece: int) -> None:
+    """Head and events are the file's own text, however it is cut."""
+    text = pretty(count)
+    found = valid(text, piece)
+    joined = found.head + b"[" + b",".join(found.pieces())
+    assert text.startswith(joined)
+    assert text[len(joined) :].lstrip().startswith(b"]")
+
+
+def test_a_bare_list_has_no_head() -> None:
+    """Some tools write a list alone."""
+    text = f"[{EVENT % ('a', 1)},{EVENT % ('b', 2)}]".encode()
+    assert valid(text).head == b""
+    assert [e["name"] for e in events(text)] == ["a", "b"]
+
+
+def test_a_file_that_breaks_off_ends_with_its_last_whole_event() -> None:
+    """A crash leaves the list open, in the middle of an event."""
+    text = pretty(50)
+    found = events(text[: text.index(b'"op 40"')], piece=500)
+    assert [e["ts"] for e in found] == list(range(40))
+
+
+def test_quotes_in_names_are_escaped() -> None:
+    """Torch 2.13 writes them as they are; what stands around stays as it is."""
+    text = pretty(3).replace(b'"op 1"', b'"my "scope""')
+    assert [e["name"] for e in events(text)] == ["op 0", 'my "scope"', "op 2"]
+
+
+def test_numbers_that_json_has_not_become_null() -> None:
+    """Browsers refuse a file with one bare NaN in it."""
+    text = pretty(2).replace(b'"dur": 1', b'"dur": 1, "args": {"bandwidth": NaN}', 1)
+    assert [e.get("args") for e in events(text)] == [{"bandwidth": None}, None]
+
+
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    """One bad byte would keep TensorBoard from reading any of it."""
+    text = pretty(2).replace(b"op 1", b"op \xff1")
+    assert [e["name"] for e in events(text)] == ["op 0", "op \N{REPLACEMENT CHARACTER}1"]
+
+
+def test_lists_behind_the_events_are_no_events() -> None:
+    """Members that follow the list may look like events."""
+    text = pretty(2).replace(b'"traceName": "t"', b'"other": [{"name": 1}, {"name": 2}, {"ph": "X", "ts": 3}]')
+    assert [e["ts"] for e in events(text, piece=64)] == [0, 1]
+
+
+def test_events_come_one_by_one_too() -> None:
+    """For those who pick some of them."""
+    assert [json.loads(e)["ts"] for e in valid(pretty(3)).events()] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("text", [b"[]", b'{"traceEvents": []}', b'{"traceEvents": ['])
+def test_no_events_are_no_error(text: bytes) -> None:
+    """A profiler that saw nothing writes such files."""
+    assert events(text) == []
+
+
+def test_what_is_no_trace_is_said() -> None:
+    """A list of events is the least."""
+    with pytest.raises(TraceUnreadable, match="no list of events"):
+        valid(b'{"a": 1}')

@@ -1,0 +1,226 @@
+"""The annotated twin: what was recorded stays as it is, and what is added is what viewers accept."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncscan import api
+from syncscan.errors import UsageError
+from syncscan.model.analysis import Analysis
+from syncscan.model.trace import Track
+from syncscan.report.annotate import annotate, annotate_around
+from syncscan.report.annotate.document import document
+from syncscan.report.annotate.rows import Arrow, Drawn, Rows
+from tests.builder import MAIN, TraceBuilder
+from tests.report.example import HOSTILE
+
+Event = dict[str, Any]
+
+
+def story() -> TraceBuilder:
+    """Two steps; in each a nonzero waits for a kernel, and the next launch comes late."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=2000, start=1000):
+        with t.scope("mask", start + 10, start + 900):
+            t.launch("gemm", at=start + 20, lasts=500)
+            t.sync("aten::nonzero", at=start + 30, wait=600)
+            t.launch("late", at=start + 800, lasts=300)
+    return t
+
+
+def twin(t: TraceBuilder, analysis: Analysis | None = None) -> list[Event]:
+    """The events that are added to a trace."""
+    a = analysis or api.analyze_trace(t.trace())
+    return [json.loads(piece.lstrip(b",\n")) for piece in list(annotate(a, b"", ()))[1:-1]]
+
+
+def slices(events: Iterable[Event], cat: str) -> list[Event]:
+    return [e for e in events if e["ph"] == "X" and e["cat"] == cat]
+
+
+def test_a_finding_is_a_slice_over_its_wait_that_says_everything() -> None:
+    """Rule, wait, recoverable, line and fix are args; times are those of the sync."""
+    t = story()
+    analysis = api.analyze_trace(t.trace())
+    point = analysis.findings[0].occurrences[0]
+    shown = slices(twin(t, analysis), "syncscan_finding")[0]
+    assert (shown["ts"], shown["ts"] + shown["dur"]) == (point.sync.ts / 1000, point.sync.end / 1000)
+    args = shown["args"]
+    assert args["wait_us"] == point.cost.wait_ns / 1000
+    assert args["rule"].startswith(analysis.findings[0].rule)
+    assert args["fix"] == analysis.findings[0].diagnosis.fix
+    assert {"line", "scope", "op", "wait", "bubble", "recoverable", "id"} <= args.keys()
+    assert args["scope"] == "mask"
+
+
+def test_steps_have_a_row_of_their_own() -> None:
+    """Perfetto drops the profiler's step slices where stacks overlap them."""
+    assert [e["name"] for e in slices(twin(story()), "syncscan_step")] == ["step 2", "step 3"]
+
+
+def test_idle_time_behind_a_sync_adds_up_to_its_bubble() -> None:
+    """What is drawn as idle behind syncs is what the findings say, and the rest is the host's."""
+    t = story()
+    analysis = api.analyze_trace(t.trace())
+    idle = slices(twin(t, analysis), "syncscan_idle")
+    behind = sum(e["dur"] for e in idle if e["name"].startswith("idle: sync"))
+    bubbles = sum(o.cost.bubble_ns for f in analysis.findings for o in f.occurrences) / 1000
+    assert behind == pytest.approx(bubbles, abs=0.01)
+    assert any(e["name"] == "idle: host" for e in idle)
+
+
+def test_a_wait_for_the_dataloader_is_idle_for_input() -> None:
+    """A gap that lies mostly in the DataLoader's `__next__` isn't put on the launches."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("first", at=10, lasts=100)
+        t.scope("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 1000)
+        t.launch("second", at=1010, lasts=100)
+    assert [e["name"] for e in slices(twin(t), "syncscan_idle")] == ["idle: input"]
+
+
+def test_an_arrow_leads_from_a_sync_to_the_launch_it_held_up() -> None:
+    """It leaves inside the finding's slice, ends where the launch's slice begins, and never goes back in time."""
+    t = story()
+    added = twin(t)
+    starts = {e["id"]: e for e in added if e["ph"] == "s"}
+    ends = {e["id"]: e for e in added if e["ph"] == "f"}
+    assert starts.keys() == ends.keys()
+    assert len(starts) == 2
+    launches = [e["ts"] for e in t.events if e["name"] == "cudaLaunchKernel"]
+    for k, leaves in starts.items():
+        held = next(e for e in slices(added, "syncscan_finding") if e["ts"] <= leaves["ts"] <= e["ts"] + e["dur"])
+        arrives = ends[k]["ts"]
+        assert leaves["ts"] <= arrives
+        assert arrives == min(ts for ts in launches if ts >= held["ts"] + held["dur"])
+        assert (ends[k]["pid"], ends[k]["tid"]) == (MAIN, MAIN)
+
+
+def test_added_rows_are_nobody_elses() -> None:
+    """Pids and tids are integers that the trace doesn't use, every slice has a category, and rows have names."""
+    t = story()
+    t.events.append({"ph": "X", "cat": "cpu_op", "name": "x", "pid": 4_200_000, "tid": 4_200_001, "ts": 1, "dur": 1})
+    added = twin(t)
+    taken = {e.get("pid") for e in t.events} | {e.get("tid") for e in t.events}
+    for e in added:
+        if e["ph"] == "X":
+            assert e["cat"]
+            assert isinstance(e["pid"], int)
+            assert not {e["pid"], e["tid"]} & taken
+    named = {e["tid"] for e in added if e["name"] == "thread_name"}
+    assert {e["tid"] for e in added if e["ph"] == "X"} == named
+
+
+def test_a_trace_without_findings_still_gets_steps_and_idle() -> None:
+    """Nothing waits: no row of findings, no arrows."""
+    t = TraceBuilder()
+    with t.step(0, 500):
+        t.launch(at=10, lasts=10)
+        t.launch(at=100, lasts=10)
+    added = twin(t)
+    assert not slices(added, "syncscan_finding")
+    assert slices(added, "syncscan_step")
+    assert slices(added, "syncscan_idle")
+
+
+def test_an_empty_trace_gets_an_empty_process() -> None:
+    """No events at all is no error."""
+    assert [e["ph"] for e in twin(TraceBuilder())] == ["M", "M", "M"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**5)), max_size=40),
+    st.sampled_from([0, 4_367_533_655_541_084, 1_790_000_000_000_000_000]),
+)
+def test_slices_on_a_row_never_overlap(spans: list[tuple[int, int]], base: int) -> None:
+    """However slices lie, and however coarse µs are as floats so far from zero, Perfetto has none to drop."""
+    drawn = [Drawn(base + ts, base + ts + length, "x") for ts, length in spans]
+    rows = defaultdict(list)
+    for text in Rows([]).row("r", "c", drawn):
+        e = json.loads(text)
+        if e["ph"] == "X":
+            rows[e["tid"]].append((e["ts"], e["ts"] + e["dur"]))
+    assert sum(map(len, rows.values())) == len(spans)
+    for row in rows.values():
+        row.sort()
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(row))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_come_out_as_short_valid_text(name: str) -> None:
+    """Nothing in a name breaks the JSON, and nothing is longer than a viewer can draw."""
+    row = Rows([Track("1", "1")])
+    drawn = Drawn(0, 10, name, {"scope": name})
+    for text in row.row(name, "c", [drawn], [Arrow(name, 0, 12, Track(name, name))]):
+        e = json.loads(text.decode("utf-8"))
+        assert len(e["name"]) <= 120
+        assert all(len(v) <= 1000 for v in e.get("args", {}).values() if isinstance(v, str))
+
+
+def test_recorded_text_stands_as_it_was() -> None:
+    """Head and events are copied, the added events follow, and small members stay behind."""
+    text = b"".join(document(b'{"a": [1],\n "traceEvents": ', {"a": [1], "late": "x"}, [b"\n {}", b" { }"], [b"{}"]))
+    assert text == b'{"a": [1],\n "traceEvents": [\n {}, { },\n{}\n],\n"late":"x"\n}\n'
+
+
+def test_members_behind_the_events_move_in_front_when_they_hold_a_bracket() -> None:
+    """TensorBoard's plugin cuts a trace behind its last `]`, wherever that is."""
+    metadata = {"a": 1, "distributedInfo": {"ranks": [0, 1]}}
+    text = b"".join(document(b'{"a": 1, "traceEvents": ', metadata, [b"{}"], ()))
+    assert json.loads(text) == {**metadata, "traceEvents": [{}]}
+    assert text.rstrip().endswith(b"]\n}")
+
+
+def test_a_bare_list_gets_an_object_around_it() -> None:
+    """TensorBoard's plugin reads no bare list."""
+    assert json.loads(b"".join(document(b"", {}, [b"{}"], [b"{}"]))) == {"traceEvents": [{}, {}]}
+
+
+def recorded(t: TraceBuilder) -> list[bytes]:
+    return [json.dumps(e).encode() for e in t.events]
+
+
+def test_around_a_finding_only_its_neighbourhood_is_left() -> None:
+    """Events that touch the window, all names of rows, and no arrow without both its ends."""
+    t = story()
+    t.events.append({"ph": "M", "name": "process_name", "pid": MAIN, "tid": 0, "args": {"name": "python"}})
+    t.events.append({"ph": "s", "id": 1, "cat": "ac2g", "name": "ac2g", "pid": MAIN, "tid": MAIN, "ts": 1100})
+    t.events.append({"ph": "f", "id": 1, "cat": "ac2g", "name": "ac2g", "pid": 0, "tid": 7, "ts": 9999, "bp": "e"})
+    a = api.analyze_trace(t.trace())
+    text = b"".join(annotate_around(a, b"", recorded(t), "1", margin_ns=10_000))
+    events = json.loads(text)["traceEvents"]
+    window = next(e for e in events if e.get("cat") == "syncscan_finding")
+    low, high = window["ts"] - 10, window["ts"] + window["dur"] + window["args"]["bubble_us"] + 10
+    assert {e["ph"] for e in events} == {"X", "M", "s", "f"}
+    assert not [e for e in events if e.get("cat") == "ac2g"]
+    for e in events:
+        if e["ph"] == "X":
+            assert e["ts"] <= high
+            assert e["ts"] + e["dur"] >= low
+    assert len(slices(events, "syncscan_step")) == 1
+
+
+def test_a_finding_is_chosen_by_number_id_or_the_ids_beginning() -> None:
+    """What the report shows can be typed."""
+    t = story()
+    a = api.analyze_trace(t.trace())
+    id = a.findings[0].id
+    for which in ("1", id, id[:-2]):
+        assert list(annotate_around(a, b"", recorded(t), which))
+
+
+@pytest.mark.parametrize("which", ["", "0", "99", "nothing-like-it"])
+def test_a_finding_that_is_not_there_is_said(which: str) -> None:
+    """The sentence names what was given."""
+    t = story()
+    a = api.analyze_trace(t.trace())
+    with pytest.raises(UsageError, match=f"no finding '{which}'"):
+        list(annotate_around(a, b"", recorded(t), which))
