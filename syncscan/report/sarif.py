@@ -50,6 +50,7 @@ def _run(analysis: Analysis) -> dict[str, Any]:
 def _rule(d: Diagnosis) -> dict[str, Any]:
     return {
         "id": d.rule,
+        "name": "".join(part.capitalize() for part in re.findall(r"[A-Za-z0-9]+", d.rule)) or "Rule",
         "shortDescription": {"text": _text(d.name)},
         "help": {"text": _text(f"{d.fix} Fine: {d.when_fine}")},
         "properties": {"tags": ["performance", d.cause.value.lower()]},

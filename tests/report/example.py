@@ -104,7 +104,7 @@ def finding(id: str = "nonzero-1f2e3d4c", **changes: object) -> Finding:
 def analysis(*findings: Finding, step: StepSummary = STEP, warnings: tuple[str, ...] = ()) -> Analysis:
     """An analysis with these findings."""
     t = TraceBuilder()
-    t.op("aten::add", 0, 5)
+    t.launch(at=0, lasts=5)
     return Analysis(trace=t.trace(), step=step, findings=findings, warnings=warnings)
 
 
