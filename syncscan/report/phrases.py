@@ -37,8 +37,13 @@ def summary(analysis: Analysis) -> str:
         return f"{waits}."
     limits = s.recoverable_range_us
     spread = f"; {duration(limits[0])} to {duration(limits[1])}" if limits else ""
-    gain = f"{duration(s.recoverable_us)} ({percent(s.recoverable_us, s.observed_us)}{spread})"
+    gain = f"{duration(s.recoverable_us)} ({percent(s.recoverable_us, replayed(s))}{spread})"
     return f"{waits}; without them the step would be {gain} shorter."
+
+
+def replayed(step: StepSummary) -> float:
+    """The step that projections are made of, in µs: without the profiler where that is known."""
+    return step.unprofiled_us or step.observed_us
 
 
 def share(us: float, step: StepSummary) -> str:
@@ -104,7 +109,7 @@ def projected(f: Finding, step: StepSummary) -> str:
     if f.gain is None:
         return ""
     low, high = f.gain.range_us
-    part = percent(f.gain.recoverable_us, step.observed_us)
+    part = percent(f.gain.recoverable_us, replayed(step))
     saved = f"{duration(f.gain.recoverable_us)} a step ({part}; {duration(low)} to {duration(high)})"
     saves = f"Removing it would save {saved}"
     if f.gain.moved_us < 0.01 * f.wait_us:
