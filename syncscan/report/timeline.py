@@ -17,8 +17,9 @@ import numpy as np
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.schedule import Schedule
-from syncscan.model.trace import DEVICE, HOST, NONE, Bool, Category, Int64, Step, Trace
+from syncscan.model.trace import DEVICE, HOST, NONE, Category, Int64, Trace
 from syncscan.model.work import DeviceWork, Work, merged
+from syncscan.report.kept import Window, choose, home, home_step, inside
 from syncscan.report.names import shown
 from syncscan.report.packed import pack
 from syncscan.report.phrases import real
@@ -29,11 +30,9 @@ MAX_SYNCS, MAX_GAPS = 20_000, 60_000
 """The costliest sync points, and the longest gaps behind them, that a report holds at most."""
 MAX_ROWS = 24
 """Slices nested deeper than this aren't drawn."""
-MAX_THREADS, OPEN_THREADS, OPEN_STREAMS = 40, 3, 6
+MAX_THREADS, OPEN_THREADS, OPEN_STREAMS = 40, 4, 6
 MAX_NAMES = 1_200_000
 """Characters that all names together may take."""
-MAX_WHOLE_STEPS, MAX_KEPT = 60, 30
-"""How many whole steps, and how many sync points of one finding, are kept at most in a big trace."""
 BINS = 1024
 CLOCK_SLACK_NS = 2_000
 """Work of one stream doesn't overlap; where the device's clock says it does, it is by less than this (H200: 1.3 µs)."""
@@ -41,8 +40,6 @@ SYNC_CALL = 9
 """What a runtime call that a sync point is made of is called in a lane's `what`, which else holds a `Category`."""
 
 _ON_HOST = (*HOST, Category.OVERHEAD)
-_PAD_NS = (500_000, 20_000_000)
-"""The least and the most that is kept before and after a sync point in a big trace."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +62,6 @@ class Group:
     lanes: list[Lane] = field(default_factory=list)
 
 
-Window = tuple[int, int]
-
-
 def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     """Everything the timeline draws, ready for JSON; times are ns since the first slice, which stands at `origin`.
 
@@ -86,7 +80,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     windows = choose(analysis, drawn, budget, (origin, end), first)
     book = _Names(trace)
     whole = windows == [(origin, end)]
-    kept = drawn if whole else drawn[_inside(trace, drawn, windows)]
+    kept = drawn if whole else drawn[inside(trace, drawn, windows)]
     calls = _sync_calls(analysis)
     return {
         "origin": origin,
@@ -104,99 +98,6 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     }
 
 
-def home(analysis: Analysis, whole: Window, plan: Schedule | None = None) -> Window:
-    """What the timeline shows first: the step of the worst sync point, or a typical step, or everything.
-
-    A replayed step, if there is one, goes first: it is what is drawn twice.
-    """
-    step = _home_step(analysis)
-    if step is None:
-        return whole
-    start, end = (plan.begin, max(plan.end, plan.replayed_end)) if plan else (step.ts, step.end)
-    pad = max(1, (end - start) // 50)
-    return max(whole[0], start - pad), min(whole[1], end + pad)
-
-
-def _home_step(analysis: Analysis) -> Step | None:
-    steps = analysis.trace.steps
-    if not steps:
-        return None
-    for f in analysis.findings:
-        at = worst(f).sync.ts
-        around = next((s for s in steps if s.ts <= at < s.end), None)
-        if around:
-            return around
-    return sorted(steps, key=lambda s: s.end - s.ts)[len(steps) // 2]
-
-
-def worst(finding: Finding) -> Occurrence:
-    """The occurrence of a finding that cost the most."""
-    return max(finding.occurrences, key=lambda o: (o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts))
-
-
-# which slices
-
-
-def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Window, first: Window) -> list[Window]:
-    """The stretches of time whose slices are kept, disjoint and ascending.
-
-    Everything, if it fits. Else the first view, then the surroundings of the findings' costliest sync points, then
-    whole steps, those nearest to the first view before the others, for as long as the budget lasts.
-    """
-    if len(drawn) <= budget:
-        return [whole]
-    starts = np.sort(analysis.trace.slices.ts[drawn])
-    kept: list[Window] = []
-    for window in _wanted(analysis, whole, first):
-        tried = _union([*kept, window])
-        if _count(starts, tried) <= budget:
-            kept = tried
-    return kept or [_first(starts, budget, whole)]
-
-
-def _wanted(analysis: Analysis, whole: Window, first: Window) -> list[Window]:
-    steps = sorted(analysis.trace.steps, key=lambda s: abs(s.ts - first[0]))[:MAX_WHOLE_STEPS]
-    return [
-        *([first] if steps else []),
-        *(_around(o, whole) for o in _costly(analysis.findings)),
-        *((s.ts, s.end) for s in steps),
-    ]
-
-
-def _costly(findings: Sequence[Finding]) -> list[Occurrence]:
-    """The costliest sync point of each finding, then the second of each, and so on."""
-    ranked = [sorted(f.occurrences, key=lambda o: -(o.cost.wait_ns + o.cost.bubble_ns)) for f in findings]
-    return [r[k] for k in range(MAX_KEPT) for r in ranked if k < len(r)][: 4 * MAX_KEPT]
-
-
-def _around(o: Occurrence, whole: Window) -> Window:
-    length = o.sync.end - o.sync.ts + o.cost.bubble_ns
-    pad = min(max(length // 2, _PAD_NS[0]), _PAD_NS[1])
-    return max(whole[0], o.sync.ts - pad), min(whole[1], o.sync.ts + length + pad)
-
-
-def _union(windows: list[Window]) -> list[Window]:
-    a, b = merged(*(np.array(c, np.int64) for c in zip(*sorted(windows), strict=True)))
-    return list(zip(a.tolist(), b.tolist(), strict=True))
-
-
-def _count(starts: Int64, windows: list[Window]) -> int:
-    return sum(int(np.diff(np.searchsorted(starts, w))[0]) for w in windows)
-
-
-def _first(starts: Int64, budget: int, whole: Window) -> Window:
-    return whole[0], int(starts[min(budget, len(starts) - 1)])
-
-
-def _inside(trace: Trace, rows: Int64, windows: list[Window]) -> Bool:
-    s = trace.slices
-    start, end = s.ts[rows], s.end[rows]
-    inside = np.zeros(len(rows), np.bool_)
-    for a, b in windows:
-        inside |= (start < b) & (end >= a)
-    return inside
-
-
 def _extent(trace: Trace, drawn: Int64) -> Window:
     s = trace.slices
     return int(s.ts[drawn].min()), max(int(s.end[drawn].max()), int(s.ts[drawn].min()) + 1)
@@ -206,23 +107,33 @@ def _extent(trace: Trace, drawn: Int64) -> Window:
 
 
 def _groups(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
-    return [*_threads(trace, findings), *_devices(trace)]
+    """From top to bottom: the threads that drive the device, the devices, and all other threads, folded up."""
+    threads = _threads(trace, findings)
+    driving = [g for g in threads if g.open]
+    return [*driving, *_devices(trace), *(g for g in threads if not g.open)]
 
 
 def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
-    """Host threads: that of the steps first, then those with sync points, then the busiest."""
+    """Host threads: that of the steps first, then those with sync points, then those that launch, then the busiest."""
     s = trace.slices
     rows = np.flatnonzero(trace.is_category(*_ON_HOST))
     tracks, counts = np.unique(s.track[rows], return_counts=True)
     steps = {step.track for step in trace.steps}
     waiting = {o.sync.track for f in findings for o in f.occurrences}
+    launching = set(s.track[trace.is_category(Category.RUNTIME, Category.DRIVER)].tolist())
     ranked = sorted(
         zip(tracks.tolist(), counts.tolist(), strict=True),
-        key=lambda t: (t[0] not in steps, t[0] not in waiting, -t[1]),
+        key=lambda t: (t[0] not in steps, t[0] not in waiting, t[0] not in launching, -t[1]),
     )
     several = len({trace.tracks[t].pid for t in np.unique(s.track[rows[s.category[rows] == Category.CPU_OP]])}) > 1
+    driving = steps | waiting | launching or set(tracks.tolist())
     return [
-        Group(_thread(trace, t, several), t, open=at < OPEN_THREADS, lanes=_host_lanes(trace, rows[s.track[rows] == t]))
+        Group(
+            _thread(trace, t, several),
+            track=t,
+            open=at < OPEN_THREADS and t in driving,
+            lanes=_host_lanes(trace, rows[s.track[rows] == t]),
+        )
         for at, (t, _) in enumerate(ranked[:MAX_THREADS])
     ]
 
@@ -362,7 +273,7 @@ def _plan(analysis: Analysis) -> Schedule | None:
     """The step of the worst sync point, replayed without any of the syncs that are the program's own."""
     if analysis.schedules is None or not real(analysis.findings):
         return None
-    step = _home_step(analysis)
+    step = home_step(analysis)
     return analysis.schedules(analysis, ("all",), at=step.ts if step else None)
 
 

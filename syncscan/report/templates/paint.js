@@ -87,9 +87,9 @@ class Painter {
       ink.fillRect(Math.round(view.x(tick.t)), top, 1, height);
     }
     ink.fillStyle = palette.line;
-    for (const [, start] of this.data.steps) {
+    for (const [, start, end] of this.data.steps) {
       const x = Math.round(view.x(start));
-      if (x >= 0 && x <= view.width) ink.fillRect(x, top, 1, height);
+      if (x >= 0 && x <= view.width && (end - start) * view.scale > 24) ink.fillRect(x, top, 1, height);
     }
   }
 

@@ -149,11 +149,10 @@ class Timeline {
     }
   }
 
-  /** Where the ruler's zero is: the begin of the step in the middle of the view, or of the trace. */
+  /** Where the ruler's zero is: the begin of the step that fills most of the view, or of the trace. */
   zero() {
-    const middle = (this.view.from + this.view.to) / 2;
-    const step = this.data.steps.findLast((s) => s[1] <= middle);
-    return step && step[2] > middle ? step[1] : 0;
+    const { from, to } = this.view, step = this.data.steps.findLast((s) => s[1] <= (from + to) / 2);
+    return step && step[2] > (from + to) / 2 && to - from < 1.7 * (step[2] - step[1]) ? step[1] : 0;
   }
 
   drawOverview() {
@@ -168,10 +167,10 @@ class Timeline {
     ink.translate(this.left, 0);
     ink.fillStyle = palette["accent-soft"];
     for (const [, start, end] of data.steps) ink.fillRect(start * scale, 5, Math.max(1, (end - start) * scale - 1), 24);
-    this.strokes(ink, data.syncs.idle.start, data.syncs.idle.end, scale, palette.bubble, 18, 8);
-    this.strokes(ink, data.syncs.start, data.syncs.end, scale, palette.sync, 9, 8);
+    this.strokes(ink, data.syncs.idle.start, data.syncs.idle.end, scale, palette.bubble, 18, 8, 0.1);
+    this.strokes(ink, data.syncs.start, data.syncs.end, scale, palette.sync, 9, 8, 0.6);
     const marks = this.hits.map((h) => h.t);
-    this.strokes(ink, marks, marks, scale, palette.match, 28, 5);
+    this.strokes(ink, marks, marks, scale, palette.match, 28, 5, 1);
     const x = Math.max(0, view.from * scale), w = Math.max(3, Math.min(width, view.to * scale) - x);
     ink.globalAlpha = 0.12;
     ink.fillStyle = palette.ink;
@@ -184,15 +183,22 @@ class Timeline {
     ink.restore();
   }
 
-  strokes(ink, start, end, scale, color, y, h) {
-    ink.fillStyle = color;
-    let drawn = -1;
+  /** Stretches of time as pixels, each as strong as the part of it that is covered; `least` keeps the brief ones visible. */
+  strokes(ink, start, end, scale, color, y, h, least = 0.3) {
+    const strength = new Float32Array(Math.ceil(this.view.width) + 2);
     for (let i = 0; i < start.length; i++) {
-      const x = start[i] * scale, w = Math.max(1.5, (end[i] - start[i]) * scale);
-      if (x + w < drawn + 0.7) continue;
-      drawn = x + w;
-      ink.fillRect(x, y, w, h);
+      const from = Math.max(0, start[i] * scale), to = Math.min(strength.length - 1, end[i] * scale);
+      for (let x = Math.floor(from); x <= to && x < strength.length; x++) {
+        strength[x] += Math.max(0, Math.min(to, x + 1) - Math.max(from, x)) + 1e-6;
+      }
     }
+    ink.fillStyle = color;
+    strength.forEach((s, x) => {
+      if (!s) return;
+      ink.globalAlpha = Math.min(1, Math.max(least, s));
+      ink.fillRect(x, y, 1, h);
+    });
+    ink.globalAlpha = 1;
   }
 
   // what is where
