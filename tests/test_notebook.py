@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import html.parser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from syncscan.api import analyze
-from syncscan.report import fragment
 from tests.builder import TraceBuilder
-from tests.report.example import HOSTILE, analysis, finding, hostile, typical
 
 pytest.importorskip("IPython")
 
@@ -110,36 +107,3 @@ def test_out_keeps_the_trace(shell: Any, tmp_path: Path):
     pytest.importorskip("torch")
     shell.run_cell(f"%%syncscan {SHORT} --out {tmp_path}\n{STEP}")
     assert len(list(tmp_path.glob("cell.*.pt.trace.json.gz"))) == 1
-
-
-def test_fragment_golden(golden: Callable[[str, str], None]):
-    """The typical analysis looks as kept."""
-    golden("fragment.html", fragment.render(typical()))
-
-
-def test_many_findings_are_cut():
-    """A cell's output stays readable, and says what it leaves out."""
-    text = fragment.render(analysis(*[finding(f"nonzero-{k}") for k in range(50)]))
-    assert text.count("<tr>") == 21
-    assert "… and 30 more" in text
-
-
-class _Tags(html.parser.HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[tuple[str, tuple[str, ...]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, tuple(name for name, _ in attrs)))
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_makes_no_element(text: str):
-    """Whatever the names hold, the elements and attributes are ours."""
-
-    def tags(markup: str) -> set[tuple[str, tuple[str, ...]]]:
-        parser = _Tags()
-        parser.feed(markup)
-        return set(parser.seen)
-
-    assert tags(fragment.render(hostile(text))) <= tags(fragment.render(hostile("harmless")))
