@@ -12,7 +12,7 @@ import numpy as np
 from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
 from syncscan.load.event import NO_ARGS, Args, Event
 from syncscan.load.losses import Losses
-from syncscan.load.values import copy_name, id_of, nanoseconds, text_of
+from syncscan.load.values import LONGEST_US, copy_name, id_of, nanoseconds, text_of
 from syncscan.model.trace import NONE, Category, Flows, Frames, Int64, Slices, Track
 
 TYPES: dict[str, Any] = {
@@ -113,7 +113,7 @@ class Columns:
 
     def _arrows(self, group: Iterable[Event]) -> None:
         for e in group:
-            if e.id is None or e.ts is None:
+            if e.id is None or e.ts is None or not -LONGEST_US <= e.ts <= LONGEST_US:
                 continue
             if e.ph == "s":
                 self._starts[e.id] = (self._tracks[e.pid, e.tid], e.ts)

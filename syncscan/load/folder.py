@@ -21,7 +21,7 @@ _PEEK = 1 << 16
 def find(path: str | os.PathLike[str]) -> list[str]:
     """The traces that a path names: itself, or those in the folder that it is, by rank and then by name.
 
-    In a folder these are the files named `*.json`, `*.json.gz`, `*.json.zst` (or `*.json.tmp`, which a crash leaves) that
+    In a folder these are the files named `*.json`, `*.json.gz`, `*.json.zst` (or `*.json.tmp`, left by a crash) that
     begin like a trace; in its subfolders if there are none in itself. A rank is what the trace says of itself, or else
     the number after `rank` in its name.
 

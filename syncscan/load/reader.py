@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,7 +19,7 @@ from syncscan.load.event import DECODER, event_of
 from syncscan.load.info import trace_info
 from syncscan.load.link import link
 from syncscan.load.losses import Losses
-from syncscan.load.salvage import Salvage, plain_numbers
+from syncscan.load.salvage import Salvage, members, plain_numbers
 from syncscan.load.split import Head, Readable, Splitter
 from syncscan.model.trace import Trace
 
@@ -148,20 +147,3 @@ def _object(text: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return {k: v for k, v in value.items() if k != "traceEvents"} if isinstance(value, dict) else {}
-
-
-_MEMBER = re.compile(r"\"((?:[^\"\\]|\\.){1,200})\"\s*:\s*")
-_DECODER = json.JSONDecoder(strict=False)
-
-
-def members(text: str) -> dict[str, Any]:
-    """The members of an object that is damaged: each key whose value can be read."""
-    found: dict[str, Any] = {}
-    at = 0
-    while match := _MEMBER.search(text, at):
-        at = match.end()
-        try:
-            found[match[1]], at = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            continue
-    return found

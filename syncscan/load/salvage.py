@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from syncscan.load.losses import Losses
 from syncscan.load.split import EVENT_KEYS, LONGEST
 
 _NEXT = re.compile(r"\{\s*\"(?:" + EVENT_KEYS.decode() + r")\"\s*:")
+_NEXT_PHASE = re.compile(r"\{\s*\"ph\"\s*:")
 _BLANK = re.compile(r"[\s,\x00]*")
 _END = re.compile(r"\]\s*(?:,\s*\"(?:[^\"\\]|\\.)*\"\s*:|\}|\Z)")
 _KEY = r"\"[^\"\\\n]{1,80}\"\s*:"
@@ -22,6 +23,7 @@ _NOT_NUMBER = r"(?<=[\s:,\[])[+-]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])"
 _NOT_NUMBERS = re.compile(_NOT_NUMBER, re.IGNORECASE)
 _STRINGS_OR_NOT_NUMBERS = re.compile(rf"\"(?:[^\"\\]|\\.)*\"|{_NOT_NUMBER}", re.IGNORECASE | re.DOTALL)
 _LONGEST_REPAIR = 1 << 20
+_WINDOW = 1 << 16
 _FIELD = re.compile(
     r"\"(ph|cat|name|pid|tid|ts|dur|id|correlation|External id|external id|Sequence number|Fwd thread id|device|stream"
     r"|bytes|kind)\"\s*:\s*(?:\"((?:[^\"\\\n]|\\.)*)\"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=\s*[,}\]]))"
@@ -75,17 +77,31 @@ class Salvage:
             return decoded
 
     def _events(self, text: str, offset: int, last: bool) -> Iterator[Object]:
+        """The events of this text, window by window: a decoder that fails counts the lines of all it was given."""
+        at, size = 0, _WINDOW
+        while at < len(text) and self.tail is None:
+            window = text[at : at + size]
+            whole = at + size >= len(text)
+            read = yield from self._window(window, offset + at, last and whole)
+            if self.tail is not None:
+                self.tail += text[at + len(window) :]
+            at, size = at + read, (size if read else 4 * size)
+            if whole:
+                self._kept = text[at:].encode() if self.tail is None else b""
+                return
+
+    def _window(self, text: str, offset: int, last: bool) -> Generator[Object, None, int]:
+        """Yields the events of a window and returns how much of it was read; the rest goes on behind it."""
         at, end, solid = 0, len(text), len(text.rstrip())
         while (at := _BLANK.match(text, at).end()) < end:  # type: ignore[union-attr]
-            if text[at] == "]" and _END.match(text, at):
+            if text[at] == "]" and self._is_end(text, at):
                 self.tail = text[at + 1 :]
-                return
+                return end
             try:
-                value, after = _DECODER.raw_decode(text, at)
+                value, at = _DECODER.raw_decode(text, at)
             except (ValueError, RecursionError) as e:
-                if not last and getattr(e, "pos", 0) >= solid and end - at < LONGEST:
-                    self._kept = text[at:].encode()
-                    return
+                if not last and end - at < LONGEST and _goes_on(e, solid, end - at):
+                    return at
                 following = _NEXT.search(text, at + 1)
                 stop = following.start() if following else end
                 event = self._repaired(text[at:stop], offset + at, last and following is None)
@@ -93,11 +109,15 @@ class Salvage:
                     yield event
                 at = stop
                 continue
-            at = after
             if isinstance(value, dict):
                 yield value
             else:
                 self.losses.foreign += 1
+        return end
+
+    def _is_end(self, text: str, at: int) -> bool:
+        """Whether this bracket ends the list; in a damaged trace only if no event is in sight behind it."""
+        return bool(_END.match(text, at)) and (self.losses.first is None or not _NEXT_PHASE.search(text, at))
 
     def _repaired(self, text: str, offset: int, unfinished: bool) -> Object | None:
         """The event that this broken text was once, or its main fields, or None; counted as what it is."""
@@ -116,6 +136,13 @@ class Salvage:
         else:
             self.losses.partial += 1
         return event
+
+
+def _goes_on(error: Exception, end: int, length: int) -> bool:
+    """Whether a decoder failed for want of more text: at its end, or in a string that isn't too long to be one."""
+    at_end = getattr(error, "pos", 0) >= end
+    in_string = str(getattr(error, "msg", "")).startswith("Unterminated string")
+    return at_end or (in_string and length <= _WINDOW)
 
 
 def repaired(text: str) -> Object | None:
@@ -162,3 +189,24 @@ def plain_numbers(text: str) -> str:
     if not _NOT_NUMBERS.search(text):
         return text
     return _STRINGS_OR_NOT_NUMBERS.sub(lambda m: m[0] if m[0][0] == '"' else "null", text)
+
+
+_MEMBER = re.compile(r"\"((?:[^\"\\]|\\.){1,200})\"\s*:\s*")
+
+
+def members(text: str) -> Object:
+    """The members of an object that is damaged: each key whose value can be read."""
+    found: Object = {}
+    at = 0
+    while match := _MEMBER.search(text, at):
+        at = match.end()
+        for size in (1 << 12, 1 << 16, LONGEST):
+            try:
+                found[match[1]], length = _DECODER.raw_decode(text[at : at + size])
+            except (ValueError, RecursionError) as e:
+                if len(text) - at <= size or not _goes_on(e, size, size):
+                    break
+            else:
+                at += length
+                break
+    return found
