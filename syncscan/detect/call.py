@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from syncscan.detect.neighbours import WRAPPER, Neighbours
 from syncscan.model.trace import NONE, Category, Trace
 
-_NEIGHBOURS = 64
 _LIBRARIES = re.compile(
     r"(^|/)(site-packages|dist-packages)/|^(torch|torchvision|torchaudio|torchmetrics|functorch|torch_\w+|transformers"
     r"|accelerate|lightning|lightning_fabric|pytorch_lightning|deepspeed|tqdm|wandb|tensorboard|tensorboardX|logging|numpy"
     r"|scipy|sklearn|ignite|fsspec|contextlib\.py|threading\.py)[/.(]"
 )
+_OP, _SCOPE = int(Category.CPU_OP), int(Category.ANNOTATION)
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)")
 
 
@@ -42,6 +42,7 @@ class Call:
     """The host thread's track."""
     around: int
     """Row of the innermost host slice around it; NONE at the top."""
+    neighbours: Neighbours
     bytes: int = NONE
     """Size of its copy; NONE without."""
     launches: int = 0
@@ -92,7 +93,7 @@ class Call:
     def chain(self) -> tuple[int, ...]:
         """Rows of the ops around it on its thread, outermost first, annotations left out."""
         category = self.trace.slices.category
-        return tuple(r for r in self._ancestors if category[r] == Category.CPU_OP)
+        return tuple(r for r in self._ancestors if category[r] == _OP)
 
     @cached_property
     def ops(self) -> tuple[str, ...]:
@@ -103,7 +104,7 @@ class Call:
     def scopes(self) -> tuple[str, ...]:
         """Names of the annotations around it, outermost first, the profiler's steps left out."""
         category = self.trace.slices.category
-        names = (self.trace.name(r) for r in self._ancestors if category[r] == Category.ANNOTATION)
+        names = (self.trace.name(r) for r in self._ancestors if category[r] == _SCOPE)
         return tuple(n for n in names if not n.startswith("ProfilerStep"))
 
     @cached_property
@@ -128,12 +129,19 @@ class Call:
     @cached_property
     def before(self) -> tuple[str, ...]:
         """Names of the outermost ops and annotations that came before it on its thread, the nearest last; up to 64."""
-        return tuple(_neighbours_before(self))[::-1]
+        start = int(self.trace.slices.ts[self._worker]) if self._worker != NONE else self.ts
+        return self.neighbours.before(self.track, start, set(self._ancestors))
 
     @cached_property
     def after(self) -> tuple[str, ...]:
         """Names of the outermost ops, annotations and runtime calls that came after it, the nearest first; up to 64."""
-        return tuple(_neighbours_after(self))
+        end = int(self.trace.slices.end[self._worker]) if self._worker != NONE else self.end
+        return self.neighbours.after(self.track, end)
+
+    @cached_property
+    def _worker(self) -> int:
+        """The row of the outermost op around it that does work itself, NONE without."""
+        return next((r for r, name in zip(self.chain, self.ops, strict=True) if not WRAPPER.match(name)), NONE)
 
     @property
     def thread(self) -> str:
@@ -176,7 +184,7 @@ class Call:
     @property
     def top(self) -> str:
         """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
-        return next((op for op in self.ops if not _WRAPPER.match(op)), "")
+        return next((op for op in self.ops if not WRAPPER.match(op)), "")
 
     @property
     def leaf(self) -> str:
@@ -196,67 +204,6 @@ class Call:
 
 
 _NODE = re.compile(r"\w+Backward\d*")
-_WRAPPER = re.compile(
-    r"autograd::engine|torch::autograd::|\w+Backward\d*$|Torch-Compiled Region|## Call|TorchDynamo|CompiledFunction"
-)
-
-
-def _neighbours_before(call: Call) -> Iterator[str]:
-    s = call.trace.slices
-    first = call.trace.track_rows(call.track).start
-    mine = set(call._ancestors)
-    row = _worker(call) - 1
-    found = 0
-    while row >= first and found < _NEIGHBOURS:
-        top = _outermost_op(call.trace, row)
-        if top != NONE and top not in mine:
-            row = top
-            yield call.trace.name(top)
-            found += 1
-        elif s.category[row] in (Category.ANNOTATION, Category.CPU_OP) and row not in mine:
-            name = call.trace.name(row)
-            if name.startswith("ProfilerStep"):
-                return
-            yield name
-            found += 1
-        row -= 1
-
-
-def _neighbours_after(call: Call) -> Iterator[str]:
-    s = call.trace.slices
-    rows = call.trace.track_rows(call.track)
-    worker = _worker(call)
-    end = int(s.end[worker]) if s.category[worker] == Category.CPU_OP else call.end
-    row = rows.start + int(np.searchsorted(s.ts[rows], end))
-    for _ in range(_NEIGHBOURS):
-        if row >= rows.stop:
-            return
-        name = call.trace.name(row)
-        if name.startswith("ProfilerStep"):
-            return
-        yield name
-        row += 1
-        if s.category[row - 1] == Category.CPU_OP and not _WRAPPER.match(name):
-            row = max(row, rows.start + int(np.searchsorted(s.ts[rows], s.end[row - 1])))
-
-
-def _worker(call: Call) -> int:
-    """The row of the outermost op that does work, or the call's own place on its thread where no op is around it."""
-    for row in call.chain:
-        if not _WRAPPER.match(call.trace.name(row)):
-            return row
-    if call.trace.slices.track[call.rows[0]] == call.track:
-        return call.rows[0]
-    rows = call.trace.track_rows(call.track)
-    return int(rows.start) + int(np.searchsorted(call.trace.slices.ts[rows], call.ts))
-
-
-def _outermost_op(trace: Trace, row: int) -> int:
-    s, top = trace.slices, NONE
-    for at in (row, *trace.ancestors(row)[::-1]):
-        if s.category[at] == Category.CPU_OP and not _WRAPPER.match(trace.name(at)):
-            top = at
-    return top
 
 
 __all__ = ["Call"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from syncscan.detect.call import Call
 from syncscan.detect.launches import held_launch
+from syncscan.detect.neighbours import Neighbours
 from syncscan.model.trace import NONE, Bool, Category, Int64, Trace
 from syncscan.model.work import DeviceWork
 
@@ -72,6 +73,7 @@ class _Finder:
         self.copy_of = self._rows_by_correlation(Category.MEMCPY)
         self.sync_of = self._rows_by_correlation(Category.SYNC)
         self.own = profiler_sync(trace)
+        self.neighbours = Neighbours(trace)
 
     def calls(self) -> Iterator[Call]:
         found = [call for group in self._groups() if (call := self._call(group)) is not None]
@@ -143,6 +145,7 @@ class _Finder:
             waited=self._waited(rows, device, stream),
             track=int(s.track[rows[0]]),
             around=int(s.parent[rows[0]]),
+            neighbours=self.neighbours,
             bytes=int(s.bytes[copy_row]) if copy_row != NONE else NONE,
         )
         return call if len(rows) > 1 or SYNCHRONISE.fullmatch(names[0]) or _blocks(call) else None
@@ -152,7 +155,8 @@ class _Finder:
         name = api_name(self.trace.name(row))
         track, around = int(s.track[row]), int(s.parent[row])
         where = self._last_launch(row)
-        return Call(self.trace, (row,), name, (name,), "", *where, True, track, around, launches=launches)
+        call = (self.trace, (row,), name, (name,), "", *where, True, track, around, self.neighbours)
+        return Call(*call, launches=launches)
 
     def _where(self, rows: tuple[int, ...], names: tuple[str, ...], copy_row: int) -> tuple[int, int]:
         s = self.trace.slices
@@ -212,7 +216,7 @@ class _Finder:
         device = int(s.device[row]) if s.device[row] != NONE else next(iter(self.work.devices), NONE)
         stream = NONE if name == "Context Sync" else int(s.stream[row])
         around = self._around(track, int(s.ts[row]), int(s.end[row]))
-        return Call(self.trace, (row,), name, (name,), "", device, stream, True, track, around)
+        return Call(self.trace, (row,), name, (name,), "", device, stream, True, track, around, self.neighbours)
 
     def _host_track(self, row: int) -> int:
         """The thread of a synchronisation row: the one its tid names, or the quiet one that called the runtime last."""
