@@ -1,0 +1,74 @@
+"""From a trace's host slices to what happened before and after a call on its thread, as names of ops and scopes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from syncscan.model.trace import NONE, Bool, Category, Int32, Int64, Trace
+
+WRAPPER = re.compile(
+    r"autograd::engine|torch::autograd::|\w+Backward\d*$|Torch-Compiled Region|## Call|TorchDynamo|CompiledFunction"
+)
+"""Ops that only hold others: the engine, a backward node, a compiled region."""
+_MOST = 64
+
+
+class Neighbours:
+    """The ops of every thread that do work themselves, in order of time, with scopes, wrappers and bare runtime calls.
+
+    An op inside another one that does work is left out: what counts is what the program called.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        category = trace.slices.category
+        op = category == int(Category.CPU_OP)
+        covered = _covered(trace.slices.parent, op & ~trace.named(WRAPPER.match))
+        scopes = op | (category == int(Category.ANNOTATION))
+        calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
+        self._before = np.flatnonzero(scopes & ~covered)
+        self._after = np.flatnonzero((scopes | calls) & ~covered)
+
+    def before(self, track: int, ts: int, around: set[int]) -> tuple[str, ...]:
+        """Names of up to 64 ops and scopes from before this time, the nearest last; those `around` are left out."""
+        rows = self._on(self._before, track)
+        at = int(np.searchsorted(self._trace.slices.ts[rows], ts))
+        names: list[str] = []
+        for row in rows[max(0, at - _MOST) : at][::-1].tolist():
+            if row not in around:
+                names.append(self._trace.name(row))
+            elif self._trace.name(row).startswith("ProfilerStep"):
+                break
+        return tuple(names[::-1])
+
+    def after(self, track: int, end: int) -> tuple[str, ...]:
+        """Names of up to 64 ops, scopes and bare runtime calls that began after this time, the nearest first."""
+        rows = self._on(self._after, track)
+        at = int(np.searchsorted(self._trace.slices.ts[rows], end))
+        names: list[str] = []
+        for row in rows[at : at + _MOST].tolist():
+            name = self._trace.name(row)
+            if name.startswith("ProfilerStep"):
+                break
+            names.append(name)
+        return tuple(names)
+
+    def _on(self, rows: Int64, track: int) -> Int64:
+        run = self._trace.track_rows(track)
+        lo, hi = np.searchsorted(rows, [run.start, run.stop])
+        return rows[int(lo) : int(hi)]
+
+
+def _covered(parent: Int32, worker: Bool) -> Bool:
+    """For each row, whether an op that does work is around it; one round for each level of nesting."""
+    inside = parent != NONE
+    up = np.where(inside, parent, 0)
+    covered = np.zeros(len(parent), np.bool_)
+    while len(parent):
+        wider = inside & (worker[up] | covered[up])
+        if bool((wider == covered).all()):
+            break
+        covered = wider
+    return covered
