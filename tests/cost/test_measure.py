@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from syncscan.cost import measure
 from syncscan.detect import detect
 from syncscan.model.finding import Cost
@@ -122,3 +125,51 @@ def test_the_bubble_is_never_longer_than_the_call():
     (cost,) = costs(t)
     assert end == 36
     assert cost.bubble_ns <= 25_000
+
+
+stories = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 300), st.integers(0, 60)), min_size=1, max_size=8)
+"""Of each sync: the host's gap before it, how long it waits, and the work launched behind it."""
+
+
+def told(story: list[tuple[int, int, int]]) -> TraceBuilder:
+    t = TraceBuilder()
+    with t.step(0, 10_000):
+        at = 0.0
+        for gap, wait, lasts in story:
+            behind = max(0.0, t.free_at() - at - gap) + 10
+            at = t.sync("aten::item", at=at + gap, wait=behind + wait)
+            if lasts:
+                t.launch(at=at + 1, lasts=lasts)
+                at += 2
+    return t
+
+
+@given(stories)
+def test_any_told_wait_is_measured(story: list[tuple[int, int, int]]):
+    """Whatever runs before and behind, each wait is from the synchronise's begin to the end of the work."""
+    t = told(story)
+    trace = t.trace()
+    points, _ = detect(trace)
+    s = trace.slices
+    expected = [int(s.dur[p.calls[-1]]) - 1000 for p in points]
+    assert [c.wait_ns for c in measure(trace, points)] == expected
+
+
+@given(stories)
+def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
+    """Neither wait nor bubble is negative, and neither exceeds the time that the host was held."""
+    trace = told(story).trace()
+    points, _ = detect(trace)
+    for point, cost in zip(points, measure(trace, points), strict=True):
+        assert 0 <= cost.wait_ns <= point.end - point.ts
+        assert 0 <= cost.bubble_ns <= point.end - point.ts
+
+
+@given(stories)
+def test_bubbles_are_idle_time(story: list[tuple[int, int, int]]):
+    """Together they are never more than the device stood idle."""
+    trace = told(story).trace()
+    points, _ = detect(trace)
+    s, device = trace.slices, trace.device_rows
+    idle = int(s.end[device].max() - min(p.ts for p in points)) - int(s.dur[device].sum())
+    assert sum(c.bubble_ns for c in measure(trace, points)) <= idle
