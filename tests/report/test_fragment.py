@@ -19,7 +19,7 @@ def test_golden(golden: Callable[[str, str], None]):
 def test_many_findings_are_cut():
     """A cell's output stays readable, and says what it leaves out."""
     text = fragment.render(analysis(*[finding(f"nonzero-{k}") for k in range(50)]))
-    assert text.count("<tr>") == 21
+    assert text.count("<tr") == 21
     assert "… and 30 more" in text
 
 
