@@ -99,8 +99,10 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
 
 
 def _extent(trace: Trace, drawn: Int64) -> Window:
+    """From the first begin to the last end of a slice or a step."""
     s = trace.slices
-    return int(s.ts[drawn].min()), max(int(s.end[drawn].max()), int(s.ts[drawn].min()) + 1)
+    start = min([int(s.ts[drawn].min()), *(step.ts for step in trace.steps)])
+    return start, max([int(s.end[drawn].max()), start + 1, *(step.end for step in trace.steps)])
 
 
 # which lanes

@@ -1,0 +1,73 @@
+"""`syncscan report`: it writes one file, and leaves alone what it didn't write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from syncscan.cli.report import command
+from syncscan.errors import TraceNotFound, UsageError
+from tests.builder import TraceBuilder
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """A trace with a sync in each of two steps."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.launch("gemm", at=start + 10, lasts=400)
+        t.sync("aten::nonzero", at=start + 50)
+    return str(t.write(tmp_path / "trace.pt.trace.json.gz"))
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_it_writes_one_file(trace: str, tmp_path: Path):
+    """The report is there whole, nothing else is, and stdout stays empty."""
+    assert run(trace, "-o", str(tmp_path / "report.html")) == ""
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["report.html", "trace.pt.trace.json.gz"]
+
+
+def test_a_report_is_written_anew(trace: str, tmp_path: Path):
+    """An earlier report may be replaced without asking."""
+    out = tmp_path / "report.html"
+    run(trace, "-o", str(out))
+    first = out.stat().st_mtime_ns
+    run(trace, "-o", str(out))
+    assert out.stat().st_mtime_ns > first
+
+
+def test_a_file_of_the_user_s_is_left_alone(trace: str, tmp_path: Path):
+    """A file that is no report is refused, and replaced only with --force."""
+    out = tmp_path / "notes.html"
+    out.write_text("<html>mine</html>")
+    with pytest.raises(UsageError, match="exists and is no report") as refused:
+        run(trace, "-o", str(out))
+    assert refused.value.exit_code == 2
+    assert out.read_text() == "<html>mine</html>"
+    run(trace, "-o", str(out), "--force")
+    assert "syncscan" in out.read_text()
+
+
+def test_a_dash_writes_to_stdout(trace: str, tmp_path: Path):
+    """`-o -` is for pipes."""
+    assert run(trace, "-o", "-").startswith("<!doctype html>")
+
+
+def test_a_missing_trace_leaves_no_report(tmp_path: Path):
+    """No trace: one error, no file."""
+    with pytest.raises(TraceNotFound):
+        run(str(tmp_path / "none.json"), "-o", str(tmp_path / "report.html"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_time_that_was_measured_is_shown(trace: str, tmp_path: Path):
+    """--step-ms gives the step without the profiler a place at the top."""
+    assert "step, unprofiled" in run(trace, "-o", "-", "--step-ms", "0.9")

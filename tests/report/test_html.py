@@ -1,0 +1,183 @@
+"""The HTML report: one file that loads nothing, in which no name of a trace is ever more than text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from syncscan import api
+from syncscan.model.analysis import Analysis
+from syncscan.report import html
+from tests.builder import TraceBuilder
+from tests.report.example import HOSTILE, analysis, finding, hostile, typical
+
+
+class Page(HTMLParser):
+    """What a browser would see of a document: its tags with the names of their attributes, its text, its data.
+
+    `code` is left out: backticks, which a name may hold, make it.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, tuple[str, ...]]] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.inside: dict[str, str] = {}
+        self.text: list[str] = []
+        self._open = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "code":
+            self.tags.append((tag, tuple(name for name, _ in attrs)))
+        self.attributes += [(name, value or "") for name, value in attrs]
+        self._open = dict(attrs).get("id") or tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        self.inside[self._open] = self.inside.get(self._open, "") + data
+        self.text.append(data)
+
+    @property
+    def policy(self) -> str:
+        """The Content-Security-Policy."""
+        return next(value for name, value in self.attributes if value.startswith("default-src"))
+
+
+def step(**changes: Any) -> Analysis:
+    """A real analysis: three steps in which a nonzero holds the host up and leaves the device idle."""
+    t = TraceBuilder(**changes)
+    for start in t.steps(3, lasts=2000):
+        with t.scope("forward", start + 10, start + 900):
+            for k in range(10):
+                t.launch("gemm", at=start + 20 + 4 * k, lasts=60)
+            t.sync("aten::nonzero", at=start + 100)
+        t.launch("head", at=start + 950, lasts=100)
+    return api.analyze_trace(t.trace())
+
+
+def integrity(text: str) -> str:
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+
+def test_policy_allows_the_report_s_own_script_and_style_alone():
+    """The Content-Security-Policy lets nothing load, and names script and style by the hash of what is there."""
+    page = Page(html.render(step()))
+    assert page.policy == (
+        f"default-src 'none'; script-src {integrity(page.inside['script'])}; "
+        f"style-src {integrity(page.inside['style'])}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_nothing_is_loaded_from_anywhere():
+    """No attribute and no style refers to anything outside of the file."""
+    page = Page(html.render(step()))
+    assert [pair for pair in page.attributes if pair[0] in ("src", "srcset", "action", "formaction", "style")] == []
+    assert {value[0] for name, value in page.attributes if name == "href"} == {"#"}
+    assert re.findall(r"@import|url\((?!#)", page.inside["style"]) == []
+    assert (
+        re.findall(r"\b(fetch|XMLHttpRequest|WebSocket|import|eval|innerHTML|outerHTML)\b", page.inside["script"]) == []
+    )
+
+
+@pytest.mark.parametrize("text", [t for t in HOSTILE if t], ids=ascii)
+def test_a_hostile_name_is_text(text: str):
+    """Whatever stands in a trace's names, the document has the tags and attributes that it has with a plain name."""
+    document = html.render(hostile(text))
+    assert document.encode()
+    assert Page(document).tags == Page(html.render(hostile("plain"))).tags
+    assert json.loads(Page(document).inside["data"])["labels"]
+
+
+@pytest.mark.parametrize("text", [t for t in HOSTILE if t], ids=ascii)
+def test_a_hostile_name_in_the_timeline_is_text(text: str):
+    """The same for the names of scopes, ops and kernels, which the timeline's data hold."""
+    t = TraceBuilder()
+    with t.scope(text, 0, 100):
+        t.op(text, 1, 20)
+        t.launch(text, at=30, lasts=10)
+        t.sync("aten::nonzero", at=50)
+    page = Page(html.render(api.analyze_trace(t.trace())))
+    assert len([tag for tag, _ in page.tags if tag == "script"]) == 2
+    assert not re.search(r"[<>&]", page.inside["data"])
+    assert max(map(len, json.loads(page.inside["data"])["names"])) <= 200
+
+
+def test_a_name_of_ten_thousand_characters_is_shortened():
+    """Long names don't make long documents: they lose their middle."""
+    assert len(html.render(hostile("x" * 10_000))) < len(html.render(hostile("plain"))) + 25_000
+
+
+def test_the_top_says_verdict_and_what_to_do():
+    """Verdict, the set worth removing with its finding, and what limits the step then."""
+    page = Page(html.render(step()))
+    assert page.inside["verdict"] == "Syncs are the limit."
+    assert page.inside["todo"] == "The two things to do"
+    assert "After that the host is the limit" in " ".join(page.text)
+
+
+def test_the_projected_step_is_the_measured_one_less_what_can_be_recovered():
+    """Tile and bars agree: 26.4 ms without the profiler, less 9.0 ms."""
+    text = " ".join(Page(html.render(typical())).text)
+    assert re.search(r"without syncs\s+projected: 17\.4 ms\s+17\.4 ms", text)
+
+
+def test_measured_and_projected_look_different():
+    """A projected bar has the hatched class, a measured one hasn't."""
+    document = html.render(step())
+    assert re.findall(r'<rect class="(\w+)"', document.split('class="bar-plot"')[1])[:3] == ["work", "bubble", "idle"]
+    assert re.findall(r'<rect class="(\w+)"', document.split('class="bar-plot"')[2])[0] == "projected"
+
+
+def test_without_a_projection_nothing_is_promised():
+    """An analysis without gains shows waits and no projected number."""
+    plain = replace(step(), groups=(), replay=None, schedules=None)
+    bare = replace(plain, step=replace(plain.step, recoverable_us=None, recoverable_range_us=None))
+    bare = replace(bare, findings=tuple(replace(f, gain=None) for f in bare.findings))
+    document = html.render(bare)
+    assert 'rect class="projected"' not in document
+    assert 'class="tile projected"' not in document
+    assert Page(document).inside["todo"] == "The one thing to do"
+    assert '"replay":null' in document
+
+
+def test_no_findings_is_said():
+    """A clean trace says so, and shows no table."""
+    document = html.render(analysis())
+    assert "No sync point was found" in document
+    assert '<table id="findings">' not in document
+
+
+def test_a_finding_holds_explanation_fix_and_evidence():
+    """Why, fix, when fine, line, chain and occurrences of a finding are in the page."""
+    text = " ".join(Page(html.render(typical())).text)
+    for part in (
+        "The size of the output depends on the data",
+        "Use torch.where(mask, a, b)",
+        "Where the selection saves more work",
+        "train/detect.py:42",
+        "aten::index › aten::nonzero › cudaStreamSynchronize",
+    ):
+        assert part in text
+
+
+def test_what_stands_between_backticks_is_code():
+    """Rules write code between backticks; the rest stays escaped text."""
+    assert html.prose("use `a < b` <b>") == "use <code>a &lt; b</code> &lt;b&gt;"
+
+
+def test_many_findings_are_cut():
+    """Three hundred findings are shown, and the page says that there are more."""
+    many = analysis(*(finding(f"nonzero-{k:08x}") for k in range(350)))
+    document = html.render(many)
+    assert len(re.findall(r"<tbody id=", document)) == html.MAX_FINDINGS
+    assert "350 findings" in document
