@@ -38,10 +38,16 @@ def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool =
     """
     out = io.StringIO()
     console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, legacy_windows=False
+        file=out,
+        width=width,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        highlight=False,
+        legacy_windows=False,
     )
     for line in _first_screen(analysis):
-        console.print(line, soft_wrap=False)
+        console.print(line, no_wrap=line.plain.startswith(" "), overflow="ellipsis")
     if analysis.findings:
         console.print(_table(analysis, width))
     if verbose:
