@@ -20,11 +20,12 @@ from syncscan.capture.stopwatch import Stopwatch
 from syncscan.errors import UsageError
 from syncscan.model.timing import BatchTime, Clock, Throughput
 
-PLATEAU = 3
-"""Doublings in a row without a gain, on a host, after which the search ends: a host has no clean out-of-memory."""
+PLATEAU, PATIENCE_S = 3, 15.0
+"""The search ends after so many doublings in a row without a gain, once it has lasted this long."""
 GAIN = 1.02
-"""More samples a second than the best before by this factor count as a gain, less by it as a loss."""
-ENOUGH = 0.95
+"""More samples a second than the best before by this factor count as a gain."""
+TIE, ENOUGH = 0.99, 0.95
+"""Sizes within this part of the most samples a second are as good as it; the smallest within the second is enough."""
 BISECTIONS = 4
 """Halvings between the largest size that ran and the smallest that didn't: down to 1/16 of it."""
 
@@ -38,6 +39,7 @@ class Search:
         watch: takes the times.
         seconds: how long each size is timed.
         budget_s: how long the whole search may take.
+        patience_s: how long it goes on after samples a second have stopped growing, to see memory run out.
         max_batch: the largest size to try.
     """
 
@@ -45,6 +47,7 @@ class Search:
     watch: Stopwatch
     seconds: float = 0.3
     budget_s: float = 120.0
+    patience_s: float = PATIENCE_S
     max_batch: int = 1 << 20
     tried: dict[int, float | None] = field(default_factory=dict)
 
@@ -72,14 +75,14 @@ class Search:
             rss = _resident()
             if not self._try(batch):
                 return f"a batch of {batch} runs out of memory"
-            rate = self._ran[batch]
+            rate, spent = self._ran[batch], time.monotonic() - began
             losses = 0 if rate > GAIN * best else losses + 1
             best = max(best, rate)
-            if self.watch.clock is Clock.HOST and losses >= PLATEAU:
-                return f"{PLATEAU} doublings in a row brought no more samples a second"
+            if losses >= PLATEAU and spent > self.patience_s:
+                return f"{losses} doublings in a row brought no more samples a second"
             if self.watch.clock is Clock.HOST and _too_big(rss):
                 return "the next doubling might not fit into the host's memory"
-            if time.monotonic() - began > self.budget_s:
+            if spent > self.budget_s:
                 return f"the search's {self.budget_s:.0f} s were over"
             batch *= 2
         return f"a batch of {self.max_batch} is the largest that was asked for"
@@ -120,7 +123,7 @@ class Search:
         times = tuple(BatchTime(b, self.tried[b]) for b in sorted(self.tried))
         rates = self._ran
         top = max(rates.values())
-        best = next(t for t in times if rates.get(t.batch) == top)
+        best = next(t for t in reversed(times) if rates.get(t.batch, 0.0) >= TIE * top)
         enough = next(t for t in times if rates.get(t.batch, 0.0) >= ENOUGH * top)
         return Throughput(times, best, enough, max(rates), all(t.us is not None for t in times), ended)
 

@@ -23,7 +23,12 @@ SETTLED = 0.02
 WINDOW_S = 0.1
 MIN_WARMUP = 10
 MAX_WARMUP_S = 5.0
-ALONE = 20
+ALONE = 10
+RUN, RUNS = 50, 7
+"""Calls in a run, and runs, where a sample has to be a whole run."""
+UNSEEN, UNSEEN_US = 1.1, 1000.0
+"""A run may last so much longer than its events say, and some more, before there must be work that they don't see."""
+UNEVEN = 0.1
 
 Inputs = Callable[..., Any] | Sequence[Any] | None
 
@@ -71,12 +76,11 @@ def time_step(
         OneOff("first call", first, "kernels are loaded, algorithms chosen, memory taken"),
         OneOff("warm-up", warmup_us, f"{calls} calls until the time had settled"),
     ]
-    block = _block(watch, call)
-    samples = _sample(watch, call, block, repetitions, seconds)
+    samples, block, clock = _sample(watch, call, repetitions, seconds)
     lone = statistics.median(alone(watch, call, ALONE))
     return Timing(
         name=name or str(getattr(fn, "__name__", type(fn).__name__)),
-        clock=watch.clock,
+        clock=clock,
         device=_device_name(torch, where),
         samples_us=tuple(samples),
         block=block,
@@ -85,7 +89,7 @@ def time_step(
         stable=stable,
         naive=_naive(made, call, watch, first, statistics.median(samples)) if compare_naive else (),
         throughput=Search(made.for_batch, watch, max_batch=max_batch).run() if throughput else None,
-        notes=_notes(torch, watch, stable),
+        notes=_notes(watch, clock, stable, samples),
     )
 
 
@@ -210,12 +214,33 @@ def _block(watch: Stopwatch, call: Call) -> int:
     return max(1, min(10_000, int(BLOCK_US / max(once, 0.01) + 0.5)))
 
 
-def _sample(watch: Stopwatch, call: Call, block: int, repetitions: int, seconds: float) -> list[float]:
+def _sample(watch: Stopwatch, call: Call, repetitions: int, seconds: float) -> tuple[list[float], int, Clock]:
+    """The samples, how many calls each is the mean of, and whose clock took them.
+
+    Events see the current stream alone. Where a run lasted longer than its events say, the step works on streams of its
+    own; then a sample is a whole run, by the host's clock, the device drained before and behind it.
+    """
+    block = _block(watch, call)
     samples: list[float] = []
-    began = time.monotonic()
+    began, spent = time.monotonic(), 0.0
     while len(samples) < repetitions or (time.monotonic() - began < seconds and len(samples) < 10_000):
-        samples += watch.blocks(call, max(1, repetitions), block)
-    return samples
+        run_began = time.perf_counter_ns()
+        samples += watch.blocks(call, repetitions, block)
+        spent += (time.perf_counter_ns() - run_began) / 1e3
+    if watch.clock is Clock.HOST or spent <= UNSEEN * sum(samples) * block + UNSEEN_US:
+        return samples, block, watch.clock
+    length = max(RUN, repetitions)
+    return [_drained(watch, call, length) for _ in range(RUNS)], length, Clock.HOST
+
+
+def _drained(watch: Stopwatch, call: Call, calls: int) -> float:
+    """The mean time of a call in one run of them, until the device has done it all, in µs of the host's clock."""
+    watch.drain()
+    began = time.perf_counter_ns()
+    for _ in range(calls):
+        call()
+    watch.drain()
+    return (time.perf_counter_ns() - began) / 1e3 / calls
 
 
 def _naive(made: _Made, call: Call, watch: Stopwatch, first: float, right: float) -> tuple[Naive, ...]:
@@ -239,14 +264,22 @@ def _why_unsynchronised(launches: float, right: float) -> str:
     return "the host is the slower one here, so its clock happens to be near; on a faster host or larger batch it isn't"
 
 
-def _notes(torch: Any, watch: Stopwatch, stable: bool) -> tuple[str, ...]:
+def _notes(watch: Stopwatch, clock: Clock, stable: bool, samples: Sequence[float]) -> tuple[str, ...]:
     notes = []
     if watch.clock is Clock.HOST:
         notes.append(
             "Timed by the host's clock: on a CPU the host itself does the work, so there is no device to wait for."
         )
+    elif clock is Clock.HOST:
+        notes.append(
+            "The step works on streams of its own, which events on the current stream don't see: each sample is a "
+            "whole run by the host's clock, the device drained before and behind it."
+        )
     if not stable:
         notes.append(f"The time had not settled after {MAX_WARMUP_S:.0f} s of warm-up: is the machine busy otherwise?")
+    mean, median = statistics.fmean(samples), statistics.median(samples)
+    if abs(mean - median) > UNEVEN * median:
+        notes.append("Mean and median differ: the calls come in bursts or were disturbed. A loop lives by the mean.")
     return tuple(notes)
 
 

@@ -49,8 +49,9 @@ class BatchTime:
 class Throughput:
     """The batch sizes tried, in ascending order, and what came of them.
 
-    `best` is the one with the most samples a second, `enough` the smallest within 5 % of it, `largest` the largest that
-    ran; `ended` says why the search went no further. `fits_all` is true when no size ran out of memory.
+    `best` is the largest of those with the most samples a second (within 1 %), `enough` the smallest within 5 % of
+    that, `largest` the largest that ran; `ended` says why the search went no further. `fits_all` is true when no size
+    ran out of memory.
     """
 
     tried: tuple[BatchTime, ...]

@@ -9,15 +9,12 @@ from hypothesis import strategies as st
 from syncscan.capture.stopwatch import HostStopwatch
 from syncscan.capture.throughput import Search, out_of_memory
 from syncscan.errors import UsageError
-from syncscan.model.timing import Clock
 
 torch = pytest.importorskip("torch")
 
 
 class Fake(HostStopwatch):
     """A clock that takes each call's word for how long it took, and counts how often memory was given back."""
-
-    clock = Clock.DEVICE
 
     def __init__(self):
         self.cleaned = 0
@@ -110,13 +107,12 @@ def test_nothing_fits():
         Search(device(0), Fake()).run()
 
 
-def test_on_a_host_the_search_ends_on_a_plateau():
-    """There is no clean out-of-memory on a host, so three doublings without a gain end it."""
-    watch = Fake()
-    watch.clock = Clock.HOST
-    found = Search(lambda batch: lambda: float(max(batch, 64)), watch).run()
-    assert found.best.batch == 64
+def test_on_a_plateau_the_search_ends_before_memory_does():
+    """Three doublings without a gain end it once patience is over; the largest of equals is the best."""
+    found = Search(lambda batch: lambda: float(max(batch, 64)), Fake(), patience_s=0).run()
     assert [t.batch for t in found.tried][-1] == 512
+    assert found.best.batch == 512
+    assert found.enough.batch == 64
     assert found.fits_all
 
 

@@ -53,7 +53,7 @@ def test_it_agrees_with_torch_benchmark_on_the_gpu(size):
 
 
 def test_the_time_of_a_call_is_what_it_takes():
-    """A call that spins for 2 ms takes 2 ms, and the spread says that it always does."""
+    """A call that spins for 2 ms takes 2 ms: at the 5th percentile, since others may use this machine."""
 
     def spin():
         until = time.perf_counter() + 0.002
@@ -61,7 +61,7 @@ def test_the_time_of_a_call_is_what_it_takes():
             pass
 
     timing = time_step(spin, device="cpu", repetitions=20, seconds=0)
-    assert timing.median_us == pytest.approx(2000, rel=0.02)
+    assert timing.percentile(5) == pytest.approx(2000, rel=0.02)
     assert timing.clock is Clock.HOST
     assert timing.block == 1
     assert any("host's clock" in note for note in timing.notes)
