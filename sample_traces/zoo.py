@@ -1,7 +1,8 @@
 """A step that waits for the device in many ways, one a line, in user functions, modules, hooks, threads and libraries.
 
-A line that ends in `# syncs` waits, and torch's sync debug mode warns of it; one that ends in `# syncs unseen` waits
-and the debug mode doesn't know. In a recording of `step` the exact lines must be those, and no others of this file.
+A line that ends in `# syncs` waits, and torch's sync debug mode warns of it; one that ends in `# syncs unseen` waits and
+the debug mode doesn't know. What waits `in backward` belongs to the line of the forward op. In a recording of `step` the
+exact lines must be those, and no others of this file: the lines mustn't move without recording anew.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -148,7 +149,7 @@ def train(model, optimizer, scaler, rows, lengths):
         out = model(rows, lengths)
         loss = out.float().square().mean()
     optimizer.zero_grad(set_to_none=True)
-    scaler.scale(loss).backward()  # syncs
+    scaler.scale(loss).backward()  # syncs in backward
     scaler.unscale_(optimizer)
     nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)  # syncs
     scaler.step(optimizer)  # syncs

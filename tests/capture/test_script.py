@@ -239,7 +239,10 @@ def test_torch_is_imported_by_the_script_not_before_it(tmp_path: Path) -> None:
         "run = run_script(sys.argv[1], (), lambda: Session(Path('out'), 'train', Plan(active=2)), keep_running=True);"
         "print(run.exit_code, len(run.paths), run.complete)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)]),
+    }
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, str(script)],
         capture_output=True,

@@ -135,6 +135,7 @@ def test_a_second_capture_at_the_same_time_is_refused(tmp_path: Path) -> None:
     assert first.complete
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_does_not_step(tmp_path: Path) -> None:
     """As a DataLoader's worker, which inherits the session."""
     with profile(tmp_path, **QUICK) as prof:
