@@ -187,8 +187,7 @@ class _Maker:
         streams = held.streams if held.event is None else ()
         return Wait(
             thread, host, streams, event, held.call_ns, held.wake_ns, held.after_ns, held.left_ns, held.finding,
-            held.wait_ns,
-            held.spare_ns,
+            held.wait_ns, held.spare_ns, held.copy, held.pinned_ns,
         )  # fmt: skip
 
     def _runs(self, tape: _Tape, lo: int, hi: int) -> None:

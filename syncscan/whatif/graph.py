@@ -13,6 +13,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from syncscan.model.trace import NONE
+
 Float64 = npt.NDArray[np.float64]
 
 BLOCK = 128
@@ -61,6 +63,10 @@ class Wait:
     """How long it waited in the trace."""
     spare_ns: float = 0.0
     """The host's time in the op around it, the wait left out: it goes too where a replacement does without the op."""
+    copy: int = NONE
+    """The stream of its copy from or to pageable memory, NONE without."""
+    pinned_ns: float = 0.0
+    """How much shorter that copy is from pinned memory."""
 
 
 @dataclass(frozen=True, slots=True)

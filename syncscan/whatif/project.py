@@ -143,7 +143,6 @@ class Projector:
         """The step without these findings."""
         removed = frozenset(self.stage.number[f.id] for f in findings)
         after, unit, found = self.after(removed), self.unit, self.calibration
-        device = self.graph.busy_ns * found.replay.stretch
         bound = self._bound(after)
         return Projection(
             removed=tuple(f.id for f in findings),
@@ -153,7 +152,7 @@ class Projector:
             range_us=self.range(removed),
             bound_after=bound,
             host_limit_us=after.host * unit,
-            device_limit_us=device * unit,
+            device_limit_us=after.device * unit,
             notes=(*found.notes, *_notes(findings, bound)),
             profiled_us=self.stage.observed_ns / 1e3,
             calibrated=found.known,
@@ -203,16 +202,16 @@ class Projector:
 
     def _throttled(self, removed: frozenset[int]) -> float:
         """The step if the device slows down as far as it loses its pauses."""
-        device = self.graph.busy_ns * self.calibration.replay.stretch
-        cool = self.after(removed).period
-        if not device or not cool:
+        then = self.after(removed)
+        cool = then.period
+        if not then.device or not cool:
             return cool
-        before, after = device / self.before.period, device / cool
+        before, after = self.before.device / self.before.period, then.device / cool
         lost = (after - before) / (1.0 - before) if before < 1.0 else 0.0
         return cool + min(max(lost, 0.0), 1.0) * (period(self._hot, removed) - cool)
 
     def _bound(self, after: Steady) -> Bound:
-        device = max(self.graph.occupied_ns, self.graph.busy_ns) * self.calibration.replay.stretch
+        device = max(self.graph.occupied_ns * self.calibration.replay.stretch, after.device)
         if device >= FULL * after.period and device >= after.host:
             return Bound.DEVICE
         if after.host >= FULL * after.period or after.waited < (1.0 - FULL) * after.period:

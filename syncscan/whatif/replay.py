@@ -60,6 +60,8 @@ class Steady:
     waits: dict[int, float]
     """By finding (NONE: those that can't be removed)."""
     host: float
+    device: float
+    """How long any stream works."""
 
     @property
     def waited(self) -> float:
@@ -91,11 +93,11 @@ def steady(
     """
     chosen = [replay.programs[i] for i in (range(len(replay.programs)) if steps is None else steps)]
     if not chosen:
-        return Steady(0.0, {}, 0.0)
+        return Steady(0.0, {}, 0.0, 0.0)
     state = State(replay, whole)
     end, took = 0.0, -1.0
     for cycle in range(MAX_CYCLES):
-        state.waits, state.worked = {}, 0.0
+        state.waits, state.worked, state.shorter = {}, 0.0, 0.0
         for program in chosen:
             state.step(program, removed)
         before, end, last = end, state.done(), took
@@ -103,8 +105,10 @@ def steady(
         if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
             break
     count = len(chosen)
-    floor = replay.graph.busy_ns * replay.stretch if steps is None else 0.0
-    return Steady(max(took / count, floor), {k: w / count for k, w in state.waits.items()}, state.worked / count)
+    busy = replay.graph.busy_ns * replay.stretch - state.shorter / count
+    floor = busy if steps is None else 0.0
+    waits = {k: w / count for k, w in state.waits.items()}
+    return Steady(max(took / count, floor), waits, state.worked / count, busy)
 
 
 class State:
@@ -119,7 +123,7 @@ class State:
         self.pending: deque[tuple[int, float]] = deque()
         self.launched = 0
         self.waits: dict[int, float] = {}
-        self.worked = 0.0
+        self.worked = self.shorter = 0.0
 
     def done(self) -> float:
         """When all threads and streams are done."""
@@ -158,6 +162,9 @@ class State:
         if removed:
             spent = scale * (node.left_ns - node.spare_ns if self.whole else node.left_ns)
             self.clock[node.thread] = now + spent
+            if node.copy >= 0:
+                self.ends[node.copy] -= self.stretch * node.pinned_ns
+                self.shorter += self.stretch * node.pinned_ns
         else:
             spent = scale * (node.call_ns + node.after_ns)
             free = now + scale * node.call_ns

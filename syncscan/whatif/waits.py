@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 
 from syncscan.model.finding import Removal
 from syncscan.model.trace import NONE, Trace
+from syncscan.whatif.copies import Copies
 from syncscan.whatif.events import Events, Reached
 from syncscan.whatif.launches import Launches
 
@@ -53,6 +55,8 @@ class Held:
     finding: int
     wait_ns: float
     spare_ns: float = 0.0
+    copy: int = NONE
+    pinned_ns: float = 0.0
 
 
 def find_waits(trace: Trace, launches: Launches, events: Events, holds: Iterable[Hold]) -> list[Held]:
@@ -84,9 +88,15 @@ def _outermost(trace: Trace, hold: Hold) -> int | None:
     return next((row for row in hold.ops if trace.name(row).startswith("aten::")), None)
 
 
+class _Pinned(TypedDict):
+    copy: int
+    pinned_ns: float
+
+
 class _Ruler:
     def __init__(self, trace: Trace, launches: Launches, events: Events) -> None:
         self.trace, self.launches, self.events = trace, launches, events
+        self.copies = Copies(trace)
         self._usual: dict[int, float] = {}
 
     def held(self, hold: Hold) -> Held:
@@ -113,7 +123,18 @@ class _Ruler:
             left_ns=self._left(hold, row),
             finding=hold.finding,
             wait_ns=float(max(0, done - start)),
+            **self._pinned(hold),
         )
+
+    def _pinned(self, hold: Hold) -> _Pinned:
+        """What pinning the memory of its copy would save of the copy."""
+        if hold.removal is Removal.NOTHING:
+            return {"copy": NONE, "pinned_ns": 0.0}
+        for row in hold.calls:
+            found = self.copies.saved(row)
+            if found and found[0] in self.launches.streams:
+                return {"copy": self.launches.streams.index(found[0]), "pinned_ns": found[1]}
+        return {"copy": NONE, "pinned_ns": 0.0}
 
     def _event(self, hold: Hold) -> Reached | None:
         row = hold.calls[-1]

@@ -1,0 +1,56 @@
+"""From a pageable copy to the pinned one that would replace it: how much shorter it is on the device.
+
+A copy of pageable memory goes through a staging buffer of the driver's, at the speed of a host's memcpy; a pinned one
+runs at the speed of the link (CUDA Best Practices Guide, "Pinned Memory").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncscan.model.trace import NONE, Category, Trace
+
+LINK = {9: 50.0, 8: 24.0, 7: 12.0}
+"""Bytes a ns of a PCIe x16 link in practice, by compute capability: Hopper and newer have PCIe 5, Ampere 4, Volta 3."""
+LARGE = 1_000_000
+"""A pinned copy of this many bytes is long enough to measure the link on."""
+
+
+class Copies:
+    """Knows the pageable copies of one trace and the speed of its link."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        s = trace.slices
+        self.rows = np.flatnonzero((s.category == Category.MEMCPY) & (s.correlation != NONE) & (s.bytes > 0))
+        self.of = dict(zip(s.correlation[self.rows].tolist(), self.rows.tolist(), strict=True))
+        self._speed: dict[str, float | None] = {}
+
+    def saved(self, call: int) -> tuple[tuple[int, int], float] | None:
+        """The (device, stream) of the pageable copy that this call launches, and what pinning saves of it in ns."""
+        s = self.trace.slices
+        row = self.of.get(int(s.correlation[call]), NONE)
+        name = self.trace.name(row) if row != NONE else ""
+        if "Pageable" not in name:
+            return None
+        speed = self._link(name.split()[1])
+        pinned = float(s.bytes[row]) / speed if speed else float(s.dur[row])
+        return (int(s.device[row]), int(s.stream[row])), max(0.0, float(s.dur[row]) - pinned)
+
+    def _link(self, direction: str) -> float | None:
+        """Bytes a ns: of the trace's own large pinned copies in this direction, else of the device's generation."""
+        if direction not in self._speed:
+            s = self.trace.slices
+            names = [self.trace.name(int(r)) for r in self.rows]
+            own = [
+                float(s.bytes[r]) / max(1.0, float(s.dur[r]))
+                for r, name in zip(self.rows, names, strict=True)
+                if "Pinned" in name and name.split()[1] == direction and s.bytes[r] >= LARGE
+            ]
+            self._speed[direction] = max(own) if own else self._generation()
+        return self._speed[direction]
+
+    def _generation(self) -> float | None:
+        properties = self.trace.info.metadata.get("deviceProperties") or [{}]
+        major = properties[0].get("computeMajor") if isinstance(properties[0], dict) else None
+        return LINK.get(min(int(major), max(LINK))) if isinstance(major, int) else None
