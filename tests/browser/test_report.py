@@ -1,0 +1,379 @@
+"""The HTML report in a real browser: it draws, zooms, finds and jumps; hostile names do nothing; nothing is fetched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan import api
+from syncscan.model.analysis import Analysis
+from syncscan.report import html
+from tests.browser.viewer import ARGUMENTS, chromium
+from tests.builder import TraceBuilder
+from tests.report.example import HOSTILE
+
+if os.environ.get("CI"):
+    import playwright.sync_api as playwright
+else:
+    playwright = pytest.importorskip("playwright.sync_api")
+
+pytestmark = pytest.mark.browser
+
+SYNC, BUBBLE, PANEL = (207, 85, 0), (240, 180, 41), (255, 255, 255)
+PIXEL = """([x, y]) => {
+  const c = document.getElementById('canvas'), r = c.width / c.clientWidth;
+  return [...c.getContext('2d').getImageData(x * r, y * r, 1, 1).data].slice(0, 3);
+}"""
+BAND = """(kind) => {
+  const t = syncscan.timeline, b = t.layout.bands.find((b) => b.kind === kind);
+  return b && { y: b.y + b.h - 5 - t.lanes.scrollTop, left: t.left };
+}"""
+
+
+class Report:
+    """A report in the browser, and what it did that it should not."""
+
+    def __init__(self, page: Any, file: Path) -> None:
+        self.page = page
+        self.trouble: list[str] = []
+        page.on("pageerror", lambda e: self.trouble.append(f"error: {e}"))
+        page.on("console", lambda m: self._said(m.text))
+        page.on("dialog", lambda d: (self.trouble.append(f"dialog: {d.message}"), d.dismiss()))
+        page.on("request", lambda r: self.trouble.append(f"request: {r.url}") if r.url != file.as_uri() else None)
+        page.goto(file.as_uri())
+
+    def _said(self, text: str) -> None:
+        if "willReadFrequently" not in text:  # that is about `pixel` below
+            self.trouble.append(f"console: {text}")
+
+    def js(self, expression: str, argument: Any = None) -> Any:
+        return self.page.evaluate(expression, argument)
+
+    def pixel(self, kind: str, t: str) -> tuple[int, ...]:
+        """The colour of a band below its text at a time, which is an expression of `s`, the syncs."""
+        band = self.js(BAND, kind)
+        x = self.js(f"(() => {{ const v = syncscan.timeline.view, s = syncscan.data.syncs; return v.x({t}); }})()")
+        return tuple(self.js(PIXEL, [band["left"] + x, band["y"]]))
+
+    def at(self, kind: str, t: str) -> tuple[float, float]:
+        """Where that is on the screen, scrolled into view."""
+        self.page.locator("#canvas").scroll_into_view_if_needed()
+        box, band = self.page.locator("#canvas").bounding_box(), self.js(BAND, kind)
+        x = self.js(f"(() => {{ const v = syncscan.timeline.view, s = syncscan.data.syncs; return v.x({t}); }})()")
+        return box["x"] + band["left"] + x, box["y"] + band["y"]
+
+    @property
+    def span(self) -> float:
+        """How much time is in view, ns."""
+        return float(self.js("syncscan.timeline.view.to - syncscan.timeline.view.from"))
+
+    def settle(self) -> None:
+        """Wait until the view has stopped moving."""
+        self.page.wait_for_timeout(400)
+
+
+def two_findings() -> Analysis:
+    """Three steps with a nonzero that waits and leaves the device idle, and an item in another scope."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=4000):
+        with t.scope("select", start + 10, start + 1500):
+            for k in range(10):
+                t.launch("gemm_kernel", at=start + 20 + 4 * k, lasts=100)
+            t.sync("aten::nonzero", at=start + 100)
+        with t.scope("log", start + 2000, start + 3500):
+            t.launch("needle_kernel", at=start + 2200, lasts=300)
+            t.sync("aten::item > aten::_local_scalar_dense", at=start + 2300)
+    return api.analyze_trace(t.trace())
+
+
+def hostile() -> Analysis:
+    """Every hostile name as scope, op and kernel."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=10_000):
+        for k, name in enumerate((*HOSTILE, '"><img src=x onerror=window.owned=1>', "</script><script>window.owned=1")):
+            at = start + 10 + 500 * k
+            with t.scope(name, at, at + 480):
+                t.launch(name, at=at + 2, lasts=100)
+                t.sync("aten::nonzero", at=at + 10)
+                t.op(name, at + 200, at + 300)
+    return api.analyze_trace(t.trace())
+
+
+def crowded() -> Analysis:
+    """More than 100,000 slices in ten steps."""
+    t = TraceBuilder()
+    for start in t.steps(10, lasts=40_000):
+        for k in range(3_300):
+            with t.op(f"aten::op{k % 40}", start + 10 * k, start + 10 * k + 9):
+                t.launch(f"kernel{k % 30}", at=start + 10 * k + 1, lasts=6)
+        t.sync("aten::nonzero", at=start + 34_000)
+        for k in range(100):
+            t.launch("tail", at=start + 35_000 + 20 * k, lasts=6)
+    return api.analyze_trace(t.trace())
+
+
+def odd(name: str) -> Analysis:
+    """Traces that lack what others have."""
+    t = TraceBuilder(vendor={"rocm": "rocm", "no device": "none"}.get(name, "cuda"))
+    if name in ("one event", "no device"):
+        t.op("aten::add", 0, 5)
+    elif name in ("no steps", "rocm", "many threads"):
+        t.launch("gemm", at=10, lasts=100)
+        t.sync("aten::nonzero", at=20)
+        t.launch("gemm", at=400, lasts=100)
+    elif name == "no findings":
+        for start in t.steps(2, lasts=100):
+            t.launch("gemm", at=start + 10, lasts=50)
+    for k in range(100 if name == "many threads" else 0):
+        with t.thread(f"worker_{k}", tid=1000 + k):
+            t.op("aten::add", 5, 50)
+    return api.analyze_trace(t.trace())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One Chromium for all tests here."""
+    path = chromium()
+    with playwright.sync_playwright() as p:
+        started = p.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Report]]:
+    """Opens the report of an analysis without a network, and holds it at the end to have done nothing it should not."""
+    opened = []
+
+    def open_(analysis: Analysis, width: int = 1400, **options: Any) -> Report:
+        file = tmp_path / "report.html"
+        file.write_text(html.render(analysis), encoding="utf-8")
+        viewport = {"width": width, "height": 1000}
+        context = browser.new_context(viewport=viewport, offline=True, color_scheme="light", **options)
+        opened.append((context, Report(context.new_page(), file)))
+        return opened[-1][1]
+
+    yield open_
+    for context, report in opened:
+        assert report.trouble == []
+        context.close()
+
+
+def test_the_timeline_draws(show: Callable[..., Report]):
+    """A sync is drawn in its colour where the host waits, the bubble in its own behind it, and ground elsewhere."""
+    report = show(two_findings())
+    assert report.pixel("syncs", "(s.start[0] + s.end[0]) / 2") == SYNC
+    assert report.pixel("syncs", "s.end[0] + 200000") == PANEL
+    assert report.pixel("idle", "(s.idle.start[0] + s.idle.end[0]) / 2") == BUBBLE
+
+
+def test_the_replayed_step_is_drawn_hatched_and_can_be_hidden(show: Callable[..., Report]):
+    """The step without syncs lies below the recorded one until its box is unticked."""
+    report = show(two_findings())
+    assert report.js("syncscan.timeline.layout.bands.filter((b) => b.kind === 'projected').length") == 2
+    report.page.get_by_role("checkbox", name="without syncs").uncheck()
+    assert report.js("syncscan.timeline.layout.bands.filter((b) => b.kind === 'projected').length") == 0
+
+
+def test_keys_zoom_and_move(show: Callable[..., Report]):
+    """W and s zoom, a and d move, 0 goes home."""
+    report = show(two_findings())
+    report.page.locator("#lanes").focus()
+    home, begin = report.span, report.js("syncscan.timeline.view.from")
+    report.page.keyboard.press("w", delay=150)
+    assert report.span < 0.8 * home
+    middle = report.js("syncscan.timeline.view.from")
+    report.page.keyboard.press("d", delay=150)
+    assert report.js("syncscan.timeline.view.from") > middle
+    report.page.keyboard.press("a", delay=150)
+    report.page.keyboard.press("s", delay=60)
+    report.page.keyboard.press("0")
+    report.settle()
+    assert (report.span, report.js("syncscan.timeline.view.from")) == (home, begin)
+
+
+def test_the_wheel_zooms_with_control(show: Callable[..., Report]):
+    """Control and wheel zoom around the pointer: what is under it stays there."""
+    report = show(two_findings())
+    x, y = report.at("syncs", "s.start[0]")
+    report.page.mouse.move(x, y)
+    before = report.span
+    report.page.keyboard.down("Control")
+    report.page.mouse.wheel(0, -300)
+    report.page.wait_for_timeout(100)
+    report.page.keyboard.up("Control")
+    assert report.span < 0.7 * before
+    assert report.at("syncs", "s.start[0]")[0] == pytest.approx(x, abs=2)
+
+
+def test_a_name_is_found(show: Callable[..., Report]):
+    """Typing finds slices; Enter goes from one to the next."""
+    report = show(two_findings())
+    report.page.get_by_label("Find a slice by name").fill("NEEDLE")
+    assert report.page.locator("#found").text_content() == "3 found"
+    report.page.keyboard.press("Enter")
+    report.settle()
+    assert report.page.locator("#found").text_content() == "1 of 3"
+    assert "needle_kernel" in report.page.locator("#details").text_content()
+    report.page.get_by_label("Find a slice by name").fill("nothing like it")
+    assert report.page.locator("#found").text_content() == "no match"
+
+
+def test_a_finding_jumps_to_its_sync(show: Callable[..., Report]):
+    """The button of a finding brings its costliest sync point into view and selects it."""
+    report = show(two_findings())
+    report.page.get_by_role("button", name="Show in the timeline").nth(1).click()
+    report.settle()
+    chosen, finding = report.js("[syncscan.timeline.state.sync, syncscan.timeline.state.finding]")
+    assert finding == 1
+    start, end, begin, until = report.js(
+        f"(() => {{ const {{ syncs: s }} = syncscan.data, v = syncscan.timeline.view; "
+        f"return [s.start[{chosen}], s.end[{chosen}], v.from, v.to]; }})()"
+    )
+    assert begin < start < end < until
+
+
+def test_a_sync_opens_its_finding(show: Callable[..., Report]):
+    """A click on a sync in the timeline opens its row of the table; Enter does the same for the selected one."""
+    report = show(two_findings())
+    x, y = report.at("syncs", "(s.start[1] + s.end[1]) / 2")
+    report.page.mouse.click(x, y)
+    number = report.js("syncscan.data.syncs.finding[1]")
+    opened = report.page.locator(f"#f{number} .toggle")
+    assert opened.get_attribute("aria-expanded") == "true"
+    assert report.page.locator(f"#d{number}").is_visible()
+    report.page.locator("#lanes").focus()
+    report.page.keyboard.press("n")
+    report.page.locator("#lanes").focus()
+    report.page.keyboard.press("Enter")
+    assert report.page.locator(f"#f{report.js('syncscan.timeline.state.finding')}.open").count() == 1
+
+
+def test_the_pointer_tells_what_is_under_it(show: Callable[..., Report]):
+    """A tooltip names the sync, its wait and the idle time behind it."""
+    report = show(two_findings())
+    report.page.mouse.move(*report.at("syncs", "(s.start[1] + s.end[1]) / 2"))
+    tip = report.page.get_by_role("tooltip").text_content()
+    assert "host waits" in tip
+    assert "device idle behind it" in tip
+
+
+def test_the_table_sorts_and_filters(show: Callable[..., Report]):
+    """A click on a heading sorts; a choice of scope leaves its findings."""
+    report = show(two_findings())
+    order = "[...document.querySelectorAll('#findings > tbody')].map((b) => Number(b.rows[0].cells[6].dataset.value))"
+    report.page.get_by_role("columnheader", name="wait").get_by_role("button").click()
+    assert report.js(order) == sorted(report.js(order), reverse=True)
+    report.page.get_by_role("columnheader", name="wait").get_by_role("button").click()
+    assert report.js(order) == sorted(report.js(order))
+    report.page.get_by_label("scope").select_option("log")
+    assert report.page.locator("#findings > tbody:visible").count() == 1
+    assert report.page.locator("#filter-count").text_content() == "1 of 2 shown"
+
+
+def test_hostile_names_do_nothing(show: Callable[..., Report]):
+    """No dialog, error or request (the fixture holds that), no element made of a name, no script of theirs."""
+    report = show(hostile())
+    report.page.get_by_label("Find a slice by name").fill("script")
+    report.page.keyboard.press("Enter")
+    for number in range(3):
+        report.js(f"syncscan.findings.open({number})")
+        report.js(f"syncscan.timeline.goto({number})")
+    report.page.mouse.move(*report.at("syncs", "(s.start[1] + s.end[1]) / 2"))
+    report.settle()
+    assert report.js("[window.owned === undefined, document.scripts.length, document.images.length]") == [True, 2, 0]
+
+
+def test_even_a_script_in_the_page_would_not_run(show: Callable[..., Report]):
+    """The policy stops a script that somehow got in, and an image that would call home."""
+    report = show(two_findings())
+    refused: list[str] = []
+    report.page.on("requestfailed", lambda r: refused.append(r.failure))
+    report.js(
+        """() => {
+          const script = document.createElement('script');
+          script.textContent = 'window.owned = 1';
+          const image = new Image();
+          image.src = 'https://example.invalid/x.png';
+          document.body.append(script, image);
+        }"""
+    )
+    report.page.wait_for_timeout(100)
+    assert report.js("window.owned === undefined")
+    complaints = [t for t in report.trouble if "Content Security Policy" in t]
+    assert len(complaints) == 2
+    assert refused == ["csp"]
+    report.trouble.clear()
+
+
+@pytest.mark.parametrize("name", ["no steps", "no device", "no findings", "one event", "empty", "rocm", "many threads"])
+def test_odd_traces_look_right(show: Callable[..., Report], name: str):
+    """Whatever a trace lacks, the page stands, without a word of undefined or NaN."""
+    report = show(odd(name))
+    text = report.page.locator("main").inner_text()
+    assert not {"undefined", "NaN", "None", "Infinity"} & set(text.replace("\n", " ").split(" "))
+    assert report.page.locator("#canvas").is_visible() == (name != "empty")
+
+
+def test_a_narrow_window_needs_no_sideways_scrolling(show: Callable[..., Report]):
+    """On 360 pixels the page fits, findings become cards, and the timeline is there."""
+    report = show(two_findings(), width=360)
+    assert report.js("document.documentElement.scrollWidth") <= 360
+    assert report.page.locator("#canvas").bounding_box()["width"] > 300
+
+
+def test_dark_and_light_and_print(show: Callable[..., Report]):
+    """The button turns day to night, canvas included; on paper it is day."""
+    report = show(two_findings())
+    report.page.get_by_role("button", name="Switch between light and dark").click()
+    dark = report.pixel("syncs", "s.end[0] + 200000")
+    assert max(dark) < 60
+    report.js("dispatchEvent(new Event('beforeprint'))")
+    assert report.pixel("syncs", "s.end[0] + 200000") == PANEL
+    report.js("dispatchEvent(new Event('afterprint'))")
+    assert report.pixel("syncs", "s.end[0] + 200000") == dark
+
+
+def test_controls_have_names(show: Callable[..., Report]):
+    """Every button, field and canvas can be named by a screen reader, and every id is one of its kind."""
+    report = show(two_findings())
+    nameless = report.js(
+        """() => [...document.querySelectorAll('button, input, select, canvas, [role]')].filter((e) =>
+          !e.closest('[aria-hidden=true]') && !['status', 'tooltip', 'toolbar'].includes(e.getAttribute('role')) &&
+          !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim())
+        ).map((e) => e.outerHTML.slice(0, 80))"""
+    )
+    assert nameless == []
+    ids = report.js("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_a_hundred_thousand_slices_open_in_a_second_and_zoom_smoothly(show: Callable[..., Report]):
+    """The best of three tries counts: the machine may be busy with something else."""
+    analysis = crowded()
+    opened, frames = [], []
+    for _ in range(3):
+        report = show(analysis)
+        assert report.js("syncscan.data.slices") > 100_000
+        opened.append(report.js("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"))
+        frames.append(
+            report.js(
+                """async () => {
+                  const view = syncscan.timeline.view, begin = performance.now();
+                  view.set(0, view.span);
+                  for (let i = 0; i < 60; i++) {
+                    view.zoom(i < 30 ? 1.12 : 1 / 1.12, view.width / 2);
+                    await new Promise(requestAnimationFrame);
+                  }
+                  return 60000 / (performance.now() - begin);
+                }"""
+            )
+        )
+        if opened[-1] < 1000 and frames[-1] >= 30:
+            break
+    assert min(opened) < 1000
+    assert max(frames) >= 30
