@@ -22,7 +22,9 @@ def duration(us: float) -> str:
 def _three(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 or value == 0 else f"{value:.2f}"
+    if abs(value) < 0.005:
+        return "0"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def percent(part: float, whole: float) -> str:

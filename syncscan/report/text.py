@@ -7,23 +7,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.model.analysis import Analysis, Bound
+from syncscan.model.analysis import Analysis, StepSummary
 from syncscan.model.finding import Finding, Severity
-from syncscan.report.plain import duration, percent, plain, times
+from syncscan.report import phrases
+from syncscan.report.plain import duration, plain, times
 
 _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
-_VERDICTS = {
-    Bound.DEVICE: "The device is the limit",
-    Bound.HOST: "The host is the limit",
-    Bound.SYNC: "Syncs are the limit",
-    Bound.INPUT: "The input is the limit",
-    Bound.UNKNOWN: "What limits the step can't be told",
-}
 WORST = 3
 """How many findings the first screen shows."""
 
@@ -52,7 +46,7 @@ def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool =
         console.print(_table(analysis, width))
     if verbose:
         for finding in analysis.findings:
-            console.print(_details(finding))
+            console.print(_details(finding, analysis.step))
     elif analysis.findings:
         console.print(Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -60,9 +54,9 @@ def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool =
 
 def _first_screen(analysis: Analysis) -> Iterator[Text]:
     yield Text(_headline(analysis), style="dim")
-    yield Text.assemble((f"{_VERDICTS[analysis.step.bound]}. ", "bold"), analysis.step.reason)
-    yield Text(_summary(analysis))
-    for number, finding in enumerate(_real(analysis)[:WORST], 1):
+    yield Text.assemble((f"{phrases.VERDICTS[analysis.step.bound]}. ", "bold"), analysis.step.reason)
+    yield Text(phrases.summary(analysis))
+    for number, finding in enumerate(phrases.real(analysis.findings)[:WORST], 1):
         yield _one_line(number, finding)
     for sentence in _what_to_do(analysis):
         yield Text.assemble(("→ ", "bold green"), plain(sentence))
@@ -82,29 +76,10 @@ def _headline(analysis: Analysis) -> str:
     return plain(" · ".join(parts))
 
 
-def _summary(analysis: Analysis) -> str:
-    real, s = _real(analysis), analysis.step
-    if not real:
-        return "No host-device syncs found." if len(analysis.trace.slices) else "There is nothing to analyse."
-    places = "1 place waits" if len(real) == 1 else f"{len(real)} places wait"
-    often = times(sum(f.per_step for f in real))
-    waits = f"{places} for the device, {often}, {duration(s.wait_us)} in all ({percent(s.wait_us, s.observed_us)})"
-    if s.recoverable_us is None:
-        return f"{waits}."
-    gain = _gain(s.recoverable_us, s.recoverable_range_us, s.observed_us)
-    return f"{waits}; without them the step would be {gain} shorter."
-
-
-def _gain(us: float, limits: tuple[float, float] | None, whole: float) -> str:
-    if not limits:
-        return percent(us, whole)
-    return f"about {percent(us, whole)} ({percent(limits[0], whole)} to {percent(limits[1], whole)})"
-
-
 def _one_line(number: int, f: Finding) -> Text:
     line = Text(f" {number}. ")
     line.append(f"{f.severity.value:6} ", _COLORS[f.severity])
-    line.append(plain(_place(f), 60), "bold")
+    line.append(plain(phrases.what(f), 60), "bold")
     line.append(f"  waits {duration(f.wait_us)}")
     if f.gain:
         line.append(f", would save {duration(f.gain.recoverable_us)}")
@@ -114,7 +89,7 @@ def _one_line(number: int, f: Finding) -> Text:
 
 
 def _what_to_do(analysis: Analysis) -> Sequence[str]:
-    real = _real(analysis)
+    real = phrases.real(analysis.findings)
     if analysis.step.advice:
         return analysis.step.advice[:2]
     return [real[0].diagnosis.fix] if real else []
@@ -148,45 +123,29 @@ def _long_where(f: Finding) -> str:
     return ", ".join(p for p in parts if p)
 
 
-def _details(f: Finding) -> Padding:
-    d, text = f.diagnosis, Text()
-    text.append(f"{plain(d.title)}\n", "bold")
+def _details(f: Finding, step: StepSummary) -> Padding:
+    d = f.diagnosis
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(justify="right", style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
     facts = [
         ("id", f.id),
         ("rule", f"{d.rule} ({d.cause.value}), confidence {f.confidence.value}, {f.where.owner}'s code"),
         ("line", _exact_line(f)),
         ("called from", _called_from(f)),
         ("module", " > ".join(f.where.module)),
-        ("chain", " > ".join((*f.where.op_stack, f.api))),
+        ("chain", " > ".join(phrases.chain(f))),
         ("thread", f"{f.where.thread}, {f.where.phase.value}, {times(f.per_step)}"),
-        ("measured", f"waits {duration(f.wait_us)} a step, device idle behind it {duration(f.bubble_us)}"),
-        ("projected", _projected(f)),
+        ("measured", phrases.measured(f, step)),
+        ("projected", phrases.projected(f, step)),
         ("why", d.why),
         ("fix", d.fix),
         ("fine when", d.when_fine),
     ]
     for name, value in facts:
         if value:
-            text.append(f"{name:>11}  ", "dim")
-            text.append(f"{plain(value)}\n")
-    return Padding(text, (0, 0, 0, 2))
-
-
-def _projected(f: Finding) -> str:
-    if not f.gain:
-        return ""
-    low, high = f.gain.range_us
-    saved = f"saves {duration(f.gain.recoverable_us)} a step ({duration(low)} to {duration(high)})"
-    return f"{saved}; {duration(f.gain.moved_us)} of the wait would move to the next sync"
-
-
-def _real(analysis: Analysis) -> list[Finding]:
-    return [f for f in analysis.findings if f.severity is not Severity.INFO]
-
-
-def _place(f: Finding) -> str:
-    what = f.where.op or f.api
-    return f"{what} in {f.where.scope[-1]}" if f.where.scope else what
+            grid.add_row(name, Text(plain(value)))
+    return Padding(Group(Text(plain(d.title), "bold"), grid), (0, 0, 1, 1))
 
 
 def _where(f: Finding) -> str:
