@@ -35,13 +35,14 @@ COLUMNS = {
     "recoverable_high_us": "projected: upper end of the range, µs",
     "title": "what it is, in a sentence",
     "fix": "what to do instead",
+    "trace": "path of the trace",
 }
 """Column → what it holds, in order; the documentation of `Analysis.to_frame()` and of `--format csv`."""
 
 
 def finding_rows(analysis: Analysis) -> list[dict[str, Any]]:
     """One flat row a finding, in the analysis' order, with the keys of `COLUMNS`."""
-    return [_row(f) for f in analysis.findings]
+    return [{**_row(f), "trace": analysis.trace.info.path} for f in analysis.findings]
 
 
 def _row(f: Finding) -> dict[str, Any]:
