@@ -17,6 +17,9 @@ _SENTENCES = (
     ("encoding", "{n} not UTF-8 and shown as \N{REPLACEMENT CHARACTER}", "character"),
 )
 
+UNFINISHED = "The trace ends before its list of events does; what came after is missing (a crash, or a full disk)."
+DAMAGED_HEAD = "The head of the trace is damaged; some of what it says about itself is missing."
+
 
 @dataclass(slots=True)
 class Losses:

@@ -18,7 +18,7 @@ from syncscan.load.columns import Columns
 from syncscan.load.event import DECODER, event_of
 from syncscan.load.info import trace_info
 from syncscan.load.link import link
-from syncscan.load.losses import Losses
+from syncscan.load.losses import DAMAGED_HEAD, UNFINISHED, Losses
 from syncscan.load.salvage import Salvage, members, plain_numbers
 from syncscan.load.split import Head, Readable, Splitter
 from syncscan.model.trace import Trace
@@ -71,7 +71,7 @@ class _Reader:
             if self.progress:
                 self.progress(self.splitter.taken)
         if not head.whole:
-            self.losses.notes.append("The head of the trace is damaged; some of what it says about itself is missing.")
+            self.losses.notes.append(DAMAGED_HEAD)
         metadata = {**metadata_of(head), **self._tail(head)}
         if lost := self.lost():
             self.losses.notes.insert(0, lost)
@@ -124,9 +124,7 @@ class _Reader:
         """What stands behind the list of events."""
         tail = self.salvage.tail
         if tail is None:
-            self.losses.notes.append(
-                "The trace ends before its list of events does; what came after is missing (a crash, or a full disk)."
-            )
+            self.losses.notes.append(UNFINISHED)
             return {}
         whole = _object(b'{"traceEvents": []' + tail.encode("utf-8", "replace")) if head.text else {}
         if whole or not tail.strip():

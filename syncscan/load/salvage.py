@@ -14,7 +14,8 @@ from syncscan.load.split import EVENT_KEYS, LONGEST
 _NEXT = re.compile(r"\{\s*\"(?:" + EVENT_KEYS.decode() + r")\"\s*:")
 _NEXT_PHASE = re.compile(r"\{\s*\"ph\"\s*:")
 _BLANK = re.compile(r"[\s,\x00]*")
-_END = re.compile(r"\]\s*(?:,\s*\"(?:[^\"\\]|\\.)*\"\s*:|\}|\Z)")
+LIST_END = re.compile(r"\]\s*(?:,\s*\"(?:[^\"\\]|\\.)*\"\s*:|\}|\Z)")
+"""The end of a list of events: what follows is a member of the object around it, its end, or nothing."""
 _KEY = r"\"[^\"\\\n]{1,80}\"\s*:"
 _STRING = re.compile(rf"({_KEY}\s*\")(.*?)(\"(?=\s*(?:,\s*{_KEY}|\}})))", re.DOTALL)
 _BARE_QUOTE = re.compile(r"(?<!\\)((?:\\\\)*)\"")
@@ -117,7 +118,7 @@ class Salvage:
 
     def _is_end(self, text: str, at: int) -> bool:
         """Whether this bracket ends the list; in a damaged trace only if no event is in sight behind it."""
-        return bool(_END.match(text, at)) and (self.losses.first is None or not _NEXT_PHASE.search(text, at))
+        return bool(LIST_END.match(text, at)) and (self.losses.first is None or not _NEXT_PHASE.search(text, at))
 
     def _repaired(self, text: str, offset: int, unfinished: bool) -> Object | None:
         """The event that this broken text was once, or its main fields, or None; counted as what it is."""

@@ -178,7 +178,10 @@ class _Gunzip(_Plain):
         except self._error as e:
             self._open = False
             out = self._up_to_the_damage(before)
-            self.ends(self._given + len(out), f"the compressed data are damaged ({e})")
+            if "checksum" in str(e):
+                self.lost = "The checksum of the compressed data is wrong: something in the trace may be altered."
+            else:
+                self.ends(self._given + len(out), f"the compressed data are damaged ({e})")
             return out
         self._packed = self._inflate.unconsumed_tail
         if self._inflate.eof:

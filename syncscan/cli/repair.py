@@ -1,0 +1,34 @@
+"""`syncscan repair TRACE -o OUT`: from a broken trace to a valid one that any viewer reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from syncscan.cli.output import warn
+from syncscan.errors import UsageError
+
+
+@click.command("repair")
+@click.argument("trace")
+@click.option("-o", "--output", required=True, metavar="OUT", help="File to write; packed if its name ends in .gz.")
+@click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+def command(trace: str, output: str, force: bool) -> None:
+    """Write TRACE as valid JSON, as much of it as can be read, and say what was repaired and what is lost.
+
+    What is valid stays as it was written. TRACE may be packed, or - for standard input.
+    """
+    from syncscan import load
+    from syncscan.integrations.twin import write
+    from syncscan.load.valid import ValidText
+
+    out = Path(output)
+    if out.exists() and Path(trace).exists() and out.samefile(trace):
+        raise UsageError(f"{out} is the trace itself.", "Give OUT another name.")
+    with load.open_bytes(trace) as source:
+        text = ValidText(source, trace)
+        write(text.document(), out, force)
+        said = [s for s in (source.lost, *text.losses.sentences()) if s]
+    warn(said)
+    click.echo(f"Wrote {output}: {'repaired' if said else 'nothing was broken'}.", err=True)

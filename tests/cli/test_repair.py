@@ -1,0 +1,91 @@
+"""`syncscan repair`: a valid file from a broken one, whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from syncscan.cli.repair import command
+from syncscan.errors import TraceUnreadable, UsageError
+from syncscan.load import load
+from tests.builder import TraceBuilder
+
+
+def broken() -> bytes:
+    """A trace with a quote in a scope's name, as torch 2.13 writes it, and without its last 40 bytes."""
+    t = TraceBuilder(with_stack=1)
+    with t.scope("my QscopeQ", 0, 100):
+        t.sync("aten::item", at=5, wait=10)
+        t.sync("aten::nonzero", at=50, wait=10)
+    return t.json().replace(b"Q", b'"')[:-40]
+
+
+def run(*args: str, **options: object) -> Result:
+    return CliRunner().invoke(command, list(args), **options)  # type: ignore[arg-type]
+
+
+def test_a_broken_trace_becomes_a_valid_one(tmp_path: Path) -> None:
+    """What comes out is JSON, holds the scope with its quotes, and needs no further repair."""
+    source, out = tmp_path / "broken.json", tmp_path / "whole.json"
+    source.write_bytes(broken())
+    result = run(str(source), "-o", str(out))
+    assert result.exit_code == 0
+    names = [e["name"] for e in json.loads(out.read_bytes())["traceEvents"]]
+    assert 'my "scope"' in names
+    assert load(out).info.warnings == ()
+    assert load(out).info.with_stack
+    assert "repaired" in result.stderr
+    assert "not valid JSON and repaired" in result.stderr
+    assert "ends before its list of events" in result.stderr
+
+
+def test_a_whole_trace_stays_as_it_is(tmp_path: Path) -> None:
+    """Byte for byte, with keys on both sides of the events."""
+    text = b'{"a": 1, "traceEvents": [\n{"ph": "X"},\n  {"ph": "M"} ],\n "traceName": "t"}\n'
+    source, out = tmp_path / "t.json", tmp_path / "out.json"
+    source.write_bytes(text)
+    result = run(str(source), "-o", str(out))
+    assert out.read_bytes().split() == text.split()
+    assert "nothing was broken" in result.stderr
+
+
+def test_packed_in_and_out(tmp_path: Path) -> None:
+    """A gzip file that was cut short becomes a whole one."""
+    source, out = tmp_path / "cut.json.gz", tmp_path / "out.json.gz"
+    source.write_bytes(gzip.compress(broken())[:-60])
+    result = run(str(source), "-o", str(out))
+    assert json.loads(gzip.decompress(out.read_bytes()))["traceEvents"]
+    assert "break off" in result.stderr
+
+
+def test_from_standard_input(tmp_path: Path) -> None:
+    """`-` reads a pipe."""
+    out = tmp_path / "out.json"
+    result = run("-", "-o", str(out), input=b'[{"ph": "X"}, 7')
+    assert json.loads(out.read_bytes()) == [{"ph": "X"}]
+    assert "no objects" in result.stderr
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    """An existing file needs --force, and the trace itself is never the target."""
+    source, out = tmp_path / "t.json", tmp_path / "out.json"
+    source.write_bytes(broken())
+    out.write_text("mine")
+    assert isinstance(run(str(source), "-o", str(out)).exception, UsageError)
+    assert isinstance(run(str(source), "-o", str(source), "--force").exception, UsageError)
+    assert out.read_text() == "mine"
+    assert run(str(source), "-o", str(out), "--force").exit_code == 0
+    assert json.loads(out.read_bytes())
+
+
+@pytest.mark.parametrize("text", [b"hello", b"{}", b'{"a": [1, 2]}'])
+def test_what_is_no_trace_leaves_nothing_behind(tmp_path: Path, text: bytes) -> None:
+    """No file is written, not even a temporary one."""
+    source = tmp_path / "t.json"
+    source.write_bytes(text)
+    assert isinstance(run(str(source), "-o", str(tmp_path / "out.json")).exception, TraceUnreadable)
+    assert [p.name for p in tmp_path.iterdir()] == ["t.json"]
