@@ -24,7 +24,8 @@ Cases = dict[str, Callable[[], Any]]
 def ops() -> Cases:
     """All cases by name."""
     warnings.simplefilter("ignore")
-    return {**read_backs(), **copies(), **shapes(), **backwards(), **checks(), **training(), **explicit(), **harmless()}
+    parts = (read_backs, copies, shapes, backwards, checks, training, explicit, harmless, rarer)
+    return {name: case for part in parts for name, case in part().items()}
 
 
 def read_backs() -> Cases:
@@ -447,4 +448,144 @@ def harmless() -> Cases:
         "einsum": lambda: torch.einsum("ij,jk->ik", x, x),
         "flip": lambda: x.flip(0),
         "data_ptr": lambda: x.data_ptr(),
+    }
+
+
+def rarer() -> Cases:
+    """What programs do less often, of every kind."""
+    x = torch.randn(128, 128, device=CUDA)
+    spd = x @ x.T + 128 * torch.eye(128, device=CUDA)
+    ints = torch.randint(0, 64, (1024,), device=CUDA)
+    lengths = torch.tensor([4, 3, 2, 1], device=CUDA)
+    leaf = nn.Parameter(x.clone())
+    leaf.grad = torch.ones_like(x)
+    lbfgs = torch.optim.LBFGS([leaf], max_iter=2)
+    adam = torch.optim.Adam([leaf])
+    adam.step()
+    state = adam.state_dict()
+    graph, still = torch.cuda.CUDAGraph(), torch.randn(64, 64, device=CUDA)
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        still.mul(2)
+    attention = nn.MultiheadAttention(128, 4, batch_first=True).to(CUDA)
+    packed = nn.utils.rnn.pack_padded_sequence(x.view(4, 4, 1024), lengths.cpu(), batch_first=True)
+    log_probs = torch.randn(50, 4, 20, device=CUDA).log_softmax(2)
+    table = nn.EmbeddingBag(64, 16, sparse=True).to(CUDA)
+    sparse_adam = torch.optim.SparseAdam(table.parameters())
+    loss_ema = torch.zeros((), device=CUDA)
+    one = torch.tensor(1.0, device=CUDA)
+    dropped = nn.Dropout(0.1)
+
+    def sparse_step() -> None:
+        table(ints.view(64, 16)).sum().backward()
+        sparse_adam.step()
+        sparse_adam.zero_grad()
+
+    def hooked_closure() -> Any:
+        loss = leaf.square().sum()
+        leaf.grad = leaf.detach() * 2
+        return loss
+
+    def checkpointed() -> None:
+        y = torch.utils.checkpoint.checkpoint(lambda t: dropped(t) * 2, leaf, use_reentrant=False)
+        y.sum().backward()
+
+    def captured() -> None:
+        fresh = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(fresh):
+            still.mul(2)
+
+    cpu_lengths = torch.full((4,), 50, dtype=torch.int), torch.full((4,), 10, dtype=torch.int)
+    flat = torch.randint(1, 20, (40,), dtype=torch.int)
+    return {
+        "pad_tensor_value": lambda: F.pad(x, (1, 1), value=one),
+        "numpy_force": lambda: x[0].numpy(force=True),
+        "pickle": lambda: __import__("pickle").dumps(x[0]),
+        "storage_tolist": lambda: ints[:4].clone().untyped_storage().cpu(),
+        "ctc_2d_device": lambda: F.ctc_loss(log_probs, flat.view(4, 10).to(CUDA, non_blocking=True), *cpu_lengths),
+        "bincount_uint8": lambda: torch.bincount(ints.to(torch.uint8)),
+        "bincount_weights": lambda: torch.bincount(ints, weights=ints.float()),
+        "histogramdd": lambda: torch.histc(x.flatten(), bins=8),
+        "svd_gesvd": lambda: torch.linalg.svd(spd, driver="gesvd"),
+        "svd_gesvdj": lambda: torch.linalg.svd(spd, driver="gesvdj"),
+        "logdet": lambda: torch.logdet(spd),
+        "lu_solve": lambda: torch.linalg.lu_solve(*torch.linalg.lu_factor_ex(spd)[:2], x),
+        "ldl_solve": lambda: torch.linalg.ldl_solve(*torch.linalg.ldl_factor_ex(spd)[:2], x),
+        "inv_batch": lambda: torch.linalg.inv(spd.expand(4, 128, 128)),
+        "solve_backward": lambda: torch.linalg.solve(spd, leaf).sum().backward(),
+        "cholesky_solve": lambda: torch.cholesky_solve(x, torch.linalg.cholesky_ex(spd)[0]),
+        "lobpcg": lambda: torch.lobpcg(spd, k=2, niter=1),
+        "graph_capture": captured,
+        "argwhere_row": lambda: torch.argwhere(x[0] > 0),
+        "assign_0d": lambda: ints.__setitem__(0, 5),
+        "mask_assign_number": lambda: x.__setitem__(x > 3, 3.0),
+        "all_item": lambda: (x < 100).all().item(),
+        "equal_bool": lambda: bool((x == x).all()),
+        "device_to_device": lambda: x.to(CUDA, torch.float64),
+        "cpu_contiguous_half": lambda: x.half().cpu(),
+        "isnan_sum_item": lambda: x.isnan().sum().item(),
+        "norm_item": lambda: x.norm().item(),
+        "max_tuple_item": lambda: x.max(0)[0].max().item(),
+        "embedding_bag_max_norm": lambda: F.embedding_bag(ints.view(64, 16), x.clone(), max_norm=1.0),
+        "sparse_adam": sparse_step,
+        "lbfgs": lambda: lbfgs.step(hooked_closure),
+        "optimizer_state_dict": lambda: adam.state_dict(),
+        "optimizer_load": lambda: adam.load_state_dict(state),
+        "graph_replay": graph.replay,
+        "attention": lambda: attention(x[None], x[None], x[None]),
+        "pad_packed": lambda: nn.utils.rnn.pad_packed_sequence(packed, batch_first=True),
+        "pack_sequence": lambda: nn.utils.rnn.pack_sequence([x[:3], x[:2]]),
+        "pad_sequence": lambda: nn.utils.rnn.pad_sequence([x[:3], x[:2]]),
+        "checkpoint": checkpointed,
+        "fork_rng": lambda: torch.random.fork_rng(devices=[0]).__enter__(),
+        "set_rng_state": lambda: torch.cuda.set_rng_state(torch.cuda.get_rng_state()),
+        "running_mean": lambda: loss_ema.mul_(0.9).add_(x.mean(), alpha=0.1),
+        "stack_tolist": lambda: torch.stack([x.mean(), x.std()]).tolist(),
+        "gumbel": lambda: F.gumbel_softmax(x),
+        "poisson": lambda: torch.poisson(x.abs()),
+        "cartesian_prod": lambda: torch.cartesian_prod(x[0], x[1]),
+        "block_diag": lambda: torch.block_diag(x[:2], x[:3]),
+        "tril_indices": lambda: torch.tril_indices(9, 9, device=CUDA),
+        "vander": lambda: torch.vander(x[0], N=4),
+        "diff": lambda: x.diff(),
+        "cummax": lambda: x.cummax(0),
+        "nanmedian": lambda: x.nanmedian(),
+        "nansum": lambda: x.nansum(),
+        "trapezoid": lambda: torch.trapezoid(x),
+        "take_along": lambda: torch.take_along_dim(x, x.argsort(1), 1),
+        "index_reduce": lambda: x.index_reduce(0, ints[:8] % 128, x[:8], "amax"),
+        "put": lambda: x.put(ints[:8], x[0, :8]),
+        "unfold": lambda: F.unfold(x[None, None], 3),
+        "fft": lambda: torch.fft.rfft(x),
+        "equal_shapes_differ": lambda: torch.equal(x, x[:4]),
+        "memory_summary": lambda: torch.cuda.memory_summary(),
+        "new_stream": lambda: torch.cuda.Stream(),
+        "event_elapsed": lambda: torch.cuda.Event(enable_timing=True).record(),
+        "warn_tensor": lambda: warnings.warn(f"loss {one}", stacklevel=1),
+        "round_tensor": lambda: round(one.item(), 2),
+        "int_of_max": lambda: x[: int(lengths.max())],
+        "range_loop": lambda: list(range(lengths[0])),
+        "enumerate_rows": lambda: [r for _, r in enumerate(x[:3])],
+        "zip_tolist": lambda: list(zip(ints[:3].tolist(), ints[3:6].tolist(), strict=True)),
+        "dict_of_items": lambda: {"a": x.mean().item(), "b": x.std().item()},
+        "any_over_mask": lambda: x[x.abs().sum(1) > 0].mean() if (x > 0).any() else x,
+        "topk_mask": lambda: x.masked_fill(x < x.topk(5).values[:, -1:], float("-inf")),
+        "one_hot_argmax": lambda: F.one_hot(x.argmax(1)),
+        "count_by_mask": lambda: int((x > 0).sum()),
+        "len_of_nonzero": lambda: len(torch.nonzero(x > 0)),
+        "mask_numel": lambda: x[x > 0].numel(),
+        "where_first": lambda: torch.where(ints == 3)[0],
+        "unique_len": lambda: len(ints.unique()),
+        "set_of_tolist": lambda: set(ints.tolist()),
+        "nan_to_num_check": lambda: torch.nan_to_num(x).isnan().any(),
+        "loss_print": lambda: str(x.mean()),
+        "loss_format_list": lambda: f"{[round(v, 2) for v in x[0, :3].tolist()]}",
+        "numpy_histogram": lambda: np.histogram(x.cpu().numpy()),
+        "from_blob_like": lambda: torch.tensor(np.ones(4), device=CUDA),
+        "index_add_tensor_alpha": lambda: x.index_add(0, ints[:4] % 128, x[:4], alpha=one),
+        "pow_tensor": lambda: x.abs() ** one,
+        "clamp_tensor": lambda: x.clamp(max=one),
+        "roll": lambda: x.roll(1, 0),
+        "narrow_tensor": lambda: x.narrow(0, one.long() * 0, 4),
+        "expand_tensor_size": lambda: x[:1].expand(int(lengths[0]), -1),
     }

@@ -1,14 +1,16 @@
 """Records every rule's examples and many single ops on a GPU: `python sample_traces/rules_zoo.py OUT`.
 
 Each runs in a scope of its own (`example::RULE`, `instead::RULE`, `op::NAME`) with device work queued ahead, so that a
-wait shows. For each op the truth is measured without the profiler: was the host still held when the queue had drained?
-Writes `rules.stacks` and `rules` (examples), `ops` and `launch_blocking` traces, and `ops.json` with the truth.
+wait shows. For each case the truth is measured without the profiler: was the host still held when the queue had
+drained? Writes the traces `rules.*` (examples, with stacks), `ops.*` and `launch_blocking`, and `rules_zoo.json` with
+the truth and the traces' checksums.
 """
 
 from __future__ import annotations
 
 import functools
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -107,6 +109,12 @@ def _held(case: Callable[[], Any], big: Any) -> tuple[float, float]:
     return host, start.elapsed_time(end)
 
 
+def parts(names: list[str], count: int) -> list[list[str]]:
+    """So many parts, so that no file grows too big for a repository."""
+    size = -(-len(names) // count)
+    return [names[k : k + size] for k in range(0, len(names), size)]
+
+
 def record(step: Callable[[], None], target: Path, stacks: bool) -> None:
     """One recorded step after three that warm up."""
     with tempfile.TemporaryDirectory() as folder:
@@ -136,19 +144,19 @@ def main(out: Path) -> None:
         return record(
             lambda: [x.mm(x).relu().sum() for _ in range(10)], out / "launch_blocking.pt.trace.json.gz", False
         )
-    begin = time.perf_counter()
-    for name, cases in (("rules", examples()), ("ops", {f"op::{k}": v for k, v in ops().items()})):
-        step, failed = stepper(cases)
-        for stacks in (False, True):
-            record(step, out / f"{name}{'.stacks' if stacks else ''}.pt.trace.json.gz", stacks)
-        print(name, f"{time.perf_counter() - begin:.1f} s", json.dumps(failed, indent=1), flush=True)
+    facts: dict[str, Any] = {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(), "cases": {}}
+    for name, cases, stacks in (("rules", examples(), True), ("ops", {f"op::{k}": v for k, v in ops().items()}, False)):
+        for part, names in enumerate(parts(list(cases), 2 if stacks else 4)):
+            step, failed = stepper({n: cases[n] for n in names})
+            record(step, out / f"{name}.{part}.pt.trace.json.gz", stacks)
+            print(json.dumps(failed, indent=1), flush=True)
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
-        facts = {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(), "cases": truth(cases)}
-        (out / f"{name}.json").write_text(json.dumps(facts, indent=0) + "\n")
-        print(name, f"truth {time.perf_counter() - begin:.1f} s", flush=True)
+        facts["cases"] |= truth(cases)
     blocking = {**os.environ, "CUDA_LAUNCH_BLOCKING": "1"}
     subprocess.run([sys.executable, __file__, str(out)], env=blocking, check=True)
+    facts["sha256"] = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(out.glob("*.gz"))}
+    (out / "rules_zoo.json").write_text(json.dumps(facts, indent=0) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ result = F.ctc_loss(log_probs, targets, *lengths)
 
 ## Use instead
 
-Still waits: torch's own kernel copies other sizes too. Lengths on the CPU spare the first, long wait only on the cuDNN
-path; measured on torch 2.11, lengths on the CPU made six waits of eight.
+Still waits: torch's own kernel copies other sizes too; measured on torch 2.11, lengths on the CPU made six waits of
+eight.
 
 ```python
 log_probs = x.view(16, 4, 64).log_softmax(2)
@@ -36,8 +36,8 @@ result = F.ctc_loss(log_probs, targets.int(), *lengths)
 
 ## When it is fine
 
-When the lengths are made on the device. The cuDNN path takes lengths on the host and waits for nothing; it wants
-`int32` targets on the CPU or (torch ≥ 2.5) on the device, blank 0 and targets of at most 256.
+When the lengths are made on the device. cuDNN's kernel takes lengths on the host, under the conditions that the
+documentation names (`int32`, blank 0, targets of at most 256).
 
 ## Versions
 

@@ -78,7 +78,7 @@ def match(call: Call) -> Diagnosis | None:
         ID,
         NAME,
         CAUSE,
-        title="a value is read back to be logged",
+        title="a value is read back" + (", most likely" if formats else "") + " to be logged",
         why="Formatting a value of the device waits for it and for all work queued before.",
         fix="Collect detached values on the device and read them every some steps with one "
         "torch.stack(values).tolist(); or "

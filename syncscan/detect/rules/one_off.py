@@ -52,27 +52,25 @@ NAME = "One-off work waits"
 CAUSE = Cause.INIT
 
 _PLACES = {
-    "torch/cuda/graphs.py": "capturing a CUDA graph",
-    "torch/_inductor/": "torch.compile's benchmarking",
-    "triton/testing.py": "benchmarking a kernel",
-    "triton/runtime/autotuner.py": "tuning a kernel",
-    ": load_state_dict": "loading a state dict",
-    ": _load_from_state_dict": "loading a state dict",
-    "torch/serialization.py": "loading a checkpoint",
+    "torch/cuda/graphs.py": ("capturing a CUDA graph", Cause.EXPLICIT),
+    "torch/_inductor/": ("torch.compile's benchmarking", Cause.INIT),
+    "triton/runtime/autotuner.py": ("tuning a kernel", Cause.INIT),
+    ": load_state_dict": ("loading a state dict", Cause.INIT),
+    ": _load_from_state_dict": ("loading a state dict", Cause.INIT),
+    "torch/serialization.py": ("loading a checkpoint", Cause.INIT),
 }
 
 
 def match(call: Call) -> Diagnosis | None:
     """A wait inside code that runs once."""
-    if call.in_library("torch/serialization.py") and call.direction == "DtoH":
+    found = next((_PLACES[part] for part in _PLACES if call.in_library(part)), None)
+    if found is None or (call.in_library("torch/serialization.py") and call.direction == "DtoH"):
         return None
-    place = next((_PLACES[p] for p in _PLACES if call.in_library(p)), "")
-    if not place:
-        return None
+    place, cause = found
     return Diagnosis(
         ID,
         NAME,
-        CAUSE,
+        cause,
         title=f"{place} waits, once",
         why="It synchronises on purpose, to measure or to leave a clean state.",
         fix="Keep it out of the measured steps: warm up longer.",
