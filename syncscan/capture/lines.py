@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
+from syncscan.capture import silent
+
 Frame = tuple[str, int, str]
 """File, line and function of one frame."""
 
@@ -72,6 +74,7 @@ _REACH = range(20)
 class _State:
     armed: bool = False
     window: Window | None = None
+    unwatch: Callable[[], None] = lambda: None
     thread: _Thread = field(default_factory=_Thread)
 
 
@@ -102,11 +105,14 @@ def begin() -> None:
     """Open a window, if none is open; the calling thread is taken as the one that trains."""
     if _state.window is None:
         _state.window = Window()
+        _state.unwatch = silent.watch(on_sync("call"))
 
 
 def end() -> Window | None:
     """Close the window and return it; None where none was open."""
     window, _state.window = _state.window, None
+    if window is not None:
+        _state.unwatch()
     return window
 
 
@@ -120,7 +126,7 @@ def register(registry: Any) -> None:
 
 
 def on_sync(kind: str) -> Callable[..., None]:
-    """Make the callback for one kind of sync ("stream", "device", "event").
+    """Make the callback for one kind of sync ("stream", "device", "event", or "call" for what only `silent` sees).
 
     All that it uses is bound here, for it runs at every sync of a program: 1 to 1.5 µs, at any depth of the stack.
     torch's own gatherer walks the frames in C and keeps (code, instruction), which turn into lines after the window.

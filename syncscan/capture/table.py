@@ -12,13 +12,13 @@ from syncscan.capture.lines import DEEPEST, Frame, Sync, Window
 Json = dict[str, Any]
 
 COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
-"""Of a row of `syncs`: when it began (epoch ns); the native thread; "stream", "device" or "event"; indices into
+"""Of a row of `syncs`: when it began (epoch ns); the native thread; "stream", "device", "event" or "call"; indices into
 `stacks` and `modules`, -1 for none; the stream's or event's address, 0 for none; the thread whose stack it is, another
 one than `tid` only where the engine synchronised in backward and the training thread's stack stands in."""
 
 _HERE = Path(__file__).parent
 _RUNNER = str(_HERE / "script.py")
-_OURS = (str(_HERE / "lines.py"), str(_HERE / "warned.py"))
+_OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "warned.py"))
 
 T = TypeVar("T", bound=Hashable)
 

@@ -75,12 +75,13 @@ def test_the_trace_says_how_it_was_made(tmp_path: Path) -> None:
 
 
 def test_the_unprofiled_step_is_timed(tmp_path: Path) -> None:
-    """Steps that sleep 5 ms take 5 ms, whatever the first one took."""
+    """Steps that sleep 5 ms take at least that, and nothing of the half second that the first one took."""
     with profile(tmp_path, **QUICK) as prof:
         for i in range(7):
-            time.sleep(0.1 if i == 0 else 0.005)
+            time.sleep(0.5 if i == 0 else 0.005)
             prof.step()
-    assert prof.step_us == pytest.approx(5000, rel=0.5)
+    assert prof.step_us is not None
+    assert 5_000 <= prof.step_us < 250_000
 
 
 def test_without_calibration_the_schedule_starts_at_once(tmp_path: Path) -> None:
