@@ -43,7 +43,7 @@ class Event(msgspec.Struct, gc=False):
     pid: int | str | None = None
     tid: int | str | None = None
     ts: float | None = math.nan
-    dur: float | None = 0.0
+    dur: float | None = math.nan
     args: Args | None = NO_ARGS
     id: int | str | None = None
 
@@ -63,7 +63,7 @@ def event_of(fields: Mapping[str, Any]) -> Event:
         pid=_key(fields.get("pid")),
         tid=_key(fields.get("tid")),
         ts=number_of(fields.get("ts")),
-        dur=number_of(fields.get("dur", 0)),
+        dur=number_of(fields.get("dur")),
         args=_args(args) if isinstance(args, Mapping) else NO_ARGS,
         id=_key(fields.get("id")),
     )

@@ -83,7 +83,7 @@ class _Reader:
 
     def _slice(self, e: dict[str, Any], cat: str) -> None:
         self.categories.add(cat)
-        ts, dur = _ns(e.get("ts")), _ns(e.get("dur", 0))
+        ts, dur = _ns(e.get("ts")), _ns(e.get("dur"))
         if ts is None:
             self.losses.untimed += 1
             return

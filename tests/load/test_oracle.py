@@ -24,6 +24,14 @@ SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("**/*.json.g
 
 
 def assert_equal(actual: Trace, expected: Trace) -> None:
+    """All that two traces hold is the same, and what they say about themselves."""
+    assert_same_columns(actual, expected)
+    a, b = (dataclasses.replace(t.info, path="", metadata={}) for t in (actual, expected))
+    assert a == b
+    assert repr(actual.info.metadata) == repr(expected.info.metadata)
+
+
+def assert_same_columns(actual: Trace, expected: Trace) -> None:
     """All that two traces hold is the same."""
     assert actual.strings == expected.strings
     assert actual.tracks == expected.tracks
@@ -33,13 +41,6 @@ def assert_equal(actual: Trace, expected: Trace) -> None:
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b, err_msg=f"{part}.{name}")
     assert actual.steps == expected.steps
-    assert_same_info(actual, expected)
-
-
-def assert_same_info(actual: Trace, expected: Trace) -> None:
-    a, b = (dataclasses.replace(t.info, path="", metadata={}) for t in (actual, expected))
-    assert a == b
-    assert repr(actual.info.metadata) == repr(expected.info.metadata)
 
 
 text = st.text(st.characters(codec="utf-8"), max_size=12)
