@@ -88,7 +88,7 @@ def verdict(analysis: Analysis) -> Verdict:
 
 
 def _projection(analysis: Analysis) -> Projection | None:
-    return analysis.whatif("all") if real(analysis.findings) and analysis.replay is not None else None
+    return analysis.whatif("all") if _projected_step(analysis) and analysis.replay is not None else None
 
 
 def _reason(analysis: Analysis, projection: Projection | None) -> str:

@@ -237,6 +237,18 @@ def test_a_finding_jumps_to_its_sync(show: Callable[..., Report]):
     assert begin < start < end < until
 
 
+def test_opening_a_finding_turns_the_timeline_to_it(show: Callable[..., Report]):
+    """A click on a row, and on one of the things to do, selects the finding's costliest sync point."""
+    report = show(two_findings())
+    report.page.locator("#f1 .place").click()
+    report.settle()
+    assert report.js("syncscan.timeline.state.finding") == 1
+    report.page.locator("[data-open]").first.click()
+    report.settle()
+    assert report.js("syncscan.timeline.state.finding") == 0
+    assert report.page.locator("#f0.open").count() == 1
+
+
 def test_a_sync_opens_its_finding(show: Callable[..., Report]):
     """A click on a sync in the timeline opens its row of the table; Enter does the same for the selected one."""
     report = show(two_findings())

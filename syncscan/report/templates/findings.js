@@ -1,7 +1,10 @@
 /* The findings table: sorting, filters, opening, and the evidence as Markdown. The rows are in the page already. */
 
 class Findings {
-  /** hooks: `jump(finding)` and `jumpTo(finding, ns)` ask the timeline to show something, `closed()` to let go. */
+  /**
+   * hooks: `opened(finding)` when a reader opens a row; `jump(finding)` and `jumpTo(finding, ns)` ask for the timeline
+   * to be brought into view too.
+   */
   constructor(hooks) {
     this.table = document.getElementById("findings");
     if (!this.table) return;
@@ -19,13 +22,15 @@ class Findings {
     if (button && button.dataset.jump) this.hooks.jump(Number(button.dataset.jump));
     else if (button && button.dataset.at) this.hooks.jumpTo(Number(button.dataset.finding), Number(button.dataset.at));
     else if (button && button.dataset.copy) this.copy(button, body);
-    else if (e.target.closest(".row") && !getSelection().toString()) this.toggle(body);
+    else if (e.target.closest(".row") && !getSelection().toString()) {
+      this.toggle(body);
+      if (body.classList.contains("open")) this.hooks.opened(Number(body.id.slice(1)));
+    }
   }
 
   toggle(body, open = !body.classList.contains("open")) {
     body.classList.toggle("open", open);
     body.querySelector(".toggle").setAttribute("aria-expanded", open);
-    if (!open) this.hooks.closed();
   }
 
   /** Open a finding and bring it into view. */
@@ -49,7 +54,7 @@ class Findings {
       if (!head.dataset.sort) return button.remove();
       button.addEventListener("click", () => {
         const number = head.classList.contains("num") || head.dataset.sort === "severity";
-        const down = head.ariaSort ? head.ariaSort === "ascending" : number;
+        const down = head.hasAttribute("aria-sort") ? head.getAttribute("aria-sort") === "ascending" : number;
         for (const h of heads) h.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         this.sort(column, number, down);

@@ -9,7 +9,7 @@
   const findings = new Findings({
     jump: (finding) => show(timeline ? timeline.worst(finding) : -1),
     jumpTo: (finding, ns) => show(data.syncs.start.findIndex((t, i) => t === ns && data.syncs.finding[i] === finding)),
-    closed: () => {},
+    opened: (finding) => point(finding),
   });
   const timeline = drawn ? new Timeline(data, { chosen: () => {}, opened: (sync) => findings.open(data.syncs.finding[sync]) }) : null;
 
@@ -22,8 +22,18 @@
     timeline.lanes.focus({ preventScroll: true });
   }
 
+  /** Turn the timeline, wherever it is on the screen, to a finding's costliest sync point. */
+  function point(finding) {
+    const sync = timeline ? timeline.worst(finding) : -1;
+    if (sync >= 0) timeline.goto(sync);
+  }
+
   for (const link of document.querySelectorAll("[data-open]")) {
-    link.addEventListener("click", (e) => { e.preventDefault(); findings.open(Number(link.dataset.open)); });
+    link.addEventListener("click", (e) => {
+      e.preventDefault();
+      findings.open(Number(link.dataset.open));
+      point(Number(link.dataset.open));
+    });
   }
 
   if (timeline) {
@@ -82,9 +92,14 @@
     repaint();
   });
   dark.addEventListener("change", repaint);
+  const paper = (on) => {
+    root.style.colorScheme = on ? "light" : before;
+    $("timeline").style.width = on ? "700px" : "";
+    if (timeline) { timeline.palette.read(); timeline.resize(); }
+  };
   let before = "";
-  addEventListener("beforeprint", () => { before = root.style.colorScheme; root.style.colorScheme = "light"; repaint(); });
-  addEventListener("afterprint", () => { root.style.colorScheme = before; repaint(); });
+  addEventListener("beforeprint", () => { before = root.style.colorScheme; paper(true); });
+  addEventListener("afterprint", () => paper(false));
 
   window.syncscan = { timeline, findings, data };
 })();

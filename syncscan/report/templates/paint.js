@@ -62,6 +62,7 @@ class Painter {
     ink.font = FONT;
     ink.textBaseline = "middle";
     ink.direction = "ltr";
+    this.letter = this.letter || ink.measureText("cudaStreamSynchronize").width / 21;
     this.grounds(layout, view, left, top, height);
     ink.beginPath();
     ink.rect(0, top, view.width, height);
@@ -101,7 +102,7 @@ class Painter {
     this.column(view, data.syncs.start[at], data.syncs.end[at], palette.sync, top, height);
     const idle = data.syncs.idle;
     for (let i = lowerBound(idle.start, data.syncs.start[at]); i < idle.start.length && idle.start[i] < view.to; i++) {
-      if (idle.sync[i] === at) this.column(view, idle.start[i], idle.end[i], palette.bubble, top, height);
+      if (idle.sync[i] === at && (idle.end[i] - idle.start[i]) * view.scale > 0.7) this.column(view, idle.start[i], idle.end[i], palette.bubble, top, height);
     }
     ink.globalAlpha = 1;
   }
@@ -185,7 +186,7 @@ class Painter {
     const { ink, palette, data } = this;
     for (let k = 0; k < labels.length; k += 3) {
       const x = Math.max(labels[k + 1], 0), room = labels[k + 1] + labels[k + 2] - x - 6;
-      const fits = Math.floor(room / 5.6);
+      const fits = Math.floor(room / this.letter);
       if (fits < 3) continue;
       ink.fillStyle = what[labels[k]] === 9 ? palette.panel : palette["slice-ink"];
       const text = brief(data.names[name[labels[k]]]);
@@ -237,7 +238,7 @@ class Painter {
     const text = `${duration(data.syncs.wait[i])}  ${label ? label.title : ""}`;
     const solid = data.syncs.wait[i] * (w / (data.syncs.end[i] - data.syncs.start[i] || 1)) > room * 0.5;
     ink.fillStyle = solid ? palette.panel : palette["slice-ink"];
-    const fits = Math.floor(room / 5.6);
+    const fits = Math.floor(room / this.letter);
     if (fits > 6) ink.fillText(text.length <= fits ? text : text.slice(0, fits - 1) + "…", left + 4, y, room);
   }
 
@@ -311,7 +312,7 @@ class Painter {
     const { ink, palette, data } = this;
     for (let k = 0; k < labels.length; k += 3) {
       const x = Math.max(labels[k + 1], 0), room = labels[k + 1] + labels[k + 2] - x - 8;
-      const text = brief(data.names[name[labels[k]]]), fits = Math.floor(room / 5.6);
+      const text = brief(data.names[name[labels[k]]]), fits = Math.floor(room / this.letter);
       if (fits < 4) continue;
       const words = text.length <= fits ? text : text.slice(0, fits - 1) + "…";
       ink.fillStyle = palette.panel;
