@@ -44,10 +44,10 @@ def _sentences(
 
 
 def _nothing_to_gain(busy: float, any_syncs: bool, all_gone: Projection, input_bound: bool) -> str:
+    if input_bound or all_gone.bound_after is Bound.INPUT:
+        return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper."
     if busy >= BUSY:
         return f"Nothing to gain from removing syncs: the device is busy {busy:.0%} of the step."
-    if input_bound:
-        return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper."
     problem = "syncs are not your problem, launches are" if any_syncs else "it launches too slowly for the device"
     limit = _ms(all_gone.host_limit_us)
     return (

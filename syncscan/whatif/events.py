@@ -1,7 +1,7 @@
 """From a Trace to its event edges: which work an event synchronise or a stream-wait waits for.
 
-`cuda_sync` rows name the record that is awaited. Without them the edge is inferred: the nearest record on the same
-thread whose work ended early enough to explain when the waiting work, or the host, went on.
+Where the trace states which record is meant, that is taken (`edges`). Else the edge is inferred: the nearest record on
+the same thread whose work ended early enough to explain when the waiting work, or the host, went on.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.trace import NONE, Category, Int64, Trace
+from syncscan.model.trace import Bool, Category, Int64, Trace
+from syncscan.whatif.edges import stated_edges
 from syncscan.whatif.launches import Launches
 
 _RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?(_ptsz)?")
 _STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent(_ptsz)?")
-_TRIES = 8
+_EVENT_SYNC = re.compile(r"(cuda|hip)EventSynchronize(_ptsz)?")
+_TRIES, _LOOK_BACK = 8, 256
 _SKEW_NS = 5_000
 
 
@@ -45,17 +47,16 @@ class Events:
         self.trace, self.launches = trace, launches
         inside = (trace.slices.ts >= begin) & (trace.slices.ts < end)
         host = inside & trace.is_category(Category.RUNTIME, Category.DRIVER)
-        self.records = np.flatnonzero(host & trace.named(_RECORD.fullmatch))
-        self.waits = np.flatnonzero(host & trace.named(_STREAM_WAIT.fullmatch))
-        s = trace.slices
-        stated = np.flatnonzero((s.category == Category.SYNC) & (s.awaits != NONE) & (s.correlation != NONE))
-        self.stated = dict(zip(s.correlation[stated].tolist(), s.awaits[stated].tolist(), strict=True))
-        self.record_of = {int(s.correlation[r]): int(r) for r in self.records}
+        self.records = self._calls(host, _RECORD)
+        self.waits = self._calls(host, _STREAM_WAIT)
+        both = np.concatenate([self.waits, self._calls(host, _EVENT_SYNC)])
+        self.stated = stated_edges(trace, self.records, both[np.argsort(trace.slices.ts[both], kind="stable")])
+        self._on = {int(t): np.flatnonzero(launches.tracks == t) for t in np.unique(launches.tracks)}
 
     def stream_waits(self) -> list[StreamWait]:
         """All edges from one stream to another, in time order."""
         found = (self._stream_wait(int(row)) for row in self.waits)
-        return sorted((w for w in found if w is not None), key=lambda w: w.ts)
+        return [w for w in found if w is not None]
 
     def awaited(self, row: int, end: int) -> Reached | None:
         """What the event synchronise in this row, over at `end`, waited for; None if no record explains it."""
@@ -66,12 +67,16 @@ class Events:
                     return Reached(int(s.ts[record]), stream)
         return None
 
+    def _calls(self, host: Bool, pattern: re.Pattern[str]) -> Int64:
+        rows = np.flatnonzero(host & self.trace.named(pattern.fullmatch))
+        return rows[np.argsort(self.trace.slices.ts[rows], kind="stable")]
+
     def _stream_wait(self, row: int) -> StreamWait | None:
         s, work = self.trace.slices, self.launches
-        later = np.flatnonzero((work.tracks == s.track[row]) & (work.issued >= s.ts[row]))
-        if not len(later):
+        mine, at = self._place(row)
+        if at >= len(mine):
             return None
-        first = int(later[0])
+        first = int(mine[at])
         target = int(work.stream[first])
         for record in self._candidates(row):
             for stream in self._streams(record):
@@ -82,19 +87,24 @@ class Events:
 
     def _candidates(self, row: int) -> list[int]:
         """Rows of the records that the wait in this row may mean, the likeliest first."""
+        if row in self.stated:
+            return [self.stated[row]]
         s = self.trace.slices
-        stated = self.record_of.get(self.stated.get(int(s.correlation[row]), NONE))
-        if stated is not None:
-            return [stated]
-        mine = self.records[(s.track[self.records] == s.track[row]) & (s.ts[self.records] < s.ts[row])]
-        return [int(r) for r in mine[-_TRIES:][::-1]]
+        before = self.records[: int(np.searchsorted(s.ts[self.records], s.ts[row]))]
+        mine = [r for r in before[-_LOOK_BACK:].tolist() if s.track[r] == s.track[row]]
+        return mine[-_TRIES:][::-1]
 
     def _streams(self, record: int) -> list[int]:
         """Streams that this record may stand on: those its thread launched on before it, the latest first."""
-        s, work = self.trace.slices, self.launches
-        mine = np.flatnonzero((work.tracks == s.track[record]) & (work.issued < s.ts[record]))
-        streams, back = np.unique(work.stream[mine][::-1], return_index=True)
+        mine, at = self._place(record)
+        streams, back = np.unique(self.launches.stream[mine[max(0, at - _LOOK_BACK) : at]][::-1], return_index=True)
         return [int(k) for k in streams[np.argsort(back)]]
+
+    def _place(self, row: int) -> tuple[Int64, int]:
+        """The launches of a call's thread, and how many of them come before the call."""
+        s = self.trace.slices
+        mine = self._on.get(int(s.track[row]), np.zeros(0, np.int64))
+        return mine, int(np.searchsorted(self.launches.issued[mine], s.ts[row]))
 
 
 def first_waiters(waits: list[StreamWait]) -> Int64:

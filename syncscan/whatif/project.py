@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,18 +15,20 @@ from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import Calibration, calibrate
+from syncscan.whatif.loader import loader_waits
 from syncscan.whatif.replay import Replay, Steady, period, prepare, steady
 from syncscan.whatif.select import select
+from syncscan.whatif.throttle import slowdown
 from syncscan.whatif.waits import Hold
 
-THROTTLE = 0.15
-"""How much slower kernels may run once the device has no pauses: at the power limit clocks fall (H200: 13 to 17 %)."""
 REPEATABILITY = 0.01
 """Two measurements of the same step differ by about this part of it."""
 MODEL = 0.10
 """The part of a saving that the model itself leaves uncertain."""
 FULL = 0.9
 """What works this part of a step bounds it."""
+PACED = 0.05
+"""A step that waits this part of its time for the DataLoader's workers goes at their pace."""
 
 
 class Stage:
@@ -38,6 +41,7 @@ class Stage:
         self.number = {f.id: n for n, f in enumerate(analysis.findings)}
         self.holds = _holds(analysis.findings)
         self.graph = build(analysis.trace, self.holds)
+        self.paced = loader_waits(analysis.trace) > PACED * self.observed_ns
         self._projectors: dict[float | None, Projector] = {}
 
     def projector(self, step_ms: float | None = None) -> Projector:
@@ -136,14 +140,16 @@ class Projector:
     def after(self, removed: frozenset[int]) -> Steady:
         """The step without these findings, replayed once."""
         if removed not in self._known:
-            self._known[removed] = steady(self.calibration.replay, removed)
+            then = steady(self.calibration.replay, removed)
+            paced = self.stage.paced and then.period < self.before.period
+            self._known[removed] = replace(then, period=self.before.period) if paced else then
         return self._known[removed]
 
     def projection(self, findings: Sequence[Finding]) -> Projection:
         """The step without these findings."""
         removed = frozenset(self.stage.number[f.id] for f in findings)
         after, unit, found = self.after(removed), self.unit, self.calibration
-        bound = self._bound(after)
+        bound = Bound.INPUT if self.stage.paced else self._bound(after)
         return Projection(
             removed=tuple(f.id for f in findings),
             observed_us=found.observed_ns / 1e3,
@@ -153,7 +159,7 @@ class Projector:
             bound_after=bound,
             host_limit_us=after.host * unit,
             device_limit_us=after.device * unit,
-            notes=(*found.notes, *_notes(findings, bound)),
+            notes=(*found.notes, *_notes(findings, bound, self._slowdown)),
             profiled_us=self.stage.observed_ns / 1e3,
             calibrated=found.known,
             host_scale=found.replay.scale,
@@ -196,9 +202,13 @@ class Projector:
         return [(k, period(replay, steps=[k])) for k in range(count)] if count > 1 else []
 
     @cached_property
+    def _slowdown(self) -> float:
+        return slowdown(self.stage.trace, self.before.device / self.before.period if self.before.period else 0.0)
+
+    @cached_property
     def _hot(self) -> Replay:
         replay = self.calibration.replay
-        return prepare(self.graph, replay.scale, replay.stretch * (1.0 + THROTTLE))
+        return prepare(self.graph, replay.scale, replay.stretch * (1.0 + self._slowdown))
 
     def _throttled(self, removed: frozenset[int]) -> float:
         """The step if the device slows down as far as it loses its pauses."""
@@ -219,12 +229,14 @@ class Projector:
         return Bound.SYNC
 
 
-def _notes(findings: Sequence[Finding], bound: Bound) -> list[str]:
+def _notes(findings: Sequence[Finding], bound: Bound, slower: float) -> list[str]:
     notes = []
     if any(f.diagnosis.removal is Removal.KERNELS for f in findings):
         notes.append("The kernels behind a data-dependent shape stay: a replacement may compute more or less.")
-    if findings and bound is Bound.DEVICE:
+    if findings and bound is Bound.DEVICE and slower:
         notes.append(
-            f"A device without pauses may run into its power limit: the range allows for kernels {THROTTLE:.0%} slower."
+            f"A device without pauses may run into its power limit: the range allows for kernels {slower:.0%} slower."
         )
+    if findings and bound is Bound.INPUT:
+        notes.append("The step waits for the DataLoader's workers: they set its pace, with or without its syncs.")
     return notes

@@ -1,0 +1,26 @@
+"""From a Trace to how long its steps wait for the DataLoader's workers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncscan.model.trace import Category, Trace
+
+_WORKERS = "_MultiProcessingDataLoaderIter"
+"""The iterator that takes batches from workers: the time in its `__next__` is waiting. A loader without workers
+computes there, which is the host's own work."""
+
+
+def loader_waits(trace: Trace) -> float:
+    """Time a step in `__next__` of a DataLoader with workers, on the step's own thread; mean ns, 0 without steps."""
+    if not trace.steps:
+        return 0.0
+    s = trace.slices
+    rows = np.flatnonzero(
+        trace.is_category(Category.ANNOTATION, Category.CPU_OP)
+        & trace.named(lambda n: n.startswith("enumerate(DataLoader)") and _WORKERS in n)
+        & (s.track == trace.steps[0].track)
+        & (s.ts >= trace.steps[0].ts)
+        & (s.ts < trace.steps[-1].end)
+    )
+    return float(s.dur[rows].sum()) / len(trace.steps)

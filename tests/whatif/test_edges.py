@@ -1,0 +1,77 @@
+"""What a trace states about events."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan import api
+from syncscan.model.trace import Trace
+from syncscan.whatif.build import build
+from syncscan.whatif.graph import Await, Record
+from tests.builder import MAIN, TraceBuilder
+
+
+def two_records(named: int | None = None, rows: int | None = None) -> Trace:
+    """Stream 13 waits for one of two events of stream 7, which stand behind its first and its second kernel.
+
+    Args:
+        named: which of the two capture's table says it is.
+        rows: which of the two a `cuda_sync` row says it is.
+    """
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        calls = []
+        for k in range(2):
+            t.launch("produce", at=10 + 100 * k, lasts=300)
+            t.call("cudaEventRecord", 50 + 100 * k, 51 + 100 * k)
+            calls.append(t.events[-1]["args"]["correlation"])
+        t.call("cudaStreamWaitEvent", 300, 301)
+        wait = t.events[-1]["args"]["correlation"]
+        t._free[0, 13] = 700
+        t.launch("consume", at=310, lasts=100, stream=13)
+    if rows is not None:
+        args = {"correlation": wait, "stream": 13, "device": 0, "wait_on_cuda_event_record_corr_id": calls[rows]}
+        t.event(ph="X", cat="cuda_sync", name="Stream Wait Event", pid=0, tid=13, ts=300, dur=1, args=args)
+    if named is not None:
+        seen = [(49, "record", 111), (149, "record", 222), (299, "wait", (111, 222)[named])]
+        events = [[t.base_ns + at * 1000, MAIN, kind, event, 0] for at, kind, event in seen]
+        t.metadata["syncscan"] = {"events": events}
+    return t.trace()
+
+
+def launches_before_record(trace: Trace) -> int:
+    """How many launches lie before the record that the stream waits for."""
+    nodes = build(trace, []).programs[0].nodes
+    assert any(isinstance(n, Await) for n in nodes)
+    at = next(i for i, n in enumerate(nodes) if isinstance(n, Record))
+    return sum(getattr(n, "launches", 0) for n in nodes[:at])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_captures_table_names_the_event(which: int) -> None:
+    """What torch's callbacks saw decides which record a wait means."""
+    assert launches_before_record(two_records(named=which)) == which + 1
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_sync_rows_name_the_record(which: int) -> None:
+    """A `cuda_sync` row names the record's call."""
+    assert launches_before_record(two_records(rows=which)) == which + 1
+
+
+def test_the_nearest_possible_record_is_inferred() -> None:
+    """Without either, the last record whose work ended before the waiting work began is taken."""
+    assert launches_before_record(two_records()) == 2
+
+
+def test_an_event_synchronise_waits_for_its_record_only() -> None:
+    """Work launched behind the record doesn't hold the host: 300 of 1,300 µs are waited for."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1500):
+        t.launch("before", at=start + 10, lasts=300)
+        t.call("cudaEventRecord", start + 12, start + 13)
+        t.launch("after", at=start + 14, lasts=1000)
+        t.call("cudaEventSynchronize", start + 20, start + 315)
+    analysis = api.analyze_trace(t.trace(), step_ms=1.5)
+    assert analysis.whatif().baseline_us == pytest.approx(1500, rel=0.01)
+    assert analysis.whatif("all").saving_us < 200

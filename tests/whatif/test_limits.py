@@ -1,0 +1,56 @@
+"""What else sets a step's pace: the loader's workers, and a chip's power."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan import api
+from syncscan.model.analysis import Bound
+from syncscan.whatif.throttle import UNKNOWN, slowdown
+from tests.builder import TraceBuilder
+
+
+def loading(iterator: str) -> TraceBuilder:
+    """Steps of 1,000 µs: 200 µs in the loader, then a wait for 400 µs of device work, then 300 µs of host work."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.scope(f"enumerate(DataLoader)#{iterator}.__next__", start + 10, start + 210)
+        t.launch("kernel", at=start + 220, lasts=400)
+        t.sync("aten::nonzero", at=start + 230)
+    return t
+
+
+def test_workers_set_the_pace_of_a_step_that_waits_for_them() -> None:
+    """A host that comes back sooner only waits longer for its batch: nothing is gained, and the input is the limit."""
+    p = api.analyze_trace(loading("_MultiProcessingDataLoaderIter").trace(), step_ms=1.0).whatif("all")
+    assert p.saving_us == 0
+    assert p.bound_after is Bound.INPUT
+
+
+def test_a_loader_without_workers_is_the_hosts_own_work() -> None:
+    """What the host computes itself it also computes without the sync, and earlier."""
+    p = api.analyze_trace(loading("_SingleProcessDataLoaderIter").trace(), step_ms=1.0).whatif("all")
+    assert p.saving_us > 300
+
+
+def with_power(drawn: float, limit: float | None) -> TraceBuilder:
+    """A trace whose unprofiled steps drew this power, in W."""
+    t = TraceBuilder()
+    t.op("aten::add", 0, 1)
+    t.metadata["syncscan"] = {"clocks": {"calibrated": {"power_w": drawn, "power_limit_w": limit}}}
+    return t
+
+
+def test_a_cool_chip_does_not_slow_down() -> None:
+    """300 of 700 W at half load leave room for full load."""
+    assert slowdown(with_power(300, 700).trace(), 0.5) == 0
+
+
+def test_a_hot_chip_slows_down() -> None:
+    """600 of 700 W at 70 % load would be 812 W at full load: a lower clock makes up for it."""
+    assert slowdown(with_power(600, 700).trace(), 0.7) == pytest.approx(0.061, abs=0.005)
+
+
+def test_without_power_the_slowdown_is_the_documented_guess() -> None:
+    """A trace that says nothing of power gets the one number that was measured."""
+    assert slowdown(with_power(600, None).trace(), 0.7) == UNKNOWN
