@@ -147,7 +147,7 @@ def test_an_event_that_stands_twice(piece: int) -> None:
 
 def test_calls_that_share_a_correlation() -> None:
     """Nothing is lost, but what is joined by it may be wrong."""
-    call = '{"ph": "X", "cat": "cuda_runtime", "name": "c", "pid": 1, "tid": 1, "ts": %d, "dur": 1, "args": {"correlation": 5}}'
+    call = '{"ph": "X", "cat": "cuda_runtime", "name": "c", "tid": 1, "ts": %d, "dur": 1, "args": {"correlation": 5}}'
     trace = read(f"[{call % 1},{call % 2}]".encode())
     assert len(names(trace)) == 2
     assert "1 correlation id is shared by several calls" in trace.info.warnings[0]
