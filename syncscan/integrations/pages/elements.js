@@ -3,8 +3,9 @@
 
 // Without this the viewer takes the browser for one that has all of version 0.
 window.CustomElements = {hasNative: false, useNative: true, instanceof: (object, kind) => object instanceof kind};
-window.wrap = node => node;
+window.wrap = window.unwrap = node => node;
 Object.defineProperty(document, '_currentScript', {get: () => document.currentScript});
+Object.defineProperty(Event.prototype, 'path', {get() { return this.composedPath(); }});
 
 document.registerElement = (name, {prototype = Object.create(HTMLElement.prototype), extends: base} = {}) => {
   const Base = base ? document.createElement(base).constructor : HTMLElement;

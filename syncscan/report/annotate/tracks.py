@@ -18,9 +18,14 @@ from syncscan.report.annotate.rows import Arrow, Drawn, Rows
 from syncscan.report.phrases import certainty, place
 from syncscan.report.plain import duration
 
-_COLORS = {Severity.HIGH: "terrible", Severity.MEDIUM: "bad", Severity.LOW: "good", Severity.INFO: "grey"}
-"""Names of colours in Chrome's trace viewer (`ColorScheme.RESERVED_COLORS_BY_NAME`)."""
-_IDLE_COLORS = {"sync": "terrible", "input": "bad", "host": "grey"}
+_COLORS = {
+    Severity.HIGH: "rail_animation",
+    Severity.MEDIUM: "rail_idle",
+    Severity.LOW: "startup",
+    Severity.INFO: "grey",
+}
+"""Red, orange, yellow and grey by their names in Chrome's trace viewer, bright enough for black text on them."""
+_IDLE_COLORS = {"sync": "rail_animation", "input": "rail_idle", "host": "grey"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,96 @@
+"""TensorBoard's Trace View, offline: it draws the annotated twin, and a click on a finding shows what it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.browser.viewer import Watched, browsing
+from tests.report.test_annotate import story
+
+pytestmark = pytest.mark.browser
+
+_STATE = """() => {
+  const view = document.querySelector('tr-ui-timeline-view');
+  if (!view || !view.model || !view.trackView) return null;
+  const threads = view.model.getAllThreads().filter(t => t.parent.userFriendlyName.includes('syncscan'));
+  const findings = threads.find(t => t.name === 'findings');
+  const row = [...document.querySelectorAll('tr-ui-b-heading')].find(h => h.heading === 'findings');
+  const scale = view.trackView.viewport.currentDisplayTransform.scaleX;
+  if (!findings || !row || scale === 1) return null;
+  const slice = findings.sliceGroup.slices[0];
+  const box = row.getBoundingClientRect();
+  return {
+    rows: threads.map(t => t.name),
+    arrows: view.model.flowEvents.filter(f => f.category === 'syncscan').length,
+    warnings: view.model.importWarnings.filter(w => w.showToUser).map(w => w.message),
+    x: box.right + view.trackView.viewport.currentDisplayTransform.xWorldToView(slice.start + slice.duration / 2),
+    y: (box.top + box.bottom) / 2,
+  };
+}"""
+
+
+@pytest.fixture(scope="module")
+def trace_view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a TensorBoard that `syncscan open` started."""
+    pytest.importorskip("torch_tb_profiler")
+    trace = tmp_path_factory.mktemp("trace") / "story.json"
+    t = story()
+    trace.write_text(json.dumps({**t.metadata, "traceEvents": t.events}))
+    command = [sys.executable, "-m", "syncscan", "open", str(trace), "--in", "tensorboard", "--offline", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 0
+
+
+def state(watched: Watched) -> tuple[Any, dict[str, Any]]:
+    """Trace View's frame and what it drew, once it has."""
+    for _ in range(120):
+        watched.page.wait_for_timeout(250)
+        for frame in watched.page.frames:
+            if frame.url.endswith("/trace_embedding.html") and (drawn := frame.evaluate(_STATE)):
+                return frame, drawn
+    raise AssertionError(f"nothing was drawn: {watched.errors}")
+
+
+def test_trace_view_draws_findings_steps_and_idle_time_and_tells_of_a_clicked_finding(trace_view: str) -> None:
+    """It opens at Trace View of the annotated run, without a warning, an error, or a request to another machine."""
+    with browsing(trace_view) as watched:
+        frame, drawn = state(watched)
+        assert drawn["rows"] == ["findings", "steps", "device 0 idle"]
+        assert drawn["arrows"] == 2
+        assert drawn["warnings"] == []
+        box = frame.frame_element().bounding_box()
+        watched.page.mouse.click(box["x"] + drawn["x"], box["y"] + drawn["y"])
+        panel = frame.locator("tr-ui-a-single-event-sub-view")
+        panel.wait_for()
+        shown = re.sub(r"\s+", " ", panel.inner_text())
+        assert "nonzero" in shown
+        for arg in ("rule", "wait", "bubble", "recoverable", "line", "fix"):
+            assert re.search(rf"\b{arg}\b", shown), shown
+        assert watched.elsewhere == []
+        assert watched.errors == []
+
+
+def test_the_recorded_trace_is_a_run_of_its_own(trace_view: str) -> None:
+    """The log folder holds the trace itself beside its twin, each a folder, and both are read."""
+    root = trace_view.partition("#")[0]
+    runs: list[str] = []
+    for _ in range(100):
+        with urllib.request.urlopen(f"{root}data/plugin/pytorch_profiler/runs") as answer:
+            runs = json.load(answer)["runs"]
+        if len(runs) == 2:
+            break
+        time.sleep(0.2)
+    assert runs == ["annotated", "recorded"]
