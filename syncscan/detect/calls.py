@@ -35,12 +35,14 @@ ALLOCATE = re.compile(
 """Allocator calls that take long but wait for queued work only sometimes."""
 NEVER = re.compile(
     r"\w*(Launch|Query|IsCapturing|GetCaptureInfo|GetAttributes|Memset|StreamWaitEvent|StreamWaitValue|EventRecord"
-    r"|EnqueueEventsWait|PushCallConfiguration|PopCallConfiguration|Append|Occupancy|LoadData|LinkComplete)\w*"
+    r"|EnqueueEventsWait|PushCallConfiguration|PopCallConfiguration|Append|Occupancy|LoadData|LinkComplete"
+    r"|Instantiate|EndCapture|ExecUpdate|Module|Library|FuncGet)\w*"
 )
 """Calls that don't wait for the queue to drain; a launch that is held has a full queue before it: back-pressure."""
 DEVICE_SIDE = re.compile(r"Stream Wait Event|GPU_BARRIER\w*")
 """Rows of the synchronisation categories that make the device wait, not the host."""
 
+_WAITS = re.compile("|".join(p.pattern for p in (SYNCHRONISE, BLOCKING_COPY, ASYNC_COPY, FREE)), re.IGNORECASE)
 _SUFFIX = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
 _PASSED_OVER = re.compile(
     r"\w*(IsCapturing|GetCaptureInfo|EventQuery|StreamQuery|PointerGetAttributes|PeekAtLastError)\w*"
@@ -94,11 +96,13 @@ class _Finder:
     def _groups(self) -> Iterator[tuple[int, ...]]:
         """Rows of candidate calls; a copy directly before a synchronise joins it."""
         named = self.is_sync | self.is_copy | self._mask(FREE) | self._mask(ALLOCATE)
-        candidate = named | (~self._mask(NEVER) & (self.trace.slices.dur[self.runtime] >= _MEASURED_NS))
-        taken, inside = -1, set(self.runtime[candidate].tolist())
+        parent = self.trace.slices.parent[self.runtime]
+        others = ~self._mask(NEVER) & (self.trace.slices.dur[self.runtime] >= _MEASURED_NS)
+        candidate = named | (others & ~np.isin(self.runtime, parent[named]))
+        taken, inside = -1, set(self.runtime[named].tolist())
         for k in np.flatnonzero(candidate).tolist():
             row = int(self.runtime[k])
-            if k <= taken or row == self.own or int(self.trace.slices.parent[row]) in inside:
+            if k <= taken or row == self.own or int(parent[k]) in inside:
                 continue
             after = self._next(k)
             if self.is_copy[k] and after is not None and self._belongs(row, int(self.runtime[after])):
@@ -142,7 +146,7 @@ class _Finder:
             copy=copy,
             device=device,
             stream=stream,
-            waited=self._waited(rows, device, stream),
+            waited=self._waited(rows, device, stream, names[0]),
             track=int(s.track[rows[0]]),
             around=int(s.parent[rows[0]]),
             neighbours=self.neighbours,
@@ -189,12 +193,17 @@ class _Finder:
         known = known[np.argsort(calls[known], kind="stable")]
         return calls[known], rows[known]
 
-    def _waited(self, rows: tuple[int, ...], device: int, stream: int) -> bool:
-        """Whether the host was held until work that was queued before had ended, for most of the call."""
+    def _waited(self, rows: tuple[int, ...], device: int, stream: int, name: str) -> bool:
+        """Whether the host was held until work that was queued before had ended, for most of the call.
+
+        Of calls that take long also with nothing queued, only one that returned directly after the work counts.
+        """
         s = self.trace.slices
         start, end = int(s.ts[rows[0]]), int(s.ts[rows[-1]] + s.dur[rows[-1]])
         before = self.work.of(device, stream).last_end(start) if device != NONE else None
         if before is None or before - start <= _HELD_NS or end < before - _HELD_NS:
+            return False
+        if not (_WAITS.fullmatch(name)) and end - before > _MEASURED_NS:
             return False
         return 2 * (min(before, end) - start) >= end - start
 

@@ -333,4 +333,17 @@ def test_any_other_call_counts_if_the_host_was_held_until_the_device_had_drained
         t.call("cudaFreeArray", 100, 1010)
         t.launch("busy", at=2000, lasts=1000)
         t.call("cudaGetDeviceProperties", 2100, 2300)
+        t.call("cudaHostRegister", 2310, 4200)
+        t.launch("busy", at=4300, lasts=100)
+        t.call("cudaStreamEndCapture", 4310, 4420)
     assert apis(t) == ["cudaFreeArray"]
+
+
+def test_an_unknown_call_around_a_synchronise_doesnt_hide_it() -> None:
+    """Vendors' own runtimes wrap their synchronises in longer calls."""
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        t.launch("busy", at=1, lasts=1000)
+        t.call("runFunction - wait_for_results", 100, 1100)
+        t.call("mtiaStreamSynchronize", 110, 1010)
+    assert apis(t) == ["mtiaStreamSynchronize"]
