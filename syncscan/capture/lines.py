@@ -36,8 +36,12 @@ Python frames (the autograd engine's); the last is then where the training threa
 A plain tuple, for making one must cost nothing."""
 
 
+Call = tuple[int, int, int, Any]
+"""A call that may wait unseen by the callbacks: begin and end (epoch ns), native thread, torch's captured traceback."""
+
+
 class Window:
-    """One recording: the syncs and event calls between its begin and its end.
+    """One recording: the syncs, event calls and other waiting calls between its begin and its end.
 
     `trainer` is the native id of the thread that opened it, the one that trains.
     """
@@ -45,6 +49,7 @@ class Window:
     def __init__(self) -> None:
         self.trainer = threading.get_native_id()
         self.syncs: list[Sync] = []
+        self.calls: list[Call] = []
         self.events: list[tuple[int, int, str, int, int]] = []
         self.roots: dict[int, Any] = {}
         self._ident = threading.get_ident()
@@ -105,7 +110,7 @@ def begin() -> None:
     """Open a window, if none is open; the calling thread is taken as the one that trains."""
     if _state.window is None:
         _state.window = Window()
-        _state.unwatch = silent.watch(on_sync("call"))
+        _state.unwatch = silent.watch(on_call())
 
 
 def end() -> Window | None:
@@ -126,7 +131,7 @@ def register(registry: Any) -> None:
 
 
 def on_sync(kind: str) -> Callable[..., None]:
-    """Make the callback for one kind of sync ("stream", "device", "event", or "call" for what only `silent` sees).
+    """Make the callback for one kind of sync ("stream", "device", "event").
 
     All that it uses is bound here, for it runs at every sync of a program: 1 to 1.5 µs, at any depth of the stack.
     torch's own gatherer walks the frames in C and keeps (code, instruction), which turn into lines after the window.
@@ -151,6 +156,19 @@ def on_sync(kind: str) -> Callable[..., None]:
         window.syncs.append((at, tid, kind, handle, gather(True, False, False), module, None))
 
     return callback
+
+
+def on_call() -> Callable[[int, int], None]:
+    """Make what `silent` reports a call to that has ended: its begin and end in epoch ns."""
+    gather = importlib.import_module("torch")._C._profiler.gather_traceback
+    state = _state
+
+    def note(begin: int, end: int) -> None:
+        window = state.window
+        if window is not None:
+            window.calls.append((begin, end, state.thread.tid, gather(True, False, False)))
+
+    return note
 
 
 def on_event(kind: str) -> Callable[[int, int], None]:

@@ -1,13 +1,14 @@
-"""Calls that wait for the device without calling torch's callbacks go in; each is noted as it begins.
+"""Calls that wait for the device without calling torch's callbacks go in; the time of each comes out.
 
 The caching allocator frees memory, and Thrust returns sizes, below the place where the callbacks hang. For the few that
-Python code reaches by name, the name leads through a note while a window is open; the debug mode knows none of them.
+Python code reaches by name, the name leads past a clock while a window is open; the debug mode knows none of them.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -21,8 +22,8 @@ ENTRY_POINTS = (
 """Where a name lives, and the name: `empty_cache()`, `torch.unique(x, dim=…)`, `Tensor.coalesce()`."""
 
 
-def watch(note: Callable[[], None]) -> Callable[[], None]:
-    """Lead the entry points that this torch has through `note`.
+def watch(note: Callable[[int, int], None]) -> Callable[[], None]:
+    """Have `note(begin, end)` called (epoch ns) after each call of an entry point that this torch has.
 
     Returns:
         A function that puts everything back.
@@ -38,11 +39,14 @@ def watch(note: Callable[[], None]) -> Callable[[], None]:
     return undo.close
 
 
-def _noted(original: Callable[..., Any], note: Callable[[], None]) -> Callable[..., Any]:
+def _noted(original: Callable[..., Any], note: Callable[[int, int], None]) -> Callable[..., Any]:
     @functools.wraps(original)
     def noted(*arguments: Any, **keywords: Any) -> Any:
-        note()
-        return original(*arguments, **keywords)
+        begin = time.time_ns()
+        try:
+            return original(*arguments, **keywords)
+        finally:
+            note(begin, time.time_ns())
 
     return noted
 

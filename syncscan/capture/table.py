@@ -12,7 +12,7 @@ from syncscan.capture.lines import DEEPEST, Frame, Sync, Window
 Json = dict[str, Any]
 
 COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
-"""Of a row of `syncs`: when it began (epoch ns); the native thread; "stream", "device", "event" or "call"; indices into
+"""Of a row of `syncs`: when it began (epoch ns); the native thread; "stream", "device" or "event"; indices into
 `stacks` and `modules`, -1 for none; the stream's or event's address, 0 for none; the thread whose stack it is, another
 one than `tid` only where the engine synchronised in backward and the training thread's stack stands in."""
 
@@ -43,8 +43,8 @@ def lines_table(window: Window) -> Json:
 
     Returns:
         `columns`, `frames` ([file, line, function]), `stacks` (frame indices, innermost first), `modules` (the
-        outermost module's class and the names below it, `TinyLM/enc/layers/0`) and `syncs` (rows of `COLUMNS`), all
-        JSON values.
+        outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of `COLUMNS`) and
+        `calls` (what `silent` saw: begin, end, tid, stack), all JSON values.
     """
     frames: Interned[Frame] = Interned()
     stacks: Interned[tuple[int, ...]] = Interned()
@@ -55,6 +55,10 @@ def lines_table(window: Window) -> Json:
         stack_id = stacks(tuple(frames(frame) for frame in stack)) if stack else -1
         module_id = modules(paths(module)) if module is not None else -1
         rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else window.trainer])
+    calls = [
+        [begin, end, tid, stacks(tuple(frames(frame) for frame in stack))]
+        for (begin, end, tid, _), stack in zip(window.calls, _resolved([c[-1] for c in window.calls]), strict=True)
+    ]
     return {
         "source": "callbacks",
         "columns": list(COLUMNS),
@@ -62,6 +66,7 @@ def lines_table(window: Window) -> Json:
         "stacks": [list(stack) for stack in stacks.values()],
         "modules": modules.values(),
         "syncs": rows,
+        "calls": calls,
     }
 
 
@@ -81,14 +86,16 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
 
 
 def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:
-    """The trimmed stack of each sync; captured tracebacks are turned into lines all at once."""
-    captured = [traceback for *_, traceback, _, borrowed in syncs if borrowed is None]
+    """The trimmed stack of each sync, its own or the borrowed one."""
+    resolved = iter(_resolved([traceback for *_, traceback, _, borrowed in syncs if borrowed is None]))
+    return [trimmed(borrowed) if borrowed is not None else next(resolved) for *_, borrowed in syncs]
+
+
+def _resolved(captured: list[Any]) -> list[list[Frame]]:
+    """The trimmed stacks of captured tracebacks, which torch turns into lines all at once."""
     resolve = importlib.import_module("torch")._C._profiler.symbolize_tracebacks
-    resolved = iter(resolve(captured) if captured else [])
-    return [
-        trimmed(((f["filename"], f["line"], f["name"]) for f in next(resolved)) if borrowed is None else borrowed)
-        for *_, borrowed in syncs
-    ]
+    stacks = resolve(captured) if captured else []
+    return [trimmed((f["filename"], f["line"], f["name"]) for f in stack) for stack in stacks]
 
 
 class _Paths:
