@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
-from syncscan.load.event import NO_ARGS, Args, Event
+from syncscan.load.event import Args, Event
 from syncscan.load.losses import Losses
 from syncscan.load.values import LONGEST_US, copy_name, id_of, nanoseconds, text_of
 from syncscan.model.trace import NONE, Category, Flows, Frames, Int64, Slices, Track
@@ -67,7 +67,7 @@ class Columns:
     def add(self, events: Sequence[Event]) -> None:
         """Take over the events of one piece, in the order of the file."""
         self.events += len(events)
-        groups: defaultdict[str | None, list[Event]] = defaultdict(list)
+        groups: defaultdict[str, list[Event]] = defaultdict(list)
         for e in events:
             groups[e.cat].append(e)
         for cat, group in groups.items():
@@ -95,25 +95,23 @@ class Columns:
         dur, known = nanoseconds(_floats([e.dur for e in complete]))
         self.losses.endless += int((~known).sum())
         n, tracks, strings = len(complete), self._tracks, self._strings
-        names = [e.name or "" for e in complete]
-        if category == Category.MEMCPY:
-            names = [_copy(e) for e in complete]
+        named = [_copy(e) for e in complete] if category == Category.MEMCPY else [e.name for e in complete]
         rows = {
             "n": n,
-            "name": np.fromiter([strings[name] for name in names], np.int32, n),
+            "name": np.fromiter([strings[name] for name in named], np.int32, n),
             "track": np.fromiter([tracks[e.pid, e.tid] for e in complete], np.int32, n),
             "ts": ts,
             "dur": np.maximum(dur, 0),
         }
         if category is not None:
             rows["category"] = category
-            args = [e.args or NO_ARGS for e in complete]
+            args = [e.args for e in complete]
             rows.update((column, _ints(_PICK[column](args), TYPES[column])) for column in ID_COLUMNS[category])
         yield rows
 
     def _arrows(self, group: Iterable[Event]) -> None:
         for e in group:
-            if e.id is None or e.ts is None or not -LONGEST_US <= e.ts <= LONGEST_US:
+            if e.id is None or not -LONGEST_US <= e.ts <= LONGEST_US:
                 continue
             if e.ph == "s":
                 self._starts[e.id] = (self._tracks[e.pid, e.tid], e.ts)
@@ -124,7 +122,7 @@ class Columns:
         for e in events:
             if e.name in ("process_name", "thread_name"):
                 tid = "" if e.name == "process_name" else text_of(e.tid)
-                self._labels.setdefault((text_of(e.pid), tid), ((e.args or NO_ARGS).label or "").strip())
+                self._labels.setdefault((text_of(e.pid), tid), e.args.label.strip())
 
     def finish(self) -> Raw:
         """The columns of everything that was added; nothing can be added any more."""
@@ -153,23 +151,18 @@ class Columns:
 
 
 def _copy(e: Event) -> str:
-    args = e.args or NO_ARGS
-    return copy_name(e.name or "", args.direction, args.source, args.target)
+    return copy_name(e.name, e.args.direction, e.args.source, e.args.target)
 
 
-def _floats(values: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """As float64, nan for None."""
-    try:
-        return np.fromiter(values, np.float64, len(values))
-    except TypeError:
-        return np.array([np.nan if v is None else v for v in values], np.float64)
+def _floats(values: list[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.fromiter(values, np.float64, len(values))
 
 
-def _ints(values: list[Any], dtype: Any) -> Int64:
-    """As integers of this type, NONE for None and whatever doesn't fit."""
+def _ints(values: list[int], dtype: Any) -> Int64:
+    """As integers of this type, NONE for what doesn't fit."""
     try:
         wide = np.fromiter(values, np.int64, len(values))
-    except (TypeError, OverflowError):
+    except OverflowError:
         wide = np.fromiter(map(id_of, values), np.int64, len(values))
     if dtype is np.int64:
         return wide
@@ -177,14 +170,14 @@ def _ints(values: list[Any], dtype: Any) -> Int64:
     return np.where((wide < limits.min) | (wide > limits.max), NONE, wide).astype(dtype)
 
 
-def _external(args: list[Args]) -> list[int | None]:
+def _external(args: list[Args]) -> list[int]:
     ids = [a.external for a in args]
-    if NONE in ids or None in ids:
-        return [a.external_old if i in (NONE, None) else i for i, a in zip(ids, args, strict=True)]
+    if NONE in ids:
+        return [a.external_old if i == NONE else i for i, a in zip(ids, args, strict=True)]
     return ids
 
 
-_PICK: dict[str, Callable[[list[Args]], list[int | None]]] = {
+_PICK: dict[str, Callable[[list[Args]], list[int]]] = {
     "correlation": lambda args: [a.correlation for a in args],
     "external": _external,
     "sequence": lambda args: [a.sequence for a in args],

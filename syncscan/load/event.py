@@ -15,17 +15,17 @@ from syncscan.model.trace import NONE
 class Args(msgspec.Struct, gc=False, frozen=True):
     """What is read of an event's `args`; each field is named as in `categories.ARGS`, where it has a column."""
 
-    correlation: int | None = NONE
-    external: int | None = msgspec.field(default=NONE, name="External id")
-    external_old: int | None = msgspec.field(default=NONE, name="external id")
-    sequence: int | None = msgspec.field(default=NONE, name="Sequence number")
-    fwd_thread: int | None = msgspec.field(default=NONE, name="Fwd thread id")
-    device: int | None = NONE
-    stream: int | None = NONE
-    bytes: int | None = NONE
-    copy_kind: int | None = msgspec.field(default=NONE, name="kind")
-    awaits: int | None = msgspec.field(default=NONE, name="wait_on_cuda_event_record_corr_id")
-    label: str | None = msgspec.field(default="", name="name")
+    correlation: int = NONE
+    external: int = msgspec.field(default=NONE, name="External id")
+    external_old: int = msgspec.field(default=NONE, name="external id")
+    sequence: int = msgspec.field(default=NONE, name="Sequence number")
+    fwd_thread: int = msgspec.field(default=NONE, name="Fwd thread id")
+    device: int = NONE
+    stream: int = NONE
+    bytes: int = NONE
+    copy_kind: int = msgspec.field(default=NONE, name="kind")
+    awaits: int = msgspec.field(default=NONE, name="wait_on_cuda_event_record_corr_id")
+    label: str = msgspec.field(default="", name="name")
     direction: Any = msgspec.field(default=None, name="copy kind")
     source: Any = msgspec.field(default=None, name="src kind")
     target: Any = msgspec.field(default=None, name="dst kind")
@@ -35,24 +35,24 @@ NO_ARGS = Args()
 
 
 class Event(msgspec.Struct, gc=False):
-    """One entry of `traceEvents`; `ts` and `dur` in µs, nan where they are missing."""
+    """One entry of `traceEvents`; `ts` and `dur` in µs, nan where they are missing, and texts empty."""
 
-    ph: str | None = None
-    cat: str | None = None
-    name: str | None = None
-    pid: int | str | None = None
-    tid: int | str | None = None
-    ts: float | None = math.nan
-    dur: float | None = math.nan
-    args: Args | None = NO_ARGS
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    pid: int | str = ""
+    tid: int | str = ""
+    ts: float = math.nan
+    dur: float = math.nan
+    args: Args = NO_ARGS
     id: int | str | None = None
 
 
 DECODER = msgspec.json.Decoder(list[Event], strict=False)
-"""Reads a JSON list of events; numbers that stand there as text are taken as numbers."""
+"""Reads a JSON list of events; numbers as text are taken, null and other types where none belong are refused."""
 
 _TEXT = ("ph", "cat", "name")
-_IDS = {f.name: f.encode_name for f in msgspec.structs.fields(Args) if f.type == int | None}
+_IDS = {f.name: f.encode_name for f in msgspec.structs.fields(Args) if f.type is int}
 
 
 def event_of(fields: Mapping[str, Any]) -> Event:
@@ -65,7 +65,7 @@ def event_of(fields: Mapping[str, Any]) -> Event:
         ts=number_of(fields.get("ts")),
         dur=number_of(fields.get("dur")),
         args=_args(args) if isinstance(args, Mapping) else NO_ARGS,
-        id=_key(fields.get("id")),
+        id=None if fields.get("id") is None else _key(fields["id"]),
     )
 
 
@@ -80,9 +80,9 @@ def _args(args: Mapping[str, Any]) -> Args:
     )
 
 
-def _key(value: Any) -> int | str | None:
+def _key(value: Any) -> int | str:
     """A pid, tid or flow id: what stands there, as text if it is neither text nor an integer."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
         return int(value)

@@ -48,8 +48,9 @@ def _calls(strings: Sequence[str], s: Slices) -> Int64:
 
 def _lone_syncs(s: Slices) -> Int64:
     """Synchronisation rows that belong to no host call: they don't say which thread waited."""
+    rows = np.flatnonzero(s.category == Category.SYNC)
     calls = (s.category == Category.RUNTIME) | (s.category == Category.DRIVER)
-    return np.flatnonzero((s.category == Category.SYNC) & ~np.isin(s.correlation, s.correlation[calls]))
+    return rows[~np.isin(s.correlation[rows], s.correlation[calls])] if len(rows) else rows
 
 
 def _above(s: Slices, rows: Int64) -> Int64:

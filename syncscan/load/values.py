@@ -59,8 +59,10 @@ def nanoseconds(microseconds: Float64) -> tuple[Int64, Bool]:
     Whole and fraction are taken apart first, so that integer epoch times (torch 2.3 and older) stay exact to the ns.
     """
     usable = np.abs(microseconds) <= LONGEST_US
-    whole = np.floor(np.where(usable, microseconds, 0.0))
-    part = np.rint((np.where(usable, microseconds, 0.0) - whole) * 1000)
+    if not usable.all():
+        microseconds = np.where(usable, microseconds, 0.0)
+    whole = np.floor(microseconds)
+    part = np.rint((microseconds - whole) * 1000)
     return whole.astype(np.int64) * 1000 + part.astype(np.int64), usable
 
 
