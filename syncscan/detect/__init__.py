@@ -77,7 +77,8 @@ def _program_threads(trace: Trace) -> set[int]:
     """Tracks that run the program's ops or steps; a wait elsewhere (pinning, NCCL's watchdog) holds nobody up."""
     s = trace.slices
     own = _tracks(s.track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
-    own = own or _tracks(s.track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
+    calling = _tracks(s.track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
+    own = own if own & calling else own | calling
     return {t for t in own if not _SERVICE_THREAD.search(trace.tracks[t].thread)}
 
 

@@ -148,16 +148,33 @@ class _Finder:
             stream=stream,
             waited=self._waited(rows, device, stream, names[0]),
             track=int(s.track[rows[0]]),
-            around=int(s.parent[rows[0]]),
+            around=self._op_around(rows[0]),
             neighbours=self.neighbours,
             bytes=int(s.bytes[copy_row]) if copy_row != NONE else NONE,
         )
         return call if len(rows) > 1 or SYNCHRONISE.fullmatch(names[0]) or _blocks(call) else None
 
+    def _op_around(self, row: int) -> int:
+        """The innermost host slice around a call: by time, or by `External id` where calls have tracks of their own."""
+        s = self.trace.slices
+        op = self._ops_by_id.get(int(s.external[row]), NONE)
+        if s.parent[row] != NONE or op == NONE:
+            return int(s.parent[row])
+        return op if s.ts[op] <= s.ts[row] and s.end[row] <= s.end[op] else NONE
+
+    @cached_property
+    def _ops_by_id(self) -> dict[int, int]:
+        """Rows of the ops by their `External id`; empty where calls lie on the threads of the ops, as they should."""
+        s = self.trace.slices
+        ops = np.flatnonzero((s.category == int(Category.CPU_OP)) & (s.external != NONE))
+        if len(np.intersect1d(s.track[ops], s.track[self.runtime])):
+            return {}
+        return dict(zip(s.external[ops].tolist(), ops.tolist(), strict=True))
+
     def _of_launch(self, row: int, launches: int) -> Call:
         s = self.trace.slices
         name = api_name(self.trace.name(row))
-        track, around = int(s.track[row]), int(s.parent[row])
+        track, around = int(s.track[row]), self._op_around(row)
         where = self._last_launch(row)
         call = (self.trace, (row,), name, (name,), "", *where, True, track, around, self.neighbours)
         return Call(*call, launches=launches)

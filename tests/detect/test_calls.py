@@ -258,6 +258,20 @@ def test_runtime_calls_alone_are_enough() -> None:
     assert apis(t) == ["cudaStreamSynchronize", "cudaEventSynchronize"]
 
 
+def test_calls_on_tracks_of_their_own_are_led_to_their_ops() -> None:
+    """Early writers put ops and runtime calls of one thread on different rows; `External id` joins them."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("busy", at=1, lasts=500)
+        t.sync("aten::nonzero", at=20)
+    op = next(e for e in t.events if e["name"] == "aten::nonzero")
+    for event in t.events:
+        if event.get("cat") == "cuda_runtime":
+            event["tid"] = 4242
+            event["args"]["External id"] = op["args"]["External id"]
+    assert [p.diagnosis.rule for p in found(t)] == ["nonzero"]
+
+
 def test_missing_device_rows_leave_the_cause() -> None:
     """Where the profiler lost the device's side, the ops still name the wait."""
     t = TraceBuilder()
