@@ -49,10 +49,30 @@ class ExactLines:
         self._module = [int(s[4]) if len(s) > 4 else NONE for s in syncs]
         self._borrowed = [len(s) > 6 and s[6] != s[1] for s in syncs]
         self._strange = ~np.isin(self._tid, np.array(self._tracks, dtype=np.int64))
+        self._calls = [[int(x) for x in c] for c in table.get("calls", ()) if len(c) >= 4]
+        self._base = trace.info.base_ns
+        self._trace = trace
 
     def of(self, point: SyncPoint) -> Exact | None:
-        """The exact stack of a sync point, None where capture didn't record one."""
-        return self.between(point.track, point.ts - _BEFORE_NS, point.end, latest=point.ts + _AFTER_NS)
+        """The exact stack of a sync point, None where capture didn't record one.
+
+        A record lies within the op that synchronises; an older one is of something else. There may be one for two waits
+        of an op, and there is none for waits in the allocator.
+        """
+        if not any(self._calls_back(row) for row in point.calls):
+            return self._around(point)
+        earliest = int(self._trace.slices.ts[point.ops[0]]) - _AFTER_NS if point.ops else point.ts - _BEFORE_NS
+        return self.between(point.track, earliest, point.end, latest=point.ts + _AFTER_NS) or self._around(point)
+
+    def _calls_back(self, row: int) -> bool:
+        name = self._trace.name(row)
+        return "Synchronize" in name or "Memcpy" in name
+
+    def _around(self, point: SyncPoint) -> Exact | None:
+        """The stack of a timed call that this sync point lies in: nobody is called back by the allocator and Thrust."""
+        at, tid = point.ts + self._base, self._tracks[point.track]
+        call = next((c for c in self._calls if c[2] == tid and c[0] - _AFTER_NS <= at <= c[1]), None)
+        return self._at_place(call[3], NONE, False) if call else None
 
     def between(self, track: int, start: int, end: int, latest: int | None = None) -> Exact | None:
         """The last record of a thread between two times, if possible one not after `latest`."""
@@ -68,10 +88,13 @@ class ExactLines:
         return same if same.any() else self._strange
 
     def _exact(self, k: int) -> Exact:
-        stack = self._stacks[self._stack[k]] if 0 <= self._stack[k] < len(self._stacks) else []
-        path = self._paths[self._module[k]] if 0 <= self._module[k] < len(self._paths) else ""
+        return self._at_place(self._stack[k], self._module[k], self._borrowed[k])
+
+    def _at_place(self, stack_id: int, module_id: int, borrowed: bool) -> Exact:
+        stack = self._stacks[stack_id] if 0 <= stack_id < len(self._stacks) else []
+        path = self._paths[module_id] if 0 <= module_id < len(self._paths) else ""
         frames = tuple(self._frames[i] for i in reversed(stack) if 0 <= i < len(self._frames))
-        return Exact(frames, tuple(path.split("/")) if path else (), self._borrowed[k])
+        return Exact(frames, tuple(path.split("/")) if path else (), borrowed)
 
 
 def _table(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

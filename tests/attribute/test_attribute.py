@@ -84,6 +84,36 @@ def test_recorded_stacks_are_joined_in_order():
     assert [p.source.line for p in places(t) if p.source] == [1, 2]
 
 
+def test_an_op_that_waits_twice_and_calls_back_once_keeps_its_line():
+    """However long the first wait took."""
+    t = TraceBuilder()
+    with t.op("aten::unique_dim", 0, 9000):
+        end = t.sync("aten::nonzero", at=10, wait=5000)
+        t.sync("aten::nonzero", at=end + 5, wait=10)
+    t.exact(13, ("train.py", 1, "step"))
+    assert [p.source.line for p in places(t) if p.source] == [1, 1]
+
+
+def test_a_record_from_before_the_op_is_not_taken():
+    """It belongs to something that ran just before."""
+    t = TraceBuilder()
+    t.sync("aten::item", at=500, wait=10)
+    t.exact(300, ("train.py", 1, "step"))
+    (place,) = places(t)
+    assert place.source is None
+
+
+def test_a_wait_that_calls_nobody_back_has_the_line_of_the_timed_call_around_it():
+    """As in `empty_cache()`, whose time capture takes instead."""
+    t = TraceBuilder()
+    t.sync("aten::coalesce", at=500, wait=10)
+    t.exact(400, ("train.py", 7, "step"))
+    (row,) = t.metadata["syncscan"]["lines"]["syncs"]
+    t.metadata["syncscan"]["lines"].update(syncs=[], calls=[[row[0], row[0] + 200_000, row[1], row[3]]])
+    (place,) = places(t)
+    assert place.source == Source("train.py", 7, "step", exact=True)
+
+
 def test_recorded_stacks_of_another_thread_are_not_taken():
     """A record belongs to its thread."""
     t = TraceBuilder()
