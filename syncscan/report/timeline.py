@@ -31,7 +31,7 @@ MAX_SYNCS, MAX_GAPS = 20_000, 60_000
 MAX_ROWS = 24
 """Slices nested deeper than this aren't drawn."""
 MAX_THREADS, OPEN_THREADS, OPEN_STREAMS = 40, 4, 6
-MAX_NAMES = 1_200_000
+MAX_NAMES = 500_000
 """Characters that all names together may take."""
 BINS = 1024
 CLOCK_SLACK_NS = 2_000

@@ -43,7 +43,7 @@ class Findings {
     void body.offsetWidth;
     body.classList.add("flash");
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    body.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+    body.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
     body.querySelector(".toggle").focus({ preventScroll: true });
   }
 

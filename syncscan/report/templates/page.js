@@ -11,7 +11,7 @@
     jumpTo: (finding, ns) => show(data.syncs.start.findIndex((t, i) => t === ns && data.syncs.finding[i] === finding)),
     opened: (finding) => point(finding),
   });
-  const timeline = drawn ? new Timeline(data, { chosen: () => {}, opened: (sync) => findings.open(data.syncs.finding[sync]) }) : null;
+  const timeline = drawn ? new Timeline(data, { opened: (sync) => findings.open(data.syncs.finding[sync]) }) : null;
 
   /** Bring the timeline into view and fly to a sync point. */
   function show(sync) {

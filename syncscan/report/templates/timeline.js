@@ -1,7 +1,7 @@
 /* The timeline: canvases, labels, pointer and keys. It tells the page what was chosen through `hooks`. */
 
 class Timeline {
-  /** hooks: `chosen(sync)` when a sync is clicked, `opened(sync)` when its finding is asked for. */
+  /** hooks: `opened(sync)` when a sync's finding is asked for. */
   constructor(data, hooks) {
     this.data = data;
     this.hooks = hooks;
@@ -282,7 +282,6 @@ class Timeline {
     let i = state.sync >= 0 ? state.sync + by : by > 0 ? lowerBound(start, middle) : lowerBound(start, middle) - 1;
     i = (i + start.length) % start.length;
     this.goto(i);
-    this.hooks.chosen(i);
   }
 
   fitSelected() {
@@ -466,10 +465,7 @@ class Timeline {
     const box = this.canvas.getBoundingClientRect();
     const hit = this.at(e.clientX - box.left, e.clientY - box.top);
     this.choose(hit);
-    if (hit.sync >= 0) {
-      this.hooks.chosen(hit.sync);
-      if (hit.band.kind === "syncs" || hit.band.kind === "idle" || hit.slices) this.hooks.opened(hit.sync);
-    }
+    if (hit.sync >= 0) this.hooks.opened(hit.sync);
   }
 
   drop() {
