@@ -36,7 +36,7 @@ While hunting for the op that makes a NaN, and never else.
 
 ## Versions
 
-`_is_any_true` since torch 1.13; `aten::any` before.
+`_is_any_true` in torch 2.6 and later; `aten::any` before.
 
 ## References
 

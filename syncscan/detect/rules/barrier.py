@@ -35,7 +35,7 @@ needed before one.
 
 ## Versions
 
-The synchronise inside the wait is there since torch 1.8.
+Read in torch 2.6.
 
 ## References
 

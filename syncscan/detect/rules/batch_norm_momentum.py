@@ -33,7 +33,7 @@ When the cumulative average is wanted; then keep the count as a Python int of yo
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13.
+Read in torch 2.6 and seen in traces of 2.11.
 
 ## References
 

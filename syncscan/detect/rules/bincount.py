@@ -32,7 +32,7 @@ When the number of classes is unknown. `scatter_add_` adds in any order: exact f
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13.
+Read in torch 2.6 and seen in traces of 2.11.
 
 ## References
 

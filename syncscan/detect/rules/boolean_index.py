@@ -33,7 +33,7 @@ never `x * mask`.
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13, but for the pinned count (see `nonzero`).
+Read in torch 2.6 and seen in traces of 2.11; for the pinned count see `nonzero`.
 
 ## References
 

@@ -39,7 +39,7 @@ memory and writes in the background; `torch.utils.serialization.config.save.use_
 
 ## Versions
 
-`async_save` since torch 2.3; `use_pinned_memory_for_d2h` since torch 2.7.
+`async_save` since torch 2.3; `use_pinned_memory_for_d2h` since about torch 2.7.
 
 ## References
 

@@ -2,8 +2,8 @@
 
 ## What it finds
 
-`t.coalesce()`, and ops that coalesce for you: `Embedding(sparse=True)` with `SparseAdam`, sparse additions,
-`to_dense`.
+`t.coalesce()`, and what coalesces for you: `SparseAdam` with `Embedding(sparse=True)`, `torch.sparse.sum`. Making the
+sparse gradient itself didn't wait (torch 2.11, measured).
 
 ## Why it stalls
 

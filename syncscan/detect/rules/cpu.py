@@ -38,7 +38,7 @@ copy is done: until then it holds garbage. A cast that stays on the device is `.
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13; non-contiguous tensors are copied on the device first.
+Read in torch 2.6 and seen in traces of 2.11; non-contiguous tensors are copied on the device first.
 
 ## References
 

@@ -36,7 +36,7 @@ does `python -O`; wrong parameters then give NaN instead of an error.
 
 ## Versions
 
-On by default since torch 1.8. `_is_all_true` is asked since torch 2.0.
+On by default since torch 1.8. `_is_all_true` is asked in newer versions, `all` in older ones.
 
 ## References
 

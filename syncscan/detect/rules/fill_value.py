@@ -33,7 +33,7 @@ With a Python number or a CPU scalar there is no wait.
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13.
+Read in torch 2.6 and seen in traces of 2.11.
 
 ## References
 

@@ -34,7 +34,7 @@ Normally: leave it. `limit_all_gathers=False` turns it off where memory allows, 
 
 ## Versions
 
-FSDP1 since torch 1.13. Event synchronises are hidden in traces of torch 1.12 to 2.1: only the annotation shows.
+FSDP1, since about torch 1.13. Event synchronises are hidden in traces of torch 1.12 to 2.1: only the annotation shows.
 
 ## References
 

@@ -45,7 +45,7 @@ wait; `get_scale()` does.
 
 ## Versions
 
-Fused Adam and AdamW take `found_inf` on the device since torch 2.0, SGD since 2.3, Adagrad since 2.4.
+Fused Adam and AdamW take `found_inf` on the device since torch 2.0, fused SGD since about 2.3.
 
 ## References
 

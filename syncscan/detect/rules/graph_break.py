@@ -41,7 +41,7 @@ and `torch.cond` remove both.
 
 ## Versions
 
-Regions are named in traces since torch 2.1.
+Regions are named in traces since about torch 2.1.
 
 ## References
 

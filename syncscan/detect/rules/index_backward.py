@@ -36,7 +36,7 @@ When the forward is fine as it is: the two stand and fall together.
 
 ## Versions
 
-The autograd node is called `IndexBackward` before torch 1.9 and `IndexBackward0` since.
+The autograd node is called `IndexBackward` before about torch 1.10 and `IndexBackward0` since.
 
 ## References
 

@@ -37,7 +37,7 @@ and `ldl_factor_ex` don't check: a singular matrix goes through silently unless 
 
 ## Versions
 
-The `_ex` variants are there since torch 1.10. MAGMA back ends synchronise the device besides.
+`inv_ex` and `cholesky_ex` since torch 1.9, the others later. MAGMA back ends synchronise the device besides.
 
 ## References
 

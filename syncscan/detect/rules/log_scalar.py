@@ -37,7 +37,7 @@ the event is done.
 
 ## Versions
 
-`Tensor.__format__` detaches first since about torch 2.6.
+`Tensor.__format__` detaches first in torch 2.11.
 
 ## References
 

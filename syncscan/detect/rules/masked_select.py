@@ -30,7 +30,7 @@ When the selection is small and much work follows on it. The backward of `masked
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13; on the CPU the chain differs (`aten::item`).
+Read in torch 2.6 and seen in traces of 2.11; on the CPU the chain differs (`aten::item`).
 
 ## References
 

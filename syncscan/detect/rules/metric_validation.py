@@ -34,7 +34,7 @@ In tests, and for the first batches.
 
 ## Versions
 
-torchmetrics ≥ 0.9 knows `validate_args`.
+Read in torchmetrics 1.9.
 
 ## References
 

@@ -38,7 +38,7 @@ When a NaN must stop the run at once. To skip an update on the device multiply i
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13.
+Read in torch 2.6 and seen in traces of 2.11.
 
 ## References
 

@@ -2,7 +2,8 @@
 
 ## What it finds
 
-`to_padded_tensor`, `unbind` and `split` of nested tensors, attention over jagged ones without `max_seqlen`.
+`unbind` and `split` of jagged tensors, `to_padded_tensor` of strided ones, attention over jagged ones without
+`max_seqlen`. `to_padded_tensor` of a jagged tensor didn't wait (torch 2.11, measured).
 
 ## Why it stalls
 

@@ -34,7 +34,7 @@ Outside of the loop. Keep sizes as Python ints, and use the overloads that take 
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13.
+Read in torch 2.6 and seen in traces of 2.11.
 
 ## References
 

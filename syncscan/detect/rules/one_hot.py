@@ -30,7 +30,7 @@ When the number of classes is unknown. With `num_classes` a class out of range i
 
 ## Versions
 
-With `num_classes` there is no wait on CUDA since torch 1.8; on the CPU the check reads values all the same.
+With `num_classes` there is no wait on CUDA (torch 2.6 and later); on the CPU the check reads values all the same.
 
 ## References
 

@@ -40,7 +40,7 @@ load checkpoints with `map_location` so that `step` stays on the CPU.
 
 ## Versions
 
-Adam's `step` is a CPU tensor since torch 1.12. A tensor `lr` is taken since torch 2.0.
+Adam's `step` is a CPU tensor since torch 1.12. A tensor `lr` is taken since about torch 2.1.
 
 ## References
 

@@ -36,7 +36,7 @@ When factors may be zero or negative: `exp(cumsum(log))` is right only for posit
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13.
+Read in torch 2.6 and seen in traces of 2.11.
 
 ## References
 

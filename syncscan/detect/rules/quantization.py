@@ -36,7 +36,7 @@ While calibrating. Freeze the observers before training on; the per-tensor fused
 
 ## Versions
 
-Tensor-valued scales are taken since torch 1.10.
+Tensor-valued scales are taken since about torch 1.10.
 
 ## References
 

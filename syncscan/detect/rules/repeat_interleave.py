@@ -33,7 +33,7 @@ where it is certain.
 
 ## Versions
 
-`output_size` exists since torch 1.10.
+`output_size` exists since about torch 1.10.
 
 ## References
 

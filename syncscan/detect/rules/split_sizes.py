@@ -34,7 +34,7 @@ segments (`torch.repeat_interleave(ids, sizes, output_size=n)`), and grouped pro
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13.
+Read in torch 2.6 and seen in traces of 2.11.
 
 ## References
 

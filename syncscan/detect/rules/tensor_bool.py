@@ -32,7 +32,7 @@ context when it fails. An update that must be skipped can be multiplied by the c
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13.
+Read in torch 2.6 and seen in traces of 2.11.
 
 ## References
 

@@ -33,7 +33,7 @@ doesn't reach `x`. For `x[:n]` compare `torch.arange` with `n` and mask.
 
 ## Versions
 
-Unchanged from torch 1.8 to 2.13.
+Read in torch 2.6 and seen in traces of 2.11.
 
 ## References
 

@@ -33,7 +33,7 @@ replacement. Number of different values with a static shape: sort, compare neigh
 
 ## Versions
 
-The length is read with `item()`, pinned since about torch 2.3. `aten::_unique` exists too in torch 2.13.
+The length is read with `item()`, pinned since about torch 2.3.
 
 ## References
 

@@ -34,7 +34,7 @@ When the used parameters really change from step to step. Nothing is copied whil
 
 ## Versions
 
-Since torch 1.9 the copy happens only when a parameter was unused.
+Read in torch 2.6: the copy happens only when a parameter was unused.
 
 ## References
 
