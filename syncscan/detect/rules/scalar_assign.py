@@ -33,8 +33,8 @@ result = y
 
 ## When it is fine
 
-Outside of the loop. `x[mask] = 1.0` with a boolean mask doesn't wait (it is `masked_fill_`), nor does a number for a whole
-row or slice (`x[0] = 5.0` of a matrix is a fill, measured); for single elements `x[i, j : j + 1] = 5.0` or
+Outside of the loop. `x[mask] = 1.0` with a boolean mask doesn't wait (it is `masked_fill_`), nor does a number for a
+whole row or slice (`x[0] = 5.0` of a matrix is a fill, measured); for single elements `x[i, j : j + 1] = 5.0` or
 `x[i, j].fill_(5.0)`.
 
 ## Versions

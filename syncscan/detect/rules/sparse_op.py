@@ -2,8 +2,8 @@
 
 ## What it finds
 
-`to_sparse`, `to_sparse_csr`, batched products (`bmm`) of COO tensors, and their `index_select`, softmax and sums. On torch
-2.11 `torch.sparse.mm`, `to_dense` and additions of coalesced tensors didn't wait (measured).
+`to_sparse`, `to_sparse_csr`, batched products (`bmm`) of COO tensors, and their `index_select`, softmax and sums. On
+torch 2.11 `torch.sparse.mm`, `to_dense` and additions of coalesced tensors didn't wait (measured).
 
 ## Why it stalls
 
