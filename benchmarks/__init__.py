@@ -1,0 +1,1 @@
+"""Benchmarks: how long reading and analysing big traces takes, and how much memory."""

@@ -1,0 +1,173 @@
+"""From trace sizes to a table: seconds and peak memory of syncscan and of other readers, each in a fresh process.
+
+    python -m benchmarks.reading [--sizes 100 276 500 2000] [--source TRACE] [--runs 3] [--only syncscan]
+
+Prints a Markdown table a size. The traces are tiled from one recording with stacks and stay in `--folder`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.tile import tile
+
+SOURCE = Path(__file__).parents[1] / "sample_traces" / "lines.stacks.pt.trace.json.gz"
+
+TYPED = """
+import sys, msgspec
+class Args(msgspec.Struct, gc=False):
+    correlation: int | None = None
+    external: int | None = msgspec.field(default=None, name="External id")
+class Event(msgspec.Struct, gc=False):
+    ph: str
+    name: str = ""
+    cat: str = ""
+    pid: int | str = 0
+    tid: int | str = 0
+    ts: float = 0
+    dur: float = 0
+    args: Args | None = None
+class Trace(msgspec.Struct):
+    traceEvents: list[Event]
+msgspec.json.Decoder(Trace).decode(open(sys.argv[1], "rb").read())
+"""
+HTA = """
+import sys
+from hta.common.trace_parser import parse_trace_file
+parse_trace_file(sys.argv[1])
+"""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One way to read a trace: its command, and the module that it needs."""
+
+    name: str
+    command: tuple[str, ...]
+    packed: bool = False
+    needs: str = ""
+
+
+PY = sys.executable
+READERS = (
+    Reader("`json.load`", (PY, "-c", "import json, sys; json.load(open(sys.argv[1]))")),
+    Reader(
+        "`orjson.loads`", (PY, "-c", "import orjson, sys; orjson.loads(open(sys.argv[1], 'rb').read())"), needs="orjson"
+    ),
+    Reader("plain typed msgspec", (PY, "-c", TYPED)),
+    Reader("HolisticTraceAnalysis, parsing", (PY, "-c", HTA), needs="hta"),
+    Reader("`gzip -dc`", ("gzip", "-dc"), packed=True),
+    Reader("syncscan, reading", (PY, "-c", "import sys; from syncscan.load import load; load(sys.argv[1])")),
+    Reader("**syncscan analyze**", (PY, "-m", "syncscan", "analyze", "--format", "json")),
+    Reader("**syncscan analyze**, packed", (PY, "-m", "syncscan", "analyze", "--format", "json"), packed=True),
+)
+"""What is compared; the three that ratios are given to are json.load, plain typed msgspec and gzip."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run took: wall time, and the most memory that its processes held together."""
+
+    seconds: float
+    peak: int
+
+
+def measure(command: tuple[str, ...]) -> Cost:
+    """Run a command in a fresh process, its output thrown away.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        together = 0
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            together = max(together, _resident(process.pid))
+            time.sleep(0.01)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            raise RuntimeError(said.read().decode("utf-8", "replace").strip().splitlines()[-1])
+    own = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Cost(seconds, max(together, own))
+
+
+def _resident(pid: int) -> int:
+    """Memory of a process and its children in bytes; 0 where /proc doesn't tell."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(_resident(int(child)) for child in children)
+
+
+def best(reader: Reader, path: Path, runs: int) -> Cost:
+    """The fastest of some runs, and the largest peak of all."""
+    costs = [measure((*reader.command, str(path))) for _ in range(runs)]
+    return Cost(min(c.seconds for c in costs), max(c.peak for c in costs))
+
+
+def table(size: float, folder: Path, source: Path, runs: int, only: str) -> None:
+    """Print the table of one size in MB."""
+    plain = folder / f"{source.name.partition('.')[0]}.{size:g}.json"
+    packed = plain.with_suffix(".json.gz")
+    if not plain.exists():
+        tile(source, plain, size)
+    if not packed.exists():
+        with packed.open("wb") as out:
+            subprocess.run(["gzip", "-6", "-c", str(plain)], stdout=out, check=True)
+    bytes_ = plain.stat().st_size
+    plain.read_bytes()
+    print(f"\n{bytes_ / 1e6:,.0f} MB, {packed.stat().st_size / 1e6:,.0f} MB packed\n")
+    print("| reader | seconds | of json.load | of typed msgspec | of gzip -dc | peak MB | of the file |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    to: dict[str, float] = {}
+    for reader in READERS:
+        if (reader.needs and importlib.util.find_spec(reader.needs) is None) or only not in reader.name:
+            continue
+        try:
+            cost = best(reader, packed if reader.packed else plain, runs)
+        except RuntimeError as e:
+            print(f"| {reader.name} | failed: {e} | | | | | |")
+            continue
+        to[reader.name] = cost.seconds
+        ratios = [
+            cost.seconds / to[n] if n in to else None for n in ("`json.load`", "plain typed msgspec", "`gzip -dc`")
+        ]
+        shown = " | ".join("" if r is None else f"{r:.2f}" for r in ratios)
+        print(
+            f"| {reader.name} | {cost.seconds:.2f} | {shown} | {cost.peak / 1e6:,.0f} | {cost.peak / bytes_:.2f} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Parse the arguments and print a table a size."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--sizes", nargs="+", type=float, default=[100, 276, 500, 2000], metavar="MB")
+    parser.add_argument("--source", type=Path, default=SOURCE, help="recording to tile, with stacks by preference")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "syncscan-benchmarks")
+    parser.add_argument("--runs", type=int, default=3, help="of which the fastest counts")
+    parser.add_argument("--only", default="", help="readers whose name contains this")
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    for size in args.sizes:
+        table(size, args.folder, args.source, args.runs, args.only)
+
+
+if __name__ == "__main__":
+    main()
