@@ -15,14 +15,14 @@ that waits, ("wait", 0): an explicit device synchronise."""
 WARM_UP = 2
 
 
-def told(plan: Sequence[Item], steps: int = 4, builder: TraceBuilder | None = None) -> TraceBuilder:
+def told(plan: Sequence[Item], steps: int = 4, warm_up: int = WARM_UP) -> TraceBuilder:
     """A trace of some steps that each follow the plan; every wait lasts as long as the work before it demands.
 
     A few more go before them without a mark, as warm-up does: the first marked step finds the device as the others do.
     """
-    t = builder or TraceBuilder()
+    t = TraceBuilder()
     now = 0.0
-    for number in range(-WARM_UP, steps):
+    for number in range(-warm_up, steps):
         begin = now
         now += 1
         for place, (kind, amount) in enumerate(plan):
