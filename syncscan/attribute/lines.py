@@ -56,13 +56,17 @@ class ExactLines:
     def of(self, point: SyncPoint) -> Exact | None:
         """The exact stack of a sync point, None where capture didn't record one.
 
-        A record lies within the op that synchronises; an older one is of something else. There may be one for two waits
-        of an op, and there is none for waits in the allocator.
+        A record lies within the op that synchronises; an older one is of something else. An op that waits more often
+        than it calls back has one line all the same; waits in the allocator have no record.
         """
         if not any(self._calls_back(row) for row in point.calls):
             return self._around(point)
-        earliest = int(self._trace.slices.ts[point.ops[0]]) - _AFTER_NS if point.ops else point.ts - _BEFORE_NS
-        return self.between(point.track, earliest, point.end, latest=point.ts + _AFTER_NS) or self._around(point)
+        earliest, end = point.ts - _BEFORE_NS, point.end
+        if point.ops:
+            s, op = self._trace.slices, point.ops[0]
+            earliest = int(s.ts[op]) - _AFTER_NS
+            end = int(s.ts[op] + s.dur[op]) if self._trace.name(op).startswith("aten::") else end
+        return self.between(point.track, earliest, end, latest=point.ts + _AFTER_NS) or self._around(point)
 
     def _calls_back(self, row: int) -> bool:
         name = self._trace.name(row)

@@ -94,6 +94,16 @@ def test_an_op_that_waits_twice_and_calls_back_once_keeps_its_line():
     assert [p.source.line for p in places(t) if p.source] == [1, 1]
 
 
+def test_an_op_that_calls_back_at_its_last_wait_only_keeps_its_line():
+    """As `linalg.eigh`: the solver's own copies wait before the check that calls back."""
+    t = TraceBuilder()
+    with t.op("aten::linalg_eigh", 0, 900):
+        end = t.sync("aten::nonzero", at=10, wait=50)
+        t.sync("aten::item", at=end + 300, wait=10)
+    t.exact(end + 303, ("train.py", 1, "step"))
+    assert [p.source.line for p in places(t) if p.source] == [1, 1]
+
+
 def test_a_record_from_before_the_op_is_not_taken():
     """It belongs to something that ran just before."""
     t = TraceBuilder()
