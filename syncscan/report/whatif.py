@@ -83,9 +83,10 @@ def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
     else:
         none = "Nothing is removed" if analysis.findings else "There is no sync to remove"
         yield Text(f"{none}: the step takes {duration(p.baseline_us)}.", style="bold")
+    limit = _BOUND[p.bound_after] if p.removed else _NOW[p.bound_after]
     yield Text(
-        f"{_BOUND[p.bound_after] if p.removed else _NOW[p.bound_after]}: {duration(p.device_limit_us)} of device work and"
-        f" {duration(p.host_limit_us)} of the host's own; no step can be shorter than either."
+        f"{limit}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of the host's own;"
+        " no step can be shorter than either."
     )
     yield Text(_basis(p), style="dim")
 
@@ -166,8 +167,8 @@ def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text
         yield Text(
             plain(
                 f"`{p.scope}` ({duration(p.scope_us)} of device work) on a stream of its own, a step ahead, beside"
-                f" {beside} ({duration(p.beside_us)}): saves at most {duration(p.saving_us)} of {duration(p.baseline_us)}"
-                f" ({percent(p.saving_us, p.baseline_us)}); less as far as their kernels compete for the device."
+                f" {beside} ({duration(p.beside_us)}): saves at most {duration(p.saving_us)}"
+                f" of {duration(p.baseline_us)} ({percent(p.saving_us, p.baseline_us)}); less as far as their kernels compete for the device."
             )
         )
 

@@ -221,7 +221,8 @@ class Projector:
         return cool + min(max(lost, 0.0), 1.0) * (period(self._hot, removed) - cool)
 
     def _bound(self, after: Steady) -> Bound:
-        device = max(self.graph.occupied_ns * self.calibration.replay.stretch, after.device)
+        pauses = (self.graph.occupied_ns - self.graph.busy_ns) * self.calibration.replay.stretch
+        device = after.device + max(pauses, 0.0)
         if device >= FULL * after.period and device >= after.host:
             return Bound.DEVICE
         if after.host >= FULL * after.period or after.waited < (1.0 - FULL) * after.period:
