@@ -219,6 +219,7 @@ def _packed_lane(trace: Trace, kind: str, rows: Int64, calls: Int64, book: _Name
     rows, row = rows[row < MAX_ROWS], row[row < MAX_ROWS]
     what = np.where(np.isin(rows, calls), SYNC_CALL, s.category[rows])
     return {
+        **({"lag": pack(_lag(trace, rows))} if kind == "stream" else {}),
         "rows": int(row.max()) + 1 if len(row) else 1,
         "start": pack(s.ts[rows] - origin, delta=True),
         "dur": pack(np.maximum(s.dur[rows], 0)),
@@ -226,6 +227,15 @@ def _packed_lane(trace: Trace, kind: str, rows: Int64, calls: Int64, book: _Name
         "row": pack(row),
         "what": pack(what),
     }
+
+
+def _lag(trace: Trace, rows: Int64) -> Int64:
+    """How long before it began device work was launched, in ns; 0 where the launch wasn't recorded."""
+    work = trace.device_rows
+    order = np.argsort(work)
+    launched = trace.launched_at[order[np.searchsorted(work[order], rows)]]
+    start = trace.slices.ts[rows]
+    return np.where(launched >= trace.slices.ts.min(), start - launched, 0)
 
 
 def stacked(start: Int64, end: Int64, slack: int = 0) -> Int64:

@@ -23,7 +23,7 @@ else:
 
 pytestmark = pytest.mark.browser
 
-SYNC, BUBBLE, PANEL = (207, 85, 0), (240, 180, 41), (255, 255, 255)
+SYNC, BUBBLE, PANEL = (194, 78, 0), (240, 180, 41), (255, 255, 255)
 PIXEL = """([x, y]) => {
   const c = document.getElementById('canvas'), r = c.width / c.clientWidth;
   return [...c.getContext('2d').getImageData(x * r, y * r, 1, 1).data].slice(0, 3);
@@ -221,6 +221,17 @@ def test_a_name_is_found(show: Callable[..., Report]):
     assert "needle_kernel" in report.page.locator("#details").text_content()
     report.page.get_by_label("Find a slice by name").fill("nothing like it")
     assert report.page.locator("#found").text_content() == "no match"
+
+
+def test_a_kernel_leads_to_its_launch(show: Callable[..., Report]):
+    """A chosen kernel names the call that launched it, and a chosen call what it launched."""
+    report = show(two_findings())
+    report.page.get_by_label("Find a slice by name").fill("needle")
+    report.page.keyboard.press("Enter")
+    assert "launched by cudaLaunchKernel 1.00\xa0µs before" in report.page.locator("#details").inner_text()
+    report.page.get_by_label("Find a slice by name").fill("cudaLaunchKernel")
+    report.page.keyboard.press("Enter")
+    assert "launches gemm_kernel, which begins" in report.page.locator("#details").inner_text()
 
 
 def test_a_finding_jumps_to_its_sync(show: Callable[..., Report]):

@@ -20,16 +20,16 @@ function unpack(text, delta = false) {
 
 /**
  * The slices of one lane, one set of arrays a row: `start` and `end` ascend, since the slices of a row don't overlap;
- * `sum[i]` is how long those before i last together.
+ * `sum[i]` is how long those before i last together. Device work has its call's begin in `launch`, -1 if unknown.
  */
 function rowsOf(lane) {
   const start = unpack(lane.start, true), dur = unpack(lane.dur), name = unpack(lane.name);
-  const row = unpack(lane.row), what = unpack(lane.what);
+  const row = unpack(lane.row), what = unpack(lane.what), lag = lane.lag === undefined ? null : unpack(lane.lag);
   const counts = new Uint32Array(lane.rows);
   for (const r of row) counts[r]++;
   const rows = Array.from(counts, (n) => ({
     start: new Float64Array(n), end: new Float64Array(n), sum: new Float64Array(n + 1),
-    name: new Uint32Array(n), what: new Uint8Array(n),
+    name: new Uint32Array(n), what: new Uint8Array(n), launch: lag ? new Float64Array(n) : null,
   }));
   counts.fill(0);
   for (let i = 0; i < start.length; i++) {
@@ -39,6 +39,7 @@ function rowsOf(lane) {
     into.sum[k + 1] = into.sum[k] + dur[i];
     into.name[k] = name[i];
     into.what[k] = what[i];
+    if (lag) into.launch[k] = lag[i] ? start[i] - lag[i] : -1;
   }
   return rows;
 }

@@ -71,6 +71,7 @@ class Painter {
     for (const band of layout.bands) {
       if (band.y + band.h >= top && band.y <= top + height) this.band(band, view, state);
     }
+    for (const link of state.links) this.link(link, layout, view);
     if (state.measure) this.measure(view, state.measure, top, height);
     ink.restore();
   }
@@ -331,6 +332,22 @@ class Painter {
       ink.fillStyle = palette.projected;
       ink.fillText(words, x + 5, y + h / 2 + 0.5, room);
     }
+  }
+
+  /** A line from a call to the device work that it launched, where both are on the screen's bands. */
+  link({ call: [calls, i], work: [work, k] }, layout, view) {
+    const { ink, palette } = this;
+    const from = layout.bands.find((b) => b.slices === calls), to = layout.bands.find((b) => b.slices === work);
+    if (!from || !to) return;
+    const x1 = view.x(calls.start[i]), y1 = from.y + from.h - 1, x2 = view.x(work.start[k]), y2 = to.y + 1;
+    ink.strokeStyle = palette.accent;
+    ink.lineWidth = 1.5;
+    ink.beginPath();
+    ink.moveTo(x1, y1);
+    ink.bezierCurveTo(x1, (y1 + y2) / 2, x2, (y1 + y2) / 2, x2, y2);
+    ink.stroke();
+    this.outline(x1, from.y + 1, Math.max(3, (calls.end[i] - calls.start[i]) * view.scale), from.h - 2, false);
+    this.outline(x2, to.y + 1, Math.max(3, (work.end[k] - work.start[k]) * view.scale), to.h - 2, false);
   }
 
   measure(view, [a, b], top, height) {

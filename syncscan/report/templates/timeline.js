@@ -9,7 +9,7 @@ class Timeline {
     this.lanes = this.$("lanes");
     this.canvas = this.$("canvas");
     this.palette = new Palette(document.body);
-    this.state = { sync: -1, finding: -1, slice: null, found: null, measure: null };
+    this.state = { sync: -1, finding: -1, slice: null, links: [], found: null, measure: null };
     this.options = { overlay: true };
     this.hits = [];
     this.hit = -1;
@@ -243,10 +243,34 @@ class Timeline {
 
   choose(hit) {
     this.state.slice = hit.slices ? { slices: hit.slices, at: hit.at, band: hit.band } : null;
+    this.state.links = hit.slices ? this.links(hit) : [];
     this.state.sync = hit.sync === undefined ? -1 : hit.sync;
     this.state.finding = this.state.sync < 0 ? -1 : this.data.syncs.finding[this.state.sync];
     this.tell();
     this.later();
+  }
+
+  /** A call with the device work it launched, or the other way round: [{call: [slices, at], work: [slices, at]}]. */
+  links({ slices, at }) {
+    const side = (name) => this.data.groups.filter((g) => g.side === name).flatMap((g) => g.lanes.flatMap((l) => l.slices));
+    if (slices.launch) {
+      const call = side("host").map((s) => [s, this.callAt(s, slices.launch[at])]).find(([, i]) => i >= 0);
+      return call ? [{ call, work: [slices, at] }] : [];
+    }
+    if (!slices.sum || ![2, 3, 9].includes(slices.what[at])) return [];
+    const links = [];
+    for (const work of side("device")) {
+      for (let i = lowerBound(work.start, slices.start[at]); i < work.start.length && links.length < 100; i++) {
+        if (work.launch[i] === slices.start[at]) links.push({ call: [slices, at], work: [work, i] });
+      }
+    }
+    return links;
+  }
+
+  /** The runtime call of these slices that begins at t, or -1. */
+  callAt(slices, t) {
+    const i = lowerBound(slices.start, t);
+    return slices.start[i] === t && [2, 3, 9].includes(slices.what[i]) ? i : -1;
   }
 
   /** Show one sync point with what is around it; the timeline scrolls to its thread. */
@@ -298,10 +322,11 @@ class Timeline {
     if (!facts) return;
     const name = document.createElement("strong");
     name.textContent = facts.name;
+    facts.rows.push(...this.linked());
     details.append(name, ...facts.rows.map(([label, value]) => {
       const span = document.createElement("span"), b = document.createElement("b");
       b.textContent = label;
-      span.append(b, value);
+      span.append(b, " ", value);
       return span;
     }));
     if (this.state.sync >= 0 && this.data.labels[this.state.finding]) {
@@ -311,6 +336,16 @@ class Timeline {
       open.addEventListener("click", () => this.hooks.opened(this.state.sync));
       details.append(open);
     }
+  }
+
+  /** What the links of the chosen slice say in words. */
+  linked() {
+    const { links, slice } = this.state, [first] = links;
+    if (!first) return [];
+    const [call, i] = first.call, [work, k] = first.work, lag = duration(work.start[k] - call.start[i]);
+    if (slice.slices === work) return [["launched by", `${this.data.names[call.name[i]]} ${lag} before`]];
+    const more = links.length > 1 ? ` and ${links.length - 1} more` : "";
+    return [["launches", `${this.data.names[work.name[k]]}${more}, which begins ${lag} later`]];
   }
 
   /** What is known of a slice or a sync: {name, rows: [[label, value]]}. */
@@ -351,7 +386,7 @@ class Timeline {
     if (wanted) {
       const names = new Set();
       this.data.names.forEach((n, i) => { if (n.toLowerCase().includes(wanted)) names.add(i); });
-      this.state.found = names;
+      this.state.found = names.size ? names : null;
       this.collect(names);
     }
     this.later();
