@@ -168,7 +168,8 @@ def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text
             plain(
                 f"`{p.scope}` ({duration(p.scope_us)} of device work) on a stream of its own, a step ahead, beside"
                 f" {beside} ({duration(p.beside_us)}): saves at most {duration(p.saving_us)}"
-                f" of {duration(p.baseline_us)} ({percent(p.saving_us, p.baseline_us)}); less as far as their kernels compete for the device."
+                f" of {duration(p.baseline_us)} ({percent(p.saving_us, p.baseline_us)});"
+                " less as far as their kernels compete for the device."
             )
         )
 
