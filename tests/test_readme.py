@@ -1,0 +1,67 @@
+"""What the README says is true: its commands run, and its generated parts are what the program says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONSOLE = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re.S) for line in block.splitlines()
+           if line.startswith("$ ")]  # fmt: skip
+ELSEWHERE = {"make demo", "make test", "make lint", "make bench", "pip install 'syncscan[all]'"}
+"""Commands that continuous integration itself runs, or that install from an index."""
+SERVERS = re.compile(r"syncscan open .*")
+"""Commands that serve until they are stopped; tests/browser runs them."""
+
+TRAIN = """
+import torch
+model = torch.nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    loss = model(torch.randn(16, 8)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+def infer():
+    return model(torch.randn(16, 8))
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """A folder as the README's reader has it: a training script and the sample traces."""
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "sample_traces").symlink_to(ROOT / "sample_traces")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", [c for c in CONSOLE if c not in ELSEWHERE and not SERVERS.fullmatch(c)])
+def test_command_works(command: str, desk: Path) -> None:
+    """Each command of the README ends with 0 and leaves something on stdout or says on stderr what it wrote."""
+    words = shlex.split(command)
+    assert words[0] == "syncscan", f"only syncscan's own commands belong into a console block: {command}"
+    done = subprocess.run([sys.executable, "-m", *words], cwd=desk, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() or "Wrote" in done.stderr
+
+
+def test_there_are_commands_to_test() -> None:
+    """The search for commands finds some, so that an empty list can't pass."""
+    assert len(CONSOLE) > 8
+
+
+def test_rule_table_is_generated() -> None:
+    """The table of rules is what `syncscan rules --format markdown` prints."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "syncscan", "rules", "--format", "markdown"], capture_output=True, text=True, check=True
+    ).stdout
+    table = re.search(r"<!-- rules -->\n(.*?)<!-- /rules -->", README, re.S)
+    assert table is not None
+    assert table.group(1).strip() == printed.strip()
