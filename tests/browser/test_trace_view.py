@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -14,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.viewer import Watched, browsing
+from tests.browser.viewer import Watched, browsing, opened
 from tests.report.test_annotate import story
 
 pytestmark = pytest.mark.browser
@@ -46,12 +43,8 @@ def trace_view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     trace = tmp_path_factory.mktemp("trace") / "story.json"
     t = story()
     trace.write_text(json.dumps({**t.metadata, "traceEvents": t.events}))
-    command = [sys.executable, "-m", "syncscan", "open", str(trace), "--in", "tensorboard", "--offline", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 0
+    with opened(trace, "tensorboard") as url:
+        yield url
 
 
 def state(watched: Watched) -> tuple[Any, dict[str, Any]]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +33,26 @@ def chromium() -> str:
     if found is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("needs Chromium")
     return found
+
+
+@contextmanager
+def opened(trace: Path, viewer: str) -> Iterator[str]:
+    """The address that `syncscan open` shows a trace at; Ctrl-C must end it cleanly, its temporary files gone."""
+    command = [sys.executable, "-m", "syncscan", "open", str(trace), "--in", viewer, "--offline", "--no-browser"]
+    folder = trace.parent / "temporary"
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, start_new_session=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().strip()
+            os.killpg(server.pid, signal.SIGINT)
+            assert server.wait(20) == 0
+            assert not list(folder.glob("syncscan-*"))
+        finally:
+            server.kill()
 
 
 class Watched:
