@@ -25,8 +25,8 @@ def command(trace: str, output: str, force: bool, step_ms: float | None) -> None
     from syncscan.report import html
 
     target = None if output == "-" else Path(output)
-    if target is not None and target.exists() and not (force or _is_report(target)):
-        raise UsageError(f"{target} exists and is no report.", "Give another name, or --force to replace it.")
+    if target is not None:
+        _check(target, force)
     with reading(trace) as progress:
         analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
     warn(analysis.warnings)
@@ -36,6 +36,14 @@ def command(trace: str, output: str, force: bool, step_ms: float | None) -> None
         return
     write(target, text.encode(), force=True)
     click.echo(f"Wrote {output}, {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network.", err=True)
+
+
+def _check(target: Path, force: bool) -> None:
+    """Refuse a place before anything is read that the report couldn't, or shouldn't, be written to."""
+    if target.is_dir() or not target.parent.is_dir():
+        raise UsageError(f"{target} is no place for a file.", "Name a file in a folder that exists.")
+    if target.exists() and not (force or _is_report(target)):
+        raise UsageError(f"{target} exists and is no report.", "Give another name, or --force to replace it.")
 
 
 def _is_report(path: Path) -> bool:

@@ -56,6 +56,13 @@ def test_a_file_of_the_user_s_is_left_alone(trace: str, tmp_path: Path):
     assert "syncscan" in out.read_text()
 
 
+@pytest.mark.parametrize("place", [".", "nowhere/report.html"])
+def test_a_place_that_can_hold_no_file_is_refused(trace: str, tmp_path: Path, place: str):
+    """A folder, or a file in a folder that isn't there: told before the trace is read."""
+    with pytest.raises(UsageError, match="no place for a file"):
+        run(str(tmp_path / "unread.json"), "-o", str(tmp_path / place), "--force")
+
+
 def test_a_dash_writes_to_stdout(trace: str, tmp_path: Path):
     """`-o -` is for pipes."""
     assert run(trace, "-o", "-").startswith("<!doctype html>")
