@@ -17,6 +17,8 @@ from syncscan.whatif.schedule import schedule
 
 HIGH, MEDIUM = 0.05, 0.01
 """Parts of the step from which a gain makes a finding's severity high or medium."""
+WEIGHED = 25
+"""Findings whose range is sought with all replays, those that cost the most; so a trace with hundreds stays fast."""
 
 
 def enrich(analysis: Analysis, *, step_ms: float | None = None) -> Analysis:
@@ -42,7 +44,8 @@ def enrich(analysis: Analysis, *, step_ms: float | None = None) -> Analysis:
     if not analysis.step.count or not stage.graph.programs:
         return ready
     projector = stage.projector()
-    found = tuple(sorted((_gained(projector, f) for f in analysis.findings), key=_rank))
+    weighed = sorted(analysis.findings, key=lambda f: -(f.wait_us + f.bubble_us))
+    found = tuple(sorted((_gained(projector, f, n >= WEIGHED) for n, f in enumerate(weighed)), key=_rank))
     removable = [f for f in found if not f.diagnosis.intended]
     together = projector.projection(removable)
     groups = _groups(projector, removable)
@@ -57,8 +60,8 @@ def enrich(analysis: Analysis, *, step_ms: float | None = None) -> Analysis:
     return replace(ready, step=step, findings=found, groups=groups, overlaps=overlaps(analysis.trace))
 
 
-def _gained(projector: Projector, finding: Finding) -> Finding:
-    p = projector.projection([finding])
+def _gained(projector: Projector, finding: Finding, quick: bool) -> Finding:
+    p = projector.projection([finding], quick=quick)
     low, high = p.range_us
     gain = Gain(
         recoverable_us=max(0.0, p.saving_us),

@@ -145,8 +145,8 @@ class Projector:
             self._known[removed] = replace(then, period=self.before.period) if paced else then
         return self._known[removed]
 
-    def projection(self, findings: Sequence[Finding]) -> Projection:
-        """The step without these findings."""
+    def projection(self, findings: Sequence[Finding], *, quick: bool = False) -> Projection:
+        """The step without these findings; a `quick` one replays nothing more for its range."""
         removed = frozenset(self.stage.number[f.id] for f in findings)
         after, unit, found = self.after(removed), self.unit, self.calibration
         bound = Bound.INPUT if self.stage.paced else self._bound(after)
@@ -155,7 +155,7 @@ class Projector:
             observed_us=found.observed_ns / 1e3,
             baseline_us=self.before.period * unit,
             predicted_us=after.period * unit,
-            range_us=self.range(removed),
+            range_us=self.range(removed, quick),
             bound_after=bound,
             host_limit_us=after.host * unit,
             device_limit_us=after.device * unit,
@@ -172,7 +172,7 @@ class Projector:
         more = self.after(frozenset([number])).waited - (self.before.waited - own)
         return max(0.0, min(own, more) * self.unit)
 
-    def range(self, removed: frozenset[int]) -> tuple[float, float]:
+    def range(self, removed: frozenset[int], quick: bool = False) -> tuple[float, float]:
         """What the step may take instead, in µs.
 
         From the replays of single steps, from the replays that explain the observation as well, from a replacement that
@@ -182,14 +182,18 @@ class Projector:
         if not base:
             return 0.0, 0.0
         ratio = self.after(removed).period / base
-        others = [period(r, removed) / whole for r, whole in self._slack if whole]
-        others += [steady(self.calibration.replay, removed, whole=True).period / base]
-        others += [period(self.calibration.replay, removed, [k]) / alone for k, alone in self._alone if alone]
+        others = [ratio] if quick else [ratio, *self._others(removed)]
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
-        low = min([ratio, *others]) - extra
-        high = max([ratio, self._throttled(removed) / base, *others]) + extra
+        low, high = min(others) - extra, max(others) + extra
         most = max(1.0 + REPEATABILITY, ratio)
         return max(low, 0.0) * base * self.unit, min(high, most) * base * self.unit
+
+    def _others(self, removed: frozenset[int]) -> list[float]:
+        """What else the step may take without these findings, as parts of the step as it is."""
+        replay, base = self.calibration.replay, self.before.period
+        found = [steady(replay, removed, whole=True).period / base, self._throttled(removed) / base]
+        found += [period(other, removed) / whole for other, whole in self._slack if whole]
+        return found + [period(replay, removed, [k]) / alone for k, alone in self._alone if alone]
 
     @cached_property
     def _slack(self) -> list[tuple[Replay, float]]:
