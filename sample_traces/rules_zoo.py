@@ -2,8 +2,8 @@
 
 Each runs in a scope of its own (`example::RULE`, `instead::RULE`, `op::NAME`) with device work queued ahead, so that a
 wait shows. For each case the truth is measured without the profiler: was the host still held when the queue had
-drained? Writes the traces `rules.*` (examples, with stacks), `ops.*` and `launch_blocking`, and `rules_zoo.json` with
-the truth and the traces' checksums.
+drained? Writes the traces `rules.*` (examples, with stacks), `ops.*`, `world.*` and `launch_blocking`, and
+`rules_zoo.json` with the truth and the traces' checksums.
 """
 
 from __future__ import annotations
@@ -135,6 +135,17 @@ def record(step: Callable[[], None], target: Path, stacks: bool) -> None:
     print(f"{target.name:40s} {target.stat().st_size:9,d} bytes", flush=True)
 
 
+def world(out: Path) -> None:
+    """Record the cases that need a process group or a compiler, and take it down again."""
+    from world_zoo import cases
+
+    step, failed = stepper({f"world::{name}": case for name, case in cases().items()})
+    for name, stacks in (("world", False), ("world.stacks", True)):
+        record(step, out / f"{name}.pt.trace.json.gz", stacks)
+    print(json.dumps(failed, indent=1), flush=True)
+    torch.distributed.destroy_process_group()
+
+
 def main(out: Path) -> None:
     """Record everything; what fails is named and left out."""
     out.mkdir(parents=True, exist_ok=True)
@@ -144,6 +155,8 @@ def main(out: Path) -> None:
         return record(
             lambda: [x.mm(x).relu().sum() for _ in range(10)], out / "launch_blocking.pt.trace.json.gz", False
         )
+    if sys.argv[2:] == ["world"]:
+        return world(out)
     facts: dict[str, Any] = {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(), "cases": {}}
     for name, cases, stacks in (("rules", examples(), True), ("ops", {f"op::{k}": v for k, v in ops().items()}, False)):
         for part, names in enumerate(parts(list(cases), 2 if stacks else 4)):
@@ -155,6 +168,7 @@ def main(out: Path) -> None:
         facts["cases"] |= truth(cases)
     blocking = {**os.environ, "CUDA_LAUNCH_BLOCKING": "1"}
     subprocess.run([sys.executable, __file__, str(out)], env=blocking, check=True)
+    subprocess.run([sys.executable, __file__, str(out), "world"], check=True)
     facts["sha256"] = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(out.glob("*.gz"))}
     (out / "rules_zoo.json").write_text(json.dumps(facts, indent=0) + "\n")
 

@@ -139,6 +139,13 @@ class Call:
         return self.neighbours.after(self.track, end)
 
     @cached_property
+    def since_scope(self) -> tuple[str, ...]:
+        """Names of the outermost ops and annotations that began since the innermost annotation around it."""
+        scope = next((r for r in self._ancestors[::-1] if self.trace.slices.category[r] == _SCOPE), NONE)
+        start = int(self.trace.slices.ts[scope]) if scope != NONE else 0
+        return self.neighbours.between(self.track, start + 1, self.ts)
+
+    @cached_property
     def _worker(self) -> int:
         """The row of the outermost op around it that does work itself, NONE without."""
         return next((r for r, name in zip(self.chain, self.ops, strict=True) if not WRAPPER.match(name)), NONE)

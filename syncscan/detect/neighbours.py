@@ -55,6 +55,12 @@ class Neighbours:
             names.append(name)
         return tuple(names)
 
+    def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
+        """Names of the ops and scopes that began from `start` on and before `end`."""
+        rows = self._on(self._before, track)
+        lo, hi = np.searchsorted(self._trace.slices.ts[rows], [start, end])
+        return tuple(self._trace.name(r) for r in rows[int(lo) : int(hi)].tolist())
+
     def _on(self, rows: Int64, track: int) -> Int64:
         run = self._trace.track_rows(track)
         lo, hi = np.searchsorted(rows, [run.start, run.stop])

@@ -131,3 +131,32 @@ def test_launch_blocking_is_recognised_in_a_real_trace() -> None:
     """Recorded with CUDA_LAUNCH_BLOCKING=1: one finding, although every launch waits."""
     points, _ = detect(load.load(SAMPLES / "launch_blocking.pt.trace.json.gz"))
     assert [p.diagnosis.rule for p in points] == ["launch-blocking"]
+
+
+WORLD = {
+    "all_reduce": "",
+    "all_reduce_item": "collective-readback",
+    "barrier": "barrier",
+    "all_gather_object": "object-collective",
+    "broadcast_object_list": "object-collective",
+    "ddp_step": "",
+    "ddp_unused": "unused-parameters",
+    "fsdp_step": "",
+    "fsdp_clip": "",
+    "compiled_break": "graph-break",
+}
+"""The rule of each case of `world_zoo.py`, empty where nothing is found above information."""
+
+
+@pytest.mark.parametrize("trace", ["world", "world.stacks"])
+@pytest.mark.parametrize("name", WORLD)
+def test_waits_of_distributed_and_compiled_code_are_told_apart(name: str, trace: str) -> None:
+    """With stacks and without; DDP's own statistics in its first iterations are for information."""
+    rules = {p.diagnosis.rule for p in recorded(trace).get(f"world::{name}", [])}
+    assert rules == ({WORLD[name]} if WORLD[name] else set())
+
+
+@pytest.mark.parametrize(("trace", "rule"), [("world", "explicit-sync"), ("world.stacks", "distributed")])
+def test_fsdps_state_dict_needs_stacks_to_be_known(trace: str, rule: str) -> None:
+    """Its device synchronises look like the program's own where no frame tells."""
+    assert {p.diagnosis.rule for p in recorded(trace)["world::fsdp_state_dict"]} == {rule}

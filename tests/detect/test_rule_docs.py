@@ -62,6 +62,7 @@ def test_both_examples_are_code_that_makes_a_result(doc: RuleDoc) -> None:
         assert re.search(r"^\s*result\b.*=", doc.code(heading), re.MULTILINE)
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:Sparse invariant checks")
 @pytest.mark.parametrize(
     "doc", [d for d in DOCS.values() if not NOT_RUN.search(d.sections["Use instead"])], ids=lambda d: d.id
 )

@@ -93,10 +93,9 @@ EXAMPLES: list[tuple[str, Wait]] = [
         "object-collective",
         Wait(TO, D2H, frames=["train.py(3): main", "torch/distributed/distributed_c10d.py(9): all_gather_object"]),
     ),
-    (
-        "unused-parameters",
-        Wait("torch::autograd::AccumulateGrad > aten::copy_", D2H, before=["c10d::allreduce_", "nccl:all_reduce"]),
-    ),
+    ("unused-parameters", Wait("aten::copy_", D2H, after=["torch.distributed.ddp.reducer::copy_bucket_to_grad"])),
+    ("object-collective", Wait(ITEM, before=["aten::empty", "aten::set_", "aten::to", "c10d::allgather_"])),
+    ("ddp-statistics", Wait(copy="", api="cudaEventSynchronize", scopes=["DistributedDataParallel.forward"])),
     (
         "distributed",
         Wait(TO, D2H, frames=["train.py(3): main", "torch/distributed/fsdp/_state_dict_utils.py(9): _full"]),
@@ -144,6 +143,7 @@ EXAMPLES: list[tuple[str, Wait]] = [
     ("optimizer-readback", Wait(ITEM, scopes=["Optimizer.step#Adafactor.step"])),
     ("allclose", Wait("aten::allclose > " + ITEM)),
     ("allclose", Wait(BOOL, before=["aten::isclose", "aten::all"])),
+    ("graph-break", Wait("Torch-Compiled Region: 0/0 > " + ITEM)),
     ("graph-break", Wait(ITEM, before=["Torch-Compiled Region: 0/0"], after=["Torch-Compiled Region: 1/0"])),
     ("pin-memory", Wait(copy="", api="cudaHostAlloc")),
     ("empty-cache", Wait(copy="", api="cudaFree")),
@@ -250,6 +250,12 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
         "bincount",
         Wait("aten::bincount > " + ITEM, frames=["a.py(1): f", "torchmetrics/functional/stat_scores.py(5): _update"]),
     ),
+    (
+        "a value read inside the compiled graph breaks nothing",
+        "item",
+        Wait("Torch-Compiled Region: 0/0 > ## Call CompiledFxGraph abc ## > " + ITEM),
+    ),
+    ("a copy on the autograd thread without the reducer is the program's", "cpu", Wait("aten::copy_", D2H)),
     ("a dense product's wait is none of sparse tensors", "unclassified", Wait("aten::mm", copy="")),
     ("a scope may be called barrier", "explicit-sync", Wait(copy="", scopes=["barrier-free"])),
 ]

@@ -21,6 +21,7 @@ from syncscan.detect.rules import (
     cpu,
     cpu_index,
     ctc_loss,
+    ddp_statistics,
     distributed,
     distribution_args,
     empty_cache,
@@ -76,6 +77,7 @@ RULES: tuple[Rule, ...] = (
     # what holds for the whole trace, or is meant
     launch_blocking,
     fsdp_rate_limiter,
+    ddp_statistics,
     anomaly_mode,
     # code around the call tells more than the call
     barrier,

@@ -11,7 +11,8 @@ instead of one.
 
 ## How it shows in the trace
 
-A read-back between two different `Torch-Compiled Region` slices.
+A read-back inside a `Torch-Compiled Region` slice but outside of its `## Call CompiledFxGraph …`, with the next region
+behind it.
 
 ## Example
 
@@ -59,13 +60,17 @@ NAME = "A graph break reads a value back"
 CAUSE = Cause.READBACK
 
 _REGION = "Torch-Compiled Region"
+_GRAPH = "## Call CompiledFxGraph"
 
 
 def match(call: Call) -> Diagnosis | None:
-    """A read-back between two different compiled regions."""
+    """A read-back that runs eagerly inside a compiled region, or between two different ones."""
+    if call.top not in ("aten::item", "aten::is_nonzero", "aten::nonzero", "aten::to") or call.direction == "HtoD":
+        return None
+    inside = any(op.startswith(_REGION) for op in call.ops) and not any(op.startswith(_GRAPH) for op in call.ops)
     before = next((n for n in call.before[:-9:-1] if n.startswith(_REGION)), "")
     after = next((n for n in call.after[:8] if n.startswith(_REGION)), "")
-    if not (before and after and before != after and call.top in ("aten::item", "aten::is_nonzero", "aten::nonzero")):
+    if not (inside or (before and after and before != after)):
         return None
     return Diagnosis(
         ID,

@@ -11,7 +11,8 @@ unpickled.
 
 ## How it shows in the trace
 
-Read-backs and copies with frames of `torch/distributed/distributed_c10d.py: …_object…`.
+Read-backs and copies with frames of `torch/distributed/distributed_c10d.py: …_object…`; without stacks `aten::empty`,
+`aten::set_`, two copies to the device, a collective, `aten::item` and a copy to the host.
 
 ## Example
 
@@ -52,10 +53,16 @@ CAUSE = Cause.DIST
 
 _OBJECTS = ("_object_list", "_gather_object", ": gather_object", "_to_object", "_object_to_tensor", "send_object")
 
+_COLLECTIVES = ("c10d::", "nccl:", "record_param_comms")
+_PACKING = frozenset(
+    "empty set_ to lift_fresh detach detach_ zeros ones select unsqueeze squeeze resize_ slice cat item view narrow "
+    "resolve_conj resolve_neg alias".split()
+)
+
 
 def match(call: Call) -> Diagnosis | None:
-    """A wait inside torch's object collectives."""
-    if not call.in_library(*_OBJECTS):
+    """A wait inside torch's object collectives: by its frames, or by the ops since bytes became a tensor."""
+    if not (call.in_library(*_OBJECTS) or _since_bytes(call)):
         return None
     return Diagnosis(
         ID,
@@ -66,3 +73,14 @@ def match(call: Call) -> Diagnosis | None:
         fix="Exchange tensors (all_reduce, all_gather_into_tensor), or objects in a process group with backend='gloo'.",
         when_fine="Once an epoch.",
     )
+
+
+def _since_bytes(call: Call) -> bool:
+    """Whether a tensor was made of bytes a few ops ago, and a collective lies near, with nothing foreign between."""
+    before = call.before[-24:]
+    marks = [i for i in range(len(before) - 1) if before[i : i + 2] == ("aten::empty", "aten::set_")]
+    if not marks or call.top not in ("aten::to", "aten::item"):
+        return False
+    since = before[marks[-1] + 2 :]
+    near = any(n.startswith(_COLLECTIVES) for n in (*since, *call.after[:12]))
+    return near and all(n.startswith(_COLLECTIVES) or n.removeprefix("aten::") in _PACKING for n in since)
