@@ -32,7 +32,16 @@ MARK = '<meta name="generator" content="syncscan'
 """Stands near the top of every report: what tells a report from a file that is somebody's own."""
 MAX_FINDINGS = 300
 MAX_OCCURRENCES = 6
-_SCRIPTS = ("columns.js", "view.js", "paint.js", "timeline.js", "findings.js", "page.js")
+_SCRIPTS = (
+    "columns.js",
+    "view.js",
+    "paint.js",
+    "margins.js",
+    "controls.js",
+    "timeline.js",
+    "findings.js",
+    "page.js",
+)
 _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0}
 
 

@@ -1,4 +1,4 @@
-/* The timeline: canvases, labels, pointer and keys. It tells the page what was chosen through `hooks`. */
+/* The timeline: its canvases and labels, what is chosen and found. It tells the page of that through `hooks`. */
 
 class Timeline {
   /** hooks: `opened(sync)` when a sync's finding is asked for. */
@@ -12,13 +12,15 @@ class Timeline {
     this.state = { sync: -1, finding: -1, slice: null, links: [], found: null, measure: null };
     this.options = { overlay: true };
     this.hits = [];
+    this.marks = [];
     this.hit = -1;
     this.frames = 0;
     this.view = new View(data.span || 1, data.home, () => this.later());
     this.painter = new Painter(this.canvas.getContext("2d"), this.palette, data);
+    this.margins = new Margins(this);
     this.projections();
     this.relayout();
-    this.listen();
+    this.controls = new Controls(this);
     new ResizeObserver(() => this.resize()).observe(this.$("timeline"));
     new ResizeObserver(() => this.resize()).observe(this.lanes);
     this.resize();
@@ -100,105 +102,8 @@ class Timeline {
     this.frames++;
     const height = this.canvas.clientHeight || parseInt(this.canvas.style.height);
     this.painter.frame(this.layout, this.view, this.state, this.left, this.lanes.scrollTop, height);
-    this.drawRuler();
-    this.drawOverview();
-  }
-
-  drawRuler() {
-    const canvas = this.$("ruler"), ink = canvas.getContext("2d"), { view, palette } = this;
-    const width = this.left + view.width;
-    ink.clearRect(0, 0, width + 20, RULER);
-    ink.font = FONT;
-    ink.textBaseline = "middle";
-    ink.fillStyle = palette.muted;
-    ink.fillText(`${duration(view.to - view.from)} in view`, 10, 11);
-    if (this.data.steps.length) ink.fillText("steps", 10, 30);
-    ink.save();
-    ink.beginPath();
-    ink.rect(this.left, 0, view.width, RULER);
-    ink.clip();
-    ink.translate(this.left, 0);
-    const zero = this.zero();
-    for (const tick of ticks({ from: view.from - zero, to: view.to - zero, scale: view.scale })) {
-      const x = Math.round(view.x(tick.t + zero));
-      ink.fillStyle = palette.line;
-      ink.fillRect(x, 14, 1, 6);
-      ink.fillStyle = palette.muted;
-      ink.fillText(exactly(tick.t, tick.step), x + 4, 11);
-    }
-    this.drawSteps(ink);
-    ink.restore();
-  }
-
-  drawSteps(ink) {
-    const { view, palette } = this;
-    for (const [number, start, end] of this.data.steps) {
-      if (end < view.from || start > view.to) continue;
-      const x = Math.max(view.x(start), -1), w = Math.min(view.x(end), view.width + 1) - x;
-      ink.fillStyle = palette["accent-soft"];
-      ink.fillRect(x, 22, Math.max(1, w - 1), 16);
-      ink.fillStyle = palette.accent;
-      ink.fillRect(x, 22, 1.5, 16);
-      if (w > 60) ink.fillText(`step ${number}  ${duration(end - start)}`, x + 7, 30, w - 10);
-    }
-    const replay = this.data.replay;
-    if (replay && this.options.overlay) {
-      const x = view.x(replay.start), w = (replay.end - replay.start) * view.scale;
-      ink.fillStyle = palette.hatch;
-      ink.fillRect(x, 40, w, 5);
-    }
-  }
-
-  /** Where the ruler's zero is: the begin of the step that fills most of the view, or of the trace. */
-  zero() {
-    const { from, to } = this.view, step = this.data.steps.findLast((s) => s[1] <= (from + to) / 2);
-    return step && step[2] > (from + to) / 2 && to - from < 1.7 * (step[2] - step[1]) ? step[1] : 0;
-  }
-
-  drawOverview() {
-    const canvas = this.$("overview"), ink = canvas.getContext("2d"), { view, palette, data } = this;
-    const width = view.width, scale = width / (data.span || 1);
-    ink.clearRect(0, 0, this.left + width + 20, 34);
-    ink.font = FONT;
-    ink.textBaseline = "middle";
-    ink.fillStyle = palette.muted;
-    ink.fillText(`whole trace ${duration(data.span)}`, 10, 17);
-    ink.save();
-    ink.translate(this.left, 0);
-    ink.fillStyle = palette["accent-soft"];
-    for (const [, start, end] of data.steps) ink.fillRect(start * scale, 5, Math.max(1, (end - start) * scale - 1), 24);
-    this.strokes(ink, data.syncs.idle.start, data.syncs.idle.end, scale, palette.bubble, 18, 8, 0.1);
-    this.strokes(ink, data.syncs.start, data.syncs.end, scale, palette.sync, 9, 8, 0.6);
-    const marks = this.hits.map((h) => h.t);
-    this.strokes(ink, marks, marks, scale, palette.match, 28, 5, 1);
-    const x = Math.max(0, view.from * scale), w = Math.max(3, Math.min(width, view.to * scale) - x);
-    ink.globalAlpha = 0.12;
-    ink.fillStyle = palette.ink;
-    ink.fillRect(0, 0, x, 34);
-    ink.fillRect(x + w, 0, width - x - w, 34);
-    ink.globalAlpha = 1;
-    ink.strokeStyle = palette.accent;
-    ink.lineWidth = 1.5;
-    ink.strokeRect(x + 0.75, 1, w - 1.5, 32);
-    ink.restore();
-  }
-
-  /** Stretches of time as pixels, each as strong as the part of it that is covered; `least` keeps the brief ones visible. */
-  strokes(ink, start, end, scale, color, y, h, least = 0.3) {
-    const strength = new Float32Array(Math.ceil(this.view.width) + 2);
-    for (let i = 0; i < start.length; i++) {
-      const from = Math.max(0, start[i] * scale), to = Math.min(strength.length - 1, end[i] * scale);
-      for (let x = Math.floor(from); x <= to && x < strength.length; x++) {
-        strength[x] += Math.max(0, Math.min(to, x + 1) - Math.max(from, x)) + 1e-6;
-      }
-    }
-    ink.fillStyle = color;
-    strength.forEach((s, x) => {
-      if (!s) return;
-      ink.globalAlpha = Math.min(1, Math.max(least, s));
-      ink.fillRect(x, y, 1, h);
-    });
-    ink.globalAlpha = 1;
+    this.margins.ruler();
+    this.margins.overview();
   }
 
   // what is where
@@ -389,6 +294,7 @@ class Timeline {
       this.state.found = names.size ? names : null;
       this.collect(names);
     }
+    this.marks = this.hits.map((h) => h.t);
     this.later();
     return this.hits.length;
   }
@@ -423,168 +329,4 @@ class Timeline {
     const { scrollTop, clientHeight } = this.lanes;
     if (band.y < scrollTop || band.y + ROW > scrollTop + clientHeight) this.lanes.scrollTop = band.y - clientHeight / 2;
   }
-
-  // pointer and keys
-
-  listen() {
-    const { canvas, lanes } = this;
-    lanes.addEventListener("scroll", () => this.later(), { passive: true });
-    canvas.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
-    canvas.addEventListener("pointerdown", (e) => this.press(e));
-    canvas.addEventListener("pointermove", (e) => this.move(e));
-    canvas.addEventListener("pointerup", (e) => this.release(e));
-    canvas.addEventListener("pointercancel", () => this.drop());
-    canvas.addEventListener("pointerleave", () => this.hideTip());
-    canvas.addEventListener("dblclick", () => this.fitSelected());
-    const overview = this.$("overview");
-    overview.addEventListener("pointerdown", (e) => { overview.setPointerCapture(e.pointerId); this.centre(e); });
-    overview.addEventListener("pointermove", (e) => { if (e.buttons) this.centre(e); });
-    this.pressed = new Set();
-    this.pointers = new Map();
-    document.addEventListener("keydown", (e) => this.key(e));
-    document.addEventListener("keyup", (e) => this.pressed.delete(e.key.toLowerCase()));
-    window.addEventListener("blur", () => this.pressed.clear());
-  }
-
-  wheel(e) {
-    const zooming = e.ctrlKey || e.metaKey || e.altKey;
-    if (zooming) this.view.zoom(Math.exp(-e.deltaY * (e.deltaMode ? 0.05 : 0.0022)), this.inside(e));
-    else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.view.pan(e.deltaX || e.deltaY);
-    else return;
-    e.preventDefault();
-    this.hideTip();
-  }
-
-  inside(e) { return e.clientX - this.canvas.getBoundingClientRect().left - this.left; }
-
-  press(e) {
-    if (e.button) return;
-    this.canvas.setPointerCapture(e.pointerId);
-    this.pointers.set(e.pointerId, e.clientX);
-    this.lanes.focus({ preventScroll: true });
-    const t = this.view.t(this.inside(e));
-    this.grip = { x: e.clientX, y: e.clientY, moved: false, t, measures: e.shiftKey };
-  }
-
-  move(e) {
-    this.pointer = this.inside(e);
-    if (this.pointers.size === 2 && this.pointers.has(e.pointerId)) return this.pinch(e);
-    const grip = this.grip;
-    if (!grip) return this.tip(e);
-    if (Math.abs(e.clientX - grip.x) > 3) grip.moved = true;
-    if (!grip.moved) return;
-    this.hideTip();
-    if (grip.measures) {
-      this.state.measure = [grip.t, this.view.t(this.pointer)];
-      this.later();
-    } else {
-      this.view.set(this.view.from + grip.t - this.view.t(this.pointer), this.view.to + grip.t - this.view.t(this.pointer));
-    }
-  }
-
-  pinch(e) {
-    const [a, b] = [...this.pointers.values()], before = Math.max(20, Math.abs(a - b));
-    this.pointers.set(e.pointerId, e.clientX);
-    const [c, d] = [...this.pointers.values()];
-    const left = this.canvas.getBoundingClientRect().left + this.left;
-    this.view.zoom(Math.max(20, Math.abs(c - d)) / before, (c + d) / 2 - left);
-    if (this.grip) this.grip.moved = true;
-  }
-
-  release(e) {
-    const grip = this.grip, measured = this.state.measure;
-    this.drop();
-    this.pointers.delete(e.pointerId);
-    if (measured) this.view.fly(Math.min(...measured), Math.max(...measured));
-    if (!grip || grip.moved) return;
-    const box = this.canvas.getBoundingClientRect();
-    const hit = this.at(e.clientX - box.left, e.clientY - box.top);
-    this.choose(hit);
-    if (hit.sync >= 0) this.hooks.opened(hit.sync);
-  }
-
-  drop() {
-    this.grip = null;
-    this.state.measure = null;
-    this.pointers.clear();
-    this.later();
-  }
-
-  centre(e) {
-    const box = this.$("overview").getBoundingClientRect();
-    const t = ((e.clientX - box.left - this.left) / this.view.width) * this.data.span, half = (this.view.to - this.view.from) / 2;
-    this.view.flight++;
-    this.view.set(t - half, t + half);
-  }
-
-  tip(e) {
-    const box = this.canvas.getBoundingClientRect();
-    const hit = this.at(e.clientX - box.left, e.clientY - box.top);
-    const facts = this.facts(hit, hit.sync === undefined ? -1 : hit.sync), tip = this.$("tip");
-    this.canvas.style.cursor = hit.sync >= 0 ? "pointer" : "crosshair";
-    if (!facts) return this.hideTip();
-    const name = document.createElement("strong");
-    name.textContent = facts.name;
-    tip.replaceChildren(name, ...facts.rows.map(([label, value]) => {
-      const row = document.createElement("div");
-      row.textContent = `${label} ${value}`;
-      return row;
-    }));
-    tip.hidden = false;
-    const { width, height } = tip.getBoundingClientRect();
-    tip.style.left = `${Math.max(4, Math.min(e.clientX + 14, innerWidth - width - 8))}px`;
-    tip.style.top = `${e.clientY + height + 24 > innerHeight ? Math.max(4, e.clientY - height - 12) : e.clientY + 16}px`;
-  }
-
-  hideTip() { this.$("tip").hidden = true; }
-
-  key(e) {
-    const typing = e.target.closest("input[type=search], select, textarea");
-    if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
-    const key = e.key.toLowerCase();
-    const on = e.target === this.lanes;
-    if ("wasd".includes(key) && key.length === 1) this.hold(key);
-    else if (on && (key === "arrowleft" || key === "arrowright")) this.view.pan(key === "arrowleft" ? -80 : 80);
-    else if (key === "+" || key === "=") this.view.zoom(1.5, this.view.width / 2);
-    else if (key === "-") this.view.zoom(1 / 1.5, this.view.width / 2);
-    else if (key === "n" || key === "p") this.step(key === "n" ? 1 : -1);
-    else if (key === "f") this.fitSelected();
-    else if (key === "0") this.view.fly(...this.view.home);
-    else if (key === "enter" && on && this.state.sync >= 0) this.hooks.opened(this.state.sync);
-    else if (key === "escape") this.choose({});
-    else if (key === "/") this.$("find").focus();
-    else if (key === "?") this.$("keys").click();
-    else if (key === "o") this.$("overlay").click();
-    else return;
-    e.preventDefault();
-  }
-
-  /** Move for as long as the key is held, at a speed that doesn't depend on the keyboard's repeat rate. */
-  hold(key) {
-    const running = this.pressed.size > 0;
-    this.pressed.add(key);
-    if (running) return;
-    let before = performance.now() - 16;
-    const move = (now) => {
-      const dt = Math.min(64, Math.max(0, now - before));
-      before = now;
-      const has = (k) => (this.pressed.has(k) ? 1 : 0);
-      const zoom = has("w") - has("s"), pan = has("d") - has("a");
-      const at = this.pointer >= 0 && this.pointer <= this.view.width ? this.pointer : this.view.width / 2;
-      if (zoom) this.view.zoom(Math.exp(zoom * dt * 0.0045), at);
-      if (pan) this.view.pan(pan * dt * 0.9);
-      if (this.pressed.size) requestAnimationFrame(move);
-    };
-    move(performance.now());
-  }
-}
-
-const RULER = 48;
-
-/** A tick's time in the unit of the distance between ticks, so that neighbours never read alike. */
-function exactly(t, step) {
-  const [unit, scale] = step >= 1e9 ? ["s", 1e9] : step >= 1e6 ? ["ms", 1e6] : step >= 1e3 ? ["µs", 1e3] : ["ns", 1];
-  const big = scale < 1e6 && Math.abs(t) >= 1e6 ? ["ms", 1e6] : [unit, scale];
-  const digits = Math.max(0, Math.ceil(-Math.log10(step / big[1])));
-  return `${(t / big[1]).toFixed(digits)} ${big[0]}`;
 }
