@@ -18,13 +18,16 @@ FULL = 0.95
 def windows(trace: Trace) -> list[tuple[int, int]]:
     """Each step from its begin to the begin of the next, in ns.
 
-    The last, whose next isn't known, gets the usual pause behind it; so do steps whose next wasn't recorded. A trace
-    without steps is one window; one without slices has none.
+    The last, whose next isn't known, gets the usual pause behind it; so do steps whose next wasn't recorded. Where
+    several threads have steps, those of the thread with the most count. A trace without steps is one window; one
+    without slices has none.
     """
     s = trace.slices
     if not trace.steps:
         return [(int(s.ts.min()), int(s.end.max()))] if len(s) else []
-    steps = sorted(trace.steps, key=lambda step: step.ts)
+    tracks = [step.track for step in trace.steps]
+    main = max(set(tracks), key=lambda track: (tracks.count(track), -track))
+    steps = sorted((step for step in trace.steps if step.track == main), key=lambda step: step.ts)
     follows = [b.number == a.number + 1 for a, b in itertools.pairwise(steps)]
     pauses = [b.ts - a.end for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True) if next_]
     pause = max(int(np.median(pauses)), 0) if pauses else 0

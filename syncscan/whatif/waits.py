@@ -9,7 +9,7 @@ from typing import TypedDict
 import numpy as np
 
 from syncscan.model.finding import Removal
-from syncscan.model.trace import NONE, Trace
+from syncscan.model.trace import NONE, Int64, Trace
 from syncscan.whatif.copies import Copies
 from syncscan.whatif.events import Events, Reached
 from syncscan.whatif.launches import Launches
@@ -184,19 +184,26 @@ def pressed(trace: Trace, launches: Launches) -> list[Held]:
     A full queue shows as a launch that lasts with about a thousand others in flight. Work from before the recording
     counts too: it has no launch in the trace.
     """
-    long = np.flatnonzero(launches.returned - launches.issued > _LONG_LAUNCH_NS).tolist()
-    if not long:
-        return []
-    s, rows, launched = trace.slices, trace.device_rows, trace.launched_at
-    start = s.ts[rows]
+    long = np.flatnonzero(launches.returned - launches.issued > _LONG_LAUNCH_NS)
     found = []
-    for i in long:
-        issued, returned = int(launches.issued[i]), int(launches.returned[i])
-        later = (launched > issued) & (launched < start)
-        flying = np.count_nonzero((start > issued) & ~later)
-        copies = "emcpy" in trace.name(int(launches.calls[i]))
-        if flying >= _FULL and not copies:
-            usual = int(np.median(s.dur[s.name == s.name[launches.calls[i]]]))
-            track, cut = int(launches.tracks[i]), max(issued, returned - usual)
-            found.append(Held(track, issued, cut, (), None, 0.0, 0.0, 0.0, 0.0, NONE, 0.0))
+    for i in long[_in_flight(trace, launches.issued[long]) >= _FULL].tolist():
+        call = int(launches.calls[i])
+        if "emcpy" not in trace.name(call):
+            issued, returned = int(launches.issued[i]), int(launches.returned[i])
+            cut = max(issued, returned - int(_usual_length(trace, call)))
+            found.append(Held(int(launches.tracks[i]), issued, cut, (), None, 0.0, 0.0, 0.0, 0.0, NONE, 0.0))
     return found
+
+
+def _in_flight(trace: Trace, times: Int64) -> Int64:
+    """How much device work was launched but not begun at these times, ns."""
+    start, launched = trace.slices.ts[trace.device_rows], trace.launched_at
+    known = np.sort(launched[launched < start])
+    to_begin = len(start) - np.searchsorted(start, times, side="right")
+    to_launch = len(known) - np.searchsorted(known, times, side="right")
+    return to_begin - to_launch
+
+
+def _usual_length(trace: Trace, call: int) -> float:
+    s = trace.slices
+    return float(np.median(s.dur[s.name == s.name[call]]))

@@ -54,3 +54,23 @@ def test_a_hot_chip_slows_down() -> None:
 def test_without_power_the_slowdown_is_the_documented_guess() -> None:
     """A trace that says nothing of power gets the one number that was measured."""
     assert slowdown(with_power(600, None).trace(), 0.7) == UNKNOWN
+
+
+def test_a_launch_into_a_full_queue_is_no_work_of_the_host() -> None:
+    """A host that launches 2,000 kernels of 20 µs can't run further ahead than the queue: the time that it is held in
+    the launches isn't its own.
+    """
+    t = TraceBuilder()
+    begin = now = 0.0
+    for number in range(3):
+        for k in range(2000):
+            ahead = t.free_at() - now - 1000 * 20
+            held = max(ahead, 0.0) if k % 100 == 0 else 0.0
+            t.launch("kernel", at=now, lasts=20)
+            t.events[-2]["dur"] += held
+            now += 2 + held
+        t.step(begin, now, number)
+        begin = now
+    p = api.analyze_trace(t.trace()).whatif()
+    assert p.host_limit_us < 0.2 * p.baseline_us
+    assert p.bound_after is Bound.DEVICE
