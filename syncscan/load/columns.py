@@ -26,6 +26,8 @@ FRAME_COLUMNS = ("name", "track", "ts", "dur")
 """The columns of `Frames`, in order."""
 
 Rows = dict[str, Any]
+Arrow = tuple[Any, int, float]
+Export = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ class Columns:
     _seen: set[str] = field(default_factory=set)
     _slices: list[Rows] = field(default_factory=list)
     _frames: list[Rows] = field(default_factory=list)
-    _starts: dict[Any, tuple[int, float]] = field(default_factory=dict)
-    _ends: list[tuple[Any, int, float]] = field(default_factory=list)
+    _starts: list[Arrow] = field(default_factory=list)
+    _ends: list[Arrow] = field(default_factory=list)
 
     def add(self, events: Sequence[Event]) -> None:
         """Take over the events of one piece, in the order of the file."""
@@ -114,7 +116,7 @@ class Columns:
             if e.id is None or not -LONGEST_US <= e.ts <= LONGEST_US:
                 continue
             if e.ph == "s":
-                self._starts[e.id] = (self._tracks[e.pid, e.tid], e.ts)
+                self._starts.append((e.id, self._tracks[e.pid, e.tid], e.ts))
             elif e.ph == "f":
                 self._ends.append((e.id, self._tracks[e.pid, e.tid], e.ts))
 
@@ -122,16 +124,43 @@ class Columns:
         for e in events:
             if e.name in ("process_name", "thread_name"):
                 tid = "" if e.name == "process_name" else text_of(e.tid)
-                self._labels.setdefault((text_of(e.pid), tid), e.args.label.strip())
+                self._name((text_of(e.pid), tid), e.args.label.strip())
+
+    def _name(self, place: tuple[str, str], label: str) -> None:
+        """Of several names for a process or thread the longest counts, whatever their order."""
+        self._labels[place] = max(self._labels.get(place, ""), label, key=lambda text: (len(text), text))
+
+    def export(self) -> Export:
+        """All that was added, in a form that another process can take over."""
+        return (
+            self.events, list(self._strings), list(self._tracks), self._labels, self._seen, self.losses,
+            _merged(self._slices, TYPES), _merged(self._frames, FRAME_COLUMNS), self._starts, self._ends,
+        )  # fmt: skip
+
+    def absorb(self, exported: Export) -> None:
+        """Take over what was added elsewhere."""
+        events, strings, tracks, labels, seen, losses, slices, frames, starts, ends = exported
+        self.events += events
+        self.losses.add(losses)
+        name_of = np.array([self._strings[s] for s in strings], np.int32)
+        track_of = [self._tracks[t] for t in tracks]
+        for rows, into in ((slices, self._slices), (frames, self._frames)):
+            if rows["n"]:
+                rows |= {"name": name_of[rows["name"]], "track": np.array(track_of, np.int32)[rows["track"]]}
+                into.append(rows)
+        for place, label in labels.items():
+            self._name(place, label)
+        self._seen |= seen
+        self._starts += [(i, track_of[track], ts) for i, track, ts in starts]
+        self._ends += [(i, track_of[track], ts) for i, track, ts in ends]
 
     def finish(self) -> Raw:
         """The columns of everything that was added; nothing can be added any more."""
         texts = Numbered()
         track_of = np.array([texts[text_of(p), text_of(t)] for p, t in self._tracks], np.int32)
         tracks = [Track(p, t, self._labels.get((p, ""), ""), self._labels.get((p, t), "")) for p, t in texts]
-        slices = {name: _joined(self._slices, name, kind) for name, kind in TYPES.items()}
-        frames = {name: _joined(self._frames, name, TYPES[name]) for name in FRAME_COLUMNS}
-        self._slices, self._frames = [], []
+        slices, frames = _merged(self._slices, TYPES), _merged(self._frames, FRAME_COLUMNS)
+        del slices["n"], frames["n"]
         for columns in (slices, frames):
             columns["track"] = track_of[columns["track"]] if len(track_of) else columns["track"]
         flows = self._flows(track_of)
@@ -139,7 +168,12 @@ class Columns:
         return Raw(tuple(self._strings), tracks, Slices(**slices), Frames(**frames), flows, self.events, seen)
 
     def _flows(self, track_of: np.ndarray[Any, Any]) -> Flows:
-        pairs = [(*self._starts[i], track, ts) for i, track, ts in self._ends if i in self._starts]
+        first = {i: (track, ts) for i, track, ts in self._starts}
+        if len(first) < len(self._starts):
+            places = [(text_of(p), text_of(t)) for p, t in self._tracks]
+            ordered = sorted(self._starts, key=lambda start: (start[2], places[start[1]]), reverse=True)
+            first = {i: (track, ts) for i, track, ts in ordered}
+        pairs = [(*first[i], track, ts) for i, track, ts in self._ends if i in first]
         from_track, from_us, to_track, to_us = (list(c) for c in zip(*pairs, strict=True)) if pairs else ([],) * 4
         from_ts, from_ok = nanoseconds(_floats(from_us))
         to_ts, to_ok = nanoseconds(_floats(to_us))
@@ -191,8 +225,15 @@ _PICK: dict[str, Callable[[list[Args]], list[int]]] = {
 """Column → how it is taken from the args; spelt out, as attributes by name take twice as long."""
 
 
+def _merged(parts: list[Rows], names: Iterable[str]) -> Rows:
+    """All parts as one; takes their arrays away, so that nothing is held twice for long."""
+    merged = {name: _joined(parts, name, TYPES[name]) for name in names}
+    n = sum(p["n"] for p in parts)
+    parts.clear()
+    return {"n": n, **merged}
+
+
 def _joined(parts: list[Rows], name: str, dtype: Any) -> Any:
-    """One column of all parts; takes each part's array away, so that nothing is held twice for long."""
     out = np.full(sum(p["n"] for p in parts), NONE, dtype)
     at = 0
     for part in parts:

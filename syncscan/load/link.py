@@ -38,7 +38,7 @@ Arrays = dict[str, Any]
 def link(info: TraceInfo, raw: Raw, losses: Losses) -> Trace:
     """Order the rows, nest the host slices, find the steps, keep the frames that matter; `losses` end up in `info`.
 
-    The result doesn't depend on how events were ordered in the file, but for events that are equal in place and time.
+    The result doesn't depend on how events were ordered in the file.
     """
     tracks, track_of = _ordered_tracks(raw.tracks)
     columns = {name: getattr(raw.slices, name) for name in TYPES}
@@ -49,8 +49,8 @@ def link(info: TraceInfo, raw: Raw, losses: Losses) -> Trace:
     _nest(columns)
     slices = Slices(**columns)
     losses.ambiguous = _shared_correlations(slices)
-    flows = Flows(track_of[raw.flows.from_track], raw.flows.from_ts, track_of[raw.flows.to_track], raw.flows.to_ts)
-    frames = _sorted_frames(raw.frames, track_of)
+    flows = _sorted_flows(raw.flows, track_of)
+    frames = _sorted_frames(raw.frames, track_of, raw.strings)
     frames = useful_frames(raw.strings, slices, frames, flows)
     strings = _renumbered(raw.strings, slices, frames)
     return Trace(
@@ -90,18 +90,25 @@ def _fill_places(columns: Arrays, tracks: Sequence[Track]) -> None:
 def _sort(columns: Arrays, strings: Sequence[str]) -> None:
     """By (track, ts, -dur); what is equal then so that what encloses comes first: ops and annotations by their ids."""
     order = np.lexsort((columns["ts"], columns["track"]))
-    track, ts = columns["track"][order], columns["ts"][order]
-    same = (track[1:] == track[:-1]) & (ts[1:] == ts[:-1])
-    tied = np.flatnonzero(np.append(False, same) | np.append(same, False))
+    tied = _tied(columns["track"][order], columns["ts"][order])
     if len(tied):
         rows = order[tied]
         category = columns["category"][rows]
         key = np.where(category == Category.ANNOTATION, Category.CPU_OP, category)
         text = _ranks([strings[i] for i in columns["name"][rows].tolist()])
-        keys = (text, columns["correlation"][rows], category, columns["external"][rows], key)
+        rest = [columns[n][rows] for n in columns if n not in ("name", "track", "ts", "dur", "parent")]
+        keys = (*rest, text, columns["correlation"][rows], category, columns["external"][rows], key)
         order[tied] = rows[np.lexsort((*keys, -columns["dur"][rows], columns["ts"][rows], columns["track"][rows]))]
     for name in columns:
         columns[name] = columns[name][order]
+
+
+def _tied(*columns: Any) -> Int64:
+    """Places where a row is equal in all these columns to the one before or behind it."""
+    same = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
+    for column in columns:
+        same &= column[1:] == column[:-1]
+    return np.flatnonzero(np.append(False, same) | np.append(same, False)) if len(columns[0]) else np.zeros(0, np.int64)
 
 
 def _ranks(texts: list[str]) -> Int64:
@@ -161,9 +168,20 @@ def _shared_correlations(s: Slices) -> int:
     return shared
 
 
-def _sorted_frames(f: Frames, track_of: Int32) -> Frames:
+def _sorted_flows(f: Flows, track_of: Int32) -> Flows:
+    from_track, to_track = track_of[f.from_track], track_of[f.to_track]
+    order = np.lexsort((from_track, f.from_ts, to_track, f.to_ts))
+    return Flows(from_track[order], f.from_ts[order], to_track[order], f.to_ts[order])
+
+
+def _sorted_frames(f: Frames, track_of: Int32, strings: Sequence[str]) -> Frames:
     track = track_of[f.track]
     order = np.lexsort((-f.dur, f.ts, track))
+    tied = _tied(track[order], f.ts[order], f.dur[order])
+    if len(tied):
+        rows = order[tied]
+        text = _ranks([strings[i] for i in f.name[rows].tolist()])
+        order[tied] = rows[np.lexsort((text, -f.dur[rows], f.ts[rows], track[rows]))]
     return Frames(f.name[order], track[order], f.ts[order], f.dur[order])
 
 

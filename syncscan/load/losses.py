@@ -53,6 +53,14 @@ class Losses:
         if self.first is None or offset < self.first:
             self.first = offset
 
+    def add(self, other: Losses) -> None:
+        """Count what was lost elsewhere too."""
+        for name, _, _ in _SENTENCES:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.first is not None:
+            self.at(other.first)
+        self.notes += other.notes
+
     def sentences(self) -> tuple[str, ...]:
         """One sentence a kind of loss, the gravest first; empty if everything was read."""
         counted = [

@@ -44,7 +44,7 @@ class _Reader:
         self.categories: set[str] = set()
         self.slices: list[dict[str, int]] = []
         self.frames: list[dict[str, int]] = []
-        self.flow_starts: dict[Any, tuple[int, int]] = {}
+        self.flow_starts: dict[Any, tuple[int, tuple[str, str]]] = {}
         self.flow_ends: list[tuple[Any, int, int]] = []
         self._numbers: dict[Any, int] = {}
 
@@ -73,7 +73,9 @@ class _Reader:
         phase, cat = e.get("ph"), e.get("cat")
         if phase == "M" and e.get("name") in ("process_name", "thread_name"):
             tid = "" if e["name"] == "process_name" else text_of(e.get("tid"))
-            self.labels.setdefault((text_of(e.get("pid")), tid), text_of(_args(e).get("name")).strip())
+            place, label = (text_of(e.get("pid")), tid), text_of(_args(e).get("name")).strip()
+            known = self.labels.get(place, "")
+            self.labels[place] = max(known, label, key=lambda text: (len(text), text))
         elif not isinstance(cat, str):
             return
         elif phase == "X" and (cat == PYTHON or cat in CATEGORIES):
@@ -108,7 +110,8 @@ class _Reader:
         if ts is None:
             return
         if phase == "s":
-            self.flow_starts[_text_or_int(e["id"])] = (self._track(e), ts)
+            id, start = _text_or_int(e["id"]), (ts, self.tracks[self._track(e)])
+            self.flow_starts[id] = min(self.flow_starts.get(id, start), start)
         else:
             self.flow_ends.append((_text_or_int(e["id"]), self._track(e), ts))
 
@@ -122,7 +125,8 @@ class _Reader:
         return self._numbers[value]
 
     def _flows(self) -> Flows:
-        pairs = [(*self.flow_starts[i], track, ts) for i, track, ts in self.flow_ends if i in self.flow_starts]
+        starts = self.flow_starts
+        pairs = [(self._numbers[starts[i][1]], starts[i][0], t, ts) for i, t, ts in self.flow_ends if i in starts]
         types = (np.int32, np.int64, np.int32, np.int64)
         return Flows(*[np.array([p[i] for p in pairs], t) for i, t in enumerate(types)])
 
