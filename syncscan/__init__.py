@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from syncscan.api import analyze as analyze
+    from syncscan.capture.session import profile as profile
     from syncscan.errors import SyncscanError as SyncscanError
     from syncscan.model.analysis import Analysis as Analysis
 
@@ -22,11 +23,12 @@ _HOMES = {
     "Analysis": "syncscan.model.analysis",
     "SyncscanError": "syncscan.errors",
     "analyze": "syncscan.api",
+    "profile": "syncscan.capture.session",
     "load_ipython_extension": "syncscan.notebook",
     "unload_ipython_extension": "syncscan.notebook",
 }
 
-__all__ = ["Analysis", "SyncscanError", "__version__", "analyze"]
+__all__ = ["Analysis", "SyncscanError", "__version__", "analyze", "profile"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from syncscan.attribute.backward import ForwardOps
 from syncscan.attribute.guess import candidates
-from syncscan.attribute.lines import Exact, ExactLines
 from syncscan.attribute.phase import Phases
 from syncscan.attribute.source import modules, names_around, parse, pick
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint
+from syncscan.model.stacks import Exact
 from syncscan.model.trace import NONE, Category, Trace
 
 
@@ -30,7 +30,7 @@ class _Attributor:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.forward = ForwardOps(trace)
-        self.lines = ExactLines(trace)
+        self.lines = trace.stacks
         self.phases = Phases(trace)
 
     def attribution(self, point: SyncPoint) -> Attribution:
@@ -64,7 +64,7 @@ class _Attributor:
 
     def _exact(self, point: SyncPoint, origin: int) -> Exact | None:
         """The recorded stack; for an op of autograd's own, which has no frames, that of a sync in its forward op."""
-        own = self.lines.of(point)
+        own = self.lines.of(point.calls, point.ops)
         if origin == NONE or (own and not own.borrowed):
             return own
         s = self.trace.slices

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from syncscan.model.finding import Source
+from syncscan.model.stacks import Frame
 from syncscan.model.trace import Trace
 
 _FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)")
@@ -46,15 +47,6 @@ class Place:
     user: Source | None
     framework: Source | None
     owner: str
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One Python frame: file as recorded, line, function."""
-
-    file: str
-    line: int
-    function: str
 
 
 def is_users(file: str) -> bool:

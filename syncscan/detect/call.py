@@ -17,6 +17,7 @@ _LIBRARIES = re.compile(
     r"|scipy|sklearn|ignite|fsspec|contextlib\.py|threading\.py)[/.(]"
 )
 _OP, _SCOPE = int(Category.CPU_OP), int(Category.ANNOTATION)
+_INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "DtoD", "D2S": "DtoD", "S2D": "DtoD"}
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)")
 
 
@@ -61,9 +62,9 @@ class Call:
 
     @property
     def direction(self) -> str:
-        """`DtoH`, `HtoD`, `DtoD`, … of its copy; empty without a copy."""
-        words = self.copy.split()
-        return words[1] if len(words) > 1 else ""
+        """`DtoH`, `HtoD`, `DtoD`, … of its copy; empty without a copy. Intel's `D2M` and `M2D` are read as the same."""
+        word = (self.copy.split() or [""])[1:2]
+        return _INTEL.get(word[0].partition("(")[0], word[0]) if word else ""
 
     @property
     def pageable(self) -> bool:
@@ -109,12 +110,20 @@ class Call:
 
     @cached_property
     def frames(self) -> tuple[str, ...]:
-        """Names of the Python frames around it, outermost first; empty in a trace without stacks."""
+        """Names of the Python frames around it, outermost first; empty where neither profiler nor capture took any."""
         f = self.trace.frames
+        if not len(f):
+            exact = self.trace.stacks.of(self.rows, self.chain)
+            return tuple(map(str, exact.frames)) if exact and not exact.borrowed else ()
         lo, hi = np.searchsorted(f.track, [self.track, self.track + 1])
         upto = lo + int(np.searchsorted(f.ts[lo:hi], self.ts, side="right"))
         around = lo + np.flatnonzero(f.ts[lo:upto] + f.dur[lo:upto] >= self.end)
         return tuple(self.trace.strings[n] for n in f.name[around])
+
+    @property
+    def profiled(self) -> bool:
+        """True in a trace with the profiler's own stacks, which show C functions (`item`, `tolist`) besides Python's."""
+        return len(self.trace.frames) > 0
 
     @cached_property
     def library(self) -> tuple[str, ...]:

@@ -6,10 +6,13 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from syncscan.model.stacks import ExactLines
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -211,6 +214,13 @@ class Trace:
         """A mask over `slices`: rows whose name satisfies `predicate(str) -> bool`, asked once a distinct name."""
         hits = np.fromiter((bool(predicate(s)) for s in self.strings), dtype=np.bool_, count=len(self.strings))
         return hits[self.slices.name] if len(self.slices) else np.zeros(0, dtype=np.bool_)
+
+    @cached_property
+    def stacks(self) -> ExactLines:
+        """The stacks that capture recorded at each synchronise; it finds nothing in a trace of another origin."""
+        from syncscan.model.stacks import ExactLines
+
+        return ExactLines(self)
 
     @cached_property
     def device_rows(self) -> Int64:

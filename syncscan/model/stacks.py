@@ -1,19 +1,30 @@
-"""From capture's table of sync callbacks to the exact stack of a sync point, joined by thread and time."""
+"""The stacks that capture recorded at each synchronise, looked up by thread and time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from syncscan.attribute.source import Frame
-from syncscan.model.finding import SyncPoint
 from syncscan.model.trace import NONE, Bool, Trace
 
 _BEFORE_NS = 1_000_000
 _AFTER_NS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One Python frame: file as recorded, line, function."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        """As the profiler names a frame: `file.py(LINE): function`."""
+        return f"{self.file}({self.line}): {self.function}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +64,35 @@ class ExactLines:
         self._base = trace.info.base_ns
         self._trace = trace
 
-    def of(self, point: SyncPoint) -> Exact | None:
+    def of(self, calls: Sequence[int], ops: Sequence[int]) -> Exact | None:
         """The exact stack of a sync point, None where capture didn't record one.
+
+        Args:
+            calls: rows of its runtime calls, in time order.
+            ops: rows of the ops around it, outermost first.
 
         A record lies within the op that synchronises; an older one is of something else. An op that waits more often
         than it calls back has one line all the same; waits in the allocator have no record.
         """
-        if not any(self._calls_back(row) for row in point.calls):
-            return self._around(point)
-        earliest, end = point.ts - _BEFORE_NS, point.end
-        if point.ops:
-            s, op = self._trace.slices, point.ops[0]
-            earliest = int(s.ts[op]) - _AFTER_NS
-            end = int(s.ts[op] + s.dur[op]) if self._trace.name(op).startswith("aten::") else end
-        return self.between(point.track, earliest, end, latest=point.ts + _AFTER_NS) or self._around(point)
+        if not len(self._at) and not self._calls:
+            return None
+        s = self._trace.slices
+        track, start = int(s.track[calls[0]]), int(s.ts[calls[0]])
+        if not any(self._calls_back(row) for row in calls):
+            return self._around(track, start)
+        earliest, end = start - _BEFORE_NS, int(s.ts[calls[-1]] + s.dur[calls[-1]])
+        if len(ops):
+            earliest = int(s.ts[ops[0]]) - _AFTER_NS
+            end = int(s.ts[ops[0]] + s.dur[ops[0]]) if self._trace.name(ops[0]).startswith("aten::") else end
+        return self.between(track, earliest, end, latest=start + _AFTER_NS) or self._around(track, start)
 
     def _calls_back(self, row: int) -> bool:
         name = self._trace.name(row)
         return "Synchronize" in name or "Memcpy" in name
 
-    def _around(self, point: SyncPoint) -> Exact | None:
+    def _around(self, track: int, start: int) -> Exact | None:
         """The stack of a timed call that this sync point lies in: nobody is called back by the allocator and Thrust."""
-        at, tid = point.ts + self._base, self._tracks[point.track]
+        at, tid = start + self._base, self._tracks[track]
         call = next((c for c in self._calls if c[2] == tid and c[0] - _AFTER_NS <= at <= c[1]), None)
         return self._at_place(call[3], NONE, False) if call else None
 
