@@ -20,11 +20,11 @@ _STATE = """() => {
   const view = document.querySelector('tr-ui-timeline-view');
   if (!view || !view.model || !view.trackView) return null;
   const threads = view.model.getAllThreads().filter(t => t.parent.userFriendlyName.includes('syncscan'));
-  const findings = threads.find(t => t.name === 'findings');
-  const row = [...document.querySelectorAll('tr-ui-b-heading')].find(h => h.heading === 'findings');
+  const findings = threads.find(t => t.name.startsWith('findings'));
+  const row = [...document.querySelectorAll('tr-ui-b-heading')].find(h => String(h.heading).startsWith('findings'));
   const scale = view.trackView.viewport.currentDisplayTransform.scaleX;
   if (!findings || !row || scale === 1) return null;
-  const slice = findings.sliceGroup.slices[0];
+  const slice = findings.sliceGroup.slices.reduce((a, b) => a.duration >= b.duration ? a : b);
   const box = row.getBoundingClientRect();
   return {
     rows: threads.map(t => t.name),
