@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from syncscan.load import reader
+from syncscan.load import half, reader
 from syncscan.load.folder import find
 from syncscan.load.source import Source, open_bytes
 from syncscan.model.trace import Trace
@@ -14,7 +14,7 @@ from syncscan.model.trace import Trace
 def load(
     path: str | os.PathLike[str], progress: Callable[[int, int], None] | None = None, *, piece: int = reader.PIECE
 ) -> Trace:
-    """Read one trace.
+    """Read one trace; a big file with two processes where that is possible and pays.
 
     Args:
         path: a file, plain or packed with gzip or zstd; `-` for standard input; or a URL that fsspec opens.
@@ -25,9 +25,33 @@ def load(
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
         MissingExtra: a package for this kind of place or compression isn't installed.
     """
-    with open_bytes(path) as source:
-        report = None if progress is None else lambda _: progress(source.done, source.size)
-        return reader.read(source, os.fspath(path), piece, report, lambda: source.lost)
+    name = os.fspath(path)
+    with open_bytes(name) as source:
+        if source.text_size < half.WORTHWHILE or not source.reopens or not half.possible():
+            return _read(source, name, piece, progress)
+        try:
+            with half.Half(lambda: _half(name, piece)) as other:
+                return _read(source, name, piece, progress, other)
+        except reader.Entangled:
+            pass
+    with open_bytes(name) as source:
+        return _read(source, name, piece, progress)
+
+
+def _read(
+    source: Source,
+    name: str,
+    piece: int,
+    progress: Callable[[int, int], None] | None,
+    other: half.Half | None = None,
+) -> Trace:
+    report = None if progress is None else lambda _: progress(source.done, source.size)
+    return reader.read(source, name, piece, report, lambda: source.lost, other)
+
+
+def _half(name: str, piece: int) -> object:
+    with open_bytes(name) as source:
+        return reader.read_half(source, name, piece)
 
 
 __all__ = ["Source", "find", "load", "open_bytes"]

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from syncscan.errors import TraceEmpty, TraceUnreadable
-from syncscan.load.columns import Columns
+from syncscan.load.columns import Columns, Export
 from syncscan.load.event import DECODER, event_of
+from syncscan.load.half import Half
 from syncscan.load.info import trace_info
 from syncscan.load.link import link
 from syncscan.load.losses import DAMAGED_HEAD, UNFINISHED, Losses
@@ -29,6 +30,11 @@ _SMALL = 1 << 15
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 Progress = Callable[[int], None]
+Lost = Callable[[], str]
+
+
+class Entangled(Exception):
+    """A broken place reaches over pieces that two processes read: one has to read them all."""
 
 
 def read(
@@ -36,7 +42,8 @@ def read(
     path: str,
     piece: int = PIECE,
     progress: Progress | None = None,
-    lost: Callable[[], str] = lambda: "",
+    lost: Lost = lambda: "",
+    half: Half | None = None,
 ) -> Trace:
     """Read one trace.
 
@@ -46,30 +53,60 @@ def read(
         piece: bytes of text in memory at once; one event more if that is longer.
         progress: called after each piece with the bytes of text read.
         lost: asked at the end for a sentence on what unpacking lost; empty if nothing.
+        half: a process that makes `read_half` of the same text with the same `piece`.
 
     Raises:
+        Entangled: the two processes can't share this trace.
         TraceEmpty: no bytes.
         TraceUnreadable: no list of events in it.
     """
-    return _Reader(stream, path, piece, progress, lost).read()
+    return _Reader(stream, path, piece, progress, lost).read(half)
+
+
+def read_half(stream: Readable, path: str, piece: int) -> Export | None:
+    """The columns of every other piece, for the process that reads the others; None if it has to read them all."""
+    return _Reader(stream, path, piece, None, lambda: "").half()
 
 
 class _Reader:
-    def __init__(
-        self, stream: Readable, path: str, piece: int, progress: Progress | None, lost: Callable[[], str]
-    ) -> None:
+    def __init__(self, stream: Readable, path: str, piece: int, progress: Progress | None, lost: Lost) -> None:
         self.path, self.progress, self.lost = path, progress, lost
         self.losses = Losses()
         self.columns = Columns(self.losses)
         self.salvage = Salvage(self.losses)
         self.splitter = Splitter(stream, piece)
 
-    def read(self) -> Trace:
+    def read(self, half: Half | None) -> Trace:
         head = self._head()
-        for text, last in self.splitter.pieces():
+        for number, (text, last) in enumerate(self.splitter.pieces()):
+            if half is not None and number % 2 and not last:
+                self._disentangle()
+                continue
             self._piece(text, self.splitter.offset, last)
             if self.progress:
                 self.progress(self.splitter.taken)
+        if half is not None:
+            exported = half.result()
+            if exported is None:
+                raise Entangled
+            self.columns.absorb(exported)
+        return self._trace(head)
+
+    def half(self) -> Export | None:
+        """The odd pieces, but for the last of all."""
+        self._head()
+        for number, (text, last) in enumerate(self.splitter.pieces()):
+            if number % 2 and not last:
+                self._piece(text, self.splitter.offset, last)
+                if self.salvage.waiting:
+                    return None
+        return self.columns.export()
+
+    def _disentangle(self) -> None:
+        if self.salvage.waiting:
+            raise Entangled
+
+    def _trace(self, head: Head) -> Trace:
         if not head.whole:
             self.losses.notes.append(DAMAGED_HEAD)
         metadata = {**metadata_of(head), **self._tail(head)}

@@ -91,6 +91,16 @@ class Source(io.RawIOBase):
         return self._stream.taken
 
     @property
+    def text_size(self) -> int:
+        """About how long the text is, in bytes: a packed trace shrinks to a tenth."""
+        return self.size * (1 if type(self._stream) is _Plain else 10)
+
+    @property
+    def reopens(self) -> bool:
+        """Whether the path opens the same bytes again: a file on this machine."""
+        return Path(self.path).is_file()
+
+    @property
     def lost(self) -> str:
         """What reading and unpacking lost so far, as a sentence; empty if nothing."""
         return self._stream.lost

@@ -1,0 +1,74 @@
+"""From a big trace file to the columns of every other piece of it, decoded by a second process meanwhile.
+
+A child is forked only by a process that nothing speaks against: on Linux, with one Python thread and without torch, as
+the command line is. It opens the file itself, cuts it up in the same way, and sends its columns at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+WORTHWHILE = 24 << 20
+"""Bytes of text from which a second process saves more time than it costs, measured in benchmarks/README.md."""
+
+
+def possible() -> bool:
+    """Whether a second process may be forked here, and would have a processor of its own."""
+    if sys.platform != "linux" or threading.active_count() > 1 or "torch" in sys.modules:
+        return False
+    return len(os.sched_getaffinity(0)) > 1
+
+
+class Half:
+    """A child process that makes one value; used as a context, at whose end it is gone.
+
+    Args:
+        work: makes the value in the child; it is pickled.
+    """
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        out, into = os.pipe()
+        with warnings.catch_warnings():
+            # Python 3.12 warns of threads; those that there are belong to numpy's BLAS, which the child doesn't call.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if not self._pid:
+            _child(work, into)
+        os.close(into)
+        self._out = os.fdopen(out, "rb")
+
+    def result(self) -> Any:
+        """What the child made, waited for; None if it failed."""
+        try:
+            return pickle.load(self._out)
+        except (EOFError, pickle.UnpicklingError):
+            return None
+
+    def __enter__(self) -> Half:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._out.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+
+def _child(work: Callable[[], Any], into: int) -> None:
+    """Work, send, and go without any of the parent's clean-up."""
+    status = 1
+    try:
+        with os.fdopen(into, "wb") as f:
+            pickle.dump(work(), f, protocol=5)
+        status = 0
+    finally:
+        os._exit(status)

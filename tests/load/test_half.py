@@ -1,0 +1,116 @@
+"""Two processes read a trace as one does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from syncscan.load import half, load
+from syncscan.model.trace import Trace
+from tests.load.test_oracle import assert_equal
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
+
+
+def events(count: int = 400) -> list[dict[str, object]]:
+    """Ops, launches, kernels, frames and arrows, so that every kind of column has rows in every piece."""
+    made: list[dict[str, object]] = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "main"}}]
+    for i in range(count):
+        place = {"pid": 1, "tid": i % 3, "ts": 10 * i, "dur": 9 - i % 4, "name": f"name{i % 7}"}
+        ids = {"correlation": i, "External id": i + 1}
+        made += [
+            {"ph": "X", "cat": cat, **place, "args": ids}
+            for cat in ("cpu_op", "cuda_runtime", "kernel", "python_function", "new")
+        ]
+        made.append({"ph": "sf"[i % 2], "cat": "fwdbwd", "id": i // 2, **place})
+    return made
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Makes small traces worth a second process, whatever runs the tests; gives what each child was started with."""
+    started: list[int] = []
+    make = half.Half.__init__
+
+    def counted(self: half.Half, work: object) -> None:
+        started.append(1)
+        make(self, work)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(half, "WORTHWHILE", 0)
+    monkeypatch.setattr(half, "possible", lambda: True)
+    monkeypatch.setattr(half.Half, "__init__", counted)
+    return started
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("piece", [500, 10_000, 1 << 20])
+def test_the_same_trace(tmp_path: Path, forked: list[int], packed: bool, piece: int) -> None:
+    """Plain or packed, however many pieces."""
+    text = json.dumps({"with_stack": 1, "traceEvents": events(), "traceName": "t"}).encode()
+    path = tmp_path / "t.json"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    together = load(path, piece=piece)
+    assert forked == [1]
+    assert_equal(together, alone(path))
+
+
+def alone(path: Path) -> Trace:
+    """What one process reads."""
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(half, "possible", lambda: False)
+        return load(path)
+
+
+def test_damage_is_counted_once(tmp_path: Path, forked: list[int]) -> None:
+    """What the child repairs is told as if the parent had."""
+    text = json.dumps(events(), indent=1).replace('"name3"', '"a "quoted" name"').encode()
+    path = tmp_path / "t.json"
+    path.write_bytes(text[:-500])
+    together = load(path, piece=3000)
+    assert forked == [1]
+    assert_equal(together, alone(path))
+    assert "repaired" in " ".join(together.info.warnings)
+
+
+def test_damage_across_pieces(tmp_path: Path, forked: list[int]) -> None:
+    """An event that a wrong cut goes through is read by one process after all."""
+    nested = [{"ph": "X", "cat": "cpu_op", "name": f"in {i}", "ts": i, "dur": 1, "args": {}} for i in range(50)]
+    made = [*events(50), {**nested[0], "args": {"list": nested}}, *events(50)]
+    path = tmp_path / "t.json"
+    path.write_bytes(json.dumps(made).encode())
+    for piece in (200, 1000, 3000):
+        assert_equal(load(path, piece=piece), alone(path))
+
+
+def test_a_child_that_dies(tmp_path: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is lost, and no process stays behind."""
+    path = tmp_path / "t.json"
+    path.write_bytes(json.dumps(events()).encode())
+    expected = alone(path)
+    monkeypatch.setattr("syncscan.load.reader.read_half", lambda *args: os._exit(3))
+    assert_equal(load(path, piece=1000), expected)
+    assert forked == [1]
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_forks_only_where_nothing_speaks_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not beside other threads, not beside torch."""
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    assert half.possible()
+    monkeypatch.setattr(threading, "active_count", lambda: 2)
+    assert not half.possible()
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setitem(sys.modules, "torch", sys)
+    assert not half.possible()
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    assert not half.possible()
