@@ -60,8 +60,8 @@ _BURST = frozenset(
 
 
 def match(call: Call) -> Diagnosis | None:
-    """A wait inside torch's formatting code, or in the burst of ops that it leaves."""
-    if not (call.in_library("torch/_tensor_str.py") or _in_burst(call)):
+    """A wait inside torch's formatting code, or, where no frames tell, in the burst of ops that it leaves."""
+    if not (call.in_library("torch/_tensor_str.py") or (not call.frames and _in_burst(call))):
         return None
     return Diagnosis(
         ID,
