@@ -15,8 +15,14 @@ SLICE_NS = 2_500.0
 """Host time that recording one op or runtime call takes (measured on an H200's host: 1.4 to 3.5 µs); see `guess`."""
 STACK_FACTOR = 1.8
 """The same with Python frames recorded too (measured: 3.1 to 6.4 µs)."""
+LEAST_OWN = 0.35
+"""The smallest part of the host's time that a guess leaves to the program (with Python frames: 0.26 to 0.43)."""
 MIN_SCALE, MAX_SCALE = 0.2, 1.5
+"""What a known step time may say of the host: the profiler at most five times its work, or a slower machine."""
 MIN_STRETCH, MAX_STRETCH = 0.7, 1.5
+"""What it may say of the device: other clocks."""
+NOISE = 0.01
+"""What of a step's time no two measurements agree on."""
 _ROUNDS = 24
 
 
@@ -66,7 +72,7 @@ def calibrate(
         unit = period(prepare(graph)) / mine if mine else 1.0
         slack = (prepare(graph), prepare(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
         return Calibration(replay, unit, observed_ns, known=False, slack=slack, notes=(_UNKNOWN.format(1.0 - guessed),))
-    scale = _scale(graph, unprofiled_ns)
+    scale = None if _insensitive(graph, guessed, unprofiled_ns) else _scale(graph, unprofiled_ns)
     stretch = 1.0
     notes: tuple[str, ...] = ()
     if scale is None:
@@ -83,7 +89,13 @@ def guess(graph: Graph, slices: float, stacks: bool) -> float:
     if not own:
         return 1.0
     overhead = slices * SLICE_NS * (STACK_FACTOR if stacks else 1.0)
-    return max(0.35, 1.0 - overhead / own)
+    return max(LEAST_OWN, 1.0 - overhead / own)
+
+
+def _insensitive(graph: Graph, guessed: float, target: float) -> bool:
+    """Whether the guess already explains the step, and the host's share hardly matters: then it can't be found."""
+    as_guessed, other = period(prepare(graph, guessed)), period(prepare(graph, (guessed + 1.0) / 2))
+    return abs(as_guessed - target) <= NOISE * target and abs(other - as_guessed) <= NOISE * target
 
 
 def _scale(graph: Graph, target: float) -> float | None:

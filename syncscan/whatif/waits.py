@@ -21,6 +21,7 @@ USUAL_WAKE_NS = 10_000.0
 MAX_WAKE_NS = 200_000.0
 """A host that goes on later than this was held by something else (another thread, the GIL): that stays its own time."""
 _SKEW_NS = 5_000
+_LONG_NS = 50_000
 _FULL = 900
 """Launches in flight from which a long launch is a full queue, not the host's own time (about 1,024 fit in)."""
 _LONG_LAUNCH_NS = 50_000
@@ -104,6 +105,8 @@ class _Ruler:
         last = int(s.end[hold.calls[-1]])
         event = self._event(hold)
         streams, done = self._awaited(hold, event)
+        if event is None and not self._explained(hold, done):
+            streams, done = self._explaining(hold) or (streams, done)
         row = self._blocking(hold, done)
         start, end = int(s.ts[row]), int(s.end[row])
         waited = done > start
@@ -156,6 +159,22 @@ class _Ruler:
         }
         possible = {number: at for number, at in done.items() if at <= end + _SKEW_NS}
         return tuple(possible), max(possible.values(), default=0)
+
+    def _explained(self, hold: Hold, done: int) -> bool:
+        """Whether what it is said to wait for explains how long it took; a stream is often only supposed."""
+        s = self.trace.slices
+        last = hold.calls[-1]
+        short = s.dur[last] < _LONG_NS or len(hold.calls) > 1
+        return bool(short or "Stream" not in self.trace.name(last) or done > s.ts[last])
+
+    def _explaining(self, hold: Hold) -> tuple[tuple[int, ...], int] | None:
+        """The stream whose end explains best when a stream synchronise returned; None if there is none."""
+        s = self.trace.slices
+        start, end = int(s.ts[hold.calls[-1]]), int(s.end[hold.calls[-1]])
+        done = {number: self.launches.done(number, start + 1) for number in range(len(self.launches.streams))}
+        within = {n: at for n, at in done.items() if start < at <= end + _SKEW_NS and end - at < MAX_WAKE_NS}
+        best = max(within, key=lambda n: within[n], default=None)
+        return None if best is None else ((best,), within[best])
 
     def _blocking(self, hold: Hold, done: int) -> int:
         """The call that was in progress when the awaited work ended; the last one where none was."""
