@@ -17,6 +17,7 @@ _LIBRARIES = re.compile(
     r"|scipy|sklearn|ignite|fsspec|contextlib\.py|threading\.py)[/.(]"
 )
 _OP, _SCOPE = int(Category.CPU_OP), int(Category.ANNOTATION)
+_AT_ONCE_NS = 10_000
 _INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "DtoD", "D2S": "DtoD", "S2D": "DtoD"}
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)")
 
@@ -122,7 +123,7 @@ class Call:
 
     @property
     def profiled(self) -> bool:
-        """True in a trace with the profiler's own stacks, which show C functions (`item`, `tolist`) besides Python's."""
+        """True in a trace with the profiler's own stacks, which show C functions besides Python's."""
         return len(self.trace.frames) > 0
 
     @cached_property
@@ -146,6 +147,13 @@ class Call:
         """Names of the outermost ops, annotations and runtime calls that came after it, the nearest first; up to 64."""
         end = int(self.trace.slices.end[self._worker]) if self._worker != NONE else self.end
         return self.neighbours.after(self.track, end)
+
+    @property
+    def followed_at_once(self) -> bool:
+        """True if the next op began within 10 µs: measured, 1 to 7 where both come from one line."""
+        end = int(self.trace.slices.end[self._worker]) if self._worker != NONE else self.end
+        start = self.neighbours.next_start(self.track, end)
+        return start is not None and start - end <= _AT_ONCE_NS
 
     @cached_property
     def since_scope(self) -> tuple[str, ...]:

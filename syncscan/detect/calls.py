@@ -294,7 +294,7 @@ def _blocks(call: Call) -> bool:
     if ASYNC_COPY.fullmatch(name):
         if call.pageable and call.direction == "DtoH":
             return True
-        return call.waited and (call.pageable or "Host" in call.copy)
+        return call.waited and not call.pinned
     return call.waited
 
 

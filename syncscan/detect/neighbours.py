@@ -55,6 +55,12 @@ class Neighbours:
             names.append(name)
         return tuple(names)
 
+    def next_start(self, track: int, end: int) -> int | None:
+        """When the next op, scope or bare runtime call begins; None after the last."""
+        rows = self._on(self._after, track)
+        at = int(np.searchsorted(self._trace.slices.ts[rows], end))
+        return int(self._trace.slices.ts[rows[at]]) if at < len(rows) else None
+
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
         """Names of the ops and scopes that began from `start` on and before `end`."""
         rows = self._on(self._before, track)

@@ -154,6 +154,19 @@ def test_a_rocm_copy_counts_if_it_held_the_host() -> None:
     assert [p.ts for p in found(t)] == [40_000]
 
 
+def test_intels_names_of_directions_are_understood() -> None:
+    """A copy to the host is called `D2M` there; the wait behind it is a queue's or an event's."""
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        t.launch("busy", at=1, lasts=1000)
+        for op in ("aten::to", "aten::_to_copy", "aten::copy_"):
+            t.op(op, 10, 1200)
+        t.copy("Memcpy D2M(Device -> Memory)", at=20)
+        t.events[-2]["name"] = "urEnqueueUSMMemcpy"
+        t.call("urEventWait", 30, 1100)
+    assert {p.diagnosis.cause for p in found(t)} == {Cause.READBACK}
+
+
 def test_an_item_without_a_runtime_call_is_a_cpu_tensor() -> None:
     """The most common false alarm: Adam's step counter, masks by Python value."""
     t = TraceBuilder()

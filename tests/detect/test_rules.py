@@ -41,8 +41,8 @@ class Wait:
         """What is found in a trace that holds this wait alone."""
         t = TraceBuilder(vendor)
         t.step(0, 10_000)
-        for name in (*self.scopes, *self.frames):
-            (t.frame if name in self.frames else t.scope)(name, 10, 9_000)
+        for depth, name in enumerate((*self.scopes, *self.frames)):
+            (t.frame if name in self.frames else t.scope)(name, 10 + depth, 9_000 - depth)
         at = 20.0
         for name in self.before:
             t.op(name, at, at + 10)

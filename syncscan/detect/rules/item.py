@@ -66,7 +66,7 @@ def match(call: Call) -> Diagnosis | None:
         inside.removeprefix("aten::")
         if inside
         else ".item()"
-        if call.called("item") or not call.frames
+        if call.called("item") or not call.profiled
         else "float() or int()"
     )
     return Diagnosis(

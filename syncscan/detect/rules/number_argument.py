@@ -58,12 +58,16 @@ _OPS = {
     "topk".split()
 }
 
+_SIZED = _OPS - {f"aten::{op}" for op in "add add_ sub sub_ addmm addcmul addcdiv clamp clamp_".split()}
+"""Ops that take sizes: a number read directly before is most likely for them; arithmetic follows by chance."""
+
 
 def match(call: Call) -> Diagnosis | None:
     """A scalar read inside a factory or an op with a number as argument, or directly before one."""
     inside = next((op for op in call.ops if op in _OPS), "")
-    following = call.after[0] if call.top == "aten::item" and not call.called("item") and call.after else ""
-    op = inside or (following if following in _OPS else "")
+    reads = call.top == "aten::item" and not call.called("item") and call.followed_at_once
+    following = call.after[0] if reads and call.after[0] in _SIZED else ""
+    op = inside or following
     if not (call.scalar and op):
         return None
     name = op.removeprefix("aten::")
@@ -71,7 +75,9 @@ def match(call: Call) -> Diagnosis | None:
         ID,
         NAME,
         CAUSE,
-        title=f"{name} waits for a tensor that it takes as a number",
+        title=f"{name} waits for a tensor that it takes as a number"
+        if inside
+        else f"a number is read back, most likely as an argument of {name}",
         why=f"{name} needs a Python number; the tensor it got is read back from the device.",
         fix="Keep sizes and bounds as Python ints from shapes or the configuration; for arithmetic use the overload "
         "that takes "

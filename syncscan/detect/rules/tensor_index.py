@@ -51,10 +51,10 @@ NAME = "A tensor is used as an index"
 CAUSE = Cause.READBACK
 
 _VIEWS = {
-    "aten::slice": "x[:n] waits for its bound",
-    "aten::select": "x[i] waits for its index",
-    "aten::narrow": "narrow waits for its bound",
-    "aten::index": "x[flag] waits for its flag",
+    "aten::slice": "the bound of x[:n]",
+    "aten::select": "the index of x[i]",
+    "aten::narrow": "the bound of narrow",
+    "aten::index": "the flag of x[flag]",
 }
 
 _INDEX_OF_FLAG = ("aten::zeros", "aten::empty", "aten::ones")
@@ -63,20 +63,20 @@ _INDEX_OF_FLAG = ("aten::zeros", "aten::empty", "aten::ones")
 
 def match(call: Call) -> Diagnosis | None:
     """A scalar read that a view follows, not by a call of `item()`."""
-    reads = call.top == "aten::item" and not call.called("item")
+    reads = call.top == "aten::item" and not call.called("item") and call.followed_at_once
     first, second = (*call.after[:2], "", "")[:2]
     flagged = first in _INDEX_OF_FLAG and second == "aten::index"
-    title = _VIEWS.get(second if flagged else first, "") if reads else ""
-    if not title:
+    what = _VIEWS.get(second if flagged else first, "") if reads else ""
+    if not what:
         return None
     return Diagnosis(
         ID,
         NAME,
         CAUSE,
-        title=title,
+        title=f"a number is read back{'' if call.profiled else ', most likely'} as {what}",
         why="Shape and offset of a view are the host's business: the index or bound is read back from the device.",
         fix="x.index_select(0, i.view(1)) or torch.gather for an index (a copy, not a view); for x[:n] mask with "
         "torch.arange(len(x), device=x.device) < n.",
         when_fine="When the length of the slice really varies.",
-        confidence=Confidence.HIGH if call.frames else Confidence.MEDIUM,
+        confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,
     )

@@ -68,5 +68,5 @@ def match(call: Call) -> Diagnosis | None:
         why="The constructor reads each element back, one wait each, and copies the result to the device again.",
         fix="torch.stack([a, b]) does the same on the device.",
         when_fine="Outside of the loop.",
-        confidence=Confidence.HIGH if call.frames else Confidence.MEDIUM,
+        confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,
     )

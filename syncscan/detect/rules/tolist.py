@@ -52,7 +52,7 @@ CAUSE = Cause.READBACK
 
 def match(call: Call) -> Diagnosis | None:
     """The copy of `tolist`, by its C frame or by the ops before it."""
-    resolved = call.before[-2:] == ("aten::resolve_conj", "aten::resolve_neg") and not call.frames
+    resolved = call.before[-2:] == ("aten::resolve_conj", "aten::resolve_neg") and not call.profiled
     if not (call.direction != "HtoD" and call.leaf == "aten::copy_" and (resolved or call.called("tolist"))):
         return None
     return Diagnosis(
