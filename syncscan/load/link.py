@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def link(info: TraceInfo, raw: Raw, losses: Losses) -> Trace:
         slices=slices,
         frames=frames,
         flows=flows,
-        steps=_steps(strings, slices),
+        steps=_whole(_steps(strings, slices), info),
     )
 
 
@@ -204,6 +204,13 @@ def _steps(strings: Sequence[str], s: Slices) -> tuple[Step, ...]:
     rows = np.flatnonzero(named & (_is(s, Category.ANNOTATION) | _is(s, Category.CPU_OP)))
     steps = (Step(numbers[int(s.name[r])], int(s.track[r]), int(s.ts[r]), int(s.end[r]), int(r)) for r in rows)
     return tuple(sorted(steps, key=lambda step: (step.ts, step.number)))
+
+
+def _whole(steps: tuple[Step, ...], info: TraceInfo) -> tuple[Step, ...]:
+    """Without the step that a script's end cut short, as capture notes it; that one too if it is the only one."""
+    own = info.metadata.get("syncscan")
+    cut = own.get("unfinished_step") if isinstance(own, Mapping) else None
+    return tuple(step for step in steps if step.number != cut) or steps
 
 
 def _is(s: Slices, category: Category) -> Bool:
