@@ -165,7 +165,7 @@ class _Ruler:
         s = self.trace.slices
         last = hold.calls[-1]
         short = s.dur[last] < _LONG_NS or len(hold.calls) > 1
-        return bool(short or "Stream" not in self.trace.name(last) or done > s.ts[last])
+        return bool(short or "Stream" not in self.trace.name(last) or s.end[last] - done < MAX_WAKE_NS)
 
     def _explaining(self, hold: Hold) -> tuple[tuple[int, ...], int] | None:
         """The stream whose end explains best when a stream synchronise returned; None if there is none."""
