@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from syncscan.model.habit import Change
 from syncscan.model.period import busy_time
 from syncscan.model.period import windows as step_windows
 from syncscan.model.trace import NONE, Int64, Trace
+from syncscan.model.work import merged
+from syncscan.whatif import edit
 from syncscan.whatif.events import Events, Reached, StreamWait, first_waiters
 from syncscan.whatif.graph import BLOCK, Await, Feed, Float64, Graph, Node, Program, Record, Run, Wait
 from syncscan.whatif.launches import Launches, find_launches
@@ -27,7 +30,13 @@ MAX_STEPS = 6
 """Steps that are replayed of a long trace: those at even ranks of length, so that their mean is the trace's."""
 
 
-def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS, ahead_of: str = "") -> Graph:
+def build(
+    trace: Trace,
+    holds: Sequence[Hold],
+    max_steps: int = MAX_STEPS,
+    ahead_of: str = "",
+    change: Change | None = None,
+) -> Graph:
     """The dependency graph of a trace's steps, or of the whole trace where it marks none.
 
     Args:
@@ -35,6 +44,7 @@ def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS, ahead
         holds: its sync points.
         max_steps: how many steps to take at most.
         ahead_of: glob of scopes whose device work gets streams of its own, where nothing waits for it.
+        change: what else is different from the recorded steps.
     """
     windows = chosen(step_windows(trace), max_steps)
     if not windows:
@@ -45,14 +55,20 @@ def build(trace: Trace, holds: Sequence[Hold], max_steps: int = MAX_STEPS, ahead
     moved = len(launches.streams) if ahead_of else NONE
     if ahead_of:
         launches = ahead(launches, launched_in(trace, launches, ahead_of))
+    if change:
+        launches = edit.moved(launches, change)
     events = Events(trace, launches, begin, end)
     inside = [h for h in holds if any(a <= trace.slices.ts[h.calls[0]] < b for a, b in windows)]
     waits = events.stream_waits()
     held = find_waits(trace, launches, events, inside)
     tracks = np.concatenate([launches.tracks, np.array([h.track for h in held], np.int64)])
-    maker = _Maker(trace, explained(launches, waits), find_threads(trace, np.unique(tracks)), waits, held)
+    launches, without = explained(launches, waits), []
+    if change:
+        launches, without = edit.shortened(launches, change), edit.cuts(launches, change, windows)
+    maker = _Maker(trace, launches, find_threads(trace, np.unique(tracks)), waits, held, without)
     programs = tuple(maker.program(a, b) for a, b in windows)
-    busy = 0.0 if ahead_of else busy_time(trace, windows) / len(windows)
+    other = ahead_of or (change and (change.work or change.ahead))
+    busy = 0.0 if other else busy_time(trace, windows) / len(windows)
     return Graph(programs, maker.count, launches.streams, len(maker.slots), busy, moved)
 
 
@@ -72,6 +88,15 @@ def explained(launches: Launches, waits: list[StreamWait]) -> Launches:
     gap[first] = np.minimum(gap[first], launches.usual_gap[first])
     latency[first] = np.minimum(latency[first], launches.usual_latency)
     return replace(launches, gap=gap, latency=latency)
+
+
+def _union(cuts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Cuts that overlap as one, so that no time is taken off twice."""
+    if not cuts:
+        return cuts
+    starts, ends = (np.array(c, np.int64) for c in zip(*sorted(cuts), strict=True))
+    first, last = merged(starts, ends)
+    return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
 class _Clock:
@@ -122,14 +147,23 @@ class _Tape:
 
 class _Maker:
     def __init__(
-        self, trace: Trace, launches: Launches, threads: dict[int, int], waits: list[StreamWait], held: list[Held]
+        self,
+        trace: Trace,
+        launches: Launches,
+        threads: dict[int, int],
+        waits: list[StreamWait],
+        held: list[Held],
+        without: Sequence[edit.Cut] = (),
     ) -> None:
         self.launches, self.threads = launches, threads
         self.count = max(threads.values(), default=0) + 1
         cuts: list[list[tuple[int, int]]] = [[] for _ in range(self.count)]
         for h in [*held, *pressed(trace, launches)]:
             cuts[threads[h.track]].append((h.ts, h.cut))
-        self.clocks = [_Clock(c) for c in cuts]
+        for track, start, stop in without:
+            if track in threads:
+                cuts[threads[track]].append((start, stop))
+        self.clocks = [_Clock(_union(c) if without else c) for c in cuts]
         self.held, self.waits = held, waits
         reached = [w.event for w in waits] + [h.event for h in held if h.event]
         self.records = sorted(set(reached), key=lambda r: r.ts)

@@ -1,0 +1,52 @@
+"""From a trace, its findings and its measured step to the program's habits: what else costs the step time.
+
+Each rule claims only what the trace proves, and says by which numbers. What a habit's removal would gain is predicted
+later, from the `changes` it names; until then its measured cost stands as an upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from syncscan.habits.look import Look
+from syncscan.habits.rules import RULES
+from syncscan.model.analysis import StepSummary
+from syncscan.model.finding import Finding, Severity
+from syncscan.model.habit import Basis, Habit, HabitGain
+from syncscan.model.trace import Trace
+
+
+def find(trace: Trace, findings: Sequence[Finding], step: StepSummary) -> tuple[tuple[Habit, ...], tuple[str, ...]]:
+    """Find the habits of a trace.
+
+    Args:
+        trace: with steps; without them there is nothing to say of a step.
+        findings: its syncs, so that a habit can name those that would go with it.
+        step: as measured, with the unprofiled time where it is known.
+
+    Returns:
+        The habits, the costliest first, and warnings: a rule that raises is named there and skipped.
+    """
+    if not trace.steps or not len(trace.device_rows):
+        return (), ()
+    look = Look(trace, tuple(findings), step)
+    found: list[Habit] = []
+    warnings = []
+    for rule in RULES:
+        try:
+            found += [bounded(h, look.period_us) for h in rule.find(look)]
+        except Exception as e:
+            warnings.append(f"The rule {rule.ADVICE.rule} failed ({type(e).__name__}: {e}) and was skipped.")
+    return tuple(sorted(found, key=lambda h: (-(h.cost_us or 0.0), h.id))), tuple(warnings)
+
+
+def bounded(habit: Habit, period_us: float) -> Habit:
+    """The habit with its measured cost as the upper bound of its gain, and a severity by that."""
+    if habit.cost_us is None:
+        return replace(habit, severity=Severity.MEDIUM)
+    gain = HabitGain(habit.cost_us, (0.0, habit.cost_us), Basis.UPPER_BOUND)
+    return replace(habit, gain=gain, severity=gain.severity(period_us))
+
+
+__all__ = ["bounded", "find"]

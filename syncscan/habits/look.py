@@ -1,0 +1,209 @@
+"""One trace with what a habit's rule may ask of it: rows in the steps, what they launched, when the device idled."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from syncscan.model.analysis import StepSummary
+from syncscan.model.finding import Confidence, Finding
+from syncscan.model.habit import Advice, Change, Habit
+from syncscan.model.period import windows
+from syncscan.model.trace import NONE, Category, Int64, Trace
+from syncscan.model.work import DeviceWork
+
+NOTABLE = 0.01
+"""What takes less than this part of a step isn't worth a word."""
+HELD = 0.5
+"""A step is bound by its launches for sure when the device works less than this part of its unprofiled time."""
+LAUNCH_NS = 100_000
+"""A launch takes the host this at most, with the Python and the dispatch before it; more is something else."""
+
+Stretch = tuple[int, int, int]
+"""(track, from, to) of a host thread, ns."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the rules look at; everything in it is computed once, when it is first asked for."""
+
+    trace: Trace
+    findings: tuple[Finding, ...]
+    step: StepSummary
+
+    @property
+    def count(self) -> int:
+        """How many steps were recorded."""
+        return len(self.trace.steps)
+
+    @property
+    def period_us(self) -> float:
+        """The time of a step in µs: without the profiler where that is known, else as recorded."""
+        return self.step.unprofiled_us or self.step.observed_us
+
+    @property
+    def notable_us(self) -> float:
+        """The least cost of a step that is worth a word, in µs."""
+        return NOTABLE * self.period_us
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """Each step from its begin to the next one's, ns."""
+        return windows(self.trace)
+
+    @cached_property
+    def work(self) -> DeviceWork:
+        """The device's side, as sorted arrays."""
+        return DeviceWork(self.trace)
+
+    @property
+    def host_scale(self) -> float:
+        """What is left of host times when the profiler's own is taken off: 1 where that isn't known."""
+        return min(1.0, self.period_us / self.step.observed_us) if self.step.observed_us else 1.0
+
+    @cached_property
+    def launching_us(self) -> float:
+        """Host time that the launches of a step take, in µs: from one to the next, counted up to `LAUNCH_NS` each."""
+        at = np.unique(
+            np.concatenate([self._launched[1][self.inside(self._launched[1])], [s.ts for s in self.trace.steps]])
+        )
+        gaps = np.minimum(np.diff(at), LAUNCH_NS)
+        return float(gaps.sum()) / self.count / 1e3 * self.host_scale
+
+    @cached_property
+    def launch_bound(self) -> bool:
+        """Whether launches hold the step, proven by a step time that no profiler stretched.
+
+        Without such a time nothing is proven: recording alone can make the host of a step slower than its device.
+        """
+        known = self.step.unprofiled_us
+        return known is not None and self.step.device_busy_us < HELD * known and self.launching_us > HELD * known
+
+    def rows(self, category: Category, wanted: Callable[[str], Any], *, main: bool = True) -> list[int]:
+        """Rows inside the steps of this category and with such a name, in time order.
+
+        Args:
+            category: of the slices.
+            wanted: asked once a distinct name.
+            main: only on the steps' own threads.
+        """
+        s = self.trace.slices
+        mask = self.trace.is_category(category) & self.trace.named(wanted)
+        rows = np.flatnonzero(mask)
+        rows = rows[self.inside(s.ts[rows])]
+        if main:
+            rows = rows[np.isin(s.track[rows], [step.track for step in self.trace.steps])]
+        return [int(r) for r in rows[np.argsort(s.ts[rows], kind="stable")]]
+
+    def inside(self, ts: Int64) -> Any:
+        """Which of these times lie in a step."""
+        mask = np.zeros(len(ts), np.bool_)
+        for begin, end in self.spans:
+            mask |= (ts >= begin) & (ts < end)
+        return mask
+
+    def outermost(self, rows: Iterable[int]) -> list[int]:
+        """Those of these rows, in time order, that lie in no other of them."""
+        s, found = self.trace.slices, list[int]()
+        end: dict[int, int] = {}
+        for row in rows:
+            track = int(s.track[row])
+            if int(s.ts[row]) >= end.get(track, 0):
+                found.append(row)
+                end[track] = int(s.end[row])
+        return found
+
+    def stretch(self, row: int, keep: float = 0.0) -> Stretch:
+        """Where a host slice lies; without the first `keep` of it (a part of its length)."""
+        s = self.trace.slices
+        return int(s.track[row]), int(s.ts[row]) + int(keep * int(s.dur[row])), int(s.end[row])
+
+    def length_us(self, rows: Iterable[int]) -> float:
+        """Length of these slices in µs a step."""
+        s = self.trace.slices
+        return float(sum(int(s.dur[r]) for r in rows)) / self.count / 1e3
+
+    def idle_us(self, rows: Iterable[int]) -> float:
+        """How long the devices stood idle while these slices ran, in µs a step (the device that idled longest)."""
+        s, rows = self.trace.slices, list(rows)
+        idle = [
+            sum(int(s.dur[r]) - self.work.of(d).busy_within(int(s.ts[r]), int(s.end[r])) for r in rows)
+            for d in self.work.devices
+        ]
+        return float(max(idle, default=0)) / self.count / 1e3
+
+    @cached_property
+    def _launched(self) -> tuple[Int64, Int64, Int64]:
+        """Device work in order of its launch: rows, the time of the launch, its track."""
+        s, trace = self.trace.slices, self.trace
+        rows, at = trace.device_rows, trace.launched_at
+        calls = np.array([trace.launches.get(c, NONE) for c in s.correlation[rows].tolist()], np.int64)
+        track = np.where(calls == NONE, NONE, s.track[calls]).astype(np.int64)
+        order = np.argsort(at, kind="stable")
+        return rows[order], at[order], track[order]
+
+    def launched(self, stretch: Stretch, *, any_thread: bool = False) -> Int64:
+        """Rows of the device work that this stretch of a host thread launched, in order."""
+        rows, at, tracks = self._launched
+        track, begin, end = stretch
+        lo, hi = np.searchsorted(at, [begin, end])
+        mine = rows[lo:hi]
+        return mine if any_thread else mine[tracks[lo:hi] == track]
+
+    def launching(self, row: int) -> int:
+        """Row of the call that launched this device work, NONE if it isn't in the trace."""
+        return self.trace.launches.get(int(self.trace.slices.correlation[row]), NONE)
+
+    def scope(self, row: int) -> tuple[str, ...]:
+        """Names of the scopes around a host slice, outermost first, the profiler's steps left out."""
+        s = self.trace.slices
+        names = [self.trace.name(r) for r in self.trace.ancestors(row) if s.category[r] == Category.ANNOTATION]
+        return tuple(n for n in names if not n.startswith("ProfilerStep"))
+
+    def op(self, row: int) -> str:
+        """The outermost op around a host slice; empty without."""
+        s = self.trace.slices
+        ops = [r for r in self.trace.ancestors(row) if s.category[r] == Category.CPU_OP]
+        return self.trace.name(ops[0]) if ops else ""
+
+    def findings_of(self, calls: Iterable[int]) -> tuple[str, ...]:
+        """Ids of the findings that hold any of these runtime calls."""
+        wanted = set(calls)
+        return tuple(f.id for f in self.findings if any(wanted.intersection(o.sync.calls) for o in f.occurrences))
+
+    def habit(
+        self,
+        advice: Advice,
+        rows: Sequence[int],
+        cost_us: float | None,
+        evidence: Sequence[str],
+        changes: Sequence[Change] = (),
+        confidence: Confidence = Confidence.HIGH,
+    ) -> Habit:
+        """A habit that lies at these host slices; named by its rule and the first one's place, so its id is stable."""
+        scope = self.scope(rows[0]) if rows else ()
+        op = self.op(rows[0]) if rows else ""
+        name = repr((advice.rule, scope, op)).encode()
+        return Habit(
+            id=f"{advice.rule}-{hashlib.blake2s(name, digest_size=4).hexdigest()}",
+            advice=advice,
+            confidence=confidence,
+            scope=scope,
+            op=op,
+            per_step=len(rows) / self.count,
+            evidence=tuple(evidence),
+            cost_us=cost_us,
+            changes=tuple(changes),
+        )
+
+    def by_scope(self, rows: Iterable[int]) -> list[list[int]]:
+        """These host slices, grouped by the scopes around them."""
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for row in rows:
+            groups.setdefault(self.scope(row), []).append(row)
+        return list(groups.values())

@@ -1,0 +1,57 @@
+"""The rules that look for habits, one a file, in the order in which they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from syncscan.habits.look import Look
+from syncscan.habits.rules import (
+    cold_start,
+    copy_in_line,
+    data_parallel,
+    few_workers,
+    fp32_matmul,
+    frozen_scope,
+    host_built,
+    inline_pin,
+    launch_bound,
+    no_workers,
+    optimizer_loop,
+    pageable_input,
+    serial_streams,
+    single_sample,
+    timed_copy,
+    timing_sync,
+)
+from syncscan.model.habit import Advice, Habit
+
+
+class Rule(Protocol):
+    """A module that knows one habit."""
+
+    ADVICE: Advice
+
+    def find(self, look: Look) -> Iterable[Habit]:
+        """The habits of this kind that the trace proves."""
+        ...
+
+
+RULES: tuple[Rule, ...] = (
+    timing_sync,
+    timed_copy,
+    cold_start,
+    single_sample,
+    no_workers,
+    few_workers,
+    host_built,
+    pageable_input,
+    inline_pin,
+    data_parallel,
+    fp32_matmul,
+    optimizer_loop,
+    launch_bound,
+    copy_in_line,
+    frozen_scope,
+    serial_streams,
+)

@@ -1,0 +1,54 @@
+"""Steps that were recorded or timed without a warm-up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from syncscan.habits.look import Look
+from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.trace import Category
+
+ADVICE = Advice(
+    rule="no-warm-up",
+    area=Area.TIMING,
+    title="The first step is cold, and counts",
+    why="The first calls load kernels, choose algorithms, create handles and take memory; none of that comes again.",
+    fix="Run some steps before the first that counts (until their time has settled), and report their cost apart.",
+    when_fine="When the time to the first answer is what you want to know.",
+)
+ONCE = re.compile(
+    r"(cuda|hip)(Malloc|HostAlloc|MallocHost|StreamCreate\w*|ModuleLoad\w*|LibraryLoad\w*|OccupancyMax\w*)"
+    r"|cu(ModuleLoad|LibraryLoad|LibraryGetKernel|KernelGetFunction)\w*"
+)
+"""Calls that a program makes when it does something for the first time."""
+FACTOR, MORE = 3.0, 3
+
+
+def find(look: Look) -> Iterable[Habit]:
+    """A first step of several times the others' median, with more one-off calls than any of them."""
+    steps = look.trace.steps
+    if len(steps) < 2:
+        return
+    lengths = np.array([step.end - step.ts for step in steps], np.float64)
+    usual = float(np.median(lengths[1:]))
+    s = look.trace.slices
+    rows = look.rows(Category.RUNTIME, ONCE.fullmatch, main=False) + look.rows(
+        Category.DRIVER, ONCE.fullmatch, main=False
+    )
+    calls = [sum(step.ts <= int(s.ts[r]) < step.end for r in rows) for step in steps]
+    if lengths[0] < FACTOR * usual or calls[0] < MORE * max(1, *calls[1:]):
+        return
+    yield look.habit(
+        ADVICE,
+        [],
+        None,
+        [
+            f"the first step takes {lengths[0] / 1e6:.1f} ms, the others {usual / 1e6:.1f} ms",
+            f"it makes {calls[0]} calls of the kind that is made once (memory, kernels, handles), the others at most "
+            f"{max(calls[1:])}",
+            f"the mean of all is {lengths.mean() / usual:.1f} times the others' median",
+        ],
+    )

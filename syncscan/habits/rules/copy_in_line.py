@@ -1,0 +1,53 @@
+"""Input copies that run on the stream of the training kernels, so that neither overlaps the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncscan.habits.look import Look
+from syncscan.habits.sources import copies_to_device
+from syncscan.model.habit import Advice, Area, Change, Habit
+
+ADVICE = Advice(
+    rule="copy-in-line",
+    area=Area.STREAMS,
+    title="Input copies and kernels take turns on one stream",
+    why="A stream does one thing at a time: while the batch crosses the bus, the device computes nothing.",
+    fix=(
+        "Copy the next batch on a stream of its own while this one trains; wait_stream before its first use, and "
+        "record_stream for its tensors."
+    ),
+    when_fine="When the copy takes little of the step, or the memory for a second batch is missing.",
+)
+
+
+def find(look: Look) -> Iterable[Habit]:
+    """Pinned copies on a stream that runs kernels too, for a notable part of a step that the device bounds."""
+    s = look.trace.slices
+    if look.step.device_busy_us < 0.75 * look.period_us:
+        return
+    computing = {int(s.stream[r]) for r in look.trace.device_rows if "Mem" not in look.trace.name(int(r))[:3]}
+    mine = [c for c in copies_to_device(look, pageable=False) if int(s.stream[c.row]) in computing]
+    alone = sum(_alone(look, c.row) for c in mine) / look.count / 1e3
+    if alone < 5 * look.notable_us:
+        return
+    size = sum(c.size for c in mine) / look.count
+    yield look.habit(
+        ADVICE,
+        [c.call for c in mine],
+        alone,
+        [
+            f"{len(mine) / look.count:.0f} copies a step, {size / 1e6:.1f} MB, take {alone / 1e3:.2f} ms "
+            f"in which no kernel runs",
+        ],
+        [Change(work=tuple((c.row, 0.0) for c in mine)), Change(), Change(work=tuple((c.row, 0.3) for c in mine))],
+    )
+
+
+def _alone(look: Look, row: int) -> int:
+    """How long nothing else ran on the device while this copy did, in ns."""
+    s = look.trace.slices
+    begin, end = int(s.ts[row]), int(s.end[row])
+    others = [st for st in look.work.streams(int(s.device[row])) if st != int(s.stream[row])]
+    beside = sum(look.work.of(int(s.device[row]), st).busy_within(begin, end) for st in others)
+    return max(0, end - begin - beside)

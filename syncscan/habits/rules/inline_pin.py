@@ -1,0 +1,35 @@
+"""Batches that are pinned on the training thread, right before they are copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncscan.habits.look import Look
+from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.trace import Category
+
+ADVICE = Advice(
+    rule="inline-pin",
+    area=Area.INPUT,
+    title="Batches are pinned on the training thread, every step",
+    why="Pinning copies the batch into page-locked memory, and first makes that, which is slow: the step waits for it.",
+    fix="Let the loader's own thread do it (pin_memory=True), or pin a buffer once and fill it again and again.",
+    when_fine="Once, before the loop.",
+)
+
+
+def find(look: Look) -> Iterable[Habit]:
+    """`pin_memory` ops on the steps' own thread, outside a loader, that take a notable time in every step."""
+    rows = look.outermost(look.rows(Category.CPU_OP, lambda n: n in ("aten::pin_memory", "aten::_pin_memory")))
+    own = [r for r in rows if not any(n.startswith("enumerate(") for n in look.scope(r))]
+    for group in look.by_scope(own):
+        took = look.length_us(group) * look.host_scale
+        if took < look.notable_us or len(group) < look.count:
+            continue
+        yield look.habit(
+            ADVICE,
+            group,
+            took,
+            [f"pin_memory takes {took / 1e3:.2f} ms a step of the thread that launches the work"],
+            [Change(host=tuple(look.stretch(r) for r in group))],
+        )

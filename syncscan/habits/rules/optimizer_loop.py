@@ -1,0 +1,48 @@
+"""An optimizer that launches kernels for one parameter after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncscan.habits.look import Look
+from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.trace import Category
+
+ADVICE = Advice(
+    rule="optimizer-loop",
+    area=Area.DEVICE,
+    title="The optimizer launches small kernels for each parameter in turn",
+    why="Each launch costs the host some µs, however little there is to compute; the device waits for them.",
+    fix="fused=True where the optimizer has it, else foreach=True (the default on a GPU unless switched off).",
+    when_fine="When parameters are few and large, or the step is bound by the device anyway.",
+)
+MANY, SMALL_NS, BATCHED = 200, 20_000, 0.1
+"""From so many launches a step, shorter than this on average, with at most this part of them batched."""
+STAY = (0.1, 0.0, 0.4)
+"""What is left of its host time when fused: likely, and when most and least is saved."""
+
+
+def find(look: Look) -> Iterable[Habit]:
+    """Optimizer steps of many small kernels that aren't batched, in a step that is held by its launches for sure."""
+    if not look.launch_bound:
+        return
+    s, trace = look.trace.slices, look.trace
+    rows = look.outermost(look.rows(Category.ANNOTATION, lambda n: n.startswith("Optimizer.step#"), main=False))
+    work = [int(r) for row in rows for r in look.launched(look.stretch(row))]
+    if len(work) < MANY * look.count:
+        return
+    batched = sum("multi_tensor_apply" in trace.name(r) or "fused" in trace.name(r).lower() for r in work)
+    mean_ns = sum(int(s.dur[r]) for r in work) / len(work)
+    took = look.length_us(rows) * look.host_scale
+    if batched > BATCHED * len(work) or mean_ns > SMALL_NS or took < 5 * look.notable_us:
+        return
+    yield look.habit(
+        ADVICE,
+        rows,
+        took,
+        [
+            f"{len(work) / look.count:.0f} kernels a step of {mean_ns / 1e3:.1f} µs on average",
+            f"they take {took / 1e3:.2f} ms of the host ({took / look.period_us:.0%} of the step)",
+        ],
+        [Change(host=tuple(look.stretch(r, stay) for r in rows)) for stay in STAY],
+    )

@@ -1,0 +1,56 @@
+"""Batches that are copied to the device from pageable memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncscan.habits.look import Look
+from syncscan.habits.sources import Copy, copies_to_device, factory_before, top_op
+from syncscan.model.habit import Advice, Area, Change, Habit
+
+ADVICE = Advice(
+    rule="pageable-input",
+    area=Area.INPUT,
+    title="Input is copied to the device from pageable memory",
+    why=(
+        "The driver stages a pageable copy through a pinned buffer of its own while the host waits; from pinned memory "
+        "the device fetches it itself, at the full speed of the bus, while the host goes on."
+    ),
+    fix="pin_memory=True in the DataLoader (or .pin_memory() once, ahead), and .to(device, non_blocking=True).",
+    when_fine="When it is copied once, before the loop, or is small.",
+)
+
+SMALL = 100_000
+"""Bytes a step below which staging a copy costs less than the call."""
+
+
+def find(look: Look) -> Iterable[Habit]:
+    """Pageable copies to the device in the steps whose calls take a notable time, not from a tensor just built."""
+    calls = [c for c in copies_to_device(look, pageable=True) if factory_before(look, c.call) is None]
+    for group in look.by_scope(c.call for c in calls):
+        mine = [c for c in calls if c.call in set(group)]
+        held = look.length_us(group) + sum(c.waited_ns for c in mine) / look.count / 1e3
+        size = sum(c.size for c in mine) / look.count
+        if held < look.notable_us or size < SMALL:
+            continue
+        yield look.habit(
+            ADVICE,
+            group,
+            held,
+            [
+                f"{len(mine) / look.count:.0f} copies a step, {size / 1e6:.1f} MB, "
+                f"hold the host for {held / 1e3:.2f} ms",
+                f"the bus runs at {_rate(mine):.1f} GB/s for them",
+            ],
+            [
+                Change(
+                    host=tuple(look.stretch(top_op(look, c.call)) for c in mine),
+                    removed=look.findings_of(c.call for c in mine),
+                )
+            ],
+        )
+
+
+def _rate(copies: list[Copy]) -> float:
+    took = sum(c.device_ns for c in copies)
+    return sum(c.size for c in copies) / took if took else 0.0

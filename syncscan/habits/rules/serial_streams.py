@@ -1,0 +1,77 @@
+"""Two streams that wait for each other in every step, so that they never overlap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from syncscan.habits.look import Look
+from syncscan.model.finding import Confidence
+from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.trace import Category, Int64
+
+ADVICE = Advice(
+    rule="streams-in-turn",
+    area=Area.STREAMS,
+    title="Two streams wait for each other and never overlap",
+    why=(
+        "Each stream waits for the other in every step, so they take turns as on one, and the events cost extra. "
+        "Work on the default stream that both must wait for has the same effect."
+    ),
+    fix=(
+        "Keep only the wait that hands a tensor over: the consumer waits for the producer. Against reuse of memory "
+        "record_stream is enough; let no work of either run on the default stream."
+    ),
+    when_fine="When each stream's input really is the other's output of the same step: then one stream does as well.",
+)
+SHARE, OVERLAP = 0.1, 0.05
+"""Part of the device's work that each must have, and part of the smaller one's that may overlap."""
+WAIT = re.compile(r"(cuda|hip)StreamWaitEvent(_ptsz)?")
+
+
+def find(look: Look) -> Iterable[Habit]:
+    """Pairs of streams with notable work, at least two stream waits a step, and no overlap."""
+    waits = look.rows(Category.RUNTIME, WAIT.fullmatch, main=False)
+    if len(waits) < 2 * look.count:
+        return
+    for device in look.work.devices:
+        busy = {st: look.work.of(device, st) for st in look.work.streams(device)}
+        took = {st: float((w.busy_to - w.busy_from).sum()) for st, w in busy.items()}
+        a_step = look.step.device_busy_us / max(1.0, sum(took.values()))
+        large = [st for st in busy if took[st] >= SHARE * sum(took.values())]
+        for k, a in enumerate(large):
+            for b in large[k + 1 :]:
+                shared = sum(
+                    busy[b].busy_within(int(x), int(y)) for x, y in zip(busy[a].busy_from, busy[a].busy_to, strict=True)
+                )
+                least = min(took[a], took[b])
+                if shared <= OVERLAP * least and _in_turns(look, device, a, b):
+                    yield look.habit(
+                        ADVICE,
+                        waits,
+                        least * a_step,
+                        [
+                            f"streams {a} and {b} work {took[a] * a_step / 1e3:.2f} and "
+                            f"{took[b] * a_step / 1e3:.2f} ms a step and overlap for {shared / least:.1%} of that",
+                            f"{len(waits) / look.count:.0f} waits between streams a step",
+                        ],
+                        confidence=Confidence.MEDIUM,
+                    )
+
+
+def _in_turns(look: Look, device: int, a: int, b: int) -> bool:
+    """Whether each begins right where the other ends, again and again: a wait, not a lack of work, keeps them apart."""
+    first, second = look.work.of(device, a), look.work.of(device, b)
+    return (
+        _follows(first.busy_to, second.busy_from) >= look.count
+        and _follows(second.busy_to, first.busy_from) >= look.count
+    )
+
+
+def _follows(ends: Int64, begins: Int64) -> int:
+    """How many of these begins lie within 30 µs behind one of these ends."""
+    at = np.searchsorted(ends, begins, side="right") - 1
+    known = at >= 0
+    return int(np.count_nonzero(begins[known] - ends[at[known]] < 30_000))

@@ -1,0 +1,57 @@
+"""A timing loop that synchronises after every repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncscan.habits.look import Look
+from syncscan.habits.regions import closing_syncs, timed_regions
+from syncscan.model.finding import Confidence
+from syncscan.model.habit import Advice, Area, Change, Habit
+
+ADVICE = Advice(
+    rule="timing-sync-in-loop",
+    area=Area.TIMING,
+    title="Every repetition is timed with a synchronise of its own",
+    why=(
+        "After the synchronise the device is idle, and the next repetition starts from nothing: the times hold the "
+        "launch of the first kernels too, which a running loop hides."
+    ),
+    fix=(
+        "Record an event before and behind each repetition, let the host run ahead, synchronise once at the end, and "
+        "read elapsed_time then. `syncscan time` does that."
+    ),
+    when_fine="When the latency of a lone request is what you want to know.",
+)
+
+
+def find(look: Look) -> Iterable[Habit]:
+    """A timed region or a closing synchronise in every step of several."""
+    regions = timed_regions(look)
+    syncs = [r.sync for r in regions] or closing_syncs(look)
+    if len(syncs) < max(2, look.count):
+        return
+    idle = _idle_behind(look, syncs)
+    how = "events are read behind it" if regions else "it is the last thing an inference step does"
+    yield look.habit(
+        ADVICE,
+        syncs,
+        idle,
+        [
+            f"{look.trace.name(syncs[0])} {len(syncs) / look.count:.0f} times a step; {how}",
+            f"the device then idles for {idle:.0f} µs until the next repetition's first kernel",
+        ],
+        [Change(removed=look.findings_of(syncs))],
+        Confidence.HIGH if regions else Confidence.MEDIUM,
+    )
+
+
+def _idle_behind(look: Look, syncs: list[int]) -> float:
+    """From a synchronise to the next device work, in µs a step, mean."""
+    s = look.trace.slices
+    gaps = []
+    for row in syncs:
+        starts = [look.work.of(d).busy_from for d in look.work.devices]
+        later = [int(b[b > int(s.ts[row])][0]) for b in starts if (b > int(s.end[row])).any()]
+        gaps += [min(later) - int(s.end[row])] if later else []
+    return max(0.0, sum(gaps) / max(1, len(gaps)) / 1e3)

@@ -1,0 +1,85 @@
+"""What several input rules ask: which copies bring input to the device, and whether their tensor was just built."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscan.habits.look import Look
+from syncscan.model.trace import NONE, Category
+
+FACTORY = re.compile(
+    r"aten::(rand|randn|randint|randperm|zeros|ones|full|arange|linspace|eye|tensor|normal|bernoulli|"
+    r"(rand|randn|randint|zeros|ones|full)_like|uniform_|normal_|random_|fill_|stack|cat|from_file)"
+)
+"""Ops that make a tensor's content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy to the device: its runtime call, the device's row, its size in bytes and its times in ns."""
+
+    call: int
+    row: int
+    size: int
+    device_ns: int
+    waited_ns: int
+    """How long the host waited in the synchronise behind the call."""
+
+
+def copies_to_device(look: Look, pageable: bool) -> list[Copy]:
+    """The copies from pageable, or from pinned, host memory to the device that the steps' own threads make."""
+    s, trace = look.trace.slices, look.trace
+    kind = "Pageable" if pageable else "Pinned"
+    mask = trace.is_category(Category.MEMCPY) & trace.named(lambda n: n.startswith("Memcpy HtoD") and kind in n)
+    tracks = {step.track for step in trace.steps}
+    found = []
+    for row in np.flatnonzero(mask).tolist():
+        call = look.launching(row)
+        if call == NONE or int(s.track[call]) not in tracks or not look.inside(s.ts[[call]])[0]:
+            continue
+        waited = _synchronise_behind(look, call)
+        found.append(Copy(call, row, max(int(s.bytes[row]), 0), int(s.dur[row]), waited))
+    return sorted(found, key=lambda c: int(s.ts[c.call]))
+
+
+def _synchronise_behind(look: Look, call: int) -> int:
+    s, trace = look.trace.slices, look.trace
+    after = call + 1
+    if after < len(s) and s.parent[after] == s.parent[call] and "StreamSynchronize" in trace.name(after):
+        return int(s.dur[after])
+    return 0
+
+
+def top_op(look: Look, call: int) -> int:
+    """Row of the outermost op around a runtime call, NONE without."""
+    s = look.trace.slices
+    ops = [r for r in look.trace.ancestors(call) if s.category[r] == Category.CPU_OP]
+    return ops[0] if ops else NONE
+
+
+def factory_before(look: Look, call: int) -> int | None:
+    """Row of the op that built the copied tensor on the host: the one right before the copy's, if it launched nothing.
+
+    It must end shortly before the copy's op begins, with no other op between.
+    """
+    trace = look.trace
+    own = top_op(look, call)
+    if own == NONE:
+        return None
+    before = _op_before(look, own)
+    if before is None or not FACTORY.fullmatch(trace.name(before)):
+        return None
+    return None if len(look.launched(look.stretch(before))) else before
+
+
+def _op_before(look: Look, row: int) -> int | None:
+    """The op that ended last before this one, with the same parent."""
+    s = look.trace.slices
+    first = int(np.searchsorted(s.track, s.track[row]))
+    for other in range(row - 1, max(first, row - 400) - 1, -1):
+        if s.parent[other] == s.parent[row] and s.category[other] == Category.CPU_OP:
+            return other
+    return None

@@ -1,0 +1,99 @@
+"""Habits: what costs a step time without being a sync (input, kernels, launches, streams) or spoils its timing."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from syncscan.model.finding import Confidence, Severity
+
+HIGH, MEDIUM = 0.05, 0.01
+"""Parts of the step from which a gain makes a habit's severity high or medium."""
+
+
+class Area(str, enum.Enum):
+    """Which part of a step a habit belongs to."""
+
+    TIMING = "timing"
+    INPUT = "input"
+    DEVICE = "device"
+    STREAMS = "streams"
+
+
+class Basis(str, enum.Enum):
+    """What a habit's gain rests on: a replay of the step, or a measured time that it can't exceed."""
+
+    REPLAY = "replay"
+    UPPER_BOUND = "upper bound"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a step would be without a habit, as an edit that a replay can make; times in ns on the trace's clock.
+
+    `host`: (track, from, to), stretches of a host thread that would be gone. `work`: (row of device work, part of its
+    length that would stay). `removed`: ids of findings whose waits would go. `ahead`: (track, from, to), stretches
+    whose device work would run on a stream of its own, where nothing waits for it. `queued`: every launch would be in
+    the stream's queue before the device needs it, as in a graph.
+    """
+
+    host: tuple[tuple[int, int, int], ...] = ()
+    work: tuple[tuple[int, float], ...] = ()
+    removed: tuple[str, ...] = ()
+    ahead: tuple[tuple[int, int, int], ...] = ()
+    queued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HabitGain:
+    """How much shorter a step would be without a habit, in µs, and what that rests on."""
+
+    recoverable_us: float
+    range_us: tuple[float, float]
+    basis: Basis
+
+    def severity(self, step_us: float) -> Severity:
+        """By the share of the step: high from 5 %, medium from 1 %; what is only an upper bound is never high."""
+        share = self.recoverable_us / step_us if step_us else 0.0
+        if share >= HIGH and self.basis is Basis.REPLAY:
+            return Severity.HIGH
+        return Severity.MEDIUM if share >= MEDIUM else Severity.LOW
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The words of a habit's rule, the same for every trace."""
+
+    rule: str
+    area: Area
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """One habit of a program, with the numbers that prove it. Times are means per step in µs.
+
+    `cost_us` is measured: the time that the habit takes of a step, which its gain can't exceed; None where it spoils a
+    measurement instead of taking time. `changes` are what removing it could mean: the likely one first, then the most
+    and the least that is usual.
+    """
+
+    id: str
+    advice: Advice
+    confidence: Confidence
+    scope: tuple[str, ...]
+    op: str
+    per_step: float
+    evidence: tuple[str, ...]
+    cost_us: float | None
+    changes: tuple[Change, ...] = ()
+    gain: HabitGain | None = None
+    severity: Severity = Severity.LOW
+
+    @property
+    def rule(self) -> str:
+        """The id of the rule that found it."""
+        return self.advice.rule

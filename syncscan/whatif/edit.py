@@ -1,0 +1,54 @@
+"""From a Change to the graph of the step with it: host time cut out, device work shortened, moved or queued ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from syncscan.model.habit import Change
+from syncscan.model.trace import Bool
+from syncscan.whatif.launches import Launches
+from syncscan.whatif.overlap import ahead
+
+Cut = tuple[int, int, int]
+"""(track, from, to): a stretch of a host thread that is left out, ns."""
+
+
+def moved(launches: Launches, change: Change) -> Launches:
+    """The launches of the change's `ahead` stretches on streams of their own, where nothing waits for them."""
+    mask: Bool = np.zeros(len(launches), np.bool_)
+    for track, begin, end in change.ahead:
+        mask |= (launches.tracks == track) & (launches.issued >= begin) & (launches.issued < end)
+    return ahead(launches, mask) if mask.any() else launches
+
+
+def shortened(launches: Launches, change: Change) -> Launches:
+    """The launches with the change's `work` shortened; work that is gone leaves no gap either."""
+    gap, latency = launches.gap.copy(), launches.latency.copy()
+    if change.queued:
+        gap = np.minimum(gap, launches.usual_gap)
+        latency = np.minimum(latency, launches.usual_latency)
+    factor = np.ones(len(launches))
+    if change.work:
+        rows, stay = (np.array(c) for c in zip(*sorted(change.work), strict=True))
+        at = np.minimum(np.searchsorted(rows, launches.rows), len(rows) - 1)
+        factor = np.where(rows[at] == launches.rows, stay[at], 1.0)
+        gone = factor == 0.0
+        gap[gone], latency[gone] = 0.0, np.minimum(latency[gone], 0.0)
+    length = ((launches.end - launches.start) * factor).astype(np.int64)
+    return replace(launches, end=launches.start + length, gap=gap, latency=latency)
+
+
+def cuts(launches: Launches, change: Change, windows: Sequence[tuple[int, int]]) -> list[Cut]:
+    """The stretches of host threads that the change leaves out: with `queued` all from first to last launch."""
+    found = list(change.host)
+    if not change.queued:
+        return found
+    for begin, end in windows:
+        for track in np.unique(launches.tracks).tolist():
+            mine = (launches.tracks == track) & (launches.issued >= begin) & (launches.issued < end)
+            if mine.any():
+                found.append((track, int(launches.issued[mine].min()), int(launches.returned[mine].max())))
+    return found
