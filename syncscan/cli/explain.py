@@ -41,7 +41,8 @@ def _find(name: str, rules: tuple[RuleDoc, ...]) -> RuleDoc:
 
 
 def _markdown(doc: RuleDoc, preamble: str) -> str:
-    head = f"# {doc.id}: {doc.name}\n\n{doc.summary} Cause: {doc.cause.value}.\n"
+    summary = doc.summary or "(Python's -OO has dropped the documentation.)"
+    head = f"# {doc.id}: {doc.name}\n\n{summary} Cause: {doc.cause.value}.\n"
     sections = [f"\n## {title}\n\n{body}\n" for title, body in doc.sections.items()]
     foot = f"\n## What the examples stand on\n\n```python\n{preamble}```\n"
     return "".join([head, *sections, foot if doc.sections else ""])

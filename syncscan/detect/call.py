@@ -12,7 +12,8 @@ from syncscan.detect.neighbours import WRAPPER, Neighbours
 from syncscan.model.trace import NONE, Category, Trace
 
 _LIBRARIES = re.compile(
-    r"(^|/)(site-packages|dist-packages)/|^(torch|torchvision|torchaudio|torchmetrics|functorch|torch_\w+|transformers"
+    r"(^|/)(site-packages|dist-packages|lib/python3\.\d+)/"
+    r"|^(torch|torchvision|torchaudio|torchmetrics|functorch|torch_\w+|transformers"
     r"|accelerate|lightning|lightning_fabric|pytorch_lightning|deepspeed|tqdm|wandb|tensorboard|tensorboardX|logging|numpy"
     r"|scipy|sklearn|ignite|fsspec|contextlib\.py|threading\.py)[/.(]"
 )
