@@ -55,6 +55,8 @@ ID = "cpu"
 NAME = "A tensor is copied to the host"
 CAUSE = Cause.READBACK
 
+_COPIES = ("", "aten::to", "aten::_to_copy", "aten::copy_", "aten::clone")
+
 
 def match(call: Call) -> Diagnosis | None:
     """Any copy to the host that no more special rule has taken; one of unknown direction with low confidence."""
@@ -77,7 +79,7 @@ def match(call: Call) -> Diagnosis | None:
         fix="Read late: copy into a pinned buffer with non_blocking=True, record an event, go on, and read after "
         "event.synchronize() a step later; never without the event. Reduce on the device first.",
         when_fine="For final results and checkpoints.",
-        confidence=Confidence.HIGH if known else Confidence.LOW,
+        confidence=Confidence.LOW if not known else Confidence.HIGH if call.top in _COPIES else Confidence.MEDIUM,
     )
 
 
