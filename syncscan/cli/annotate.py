@@ -16,34 +16,44 @@ from syncscan.errors import UsageError
 @click.option("-o", "--output", required=True, metavar="OUT", help="File to write, NAME.pt.trace.json.gz.")
 @click.option("--around", metavar="FINDING", help="Only the part around this finding: its id, or its number from 1.")
 @click.option("--margin-ms", type=click.FloatRange(min=0), help="With --around: how much to show on both sides.")
+@click.option("--untangle", is_flag=True, help="Move overlapping slices to other rows: Perfetto drops them.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 def command(
-    trace: str, output: str, around: str | None, margin_ms: float | None, step_ms: float | None, force: bool
+    trace: str,
+    output: str,
+    around: str | None,
+    margin_ms: float | None,
+    untangle: bool,
+    step_ms: float | None,
+    force: bool,
 ) -> None:
     """Write TRACE again with tracks of its own for findings, steps and idle devices, for Trace View and Perfetto.
 
-    What was recorded stays as it is and in order. A broken trace is repaired on the way.
+    What was recorded stays as it is and in order, unless --untangle is given. A broken trace is repaired on the way.
     """
     from syncscan import api
     from syncscan.integrations import twin
 
     out = Path(output)
-    _refuse(trace, out, around, margin_ms, force)
+    _refuse(trace, out, around, margin_ms, untangle, force)
     with reading(trace) as progress:
         analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
-    twin.write(twin.annotated(analysis, trace, around, margin_ns), out, force)
+    text = twin.untangled_twin(analysis, trace) if untangle else twin.annotated(analysis, trace, around, margin_ns)
+    twin.write(text, out, force)
     warn(analysis.warnings)
     if not twin.read_by_tensorboard(out.name):
         warn([f"TensorBoard won't find {out.name}: it reads NAME.pt.trace.json or NAME.pt.trace.json.gz."])
     click.echo(f"Wrote {output}: {_what(len(analysis.findings))}. `syncscan open {output}` shows it.", err=True)
 
 
-def _refuse(trace: str, out: Path, around: str | None, margin_ms: float | None, force: bool) -> None:
+def _refuse(trace: str, out: Path, around: str | None, margin_ms: float | None, untangle: bool, force: bool) -> None:
     """Say what can't work before anything is read."""
     if margin_ms is not None and around is None:
         raise UsageError("--margin-ms is how much to show around a finding, and none is given.", "Add --around.")
+    if untangle and around is not None:
+        raise UsageError("--untangle is for whole traces.", "Leave out --around.")
     if trace == "-":
         raise UsageError("Standard input can't be read twice.", "Save the trace to a file first.")
     if out.exists() and Path(trace).exists() and out.samefile(trace):

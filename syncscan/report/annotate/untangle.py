@@ -18,7 +18,7 @@ _FIRST_TID = 4_300_000
 
 
 class _Slice(msgspec.Struct):
-    ph: str = ""
+    ph: Any = ""
     pid: Any = None
     tid: Any = None
     ts: Any = 0
@@ -56,10 +56,14 @@ def _rows(pieces: Iterable[bytes]) -> dict[Row, list[Span]]:
     place = 0
     for piece in pieces:
         for s in _slices(b"[" + piece + b"]"):
-            if s.ph == "X" and (span := _span(s, place)):
+            if s.ph == "X" and _has_row(s) and (span := _span(s, place)):
                 rows[s.pid, s.tid].append(span)
             place += 1
     return rows
+
+
+def _has_row(s: _Slice) -> bool:
+    return isinstance(s.pid, int | str | None) and isinstance(s.tid, int | str | None)
 
 
 def _span(s: _Slice, place: int) -> Span | None:

@@ -1,0 +1,96 @@
+"""`syncscan annotate` and `syncscan open` as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from syncscan.cli import group
+from syncscan.errors import UsageError
+from tests.report.test_annotate import story
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    t = story()
+    path = tmp_path / "story.json"
+    path.write_text(json.dumps({**t.metadata, "traceEvents": t.events}))
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(group, [str(a) for a in arguments])
+
+
+def events(path: Path) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(path.read_bytes())["traceEvents"]
+    return found
+
+
+def test_annotate_writes_a_twin_and_says_so_on_stderr(trace: Path, tmp_path: Path) -> None:
+    """Stdout stays empty: the result is the file."""
+    out = tmp_path / "out.pt.trace.json"
+    result = run("annotate", trace, "-o", out)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert f"Wrote {out}: 1 finding on tracks of their own." in result.stderr
+    before = json.loads(trace.read_text())["traceEvents"]
+    assert events(out)[: len(before)] == before
+    assert len(events(out)) > len(before)
+
+
+def test_a_name_that_tensorboard_does_not_read_is_warned_of(trace: Path, tmp_path: Path) -> None:
+    """The file is written all the same: other viewers read any name."""
+    result = run("annotate", trace, "-o", tmp_path / "out.json")
+    assert result.exit_code == 0
+    assert "TensorBoard won't find out.json" in result.stderr
+
+
+def test_around_writes_less(trace: Path, tmp_path: Path) -> None:
+    """The other step lies outside of the first finding's window."""
+    whole, part = tmp_path / "a.pt.trace.json", tmp_path / "b.pt.trace.json"
+    assert run("annotate", trace, "-o", whole).exit_code == 0
+    assert run("annotate", trace, "-o", part, "--around", "1", "--margin-ms", "0.01").exit_code == 0
+    assert [e["name"] for e in events(part) if str(e["name"]).startswith("ProfilerStep")] == ["ProfilerStep#2"]
+    assert len(events(part)) < len(events(whole))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--margin-ms", "1"], "--margin-ms"),
+        (["--around", "1", "--untangle"], "--untangle is for whole traces"),
+        (["--around", "nope"], "no finding 'nope'"),
+    ],
+)
+def test_what_can_mean_nothing_is_said(trace: Path, tmp_path: Path, arguments: list[str], says: str) -> None:
+    """And nothing is written."""
+    result = run("annotate", trace, "-o", tmp_path / "out.pt.trace.json", *arguments)
+    assert isinstance(result.exception, UsageError)
+    assert says in str(result.exception)
+    assert [p.name for p in tmp_path.iterdir()] == ["story.json"]
+
+
+def test_the_trace_itself_is_never_overwritten(trace: Path) -> None:
+    """Not even by force: it is being read."""
+    before = trace.read_bytes()
+    result = run("annotate", trace, "-o", trace, "--force")
+    assert isinstance(result.exception, UsageError)
+    assert trace.read_bytes() == before
+
+
+def test_a_file_that_is_there_is_kept(trace: Path, tmp_path: Path) -> None:
+    """Before anything is read."""
+    out = tmp_path / "out.pt.trace.json"
+    out.write_text("mine")
+    result = run("annotate", trace, "-o", out)
+    assert isinstance(result.exception, UsageError)
+    assert out.read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", [["annotate", "-", "-o", "x.json"], ["open", "-"]])
+def test_standard_input_is_refused(command: list[str]) -> None:
+    """It would have to be read twice."""
+    assert "can't be read twice" in str(run(*command).exception)

@@ -1,0 +1,127 @@
+"""TensorBoard: what would keep it from starting is said before, and its pages are rewritten on their way."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from syncscan.errors import MissingExtra, UsageError
+from syncscan.integrations import trace_view
+
+INDEX = b'<head><script src="https://www.gstatic.com/charts/loader.js"></script></head><div id="app"></div>'
+
+
+@pytest.mark.parametrize(
+    ("versions", "says"),
+    [
+        ({}, "TensorBoard isn't installed"),
+        ({"tensorboard": "2.21.0"}, "torch-tb-profiler"),
+    ],
+)
+def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], says: str) -> None:
+    """With what to install, and what to use instead."""
+    monkeypatch.setattr(trace_view, "_version", versions.get)
+    with pytest.raises(MissingExtra, match=says) as caught:
+        trace_view.check()
+    assert "syncscan[tensorboard]" in caught.value.hint
+    assert "--in perfetto" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("tensorboard", "setuptools", "works"),
+    [
+        ("2.21.0", "84.2.1", True),
+        ("2.21.0", None, True),
+        ("2.20.0", "81.0.0", True),
+        ("2.20.0", "82.0.0", False),
+        ("2.9.1", "82.0.0", False),
+        ("2.20.0", None, False),
+    ],
+)
+def test_versions_that_do_not_work_together_are_said(
+    monkeypatch: pytest.MonkeyPatch, tensorboard: str, setuptools: str | None, works: bool
+) -> None:
+    """TensorBoard before 2.21 needs pkg_resources, which setuptools lost in 82."""
+    versions = {"tensorboard": tensorboard, "torch-tb-profiler": "0.4.3", "setuptools": setuptools}
+    monkeypatch.setattr(trace_view, "_version", versions.get)
+    if works:
+        trace_view.check()
+    else:
+        with pytest.raises(UsageError, match="pkg_resources"):
+            trace_view.check()
+
+
+def test_a_taken_port_is_said() -> None:
+    """Before TensorBoard's plugin starts processes that would outlive the failure."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(UsageError, match="can't be listened on"):
+            trace_view._refuse_taken("127.0.0.1", taken.getsockname()[1])
+
+
+def ask(path: str, body: bytes, offline: bool, status: str = "200 OK") -> tuple[str, dict[str, str], bytes]:
+    """What a browser gets for a path when TensorBoard answers with this body."""
+    seen: dict[str, Any] = {}
+
+    def tensorboard(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        seen.update(environ)
+        start(status, [("Content-Type", "text/html"), ("Content-Length", str(len(body)))])
+        return [body]
+
+    got: list[Any] = []
+    pages = trace_view.Pages(tensorboard, offline)
+    environ = {"PATH_INFO": path, "HTTP_ACCEPT_ENCODING": "gzip"}
+    text = b"".join(pages(environ, lambda status, headers, *_: got.extend((status, dict(headers)))))
+    return got[0], got[1], text
+
+
+def test_offline_the_page_gets_a_stub_in_place_of_the_chart_loader() -> None:
+    """Nothing of another host is left in it, and its length is right."""
+    _, headers, page = ask(f"{trace_view.PLUGIN}/index.html", INDEX, offline=True)
+    assert b"https://" not in page
+    assert b"google" in page
+    assert headers["Content-Length"] == str(len(page))
+
+
+def test_online_the_page_stays_as_it_is() -> None:
+    """Then the plugin's other views have their charts."""
+    assert ask(f"{trace_view.PLUGIN}/index.html", INDEX, offline=False)[2] == INDEX
+
+
+@pytest.mark.parametrize("path", ["/index.html", "/data/plugin/scalars/index.html", "/"])
+def test_pages_of_others_stay_as_they_are(path: str) -> None:
+    """Only the profiler plugin's are rewritten."""
+    assert ask(path, INDEX, offline=True)[2] == INDEX
+
+
+def test_trace_view_comes_first() -> None:
+    """The plugin's page opens the first of its views."""
+    body = json.dumps(["Overview", "Operator", "Trace", "Memory"]).encode()
+    got = ask(f"{trace_view.PLUGIN}/views", body, offline=False)[2]
+    assert json.loads(got) == ["Trace", "Overview", "Operator", "Memory"]
+
+
+def test_an_error_is_passed_on() -> None:
+    """What isn't a page isn't rewritten."""
+    assert ask(f"{trace_view.PLUGIN}/views", b"not found", offline=False, status="404 NOT FOUND")[2] == b"not found"
+
+
+def test_the_installed_plugin_has_what_is_replaced() -> None:
+    """If the plugin's pages ever change, this says so before a user sees an empty page."""
+    plugin = pytest.importorskip("torch_tb_profiler")
+    from pathlib import Path
+
+    static = Path(plugin.__file__).with_name("static")
+    page = trace_view.with_chart_stub((static / "index.html").read_bytes())
+    assert b"gstatic.com" not in page
+    assert b"visualization: (() =>" in page
+    view = trace_view.with_viewer_inside((static / "trace_embedding.html").read_bytes())
+    assert b"cdnjs" not in view
+    assert b'<link rel="import" href="trace_viewer_full.html"' not in view
+    assert b"document.registerElement = " in view
+    assert b"tr-ui-timeline-view" in view

@@ -1,0 +1,116 @@
+"""Annotated trace files: written whole or not at all, named so that TensorBoard finds them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from syncscan import api
+from syncscan.errors import UsageError
+from syncscan.integrations import twin
+from tests.report.test_annotate import story
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A trace as kineto writes it, over several lines."""
+    t = story()
+    path = tmp_path / "recorded.json"
+    path.write_text(json.dumps({**t.metadata, "traceEvents": t.events, "traceName": "recorded"}, indent=1))
+    return path
+
+
+def test_the_recorded_events_are_the_file_s_own_bytes(recorded: Path) -> None:
+    """Up to the last recorded event the twin is the trace, byte for byte."""
+    before = recorded.read_bytes()
+    after = b"".join(twin.annotated(api.analyze(recorded), str(recorded)))
+    assert after.startswith(before[: before.rindex(b"}", 0, before.rindex(b"]")) + 1])
+    assert json.loads(after)["traceName"] == "recorded"
+
+
+def test_a_trace_that_breaks_off_is_annotated_in_its_repaired_form(recorded: Path) -> None:
+    """The twin of half a file is a whole file."""
+    recorded.write_bytes(recorded.read_bytes()[:-600])
+    events = json.loads(b"".join(twin.annotated(api.analyze(recorded), str(recorded))))["traceEvents"]
+    assert any(e.get("cat") == "syncscan_finding" for e in events)
+
+
+def test_a_copy_adds_nothing(recorded: Path) -> None:
+    """The run beside the twin is the trace itself."""
+    assert json.loads(b"".join(twin.copied(api.analyze(recorded), str(recorded)))) == json.loads(recorded.read_text())
+
+
+def test_a_twin_is_analysed_like_the_trace(recorded: Path) -> None:
+    """What is added changes no finding: our rows aren't taken for the program's."""
+    again = recorded.with_name("twin.json")
+    before = api.analyze(recorded)
+    twin.write(twin.annotated(before, str(recorded)), again)
+    after = api.analyze(again)
+    assert [(f.id, f.count, f.wait_us, f.bubble_us) for f in after.findings] == [
+        (f.id, f.count, f.wait_us, f.bubble_us) for f in before.findings
+    ]
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.json.gz"])
+def test_the_suffix_says_whether_it_is_packed(tmp_path: Path, name: str) -> None:
+    """`.gz` packs, anything else doesn't."""
+    twin.write([b"ab", b"c"], tmp_path / name)
+    raw = (tmp_path / name).read_bytes()
+    assert (gzip.decompress(raw) if name.endswith(".gz") else raw) == b"abc"
+
+
+def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+    """Neither the file nor a temporary one beside it."""
+
+    def breaks() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space"):
+        twin.write(breaks(), tmp_path / "out.json.gz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_only_replaced_by_force(tmp_path: Path) -> None:
+    """Nothing of the user's is lost unasked."""
+    path = tmp_path / "out.json"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match="exists"):
+        twin.write([b"new"], path)
+    assert path.read_text() == "mine"
+    twin.write([b"new"], path, force=True)
+    assert path.read_text() == "new"
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """One sentence, no traceback."""
+    with pytest.raises(UsageError, match="can't be written"):
+        twin.write([b"x"], tmp_path / "missing" / "out.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "reads"),
+    [("a.pt.trace.json", True), ("a.123.pt.trace.json.gz", True), ("a.json.gz", False), (".pt.trace.json", False)],
+)
+def test_which_files_tensorboard_reads(name: str, reads: bool) -> None:
+    """The plugin's own pattern decides."""
+    assert twin.read_by_tensorboard(name) is reads
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a/host_1.1234.pt.trace.json.gz", "host_1_1234"),
+        ("trace.json", "trace"),
+        ("x y&z.json.zst", "x_y_z"),
+        (".json", "trace"),
+        ("s3://bucket/t.json.gz", "t"),
+    ],
+)
+def test_a_run_is_named_after_its_trace(path: str, name: str) -> None:
+    """Without suffixes, and without what a URL or the plugin takes for something else."""
+    assert twin.run_name(path) == name

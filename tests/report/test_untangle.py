@@ -1,0 +1,68 @@
+"""Slices that overlap on a row move to a row beside it, as Perfetto would drop them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncscan.report.annotate.untangle import untangled
+
+Event = dict[str, Any]
+
+
+def event(name: str, ts: float, end: float, tid: int = 1) -> Event:
+    return {"ph": "X", "cat": "c", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": end - ts}
+
+
+def result(*events: Event, piece: int = 3) -> list[Event]:
+    texts = [json.dumps(e).encode() for e in events]
+    pieces = [b",".join(texts[k : k + piece]) for k in range(0, len(texts), piece)]
+    found: list[Event] = json.loads(b"[" + b",".join(untangled(lambda: pieces)) + b"]")
+    return found
+
+
+def test_nested_slices_stay_as_they_are() -> None:
+    """A trace without overlaps comes out as it went in."""
+    events = [event("a", 0, 10), event("b", 2, 5), event("c", 5, 10), event("d", 10, 12), event("e", 3, 99, tid=2)]
+    assert result(*events) == events
+
+
+def test_a_scope_that_outlives_the_call_that_entered_it_moves() -> None:
+    """With stacks, that is every scope: its row is named after the one it left, and keeps its order."""
+    enter, scope, inner = event("enter", 0, 5), event("scope", 1, 20), event("inner", 2, 15)
+    kept, moved, nested, name = result(enter, scope, inner)
+    assert kept == enter
+    assert moved == {**scope, "tid": 4_300_000}
+    assert nested == {**inner, "tid": 4_300_000}
+    assert name["args"] == {"name": "overlapping on 1"}
+    assert name["tid"] == 4_300_000
+
+
+def test_what_overlaps_there_too_moves_on() -> None:
+    """Three slices in a chain need a second row; a third that fits the first stays."""
+    a, b, c = event("a", 0, 10), event("b", 5, 15), event("c", 12, 20)
+    assert [e["tid"] for e in result(a, b, c)[:3]] == [1, 4_300_000, 1]
+
+
+def test_events_without_usable_times_stay() -> None:
+    """What has no place in time overlaps nothing."""
+    events = [{"ph": "X", "ts": None, "pid": 1, "tid": 1}, {"ph": "M", "name": "x"}, {"ph": "X", "ts": 1, "tid": []}]
+    assert result(*events) == events
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 30), st.integers(0, 2)), max_size=40))
+def test_afterwards_no_row_has_an_overlap_and_nothing_is_lost(spans: list[tuple[int, int, int]]) -> None:
+    """Whatever the slices, each row nests, and every slice is there, with all but its tid."""
+    events = [event(str(k), ts, ts + length, tid) for k, (ts, length, tid) in enumerate(spans)]
+    slices = [e for e in result(*events) if e["ph"] == "X"]
+    assert [{**e, "tid": 0} for e in slices] == [{**e, "tid": 0} for e in events]
+    rows = defaultdict(list)
+    for e in slices:
+        rows[e["tid"]].append((e["ts"], e["ts"] + e["dur"]))
+    for row in rows.values():
+        for start, end in row:
+            assert not [s for s, e in row if start < s < end < e]
