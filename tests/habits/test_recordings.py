@@ -1,0 +1,98 @@
+"""Each rule fires on its bad recording and not on its good one; projections are held to what was measured."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from syncscan import api, habits
+from syncscan.model.habit import Basis
+from syncscan.whatif.habits import project_habits
+
+RECORDED = Path(__file__).parent.parent.parent / "sample_traces" / "programs" / "recorded"
+
+PAIRS = [
+    ("loader-no-workers", "loader.none", "loader.enough"),
+    ("loader-few-workers", "loader.few", "loader.enough"),
+    ("loader-few-workers", "augmentation.cpu", "augmentation.gpu"),
+    ("pageable-input", "copies.pageable", "copies.pinned"),
+    ("inline-pin", "copies.inline_pin", "copies.pinned"),
+    ("host-built-tensor", "copies.cpu_built", "copies.on_device"),
+    ("host-built-tensor", "tips.cpu_tensor", "tips.no_item"),
+    ("copy-in-line", "copies.pinned", "copies.prefetched"),
+    ("fp32-matmul", "tips.fp32", "tips.tf32"),
+    ("fp32-matmul", "tips.fp32", "tips.bf16"),
+    ("optimizer-loop", "tips.optimizer_loop", "tips.optimizer_fused"),
+    ("launch-bound", "tips.eager", "tips.graph"),
+    ("data-parallel", "parallel.data", "parallel.distributed"),
+    ("frozen-scope-in-line", "pipeline.serial", "pipeline.pipelined"),
+    ("streams-in-turn", "pipeline.needless", "pipeline.pipelined"),
+    ("timing-sync-in-loop", "inference.sync_each", "inference.right"),
+    ("timed-transfer", "inference.transfer", "inference.sync_each"),
+    ("no-warm-up", "inference.cold", "inference.sync_each"),
+    ("single-sample", "inference.single", "inference.sync_each"),
+]
+
+CLEAN = {"maskedloss.v3": set(), "clean": {"fp32-matmul", "copy-in-line"}}
+"""Traces of the folder above without syncs, and the habits that they do have: fp32 layers, copies on their stream."""
+
+
+@cache
+def found(name: str) -> dict:
+    folder = RECORDED if (RECORDED / f"{name}.pt.trace.json.gz").exists() else RECORDED.parent.parent
+    analysis = api.analyze(folder / f"{name}.pt.trace.json.gz")
+    listed, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
+    assert warnings == ()
+    return {h.rule: h for h in project_habits(analysis, listed)}
+
+
+@pytest.mark.parametrize(("rule", "bad", "good"), PAIRS)
+def test_a_rule_fires_on_its_bad_recording_and_not_on_its_good_one(rule, bad, good):
+    """Recorded on an H200 with the programs beside them."""
+    assert rule in found(bad)
+    assert rule not in found(good)
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_a_step_without_syncs_has_no_other_habits_than_its_own(name):
+    """None in the masked loss' last version; plain fp32 and copies in line in the classifier."""
+    assert set(found(name)) == CLEAN[name]
+
+
+MEASURED = [
+    ("pageable-input", "copies.pageable", 5.58),
+    ("copy-in-line", "copies.pinned", 2.87),
+    ("fp32-matmul", "tips.fp32", 3.19),
+    ("fp32-matmul", "tips.fp32", 3.04),
+    ("optimizer-loop", "tips.optimizer_loop", 8.20),
+    ("launch-bound", "tips.eager", 1.57),
+    ("loader-no-workers", "loader.none", 13.63),
+    ("loader-few-workers", "loader.few", 13.63),
+]
+"""Rule, bad recording, and the unprofiled step of the good one in ms, from the recordings' own calibration."""
+
+
+@pytest.mark.parametrize(("rule", "bad", "good_ms"), MEASURED)
+def test_the_measured_gain_lies_in_the_projected_range(rule, bad, good_ms):
+    """What removing the habit really gave, against the replay of the bad recording."""
+    habit = found(bad)[rule]
+    low, high = habit.gain.range_us
+    path = RECORDED / f"{bad}.pt.trace.json.gz"
+    gained = api.analyze(path).step.unprofiled_us - good_ms * 1e3
+    assert habit.gain.basis is Basis.REPLAY
+    assert low <= gained <= high
+
+
+@pytest.mark.parametrize(
+    ("rule", "bad", "good_ms"),
+    [("frozen-scope-in-line", "pipeline.serial", 5.01), ("streams-in-turn", "pipeline.needless", 5.01)],
+)
+def test_an_upper_bound_is_one(rule, bad, good_ms):
+    """A pipeline gained less than the bound said, and the bound is labelled as one and never severe."""
+    habit = found(bad)[rule]
+    gained = api.analyze(RECORDED / f"{bad}.pt.trace.json.gz").step.unprofiled_us - good_ms * 1e3
+    assert 0 < gained <= habit.gain.recoverable_us
+    assert habit.gain.basis is Basis.UPPER_BOUND
+    assert habit.severity.value == "medium"

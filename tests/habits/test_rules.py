@@ -1,0 +1,198 @@
+"""Facts about single rules, on traces built for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from syncscan import api, habits
+from syncscan.habits.rules import RULES
+from tests.builder import TraceBuilder
+
+OWN_TIME = {"syncscan": {"unprofiled_step_us": 900.0}}
+
+
+def rules(builder, major=None):
+    trace = builder.trace()
+    if major is not None:
+        properties = [{"name": "chip", "computeMajor": major, "computeMinor": 0}]
+        trace = replace(trace, info=replace(trace.info, metadata={"deviceProperties": properties}))
+    analysis = api.analyze_trace(trace)
+    found, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
+    assert warnings == ()
+    return {h.rule: h for h in found}
+
+
+def many_launches(**metadata):
+    """Three steps of 100 launches, 9 µs apart, of kernels of 1 µs."""
+    t = TraceBuilder(**metadata)
+    for start in t.steps(3, lasts=1000):
+        for k in range(100):
+            t.launch("tiny", at=start + 9 * k, lasts=1)
+    return t
+
+
+def test_launches_are_blamed_only_with_an_unprofiled_time():
+    """Recording stretches the host, so a profiled step proves nothing."""
+    assert "launch-bound" not in rules(many_launches())
+    assert "launch-bound" in rules(many_launches(**OWN_TIME))
+
+
+def test_launches_are_not_blamed_for_what_the_host_computes():
+    """The device idles as long, but behind a few launches and much else: no graph would help."""
+    t = TraceBuilder(**OWN_TIME)
+    for start in t.steps(3, lasts=1000):
+        for k in range(60):
+            t.launch("tiny", at=start + k, lasts=1)
+    assert "launch-bound" not in rules(t)
+
+
+def loading(span, at=0, lasts=600):
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        t.scope(f"enumerate(DataLoader)#{span}.__next__", start + at, start + at + lasts)
+        t.launch("train", at=start + 700, lasts=200)
+    return t
+
+
+def test_no_workers_are_told_from_too_few():
+    """By the class of the loader's iterator."""
+    assert set(rules(loading("_SingleProcessDataLoaderIter"))) == {"loader-no-workers"}
+    assert set(rules(loading("_MultiProcessingDataLoaderIter"))) == {"loader-few-workers"}
+
+
+def test_a_loader_that_works_while_the_device_does_costs_nothing():
+    """600 µs in the loader, during which the device is busy with the step before."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        t.launch("train", at=start, lasts=950)
+        t.scope("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start + 100, start + 700)
+    assert rules(t) == {}
+
+
+def timed(steps=3, copy=""):
+    """Each step: record, kernel, record, synchronise, and the two queries of `elapsed_time`."""
+    t = TraceBuilder()
+    for start in t.steps(steps, lasts=1000):
+        t.call("cudaEventRecordWithFlags", start + 10, start + 11)
+        if copy:
+            t.copy("Memcpy HtoD (Pinned -> Device)", at=start + (5 if copy == "before" else 15), lasts=50)
+        t.launch("infer", at=start + 100, lasts=300)
+        t.call("cudaEventRecordWithFlags", start + 110, start + 111)
+        end = t.synchronize(at=start + 120)
+        t.call("cudaEventQuery", end + 2, end + 3)
+        t.call("cudaEventQuery", end + 4, end + 5)
+    return t
+
+
+def test_a_timing_synchronise_is_known_by_what_follows_it():
+    """Two queries behind it: elapsed_time. A synchronise without them in a training step is somebody else's."""
+    assert "timing-sync-in-loop" in rules(timed())
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        with t.op("aten::mm", start + 5, start + 20, sequence=4):
+            t.launch("train", at=start + 10, lasts=300)
+        with t.thread("pt_autograd_0"):
+            t.backward("MmBackward0", start + 30, start + 60, sequence=4)
+        t.synchronize(at=start + 100)
+    assert "timing-sync-in-loop" not in rules(t)
+
+
+def test_a_copy_counts_only_inside_the_timed_region():
+    """Before the first event it is the right place."""
+    assert "timed-transfer" not in rules(timed(copy="before"))
+    assert "timed-transfer" in rules(timed(copy="inside"))
+
+
+def test_one_region_is_a_single_sample_two_are_not():
+    """Whatever the number of steps."""
+    assert "single-sample" in rules(timed(steps=1))
+    assert "single-sample" not in rules(timed(steps=2))
+
+
+def test_a_slow_first_step_is_cold_only_if_it_does_what_is_done_once():
+    """A first step that is merely longer proves nothing; one that takes memory and loads kernels does."""
+
+    def first(calls):
+        t = TraceBuilder()
+        with t.step(0, 5000):
+            t.launch("k", at=4000, lasts=10)
+            for k in range(calls):
+                t.call("cudaMalloc", 100 + 10 * k, 105 + 10 * k)
+        for start in (5000, 5500, 6000):
+            with t.step(start, start + 500):
+                t.launch("k", at=start + 5, lasts=10)
+        return t
+
+    assert "no-warm-up" not in rules(first(0))
+    assert "no-warm-up" in rules(first(12))
+
+
+PRODUCT = "sm80_xmma_gemm_f32f32_{}_f32_nn_n_tilesize128x128x8"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "major", "fires"),
+    [
+        (PRODUCT.format("f32f32"), 9, True),
+        ("cutlass_80_simt_sgemm_128x256_8x4_nt_align1", 8, True),
+        ("volta_sgemm_128x64_nn", 7, True),
+        ("maxwell_sgemm_128x64_nn", 5, False),
+        (PRODUCT.format("tf32f32"), 9, False),
+        ("cutlass_80_tensorop_s1688gemm_64x64_16x6_nn_align4", 9, False),
+        ("nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT", 9, False),
+    ],
+)
+def test_fp32_products_are_told_by_their_kernels(kernel, major, fires):
+    """On a chip with tensor cores, by the names that cuBLAS gives the plain kernels."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        with t.op("aten::mm", start + 5, start + 20):
+            t.launch(kernel, at=start + 10, lasts=500)
+    assert ("fp32-matmul" in rules(t, major)) is fires
+
+
+def test_fp32_convolutions_are_not_blamed():
+    """For odd channel counts cuDNN picks plain kernels even where tf32 is allowed: that proves no habit."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        with t.op("aten::cudnn_convolution", start + 5, start + 20):
+            t.launch(PRODUCT.format("f32f32"), at=start + 10, lasts=500)
+    assert rules(t, 9) == {}
+
+
+def test_without_steps_nothing_is_said():
+    """A habit is something of a step."""
+    t = TraceBuilder()
+    t.launch("k", at=10, lasts=100)
+    assert rules(t) == {}
+
+
+def test_a_rule_that_raises_is_named_and_skipped(monkeypatch):
+    """The others still speak."""
+
+    def broken(look):
+        raise ZeroDivisionError("nothing to divide")
+
+    monkeypatch.setattr(RULES[0], "find", broken)
+    analysis = api.analyze_trace(many_launches(**OWN_TIME).trace())
+    found, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
+    assert [h.rule for h in found] == ["launch-bound"]
+    assert warnings == ("The rule timing-sync-in-loop failed (ZeroDivisionError: nothing to divide) and was skipped.",)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.ADVICE.rule)
+def test_every_rule_says_why_and_what_to_do(rule):
+    """Each in whole sentences, and with the case in which to leave it alone."""
+    advice = rule.ADVICE
+    assert rule.__name__.rpartition(".")[2].count("_") <= 3
+    assert not advice.title.endswith(".")
+    for text in (advice.why, advice.fix, advice.when_fine):
+        assert text.endswith("."), text
+
+
+def test_rules_have_distinct_ids():
+    """They name a habit in JSON and in allow-lists."""
+    ids = [rule.ADVICE.rule for rule in RULES]
+    assert len(set(ids)) == len(ids)
