@@ -17,7 +17,15 @@ from syncscan.load.split import Head, Readable, Splitter
 
 _PIECE, _SMALL = 1 << 20, 1 << 15
 _COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
-_EVENTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""The escape of half a character; without its other half it is no text, and strict readers refuse it."""
+
+
+class _Checked(msgspec.Struct):
+    """An event of which nothing is kept: reading it checks it."""
+
+
+_EVENTS = msgspec.json.Decoder(list[_Checked])
 
 
 class ValidText:
@@ -135,9 +143,12 @@ def _valid_beginning(text: bytes) -> tuple[bytes, bytes, bool]:
     at = end = len(decoded) - len(decoded.lstrip(" \t\r\n"))
     while decoded.startswith("{", at):
         try:
-            _, end = _STRICT.raw_decode(decoded, at)
+            _, after = _STRICT.raw_decode(decoded, at)
         except (ValueError, RecursionError):
             break
+        if _HALF.search(decoded, at, after) and not _is_valid(decoded[at:after].encode()):
+            break
+        end = after
         comma = _COMMA.match(decoded, end)
         if comma is None:
             break
@@ -173,7 +184,8 @@ def _members_head(head: Head) -> bytes:
 
 
 def _as_text(value: Any) -> str:
-    return plain_numbers(json.dumps(value))
+    """JSON that strict readers take: non-numbers are null, half characters a question mark."""
+    return plain_numbers(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode())
 
 
 def _as_json(event: dict[str, Any]) -> bytes:

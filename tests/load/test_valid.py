@@ -79,6 +79,12 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
     assert [e["name"] for e in events(text)] == ["op 0", "op \N{REPLACEMENT CHARACTER}1"]
 
 
+def test_half_characters_are_replaced() -> None:
+    """An escaped surrogate without its other half is no text; a whole pair is."""
+    text = pretty(3).replace(b"op 1", b"\\ud83d\\ude00 \\ud800")
+    assert [e["name"] for e in events(text)] == ["op 0", "\N{GRINNING FACE} ?", "op 2"]
+
+
 def test_lists_behind_the_events_are_no_events() -> None:
     """Members that follow the list may look like events."""
     text = pretty(2).replace(b'"traceName": "t"', b'"other": [{"name": 1}, {"name": 2}, {"ph": "X", "ts": 3}]')
