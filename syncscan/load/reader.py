@@ -20,7 +20,7 @@ from syncscan.load.half import Half
 from syncscan.load.info import trace_info
 from syncscan.load.link import link
 from syncscan.load.losses import DAMAGED_HEAD, UNFINISHED, Losses
-from syncscan.load.salvage import Salvage, members, plain_numbers
+from syncscan.load.salvage import Salvage, has_not_numbers, members, plain_numbers
 from syncscan.load.split import Head, Readable, Splitter
 from syncscan.model.trace import Trace
 
@@ -139,6 +139,8 @@ class _Reader:
 
     def _carefully(self, text: bytes, offset: int, last: bool) -> None:
         """Read a refused piece in small ones, so that few events share the fate of a broken one."""
+        if has_not_numbers(text) and self._quickly(text, last):
+            return
         small = Splitter(io.BytesIO(b"[" + text), _SMALL)
         small.head()
         for part, end in small.pieces():

@@ -21,8 +21,11 @@ _STRING = re.compile(rf"({_KEY}\s*\")(.*?)(\"(?=\s*(?:,\s*{_KEY}|\}})))", re.DOT
 _BARE_QUOTE = re.compile(r"(?<!\\)((?:\\\\)*)\"")
 _BAD_ESCAPE = re.compile(r"\\(?![\\/bfnrtu\"])|\\u(?![0-9a-fA-F]{4})")
 _NOT_NUMBER = r"(?<=[\s:,\[])[+-]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])"
+_NOT_NUMBERS_BYTES = re.compile(_NOT_NUMBER.encode(), re.IGNORECASE)
 _NOT_NUMBERS = re.compile(_NOT_NUMBER, re.IGNORECASE)
 _STRINGS_OR_NOT_NUMBERS = re.compile(rf"\"(?:[^\"\\]|\\.)*\"|{_NOT_NUMBER}", re.IGNORECASE | re.DOTALL)
+# Between two quotes without a colon or comma is a key or a string, never what lies between two strings.
+_KEY_OF_NOT_NUMBER = re.compile(rf"(\"[^\"\\:,]{{1,80}}\"\s*:\s*){_NOT_NUMBER}", re.IGNORECASE)
 _LONGEST_REPAIR = 1 << 20
 _WINDOW = 1 << 16
 _FIELD = re.compile(
@@ -185,8 +188,16 @@ def _number(text: str) -> int | float | None:
         return None
 
 
+def has_not_numbers(text: bytes) -> bool:
+    """Whether NaN, Infinity or the like may stand in this text where a number should."""
+    return _NOT_NUMBERS_BYTES.search(text) is not None
+
+
 def plain_numbers(text: str) -> str:
     """The text with NaN, Infinity and the like as null, which strict decoders take; strings are left alone."""
+    if not _NOT_NUMBERS.search(text):
+        return text
+    text = _KEY_OF_NOT_NUMBER.sub(r"\1null", text)
     if not _NOT_NUMBERS.search(text):
         return text
     return _STRINGS_OR_NOT_NUMBERS.sub(lambda m: m[0] if m[0][0] == '"' else "null", text)
