@@ -35,7 +35,7 @@ class _Attributor:
 
     def attribution(self, point: SyncPoint) -> Attribution:
         origin = self.forward.of(point)
-        home = origin if origin != NONE else point.calls[0]
+        home = origin if origin != NONE else self._host_row(point)
         names = names_around(self.trace, home)
         exact = self._exact(point, origin)
         place = pick(exact.frames if exact else parse(names), exact=exact is not None)
@@ -53,6 +53,11 @@ class _Attributor:
             step=self._step(point.ts),
             confidence=Confidence.HIGH if exact or place.user else Confidence.MEDIUM,
         )
+
+    def _host_row(self, point: SyncPoint) -> int:
+        """The row whose surroundings tell the place: the call, or its op where only a sync row shows the wait."""
+        own = self.trace.slices.track[point.calls[0]] == point.track
+        return point.calls[0] if own or not point.ops else point.ops[-1]
 
     def _guessed(self, source: Source | None, point: SyncPoint, origin: int, ops: tuple[str, ...]) -> Source | None:
         """The source with the lines that can be it; with a single one, that line (still a guess)."""

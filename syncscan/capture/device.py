@@ -30,5 +30,14 @@ def clocks() -> dict[str, float] | None:
     if module is None or not module.is_initialized() or not hasattr(module, "clock_rate"):
         return None
     with contextlib.suppress(Exception):
-        return {"sm_mhz": float(module.clock_rate()), "power_w": module.power_draw() / 1000}
+        return {"sm_mhz": float(module.clock_rate()), "power_w": module.power_draw() / 1000, **_power_limit(module)}
     return None
+
+
+def _power_limit(module: Any) -> dict[str, float]:
+    """The power (W) that the device may draw, which sustained work runs into; empty where NVML doesn't tell."""
+    with contextlib.suppress(Exception):
+        nvml = importlib.import_module("pynvml")
+        handle = module._get_pynvml_handler()
+        return {"power_limit_w": nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000}
+    return {}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from syncscan.model.finding import Cost, SyncPoint
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import NONE, Trace
 from syncscan.model.work import DeviceWork
 
 _EVENT = re.compile(r"EventSynchronize")
@@ -21,7 +21,7 @@ def measure(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
     """Measure each sync point.
 
     The wait of a call that lasts from s to e is the part of it during which work launched before s still ran on what it
-    waits for: min(e, G) - s, with G the end of that work; a copy's own time on the device counts while the host is
+    waits for: min(e, G) - s, with G the end of that work; the call's own copy or kernel counts while the host is
     held in it. What is left is API overhead and wake-up. The bubble is the idle time of the device from
     the wait to the next sync point, as far as a host that had not been held could have filled it: at most the length of
     the call. It takes in more than the first gap, because a host that was held has lost its lead and the device runs
@@ -41,8 +41,10 @@ class _Ruler:
         self.starts = np.sort(np.array([p.ts for p in points], dtype=np.int64))
         self.work = DeviceWork(trace)
         s = trace.slices
-        copies = np.flatnonzero(trace.is_category(Category.MEMCPY) & (s.correlation != NONE))
-        self.copies = dict(zip(s.correlation[copies].tolist(), copies.tolist(), strict=True))
+        calls = [row for point in points for row in point.calls]
+        rows = trace.device_rows[np.isin(s.correlation[trace.device_rows], s.correlation[calls])]
+        rows = rows[s.correlation[rows] != NONE]
+        self.own = dict(zip(s.correlation[rows].tolist(), rows.tolist(), strict=True))
         self.records = np.flatnonzero(trace.named(lambda n: _RECORD.fullmatch(n)))
 
     def cost(self, point: SyncPoint) -> Cost:
@@ -53,7 +55,7 @@ class _Ruler:
         start, length = int(s.ts[row]), int(s.dur[row])
         done = self._awaited(point, row, start)
         held = min(max(done - start, 0), length)
-        own = self.copies.get(int(s.correlation[row]))
+        own = self.own.get(int(s.correlation[row]))
         if own is None:
             return held
         if "Pinned" in self.trace.name(own) and _ASYNC.search(self.trace.name(row)):

@@ -8,6 +8,7 @@ import numpy as np
 
 from syncscan.model.analysis import Bound, StepSummary
 from syncscan.model.finding import Occurrence
+from syncscan.model.period import step_period
 from syncscan.model.trace import NONE, Int64, Step, Trace
 from syncscan.model.work import merged
 
@@ -45,10 +46,9 @@ class _Summary:
         self.trace, self.steps, self.occurrences = trace, steps, occurrences
         self.host = float(np.mean([s.end - s.ts for s in steps]))
         launched = [self._launched_in(step) for step in steps]
-        s = trace.slices
-        self.windows = [(int(s.ts[rows].min()), int(s.end[rows].max())) for rows in launched if len(rows)]
         self.busy = self._union(np.concatenate(launched)) / len(steps)
-        self.observed = self._observed()
+        self.observed = max(step_period(trace), self.busy)
+        self.unprofiled = _unprofiled(trace)
 
     def value(self) -> StepSummary:
         n = len(self.steps)
@@ -68,7 +68,7 @@ class _Summary:
             input_us=waiting_input / 1e3,
             bound=bound,
             reason=reason,
-            unprofiled_us=_unprofiled(self.trace),
+            unprofiled_us=self.unprofiled,
         )
 
     def _launched_in(self, step: Step) -> Int64:
@@ -81,13 +81,6 @@ class _Summary:
         rows = rows[np.argsort(s.ts[rows], kind="stable")]
         starts, ends = merged(s.ts[rows], s.end[rows])
         return int((ends - starts).sum())
-
-    def _observed(self) -> float:
-        host = _period([s.ts for s in self.steps]) or self.host
-        device = max(_period([w[0] for w in self.windows]), _period([w[1] for w in self.windows]))
-        if len(self.steps) == 1 and self.windows:
-            device = float(self.windows[0][1] - self.windows[0][0])
-        return max(host, device, self.busy)
 
     def _input(self) -> int:
         """Time of the DataLoader's `__next__` on the steps' own threads, in ns."""
@@ -107,6 +100,9 @@ class _Summary:
         share = busy / self.observed if self.observed else 0.0
         if share >= DEVICE_BOUND:
             return Bound.DEVICE, f"The device works {share:.0%} of the step."
+        if self.unprofiled and busy >= DEVICE_BOUND * self.unprofiled * 1e3:
+            share = min(busy / self.unprofiled / 1e3, 1.0)
+            return Bound.DEVICE, f"The device works {share:.0%} of the step as it is without the profiler."
         idle = f"The device works {share:.0%} of the step"
         if waiting_input >= NOTABLE * self.observed and waiting_input >= bubble:
             return (
@@ -116,10 +112,6 @@ class _Summary:
         if bubble >= NOTABLE * self.observed:
             return Bound.SYNC, f"{idle}; behind syncs it stands idle for {bubble / self.observed:.0%}."
         return Bound.HOST, f"{idle} and waits for the host's launches in the rest."
-
-
-def _period(times: Sequence[int]) -> float:
-    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
 
 
 def _unprofiled(trace: Trace) -> float | None:

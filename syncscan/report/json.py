@@ -10,6 +10,7 @@ import msgspec
 from syncscan import __version__
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
+from syncscan.model.projection import Group, Overlap
 from syncscan.model.trace import Category, Trace
 
 SCHEMA = "syncscan.analysis/1"
@@ -31,6 +32,8 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "trace": _trace(analysis),
         "step": _step(analysis),
         "findings": [finding(f) for f in analysis.findings],
+        "groups": [_group(g) for g in analysis.groups],
+        "overlaps": [_overlap(o) for o in analysis.overlaps],
     }
 
 
@@ -78,6 +81,14 @@ def _step(analysis: Analysis) -> dict[str, Any]:
         "recoverable_range_us": list(s.recoverable_range_us) if s.recoverable_range_us else None,
         "advice": list(s.advice),
     }
+
+
+def _group(g: Group) -> dict[str, Any]:
+    return {"ids": list(g.ids), "saving_us": g.saving_us, "alone_us": g.alone_us, "after_us": g.after_us}
+
+
+def _overlap(o: Overlap) -> dict[str, Any]:
+    return {"device": o.device, "streams": list(o.streams), "work_us": list(o.work_us), "shared_us": o.shared_us}
 
 
 def finding(f: Finding) -> dict[str, Any]:
