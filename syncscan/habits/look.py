@@ -102,10 +102,14 @@ class Look:
 
     def inside(self, ts: Int64) -> Any:
         """Which of these times lie in a step."""
-        mask = np.zeros(len(ts), np.bool_)
-        for begin, end in self.spans:
-            mask |= (ts >= begin) & (ts < end)
-        return mask
+        begins, ends = self._bounds
+        at = np.searchsorted(begins, ts, side="right") - 1
+        return (at >= 0) & (ts < ends[at])
+
+    @cached_property
+    def _bounds(self) -> tuple[Int64, Int64]:
+        begins, ends = zip(*self.spans, strict=True)
+        return np.array(begins, np.int64), np.array(ends, np.int64)
 
     def outermost(self, rows: Iterable[int]) -> list[int]:
         """Those of these rows, in time order, that lie in no other of them."""
@@ -142,7 +146,7 @@ class Look:
         """Device work in order of its launch: rows, the time of the launch, its track."""
         s, trace = self.trace.slices, self.trace
         rows, at = trace.device_rows, trace.launched_at
-        calls = np.array([trace.launches.get(c, NONE) for c in s.correlation[rows].tolist()], np.int64)
+        calls = self.calls(rows)
         track = np.where(calls == NONE, NONE, s.track[calls]).astype(np.int64)
         order = np.argsort(at, kind="stable")
         return rows[order], at[order], track[order]
@@ -155,9 +159,21 @@ class Look:
         mine = rows[lo:hi]
         return mine if any_thread else mine[tracks[lo:hi] == track]
 
-    def launching(self, row: int) -> int:
-        """Row of the call that launched this device work, NONE if it isn't in the trace."""
-        return self.trace.launches.get(int(self.trace.slices.correlation[row]), NONE)
+    def calls(self, rows: Int64) -> Int64:
+        """Rows of the calls that launched this device work, NONE where that isn't in the trace."""
+        keys, calls = self._by_correlation
+        if not len(keys):
+            return np.full(len(rows), NONE, np.int64)
+        wanted = self.trace.slices.correlation[rows]
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where((keys[at] == wanted) & (wanted != NONE), calls[at], NONE)
+
+    @cached_property
+    def _by_correlation(self) -> tuple[Int64, Int64]:
+        s = self.trace.slices
+        rows = np.flatnonzero(self.trace.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
+        rows = rows[np.argsort(s.correlation[rows], kind="stable")]
+        return s.correlation[rows], rows
 
     def scope(self, row: int) -> tuple[str, ...]:
         """Names of the scopes around a host slice, outermost first, the profiler's steps left out."""

@@ -38,13 +38,12 @@ def timed_regions(look: Look) -> list[Region]:
     trace = look.trace
     rows = look.rows(Category.RUNTIME, _ALL.fullmatch)
     names = [trace.name(r) for r in rows]
-    found = []
+    found, records = [], list[int]()
     for k, row in enumerate(rows):
-        if not _SYNC.fullmatch(names[k]) or not own(look, row):
+        if _RECORD.fullmatch(names[k]):
+            records = [*records[-1:], row]
+        if not _SYNC.fullmatch(names[k]) or not _asked_twice(look, rows, names, k) or not own(look, row):
             continue
-        if not _asked_twice(look, rows, names, k):
-            continue
-        records = [r for r, n in zip(rows[:k], names[:k], strict=True) if _RECORD.fullmatch(n)][-2:]
         region = _region(look, records, row)
         if region is not None:
             found.append(region)

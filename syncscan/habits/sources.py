@@ -36,10 +36,10 @@ def copies_to_device(look: Look, pageable: bool) -> list[Copy]:
     mask = trace.is_category(Category.MEMCPY) & trace.named(lambda n: n.startswith("Memcpy HtoD") and kind in n)
     tracks = {step.track for step in trace.steps}
     found = []
-    for row in np.flatnonzero(mask).tolist():
-        call = look.launching(row)
-        if call == NONE or int(s.track[call]) not in tracks or not look.inside(s.ts[[call]])[0]:
-            continue
+    rows = np.flatnonzero(mask)
+    calls = look.calls(rows)
+    known = (calls != NONE) & look.inside(s.ts[calls]) & np.isin(s.track[calls], list(tracks))
+    for row, call in zip(rows[known].tolist(), calls[known].tolist(), strict=True):
         waited = _synchronise_behind(look, call)
         found.append(Copy(call, row, max(int(s.bytes[row]), 0), int(s.dur[row]), waited))
     return sorted(found, key=lambda c: int(s.ts[c.call]))

@@ -37,8 +37,10 @@ def find(look: Look) -> Iterable[Habit]:
     s, trace = look.trace.slices, look.trace
     wanted = trace.named(lambda n: FP32.search(n) and not OTHER.search(n)) & trace.is_category(Category.KERNEL)
     rows = np.flatnonzero(wanted)
-    calls = {int(r): look.launching(int(r)) for r in rows}
-    mine = {r: c for r, c in calls.items() if c != NONE and look.inside(s.ts[[c]])[0] and _in_product(look, c)}
+    calls = look.calls(rows)
+    known = (calls != NONE) & look.inside(s.ts[calls])
+    pairs = zip(rows[known].tolist(), calls[known].tolist(), strict=True)
+    mine = {row: call for row, call in pairs if _in_product(look, call)}
     took = look.length_us(mine)
     if took < 5 * look.notable_us:
         return

@@ -39,11 +39,11 @@ def find(look: Look) -> Iterable[Habit]:
     if len(first) < look.count:
         return
     rows = look.outermost(look.rows(Category.ANNOTATION, lambda n: not n.startswith(("ProfilerStep", "enumerate("))))
-    ahead = [r for r in rows if any(b <= int(s.ts[r]) and int(s.end[r]) <= at for (b, _), at in first.items())]
+    ahead = [r for r in rows if _before(first, int(s.ts[r]), int(s.end[r]))]
     for name in dict.fromkeys(trace.name(r) for r in ahead):
         mine = [r for r in ahead if trace.name(r) == name]
-        work = [int(w) for r in mine for w in look.launched(look.stretch(r))]
-        kernels = [w for w in work if s.category[w] == Category.KERNEL]
+        work = np.concatenate([look.launched(look.stretch(r)) for r in mine])
+        kernels = work[s.category[work] == int(Category.KERNEL)].tolist()
         took = look.length_us(kernels)
         rest = look.step.device_busy_us - took
         if took < SHARE * look.step.device_busy_us or len(mine) < look.count or not _same_stream(look, kernels, first):
@@ -63,6 +63,11 @@ def find(look: Look) -> Iterable[Habit]:
             ],
             Confidence.MEDIUM,
         )
+
+
+def _before(first: dict[tuple[int, int], int], begin: int, end: int) -> bool:
+    """Whether this stretch lies in a step, before anything is trained in it."""
+    return any(step <= begin and end <= at for (step, _), at in first.items())
 
 
 def _first_trained(look: Look) -> dict[tuple[int, int], int]:

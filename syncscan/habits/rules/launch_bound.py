@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from syncscan.habits.look import Look
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.trace import Category
+from syncscan.model.trace import NONE, Category
 
 ADVICE = Advice(
     rule="launch-bound",
@@ -24,13 +26,15 @@ SMALL_NS, MANY = 50_000, 50
 
 def find(look: Look) -> Iterable[Habit]:
     """Many short kernels in a step whose time without the profiler is known, and much longer than the device's work."""
-    s = look.trace.slices
-    work = [int(r) for begin, end in look.spans for r in look.launched((-1, begin, end), any_thread=True)]
-    calls = {look.launching(r) for r in work}
-    kernels = [r for r in work if s.category[r] == Category.KERNEL]
-    if not look.launch_bound or len(calls) < MANY * look.count or not kernels:
+    if not look.launch_bound:
         return
-    mean_ns = sum(int(s.dur[r]) for r in kernels) / len(kernels)
+    s = look.trace.slices
+    work = np.concatenate([look.launched((NONE, begin, end), any_thread=True) for begin, end in look.spans])
+    calls = np.unique(look.calls(work))
+    kernels = work[s.category[work] == int(Category.KERNEL)]
+    if len(calls) < MANY * look.count or not len(kernels):
+        return
+    mean_ns = float(s.dur[kernels].mean())
     saved = min(look.launching_us, look.period_us) - look.step.device_busy_us
     if mean_ns > SMALL_NS or saved < 5 * look.notable_us:
         return

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from syncscan.habits.look import Look
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import Category
@@ -28,11 +30,12 @@ def find(look: Look) -> Iterable[Habit]:
         return
     s, trace = look.trace.slices, look.trace
     rows = look.outermost(look.rows(Category.ANNOTATION, lambda n: n.startswith("Optimizer.step#"), main=False))
-    work = [int(r) for row in rows for r in look.launched(look.stretch(row))]
+    work = np.concatenate([np.zeros(0, np.int64), *(look.launched(look.stretch(row)) for row in rows)])
     if len(work) < MANY * look.count:
         return
-    batched = sum("multi_tensor_apply" in trace.name(r) or "fused" in trace.name(r).lower() for r in work)
-    mean_ns = sum(int(s.dur[r]) for r in work) / len(work)
+    together = trace.named(lambda n: "multi_tensor_apply" in n or "fused" in n.lower())
+    batched = np.count_nonzero(together[work])
+    mean_ns = float(s.dur[work].mean())
     took = look.length_us(rows) * look.host_scale
     if batched > BATCHED * len(work) or mean_ns > SMALL_NS or took < 5 * look.notable_us:
         return
