@@ -60,8 +60,31 @@ def command(
     with reading(trace) as progress:
         analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
     warn(analysis.warnings)
+    show(analysis, trace, viewer, host, port, offline, not no_browser)
+
+
+def show(
+    analysis: Analysis,
+    trace: str,
+    viewer: str = "html",
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    offline: bool | None = None,
+    browse: bool = True,
+) -> None:
+    """Serve a trace to a browser until Ctrl-C; what it needed on disk is removed then.
+
+    Args:
+        analysis: of the trace.
+        trace: its path; read again for TensorBoard and Perfetto.
+        viewer: `html`, `tensorboard` or `perfetto`.
+        host: address to listen on.
+        port: port to listen on; None for one that is free.
+        offline: whether to do without the internet; None to find out.
+        browse: whether to open a browser, or only print the address.
+    """
     with _VIEWERS[viewer](analysis, trace, host, port, offline) as url:
-        _until_interrupted(url, not no_browser)
+        _until_interrupted(url, browse)
 
 
 def _until_interrupted(url: str, browse: bool) -> None:
