@@ -16,7 +16,7 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SHOWN = {
     "01_find_and_fix": ("The device is the limit", "backward: IndexBackward0", "No host-device syncs found."),
     "02_read_a_trace": ("Syncs are the limit", "aten::_local_scalar_dense", "wait, measured"),
-    "03_what_if": ("predicted", "2 together save", "Nothing to gain from removing syncs"),
+    "03_what_if": ("predicted", "1. remove to-device-", "Nothing to gain from removing syncs"),
 }
 """What a reader must come to see, by notebook."""
 
