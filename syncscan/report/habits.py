@@ -25,7 +25,7 @@ def lines(habits: Sequence[Habit], step_us: float, verbose: int = 0) -> Iterator
     yield "Besides syncs:"
     for habit in habits if verbose else habits[:SHOWN]:
         a = habit.advice
-        place = f" in {plain(habit.scope[-1], 40)}" if habit.scope else ""
+        place = f" (in {plain(habit.scope[-1], 40)})" if habit.scope else ""
         yield f" {habit.severity.value:6} {a.title}{place}: {saves(habit, step_us)}"
         yield f"        {plain('; '.join(habit.evidence), 240)}"
         yield f"        → {a.fix}"

@@ -70,6 +70,7 @@ MEASURED = [
     ("launch-bound", "tips.eager", 1.57),
     ("loader-no-workers", "loader.none", 13.63),
     ("loader-few-workers", "loader.few", 13.63),
+    ("data-parallel", "parallel.data", 3.67),
 ]
 """Rule, bad recording, and the unprofiled step of the good one in ms, from the recordings' own calibration."""
 

@@ -25,7 +25,7 @@ def test_each_habit_says_where_how_much_by_what_and_what_to_do():
     """In that order; the first few unasked, all with -v."""
     assert list(report.lines([HABIT], 10_000.0)) == [
         "Besides syncs:",
-        " high   Batches are pinned in load: would save 1.00 ms a step (10%; 500 µs to 1.50 ms)",
+        " high   Batches are pinned (in load): would save 1.00 ms a step (10%; 500 µs to 1.50 ms)",
         "        2 ms",
         "        → Do this.",
     ]

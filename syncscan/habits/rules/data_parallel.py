@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from syncscan.habits.look import Look
+from syncscan.habits.look import Look, Stretch
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import Category
 
@@ -42,5 +42,12 @@ def find(look: Look) -> Iterable[Habit]:
             f"{len(moving) / look.count:.0f} transfers a step between {len(look.work.devices)} devices take "
             f"{host / 1e3:.2f} ms of the host and {device / 1e3:.2f} ms of the devices",
         ],
-        [Change(host=tuple(stretches), work=tuple((r, 0.0) for r in copied))],
+        _changes(look, scopes, stretches, copied),
     )
+
+
+def _changes(look: Look, scopes: list[int], moving: list[Stretch], copied: list[int]) -> list[Change]:
+    """The transfers gone; at most also what the one process launches for the other devices in forward."""
+    gone = tuple((r, 0.0) for r in copied)
+    others = tuple(look.stretch(r, 1 / len(look.work.devices)) for r in scopes)
+    return [Change(host=tuple(moving), work=gone), Change(host=(*moving, *others), work=gone)]
