@@ -1,7 +1,7 @@
 """A step that waits for the device in many ways, one a line, in user functions, modules, hooks, threads and libraries.
 
-A line that ends in `# syncs` waits, and torch's sync debug mode warns of it; one that ends in `# syncs unseen` waits and
-the debug mode doesn't know. What waits `in backward` belongs to the line of the forward op. In a recording of `step` the
+A line that ends in `# syncs` waits, and torch's sync debug mode warns of it; one that ends in `# syncs unseen` waits
+and the mode doesn't know. What waits `in backward` belongs to the line of the forward op. In a recording of `step` the
 exact lines must be those, and no others of this file: the lines mustn't move without recording anew.
 """
 
