@@ -63,4 +63,6 @@ def _refuse(trace: str, out: Path, around: str | None, margin_ms: float | None, 
 
 
 def _what(findings: int) -> str:
+    if not findings:
+        return "no findings; steps and idle devices on tracks of their own"
     return f"{findings} finding{'' if findings == 1 else 's'} on tracks of their own"

@@ -55,6 +55,18 @@ def test_a_twin_is_analysed_like_the_trace(recorded: Path) -> None:
     ]
 
 
+def test_a_twin_is_its_own_twin(recorded: Path) -> None:
+    """Annotating what is annotated draws nothing twice."""
+    again = recorded.with_name("twin.json")
+    twin.write(twin.annotated(api.analyze(recorded), str(recorded)), again)
+    analysis = api.analyze(again)
+    events = json.loads(again.read_text())["traceEvents"]
+    for text in (twin.annotated(analysis, str(again)), twin.untangled_twin(analysis, str(again))):
+        assert json.loads(b"".join(text))["traceEvents"] == events
+    part = json.loads(b"".join(twin.annotated(analysis, str(again), "1")))["traceEvents"]
+    assert len([e for e in part if e["name"] == "process_labels"]) == 1
+
+
 @pytest.mark.parametrize("name", ["out.json", "out.json.gz"])
 def test_the_suffix_says_whether_it_is_packed(tmp_path: Path, name: str) -> None:
     """`.gz` packs, anything else doesn't."""

@@ -8,17 +8,21 @@ from syncscan.model.analysis import Analysis
 from syncscan.report.annotate.around import chosen, kept, window
 from syncscan.report.annotate.document import document
 from syncscan.report.annotate.tracks import added_events
+from syncscan.report.annotate.watched import Watched
 
 
 def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes]) -> Iterator[bytes]:
     """The text of the whole trace, its own events as they stand and in order, with syncscan's tracks behind them.
+
+    A twin is its own twin: tracks that are there already aren't drawn again.
 
     Args:
         analysis: of the trace.
         head: its text up to the list of events; empty for a bare list.
         recorded: the text of its events, separated by commas in a piece.
     """
-    return document(head, analysis.trace.info.metadata, recorded, added_events(analysis))
+    watched = Watched(recorded)
+    return document(head, analysis.trace.info.metadata, watched, watched.unless_drawn(added_events(analysis)))
 
 
 def annotate_around(
@@ -37,7 +41,9 @@ def annotate_around(
         UsageError: no such finding.
     """
     times = window(chosen(analysis, finding), margin_ns)
-    return document(head, analysis.trace.info.metadata, kept(recorded, times), added_events(analysis, times))
+    watched = Watched(recorded)
+    added = watched.unless_drawn(added_events(analysis, times))
+    return document(head, analysis.trace.info.metadata, kept(watched, times), added)
 
 
 __all__ = ["annotate", "annotate_around", "document"]
