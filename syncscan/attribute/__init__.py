@@ -86,8 +86,8 @@ class _Attributor:
         return t.thread or f"thread {t.tid}"
 
     def _step(self, at: int) -> int | None:
-        step = next((s for s in reversed(self.trace.steps) if s.ts <= at), None)
-        return step.number if step and at < step.end else None
+        step = self.trace.step_at(at)
+        return step.number if step else None
 
 
 def _outermost(ops: tuple[str, ...]) -> str:

@@ -73,8 +73,7 @@ class _Summary:
 
     def _launched_in(self, step: Step) -> Int64:
         """Rows of the device work that was launched in this step."""
-        launched = self.trace.launched_at
-        return self.trace.device_rows[(launched >= step.ts) & (launched < step.end)]
+        return self.trace.device_rows[self.trace.launched_within(step.ts, step.end)]
 
     def _union(self, rows: Int64) -> int:
         s = self.trace.slices

@@ -90,8 +90,7 @@ def _in_steps(call: Call, trace: Trace) -> bool:
     """False before, between and after the steps, where the profiler does its own work, and in warm-up."""
     if not trace.steps:
         return True
-    step = next((step for step in reversed(trace.steps) if step.ts <= call.ts), None)
-    return step is not None and call.ts < step.end
+    return trace.step_at(call.ts) is not None
 
 
 __all__ = ["PREAMBLE", "RuleDoc", "catalogue", "detect"]

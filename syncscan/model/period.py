@@ -60,21 +60,20 @@ def step_period(trace: Trace) -> float:
 
 def busy_time(trace: Trace, spans: list[tuple[int, int]]) -> float:
     """How long any stream works on what these spans launched, in ns; time that streams share counts once."""
-    rows, launched = trace.device_rows, trace.launched_at
+    rows = trace.device_rows
     mine = np.zeros(len(rows), np.bool_)
     for a, b in spans:
-        mine |= (launched >= a) & (launched < b)
+        mine[trace.launched_within(a, b)] = True
     starts, ends = merged(trace.slices.ts[rows[mine]], trace.slices.end[rows[mine]])
     return float((ends - starts).sum())
 
 
 def _done(trace: Trace, spans: list[tuple[int, int]]) -> list[int]:
     """When the device work launched in each span was done; empty if a span launched none."""
-    rows, launched = trace.device_rows, trace.launched_at
-    known = trace.slices.correlation[rows] != NONE
     done = []
     for a, b in spans:
-        mine = rows[known & (launched >= a) & (launched < b)]
+        mine = trace.device_rows[trace.launched_within(a, b)]
+        mine = mine[trace.slices.correlation[mine] != NONE]
         if not len(mine):
             return []
         done.append(int(trace.slices.end[mine].max()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -253,6 +254,26 @@ class Trace:
         if not known.any():
             return start.copy()
         return np.where(known, np.minimum(s.ts[order[at]], start), np.minimum(start, s.ts.min() - 1))
+
+    def launched_within(self, begin: int, end: int) -> Int64:
+        """Places in `device_rows` of the work that was launched from `begin` to before `end` (ns), ascending."""
+        at, order = self._by_launch
+        lo, hi = np.searchsorted(at, [begin, end])
+        return np.sort(order[lo:hi])
+
+    @cached_property
+    def _by_launch(self) -> tuple[Int64, Int64]:
+        order = np.argsort(self.launched_at, kind="stable")
+        return self.launched_at[order], order
+
+    def step_at(self, ts: int) -> Step | None:
+        """The step that goes on at this time (ns), the last one to have begun; None between steps."""
+        k = bisect_right(self._step_starts, ts) - 1
+        return self.steps[k] if k >= 0 and ts < self.steps[k].end else None
+
+    @cached_property
+    def _step_starts(self) -> list[int]:
+        return [step.ts for step in self.steps]
 
     def track_rows(self, track: int) -> slice:
         """The run of rows that lie on this track."""

@@ -29,7 +29,7 @@ def overlaps(trace: Trace) -> tuple[Overlap, ...]:
     s, rows = trace.slices, trace.device_rows
     mine = np.zeros(len(rows), np.bool_)
     for begin, end in spans:
-        mine |= (trace.launched_at >= begin) & (trace.launched_at < end)
+        mine[trace.launched_within(begin, end)] = True
     if not mine.any():
         return ()
     count = len(spans) * float(s.dur[rows].sum()) / max(1.0, float(s.dur[rows[mine]].sum()))

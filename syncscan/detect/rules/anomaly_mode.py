@@ -59,8 +59,9 @@ _QUESTIONS = (("aten::isnan", "aten::_is_any_true"), ("aten::ne", "aten::any"), 
 def match(call: Call) -> Diagnosis | None:
     """A truth value read by the autograd engine itself, outside of the node."""
     engine = bool(call.ops) and call.ops[0].startswith("autograd::engine::evaluate_function") and not call.backward
-    asked = call.before[-2:] in _QUESTIONS or call.under("aten::_is_any_true")
-    if not (call.scalar and engine and asked):
+    if not (call.scalar and engine):
+        return None
+    if call.before[-2:] not in _QUESTIONS and not call.under("aten::_is_any_true"):
         return None
     return Diagnosis(
         ID,

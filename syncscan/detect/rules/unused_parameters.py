@@ -57,8 +57,9 @@ _REDUCER = "torch.distributed.ddp.reducer::"
 
 def match(call: Call) -> Diagnosis | None:
     """A blocking copy to the host among the reducer's own ops."""
-    reduces = any(n.startswith(_REDUCER) for n in (*call.before[-8:], *call.after[:8]))
-    if not (call.top == call.leaf == "aten::copy_" and call.direction == "DtoH" and reduces):
+    if not (call.top == call.leaf == "aten::copy_" and call.direction == "DtoH"):
+        return None
+    if not any(n.startswith(_REDUCER) for n in (*call.before[-8:], *call.after[:8])):
         return None
     return Diagnosis(
         ID,
