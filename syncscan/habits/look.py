@@ -21,6 +21,8 @@ NOTABLE = 0.01
 """What takes less than this part of a step isn't worth a word."""
 HELD = 0.5
 """A step is bound by its launches for sure when the device works less than this part of its unprofiled time."""
+LEAST_NS = 3_000
+"""No eager launch takes the host less, whoever looks on: dispatch and call (an H200's host needs 5 to 8 µs)."""
 LAUNCH_NS = 100_000
 """A launch takes the host this at most, with the Python and the dispatch before it; more is something else."""
 
@@ -77,12 +79,22 @@ class Look:
 
     @cached_property
     def launch_bound(self) -> bool:
-        """Whether launches hold the step, proven by a step time that no profiler stretched.
+        """Whether launches hold the step, proven by a step time that no profiler stretched, or by their sheer number.
 
-        Without such a time nothing is proven: recording alone can make the host of a step slower than its device.
+        Recording alone can make the host of a step slower than its device; so without such a time only as many launches
+        count as would hold the device up at `LEAST_NS` each.
         """
-        known = self.step.unprofiled_us
-        return known is not None and self.step.device_busy_us < HELD * known and self.launching_us > HELD * known
+        known, busy = self.step.unprofiled_us, self.step.device_busy_us
+        if known is None:
+            return busy < HELD * self.launch_count * LEAST_NS / 1e3
+        return busy < HELD * known and self.launching_us > HELD * known
+
+    @cached_property
+    def launch_count(self) -> float:
+        """How many calls launch the work of a step."""
+        rows, at, _ = self._launched
+        calls = np.unique(self.calls(rows[self.inside(at)]))
+        return float(np.count_nonzero(calls != NONE)) / self.count
 
     def rows(self, category: Category, wanted: Callable[[str], Any], *, main: bool = True) -> list[int]:
         """Rows inside the steps of this category and with such a name, in time order.

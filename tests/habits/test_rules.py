@@ -25,11 +25,11 @@ def rules(builder, major=None):
 
 
 def many_launches(**metadata):
-    """Three steps of 100 launches, 9 µs apart, of kernels of 1 µs."""
+    """Three steps of 100 launches, 9 µs apart, of kernels of 4 µs."""
     t = TraceBuilder(**metadata)
     for start in t.steps(3, lasts=1000):
         for k in range(100):
-            t.launch("tiny", at=start + 9 * k, lasts=1)
+            t.launch("tiny", at=start + 9 * k, lasts=4)
     return t
 
 
@@ -37,6 +37,31 @@ def test_launches_are_blamed_only_with_an_unprofiled_time():
     """Recording stretches the host, so a profiled step proves nothing."""
     assert "launch-bound" not in rules(many_launches())
     assert "launch-bound" in rules(many_launches(**OWN_TIME))
+
+
+def test_launches_without_such_a_time_are_blamed_for_their_number():
+    """At 3 µs each, the least that a launch can take, 300 of them already need longer than the device's 300 µs."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=2000):
+        for k in range(300):
+            t.launch("tiny", at=start + 6 * k, lasts=1)
+    assert "launch-bound" in rules(t)
+
+
+def test_an_optimizer_of_thousands_of_kernels_is_proof_enough():
+    """1,200 kernels of 1 µs need 3.6 ms of the host at least; beside them the device works for as long."""
+
+    def optimizer(kernels):
+        t = TraceBuilder()
+        for start in t.steps(2, lasts=20_000):
+            t.launch("train", at=start, lasts=9000)
+            with t.scope("Optimizer.step#AdamW.step", start + 9500, start + 19_900):
+                for k in range(kernels):
+                    t.launch("addcdiv", at=start + 9600 + 8 * k, lasts=1)
+        return t
+
+    assert "optimizer-loop" in rules(optimizer(1200))
+    assert "optimizer-loop" not in rules(optimizer(400))
 
 
 def test_launches_are_not_blamed_for_what_the_host_computes():

@@ -1,4 +1,4 @@
-"""A step whose device waits for the host's launches, proven by its time without the profiler."""
+"""A step whose device waits for the host's launches, proven by its time without the profiler or by their number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.habits.look import Look
+from syncscan.habits.look import LEAST_NS, Look
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import NONE, Category
 
@@ -25,17 +25,17 @@ SMALL_NS, MANY = 50_000, 50
 
 
 def find(look: Look) -> Iterable[Habit]:
-    """Many short kernels in a step whose time without the profiler is known, and much longer than the device's work."""
+    """Many short kernels in a step that is held by its launches for sure."""
     if not look.launch_bound:
         return
     s = look.trace.slices
     work = np.concatenate([look.launched((NONE, begin, end), any_thread=True) for begin, end in look.spans])
-    calls = np.unique(look.calls(work))
     kernels = work[s.category[work] == int(Category.KERNEL)]
-    if len(calls) < MANY * look.count or not len(kernels):
+    if look.launch_count < MANY or not len(kernels):
         return
     mean_ns = float(s.dur[kernels].mean())
-    saved = min(look.launching_us, look.period_us) - look.step.device_busy_us
+    needed = look.launching_us if look.step.unprofiled_us else look.launch_count * LEAST_NS / 1e3
+    saved = min(needed, look.period_us) - look.step.device_busy_us
     if mean_ns > SMALL_NS or saved < 5 * look.notable_us:
         return
     yield look.habit(
@@ -43,10 +43,16 @@ def find(look: Look) -> Iterable[Habit]:
         [],
         saved,
         [
-            f"{len(calls) / look.count:.0f} launches a step of kernels of {mean_ns / 1e3:.1f} µs on average take "
-            f"{look.launching_us / 1e3:.2f} ms of the host",
-            f"without the profiler the step takes {look.period_us / 1e3:.2f} ms, "
-            f"and the device works {look.step.device_busy_us / 1e3:.2f} ms of it",
+            f"{look.launch_count:.0f} launches a step of kernels of {mean_ns / 1e3:.1f} µs on average take "
+            f"{'' if look.step.unprofiled_us else 'at least '}{needed / 1e3:.2f} ms of the host",
+            _compared(look),
         ],
         [Change(queued=True)],
     )
+
+
+def _compared(look: Look) -> str:
+    busy = f"the device works {look.step.device_busy_us / 1e3:.2f} ms of it"
+    if look.step.unprofiled_us:
+        return f"without the profiler the step takes {look.period_us / 1e3:.2f} ms, and {busy}"
+    return f"the recorded step takes {look.period_us / 1e3:.2f} ms, and {busy}"

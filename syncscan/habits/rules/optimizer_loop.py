@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.habits.look import Look
+from syncscan.habits.look import HELD, LEAST_NS, Look
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import Category
 
@@ -20,14 +20,14 @@ ADVICE = Advice(
 )
 MANY, SMALL_NS, BATCHED = 200, 20_000, 0.1
 """From so many launches a step, shorter than this on average, with at most this part of them batched."""
+THOUSANDS = 1000
+"""From so many on, their number alone is proof."""
 STAY = (0.1, 0.0, 0.4)
 """What is left of its host time when fused: likely, and when most and least is saved."""
 
 
 def find(look: Look) -> Iterable[Habit]:
-    """Optimizer steps of many small kernels that aren't batched, in a step that is held by its launches for sure."""
-    if not look.launch_bound:
-        return
+    """Optimizer steps of many small kernels that aren't batched, and hold the step for sure."""
     s, trace = look.trace.slices, look.trace
     rows = look.outermost(look.rows(Category.ANNOTATION, lambda n: n.startswith("Optimizer.step#"), main=False))
     work = np.concatenate([np.zeros(0, np.int64), *(look.launched(look.stretch(row)) for row in rows)])
@@ -37,6 +37,8 @@ def find(look: Look) -> Iterable[Habit]:
     batched = np.count_nonzero(together[work])
     mean_ns = float(s.dur[work].mean())
     took = look.length_us(rows) * look.host_scale
+    if not look.launch_bound:
+        took = _least(look, rows, len(work), mean_ns)
     if batched > BATCHED * len(work) or mean_ns > SMALL_NS or took < 5 * look.notable_us:
         return
     yield look.habit(
@@ -49,3 +51,15 @@ def find(look: Look) -> Iterable[Habit]:
         ],
         [Change(host=tuple(look.stretch(r, stay) for r in rows)) for stay in STAY],
     )
+
+
+def _least(look: Look, rows: list[int], launches: int, mean_ns: float) -> float:
+    """What thousands of launches take of the host at least, in µs a step, where the step's own time isn't known.
+
+    0 for fewer of them, and where the device is busy meanwhile or its kernels take longer than their launches.
+    """
+    if launches < THOUSANDS * look.count or mean_ns > HELD * LEAST_NS:
+        return 0.0
+    if look.idle_us(rows) < HELD * look.length_us(rows):
+        return 0.0
+    return launches * (LEAST_NS - mean_ns) / look.count / 1e3

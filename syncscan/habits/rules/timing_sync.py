@@ -32,6 +32,8 @@ def find(look: Look) -> Iterable[Habit]:
     if len(syncs) < max(2, look.count):
         return
     idle = _idle_behind(look, syncs)
+    if not regions and idle < look.notable_us:
+        return
     how = "events are read behind it" if regions else "it is the last thing an inference step does"
     yield look.habit(
         ADVICE,
