@@ -33,7 +33,7 @@ class Phases:
         return self._by_time(point.ts)
 
     def _by_time(self, at: int) -> Phase:
-        step = next((s for s in reversed(self._trace.steps) if s.ts <= at), None)
+        step = self._trace.last_step(at)
         lo, hi = np.searchsorted(self._backward, [step.ts if step else 0, step.end if step else _LAST])
         if lo == hi:
             return Phase.OTHER

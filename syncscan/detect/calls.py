@@ -202,10 +202,8 @@ class _Finder:
     @cached_property
     def _launches(self) -> tuple[Int64, Int64]:
         """Rows of calls that launched device work, ascending, and the row of the work of each."""
-        s = self.trace.slices
         rows = self.trace.device_rows
-        launch = self.trace.launches
-        calls = np.array([launch.get(c, NONE) for c in s.correlation[rows].tolist()], np.int64)
+        calls = self.trace.launches_of(rows)
         known = np.flatnonzero(calls != NONE)
         known = known[np.argsort(calls[known], kind="stable")]
         return calls[known], rows[known]
@@ -313,8 +311,9 @@ def profiler_sync(trace: Trace) -> int:
     last = int(rows[np.argmax(s.ts[rows])])
     outside = all(not (step.ts <= s.ts[last] < step.end) for step in trace.steps)
     alone = all(s.category[a] not in (Category.CPU_OP, Category.ANNOTATION) for a in trace.ancestors(last))
-    launching = [row for c in s.correlation[trace.device_rows].tolist() if (row := trace.launches.get(c)) is not None]
-    final = not launching or int(s.ts[launching].max()) <= int(s.ts[last])
+    launching = trace.launches_of(trace.device_rows)
+    launching = launching[launching != NONE]
+    final = not len(launching) or int(s.ts[launching].max()) <= int(s.ts[last])
     return last if outside and alone and final and not _programs_own(trace, last) else NONE
 
 

@@ -19,12 +19,11 @@ def held_launch(trace: Trace) -> tuple[int, int] | None:
     """
     s = trace.slices
     kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (s.correlation != NONE))
-    pairs = [(k, trace.launches.get(int(s.correlation[k]), NONE)) for k in kernels.tolist()]
-    graphs = trace.named(lambda n: "GraphLaunch" in n)
-    pairs = [(k, call) for k, call in pairs if call != NONE and not graphs[call]]
-    if len(pairs) < _ENOUGH:
+    calls = trace.launches_of(kernels)
+    single = (calls != NONE) & ~trace.named(lambda n: "GraphLaunch" in n)[calls]
+    kernel, launch = kernels[single], calls[single]
+    if len(kernel) < _ENOUGH:
         return None
-    kernel, launch = np.array(pairs, np.int64).T
     after_call = s.ts[kernel] >= s.ts[launch] - _TOLERANCE_NS
     held = after_call & (s.end[kernel] <= s.end[launch] + _TOLERANCE_NS)
     if held.mean() < _SHARE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -30,26 +31,26 @@ class Neighbours:
         calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
         self._before = np.flatnonzero(scopes & ~covered)
         self._after = np.flatnonzero((scopes | calls) & ~covered)
+        self._tracks: dict[tuple[int, int], tuple[Int64, Int64]] = {}
 
     def before(self, track: int, ts: int, around: set[int]) -> tuple[str, ...]:
         """Names of up to 64 ops and scopes from before this time, the nearest last; those `around` are left out."""
-        rows = self._on(self._before, track)
-        at = int(np.searchsorted(self._trace.slices.ts[rows], ts))
+        rows, starts = self._on(self._before, track)
+        at = int(np.searchsorted(starts, ts))
         names: list[str] = []
-        for row in rows[max(0, at - _MOST) : at][::-1].tolist():
+        for row, name in self._named(rows[max(0, at - _MOST) : at][::-1]):
             if row not in around:
-                names.append(self._trace.name(row))
-            elif self._trace.name(row).startswith("ProfilerStep"):
+                names.append(name)
+            elif name.startswith("ProfilerStep"):
                 break
         return tuple(names[::-1])
 
     def after(self, track: int, end: int) -> tuple[str, ...]:
         """Names of up to 64 ops, scopes and bare runtime calls that began after this time, the nearest first."""
-        rows = self._on(self._after, track)
-        at = int(np.searchsorted(self._trace.slices.ts[rows], end))
+        rows, starts = self._on(self._after, track)
+        at = int(np.searchsorted(starts, end))
         names: list[str] = []
-        for row in rows[at : at + _MOST].tolist():
-            name = self._trace.name(row)
+        for _, name in self._named(rows[at : at + _MOST]):
             if name.startswith("ProfilerStep"):
                 break
             names.append(name)
@@ -57,20 +58,29 @@ class Neighbours:
 
     def next_start(self, track: int, end: int) -> int | None:
         """When the next op, scope or bare runtime call begins; None after the last."""
-        rows = self._on(self._after, track)
-        at = int(np.searchsorted(self._trace.slices.ts[rows], end))
-        return int(self._trace.slices.ts[rows[at]]) if at < len(rows) else None
+        _, starts = self._on(self._after, track)
+        at = int(np.searchsorted(starts, end))
+        return int(starts[at]) if at < len(starts) else None
 
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
         """Names of the ops and scopes that began from `start` on and before `end`."""
-        rows = self._on(self._before, track)
-        lo, hi = np.searchsorted(self._trace.slices.ts[rows], [start, end])
-        return tuple(self._trace.name(r) for r in rows[int(lo) : int(hi)].tolist())
+        rows, starts = self._on(self._before, track)
+        lo, hi = np.searchsorted(starts, [start, end])
+        return tuple(name for _, name in self._named(rows[int(lo) : int(hi)]))
 
-    def _on(self, rows: Int64, track: int) -> Int64:
-        run = self._trace.track_rows(track)
-        lo, hi = np.searchsorted(rows, [run.start, run.stop])
-        return rows[int(lo) : int(hi)]
+    def _named(self, rows: Int64) -> Iterable[tuple[int, str]]:
+        strings = self._trace.strings
+        return zip(rows.tolist(), [strings[n] for n in self._trace.slices.name[rows].tolist()], strict=True)
+
+    def _on(self, rows: Int64, track: int) -> tuple[Int64, Int64]:
+        """Those of these rows that lie on a track, and when they begin; kept, as it is asked for at every call."""
+        key = (id(rows), track)
+        if key not in self._tracks:
+            run = self._trace.track_rows(track)
+            lo, hi = np.searchsorted(rows, [run.start, run.stop])
+            mine = rows[int(lo) : int(hi)]
+            self._tracks[key] = (mine, self._trace.slices.ts[mine])
+        return self._tracks[key]
 
 
 def _covered(parent: Int32, worker: Bool) -> Bool:

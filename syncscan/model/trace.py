@@ -235,6 +235,17 @@ class Trace:
         rows = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (self.slices.correlation != NONE))
         return dict(zip(self.slices.correlation[rows].tolist(), rows.tolist(), strict=True))
 
+    def launches_of(self, rows: Int64) -> Int64:
+        """For each of these rows of device work the row of the call that launched it, NONE where that is missing."""
+        s = self.slices
+        calls = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
+        if not len(calls):
+            return np.full(len(rows), NONE, np.int64)
+        order = calls[np.argsort(s.correlation[calls], kind="stable")]
+        keys = s.correlation[order]
+        at = np.maximum(np.searchsorted(keys, s.correlation[rows], side="right") - 1, 0)
+        return np.where(keys[at] == s.correlation[rows], order[at], NONE)
+
     @cached_property
     def launched_at(self) -> Int64:
         """For each of `device_rows`: when its launching call began, ns.
@@ -266,10 +277,15 @@ class Trace:
         order = np.argsort(self.launched_at, kind="stable")
         return self.launched_at[order], order
 
+    def last_step(self, ts: int) -> Step | None:
+        """The last step to have begun by this time (ns); None before the first."""
+        k = bisect_right(self._step_starts, ts) - 1
+        return self.steps[k] if k >= 0 else None
+
     def step_at(self, ts: int) -> Step | None:
         """The step that goes on at this time (ns), the last one to have begun; None between steps."""
-        k = bisect_right(self._step_starts, ts) - 1
-        return self.steps[k] if k >= 0 and ts < self.steps[k].end else None
+        step = self.last_step(ts)
+        return step if step and ts < step.end else None
 
     @cached_property
     def _step_starts(self) -> list[int]:
