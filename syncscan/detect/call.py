@@ -128,7 +128,7 @@ class Call:
         return len(self.trace.frames) > 0
 
     @cached_property
-    def library(self) -> tuple[str, ...]:
+    def framework_frames(self) -> tuple[str, ...]:
         """The frames of libraries between the program's own innermost frame and this call, outermost first."""
         inner: list[str] = []
         for frame in reversed(self.frames):
@@ -190,8 +190,8 @@ class Call:
         return any(part in frame for frame in self.frames for part in parts)
 
     def in_library(self, *parts: str) -> bool:
-        """True if one of `library` contains one of these texts."""
-        return any(part in frame for frame in self.library for part in parts)
+        """True if one of `framework_frames` contains one of these texts."""
+        return any(part in frame for frame in self.framework_frames for part in parts)
 
     def called(self, *methods: str) -> bool:
         """True if the innermost frame is a C function or method of one of these names (`item`, `tolist`)."""
