@@ -1,9 +1,9 @@
 """TensorBoard's Trace View: from a log folder to a server that draws it, also on a machine without the internet.
 
 The PyTorch plugin (torch-tb-profiler 0.4.3, the last there will be) pulls two scripts from the internet, Google's chart
-loader and a polyfill of web components version 0, and its page waits for both for ever. Offline the page gets two short
-scripts of our own instead, and what it imports is put into it, on its way to the browser; the installed plugin stays as
-it is.
+loader and a polyfill of web components version 0, and its page waits for both for ever. On its way to the browser the
+page gets short scripts of our own instead (for the chart loader only offline: a stub draws no charts), and what it
+imports is put into it; the installed plugin stays as it is.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class TraceView:
         logdir: each folder in it with `NAME.pt.trace.json[.gz]` is a run.
         host: address to listen on.
         port: port to listen on; 0 for any that is free.
-        offline: do without what the plugin pulls from the internet.
+        offline: do without the chart loader, and so without the charts of the plugin's other views.
 
     Raises:
         UsageError: TensorBoard can't listen there, or doesn't load its plugin.
@@ -127,15 +127,17 @@ class Pages:
 
     Args:
         app: TensorBoard's.
-        offline: also replace what comes from the internet.
+        offline: also replace the chart loader.
     """
 
     def __init__(self, app: WSGI, offline: bool) -> None:
         self._app = app
-        self._rewrites: dict[str, Rewrite] = {f"{PLUGIN}/views": trace_view_first}
+        self._rewrites: dict[str, Rewrite] = {
+            f"{PLUGIN}/views": trace_view_first,
+            f"{PLUGIN}/trace_embedding.html": with_viewer_inside,
+        }
         if offline:
             self._rewrites[f"{PLUGIN}/index.html"] = with_chart_stub
-            self._rewrites[f"{PLUGIN}/trace_embedding.html"] = with_viewer_inside
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
