@@ -137,6 +137,9 @@ def _perfetto(analysis: Analysis, trace: str, host: str, port: int | None, offli
     from syncscan.integrations import perfetto, twin
 
     online = offline is False or (offline is None and perfetto.bundled() is None)
+    if online and port not in (None, perfetto.ONLINE_PORT):
+        why = f"The viewer of ui.perfetto.dev may read a trace from port {perfetto.ONLINE_PORT} alone."
+        raise UsageError(why, "Leave out --port, or use --offline.")
     with tempfile.TemporaryDirectory(prefix="syncscan-") as folder:
         file = Path(folder, f"{twin.run_name(trace)}.pt.trace.json.gz")
         twin.write(twin.untangled_twin(analysis, trace), file)

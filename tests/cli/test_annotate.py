@@ -90,6 +90,13 @@ def test_a_file_that_is_there_is_kept(trace: Path, tmp_path: Path) -> None:
     assert out.read_text() == "mine"
 
 
+def test_perfetto_online_reads_from_one_port_alone(trace: Path) -> None:
+    """Its site's policy says which."""
+    result = run("open", trace, "--in", "perfetto", "--online", "--port", "9999", "--no-browser")
+    assert isinstance(result.exception, UsageError)
+    assert "9001" in str(result.exception)
+
+
 @pytest.mark.parametrize("command", [["annotate", "-", "-o", "x.json"], ["open", "-"]])
 def test_standard_input_is_refused(command: list[str]) -> None:
     """It would have to be read twice."""
