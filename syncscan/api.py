@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from syncscan import cost, load, whatif
+from syncscan import cost, habits, load, whatif
 from syncscan.attribute import attribute
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.model.analysis import Analysis
@@ -54,7 +55,13 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:
         warnings=(*trace.info.warnings, *missing(trace), *broken),
         show=_shown,
     )
-    return whatif.enrich(analysis, step_ms=step_ms) if len(trace.device_rows) else analysis
+    return _with_habits(whatif.enrich(analysis, step_ms=step_ms)) if len(trace.device_rows) else analysis
+
+
+def _with_habits(analysis: Analysis) -> Analysis:
+    """The same with what else costs its step time, projected."""
+    found, broken = habits.find(analysis.trace, analysis.findings, analysis.step)
+    return replace(analysis, habits=whatif.project_habits(analysis, found), warnings=(*analysis.warnings, *broken))
 
 
 def _shown(analysis: Analysis) -> dict[str, str]:

@@ -41,6 +41,12 @@ If it trains in processes of its own (torchrun, mp.spawn), start this command in
 @click.option("--stacks/--no-stacks", default=False, show_default=True, help="Record Python frames too; dearer.")
 @click.option("--shapes/--no-shapes", default=False, show_default=True, help="Record the shapes of inputs.")
 @click.option("--keep-running", is_flag=True, help="Let the script run to its end after the last cycle.")
+@click.option(
+    "--open",
+    "viewer",
+    type=click.Choice(["html", "tensorboard", "perfetto"]),
+    help="Show the trace in a browser afterwards, until Ctrl-C.",
+)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -55,6 +61,7 @@ def command(
     stacks: bool,
     shapes: bool,
     keep_running: bool,
+    viewer: str | None,
     script: str,
     args: tuple[str, ...],
 ) -> None:
@@ -79,7 +86,7 @@ def command(
     _tell(run, plan)
     sys.stdout.flush()
     if run.paths:
-        _report(run.paths[-1])
+        _report(run.paths[-1], viewer)
     sys.exit(run.exit_code)
 
 
@@ -105,9 +112,10 @@ def _say(sentence: str) -> None:
     click.echo(f"syncscan: {sentence}", err=True)
 
 
-def _report(path: Path) -> None:
-    """Print the analysis of a trace on stdout, as `syncscan analyze` does."""
+def _report(path: Path, viewer: str | None) -> None:
+    """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked."""
     from syncscan import api
+    from syncscan.cli.open import show
     from syncscan.cli.output import deliver, warn
     from syncscan.cli.terminal import colors, width
     from syncscan.report import text
@@ -115,3 +123,5 @@ def _report(path: Path) -> None:
     analysis = api.analyze(path)
     warn(analysis.warnings)
     deliver(text.render(analysis, width=width(), color=colors()), None)
+    if viewer:
+        show(analysis, str(path), viewer)

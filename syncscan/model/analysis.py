@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syncscan.model.finding import Finding
+from syncscan.model.habit import Habit
 from syncscan.model.trace import Trace
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Analysis:
     """Findings worth removing together, the best saving a change first."""
     overlaps: tuple[Overlap, ...] = ()
     """How far the device's streams overlapped; empty with one stream."""
+    habits: tuple[Habit, ...] = ()
+    """What else costs the step time, or spoils its timing, the largest gain first."""
     show: Callable[[Analysis], dict[str, str]] | None = None
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.model.projection import Group, Overlap
 from syncscan.model.trace import Category, Trace
+from syncscan.report import habits
 
 SCHEMA = "syncscan.analysis/1"
 
@@ -33,6 +34,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "step": _step(analysis),
         "findings": [finding(f) for f in analysis.findings],
         "groups": [_group(g) for g in analysis.groups],
+        "habits": habits.document(analysis.habits),
         "overlaps": [_overlap(o) for o in analysis.overlaps],
     }
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.analysis import Analysis, StepSummary
 from syncscan.model.finding import Finding, Severity
-from syncscan.report import phrases
+from syncscan.model.habit import Basis
+from syncscan.report import habits, phrases
 from syncscan.report.plain import duration, plain, times
+from syncscan.report.terminal import written
 
 _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
+NOTABLE = 0.01
+"""Part of the step from which the gain of removing syncs is worth a sentence beside a larger one."""
 WORST = 3
 """How many findings the first screen shows."""
 
@@ -30,26 +33,20 @@ def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool =
         width: of the terminal, in characters.
         color: whether to write colours.
     """
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=color,
-        force_jupyter=False,
-        no_color=not color,
-        highlight=False,
-        legacy_windows=False,
-    )
-    for line in _first_screen(analysis):
-        console.print(line, no_wrap=line.plain.startswith(" "), overflow="ellipsis")
+    return written(_parts(analysis, verbose, width), width, color)
+
+
+def _parts(analysis: Analysis, verbose: int, width: int) -> Iterator[RenderableType]:
+    yield from _first_screen(analysis)
     if analysis.findings:
-        console.print(_table(analysis, width))
+        yield _table(analysis, width)
+    for sentence in habits.lines(analysis.habits, phrases.replayed(analysis.step), verbose):
+        text = sentence.lstrip()
+        yield Padding(Text(text), (0, 0, 0, len(sentence) - len(text)))
     if verbose:
-        for finding in analysis.findings:
-            console.print(_details(finding, analysis.step))
+        yield from (_details(finding, analysis.step) for finding in analysis.findings)
     elif analysis.findings:
-        console.print(Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim"))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+        yield Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim")
 
 
 def _first_screen(analysis: Analysis) -> Iterator[Text]:
@@ -77,7 +74,7 @@ def _headline(analysis: Analysis) -> str:
 
 
 def _one_line(number: int, f: Finding) -> Text:
-    line = Text(f" {number}. ")
+    line = Text(f" {number}. ", no_wrap=True)
     line.append(f"{f.severity.value:6} ", _COLORS[f.severity])
     line.append(plain(phrases.what(f), 60), "bold")
     line.append(f"  waits {duration(f.wait_us)}")
@@ -89,10 +86,15 @@ def _one_line(number: int, f: Finding) -> Text:
 
 
 def _what_to_do(analysis: Analysis) -> Sequence[str]:
-    real = phrases.real(analysis.findings)
-    if analysis.step.advice:
-        return analysis.step.advice[:2]
-    return [real[0].diagnosis.fix] if real else []
+    """What the replay advises; first the habit that costs more than all syncs, if there is one."""
+    found, step = phrases.real(analysis.findings), analysis.step
+    gain = step.recoverable_us or 0.0
+    advice = step.advice or tuple(f.diagnosis.fix for f in found[:1])
+    worst = next((h for h in analysis.habits if h.gain and h.gain.basis is Basis.REPLAY), None)
+    if worst is None or worst.gain is None or worst.gain.recoverable_us <= gain:
+        return advice[:2]
+    first = f"{worst.advice.title}: {habits.saves(worst, phrases.replayed(step))}. {worst.advice.fix}"
+    return (first, *advice[:1]) if gain > NOTABLE * phrases.replayed(step) else (first,)
 
 
 def _table(analysis: Analysis, width: int) -> Table:

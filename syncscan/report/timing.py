@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import io
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from syncscan import __version__
 from syncscan.model.timing import Clock, Throughput, Timing
 from syncscan.report.plain import duration, percent, plain
+from syncscan.report.terminal import written
 
 SCHEMA = "syncscan.timing/1"
 PERCENTILES = (5, 25, 50, 75, 95, 99)
@@ -21,27 +22,18 @@ PERCENTILES = (5, 25, 50, 75, 95, 99)
 
 def render_text(timing: Timing, width: int = 100, color: bool = False) -> str:
     """The time of a call, what is paid once, what mistakes would have said, and the best batch size, as text."""
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=color,
-        force_jupyter=False,
-        no_color=not color,
-        highlight=False,
-        legacy_windows=False,
-    )
-    for line in _head(timing):
-        console.print(line, soft_wrap=True)
-    console.print(_once(timing))
+    return written(_parts(timing), width, color)
+
+
+def _parts(timing: Timing) -> Iterator[RenderableType]:
+    yield from _head(timing)
+    yield _once(timing)
     if timing.naive:
-        console.print(_mistakes(timing))
+        yield _mistakes(timing)
     if timing.throughput:
-        console.print(_batches(timing.throughput))
-        console.print(_best(timing.throughput), soft_wrap=True)
-    for note in timing.notes:
-        console.print(Text(f"→ {note}"), soft_wrap=True)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+        yield _batches(timing.throughput)
+        yield _best(timing.throughput)
+    yield from (Text(f"→ {note}") for note in timing.notes)
 
 
 def render_json(timing: Timing) -> str:

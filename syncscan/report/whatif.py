@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +16,7 @@ from syncscan.model.analysis import Analysis, Bound
 from syncscan.model.finding import Finding
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.report.plain import duration, percent, plain
+from syncscan.report.terminal import written
 
 SCHEMA = "syncscan.whatif/1"
 SHOWN = 12
@@ -50,27 +49,19 @@ def render(
         width: of the terminal, in characters.
         color: whether to write colours.
     """
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=color,
-        force_jupyter=False,
-        no_color=not color,
-        highlight=False,
-        legacy_windows=False,
-    )
-    for line in _headline(analysis, projection):
-        console.print(line)
+    return written(_parts(analysis, projection, pipelines), width, color)
+
+
+def _parts(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline]) -> Iterator[RenderableType]:
+    yield from _headline(analysis, projection)
     if analysis.findings:
-        console.print(_table(analysis, projection))
-    for line in (*_groups(analysis), *_streams(analysis, pipelines)):
-        console.print(line)
+        yield _table(analysis, projection)
+    yield from _groups(analysis)
+    yield from _streams(analysis, pipelines)
     for sentence in analysis.step.advice:
-        console.print(Padding(Text.assemble(("→ ", "bold green"), plain(sentence)), (0, 0)))
+        yield Text.assemble(("→ ", "bold green"), plain(sentence))
     for note in projection.notes:
-        console.print(Text(f"note: {plain(note)}", style="dim"))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+        yield Text(f"note: {plain(note)}", style="dim")
 
 
 def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:

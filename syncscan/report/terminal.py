@@ -1,0 +1,32 @@
+"""From rich renderables to the text that a terminal shows, the same way for every text report."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+
+def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
+    """Draw the parts one below the other, without spaces at the ends of lines.
+
+    Args:
+        parts: what to draw; a `Text` that says `no_wrap` is cut at the terminal's edge.
+        width: of the terminal, in characters.
+        color: whether to write colours.
+    """
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        highlight=False,
+        legacy_windows=False,
+    )
+    for part in parts:
+        console.print(part, overflow="ellipsis" if isinstance(part, Text) and part.no_wrap else None)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
