@@ -54,6 +54,7 @@ class DeviceWork:
         self._device = trace.slices.device[self._rows]
         self._stream = trace.slices.stream[self._rows]
         self._kept: dict[tuple[int, int], Work] = {}
+        self._streams: dict[int, tuple[int, ...]] = {}
 
     @property
     def devices(self) -> tuple[int, ...]:
@@ -62,7 +63,9 @@ class DeviceWork:
 
     def streams(self, device: int) -> tuple[int, ...]:
         """Numbers of the streams of this device that did work."""
-        return tuple(int(s) for s in np.unique(self._stream[self._device == device]))
+        if device not in self._streams:
+            self._streams[device] = tuple(np.unique(self._stream[self._device == device]).tolist())
+        return self._streams[device]
 
     def of(self, device: int, stream: int = NONE) -> Work:
         """The work of one stream, or of the whole device (`stream=NONE`)."""

@@ -38,7 +38,8 @@ def find(look: Look) -> Iterable[Habit]:
     rows = look.rows(Category.RUNTIME, ONCE.fullmatch, main=False) + look.rows(
         Category.DRIVER, ONCE.fullmatch, main=False
     )
-    calls = [sum(step.ts <= int(s.ts[r]) < step.end for r in rows) for step in steps]
+    starts = np.sort(s.ts[rows])
+    calls = [int(np.subtract(*np.searchsorted(starts, [step.end, step.ts]))) for step in steps]
     if lengths[0] < FACTOR * usual or calls[0] < MORE * max(1, *calls[1:]):
         return
     yield look.habit(

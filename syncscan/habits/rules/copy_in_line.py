@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from syncscan.habits.look import Look
 from syncscan.habits.sources import copies_to_device
 from syncscan.model.habit import Advice, Area, Change, Habit
@@ -26,7 +28,9 @@ def find(look: Look) -> Iterable[Habit]:
     s = look.trace.slices
     if look.step.device_busy_us < 0.75 * look.period_us:
         return
-    computing = {int(s.stream[r]) for r in look.trace.device_rows if "Mem" not in look.trace.name(int(r))[:3]}
+    work = look.trace.device_rows
+    computes = ~look.trace.named(lambda n: n.startswith("Mem"))
+    computing = set(np.unique(s.stream[work[computes[work]]]).tolist())
     mine = [c for c in copies_to_device(look, pageable=False) if int(s.stream[c.row]) in computing]
     alone = sum(_alone(look, c.row) for c in mine) / look.count / 1e3
     if alone < 5 * look.notable_us:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 import numpy as np
@@ -39,7 +40,8 @@ def find(look: Look) -> Iterable[Habit]:
     if len(first) < look.count:
         return
     rows = look.outermost(look.rows(Category.ANNOTATION, lambda n: not n.startswith(("ProfilerStep", "enumerate("))))
-    ahead = [r for r in rows if _before(first, int(s.ts[r]), int(s.end[r]))]
+    starts, trained = [begin for begin, _ in first], list(first.values())
+    ahead = [r for r in rows if _before(starts, trained, int(s.ts[r]), int(s.end[r]))]
     for name in dict.fromkeys(trace.name(r) for r in ahead):
         mine = [r for r in ahead if trace.name(r) == name]
         work = np.concatenate([look.launched(look.stretch(r)) for r in mine])
@@ -65,9 +67,10 @@ def find(look: Look) -> Iterable[Habit]:
         )
 
 
-def _before(first: dict[tuple[int, int], int], begin: int, end: int) -> bool:
-    """Whether this stretch lies in a step, before anything is trained in it."""
-    return any(step <= begin and end <= at for (step, _), at in first.items())
+def _before(starts: list[int], trained: list[int], begin: int, end: int) -> bool:
+    """Whether this stretch lies in a step, before anything is trained in it; both lists are sorted."""
+    k = bisect_right(starts, begin) - 1
+    return k >= 0 and end <= trained[k]
 
 
 def _first_trained(look: Look) -> dict[tuple[int, int], int]:
