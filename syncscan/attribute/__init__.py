@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from syncscan.attribute.backward import ForwardOps
 from syncscan.attribute.guess import candidates
 from syncscan.attribute.phase import Phases
 from syncscan.attribute.source import modules, names_around, parse, pick
+from syncscan.attribute.warned import WarnedLines
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint
 from syncscan.model.stacks import Exact
 from syncscan.model.trace import NONE, Category, Trace
@@ -22,15 +23,17 @@ def attribute(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Attribution, .
     Returns:
         One attribution a sync point, in their order.
     """
-    attributor = _Attributor(trace)
+    points = tuple(points)
+    attributor = _Attributor(trace, points)
     return tuple(attributor.attribution(p) for p in points)
 
 
 class _Attributor:
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, points: Sequence[SyncPoint]) -> None:
         self.trace = trace
         self.forward = ForwardOps(trace)
         self.lines = trace.stacks
+        self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
 
     def attribution(self, point: SyncPoint) -> Attribution:
@@ -38,7 +41,7 @@ class _Attributor:
         home = origin if origin != NONE else self._host_row(point)
         names = names_around(self.trace, home)
         exact = self._exact(point, origin)
-        place = pick(exact.frames if exact else parse(names), exact=exact is not None)
+        place = pick(exact.frames if exact else self.warned.of(point) or parse(names), exact=exact is not None)
         ops = tuple(self.trace.name(r) for r in point.ops)
         return Attribution(
             op=_outermost(ops),
@@ -63,6 +66,8 @@ class _Attributor:
         """The source with the lines that can be it; with a single one, that line (still a guess)."""
         if source is None or source.exact:
             return source
+        if self.warned.of(point):
+            return replace(source, candidates=(source.line,))
         called = (self.trace.name(origin),) if origin != NONE else ops
         lines = candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
