@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,8 +15,13 @@ from syncscan.model.work import merged
 
 DEVICE_BOUND = 0.9
 """A step is bound by the device when the device works at least this part of it."""
+RECORDED = 0.5
+"""A verdict needs the device work of at least this part of the launches."""
 NOTABLE = 0.1
 """Input or syncs bound a step when they cost at least this part of it."""
+
+
+_LAUNCH = re.compile(r"LaunchKernel")
 
 
 def steps_of(trace: Trace) -> tuple[Step, ...]:
@@ -93,9 +99,23 @@ class _Summary:
             and any(step.ts <= int(s.ts[r]) < step.end for step in self.steps)
         )
 
+    def _recorded(self) -> float:
+        """The part of the steps' launches whose device work is in the trace: a file cut short lacks much of it."""
+        s = self.trace.slices
+        launches = np.flatnonzero(self.trace.named(_LAUNCH.search) & (s.correlation != NONE))
+        launches = launches[(s.ts[launches] >= self.steps[0].ts) & (s.ts[launches] < self.steps[-1].end)]
+        if not len(launches):
+            return 1.0
+        return float(np.isin(s.correlation[launches], s.correlation[self.trace.device_rows]).mean())
+
     def _bound(self, busy: float, bubble: float, waiting_input: float) -> tuple[Bound, str]:
         if not len(self.trace.device_rows):
             return Bound.UNKNOWN, "The trace holds no device work, so nothing can be said about what bounds the step."
+        if not self.trace.info.complete:
+            return Bound.UNKNOWN, "The trace is cut short: a part of it doesn't tell what bounds the step."
+        if (recorded := self._recorded()) < RECORDED:
+            lost = f"Only {recorded:.0%} of the launches have their device work in the trace"
+            return Bound.UNKNOWN, f"{lost}, so nothing can be said about what bounds the step."
         share = busy / self.observed if self.observed else 0.0
         if share >= DEVICE_BOUND:
             return Bound.DEVICE, f"The device works {share:.0%} of the step."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.columns import TYPES, Raw
-from syncscan.load.losses import Losses
+from syncscan.load.losses import UNFINISHED, Losses
 from syncscan.load.stacks import useful_frames
 from syncscan.model.trace import (
     DEVICE,
@@ -220,4 +220,5 @@ def _is(s: Slices, category: Category) -> Bool:
 def _with_warnings(info: TraceInfo, losses: Losses) -> TraceInfo:
     import dataclasses
 
-    return dataclasses.replace(info, warnings=(*info.warnings, *losses.sentences()))
+    warnings = (*info.warnings, *losses.sentences())
+    return dataclasses.replace(info, warnings=warnings, complete=UNFINISHED not in losses.notes)

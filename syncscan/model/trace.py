@@ -179,6 +179,8 @@ class TraceInfo:
     record_shapes: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    complete: bool = True
+    """False where the file ends before its list of events does."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,8 @@ def enrich(analysis: Analysis, *, step_ms: float | None = None) -> Analysis:
         step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
 
     Returns:
-        The analysis with gains, severities and groups, its findings sorted by gain; as it was if it has no steps.
+        The analysis with gains, severities and groups, its findings sorted by gain; as it was where the trace lacks too
+        much of its steps for a verdict.
     """
     known = step_ms * 1e3 if step_ms else analysis.step.unprofiled_us
     stage = Stage(analysis, known)
@@ -41,7 +42,7 @@ def enrich(analysis: Analysis, *, step_ms: float | None = None) -> Analysis:
         pipelines=partial(pipeline, stage=stage),
         schedules=partial(schedule, stage=stage),
     )
-    if not analysis.step.count or not stage.graph.programs:
+    if analysis.step.bound is Bound.UNKNOWN or not stage.graph.programs:
         return ready
     projector = stage.projector()
     weighed = sorted(analysis.findings, key=lambda f: -(f.wait_us + f.bubble_us))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.api import analyze_trace
+from syncscan.api import analyze, analyze_trace
 from syncscan.model.analysis import Bound, StepSummary
 from tests.builder import TraceBuilder
 
@@ -127,3 +127,25 @@ def test_intended_waits_are_not_counted():
     for at in t.steps(2, lasts=1000, start=500):
         t.launch(at=at + 1, lasts=500)
     assert step(t).wait_us == 0
+
+
+def test_a_trace_without_most_of_its_device_work_gets_no_verdict():
+    """Where a file cut short lost the kernels of most launches, the idle device is not a fact."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=100):
+        for k in range(8):
+            t.launch("gemm", at=start + 10 * k, lasts=5)
+    kernels = [e for e in t.events if e.get("cat") == "kernel"]
+    t.events = [e for e in t.events if e not in kernels[:-2]]
+    assert analyze_trace(t.trace()).step.bound is Bound.UNKNOWN
+
+
+def test_a_trace_cut_short_gets_no_verdict_and_no_advice(tmp_path):
+    """What a crash left of a trace may lack the device's part: nothing is concluded from it."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=100):
+        t.launch("gemm", at=start + 5, lasts=90)
+    path = tmp_path / "cut.json"
+    path.write_bytes(t.json()[:-20])
+    step = analyze(path).step
+    assert (step.bound, step.advice) == (Bound.UNKNOWN, ())
