@@ -14,6 +14,8 @@ from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint
 from syncscan.model.stacks import Exact
 from syncscan.model.trace import NONE, Category, Trace
 
+_SCOPE = int(Category.ANNOTATION)
+
 
 def attribute(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Attribution, ...]:
     """Say where each sync point belongs.
@@ -83,7 +85,7 @@ class _Attributor:
 
     def _scopes(self, row: int) -> tuple[str, ...]:
         category = self.trace.slices.category
-        around = (self.trace.name(r) for r in self.trace.ancestors(row) if category[r] == Category.ANNOTATION)
+        around = (self.trace.name(r) for r in self.trace.ancestors(row) if category[r] == _SCOPE)
         return tuple(n for n in around if not n.startswith("ProfilerStep"))
 
     def _thread(self, track: int) -> str:

@@ -24,6 +24,8 @@ def reading(path: str) -> Iterator[Progress | None]:
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
-    with Bar(TextColumn("reading"), BarColumn(), DownloadColumn(), console=console, transient=True) as bar:
+    with Bar(
+        TextColumn("reading"), BarColumn(), DownloadColumn(), console=console, transient=True, auto_refresh=False
+    ) as bar:
         task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total: bar.update(task, completed=done, total=total, refresh=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from syncscan.habits.look import Look
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.trace import NONE, Category
+from syncscan.model.trace import NONE, Bool, Category, Int64
 
 ADVICE = Advice(
     rule="fp32-matmul",
@@ -39,8 +39,8 @@ def find(look: Look) -> Iterable[Habit]:
     rows = np.flatnonzero(wanted)
     calls = look.calls(rows)
     known = (calls != NONE) & look.inside(s.ts[calls])
-    pairs = zip(rows[known].tolist(), calls[known].tolist(), strict=True)
-    mine = {row: call for row, call in pairs if _in_product(look, call)}
+    known[known] = _in_product(look, calls[known])
+    mine = dict(zip(rows[known].tolist(), calls[known].tolist(), strict=True))
     took = look.length_us(mine)
     if took < 5 * look.notable_us:
         return
@@ -68,6 +68,13 @@ def _tensor_cores(look: Look) -> str | None:
     return None
 
 
-def _in_product(look: Look, call: int) -> bool:
-    s, trace = look.trace.slices, look.trace
-    return any(s.category[r] == Category.CPU_OP and trace.name(r) in PRODUCTS for r in trace.ancestors(call))
+def _in_product(look: Look, calls: Int64) -> Bool:
+    """Which of these calls lie in a product's op: all go up their chains of parents together."""
+    trace, parent = look.trace, look.trace.slices.parent
+    product = trace.named(PRODUCTS.__contains__) & trace.is_category(Category.CPU_OP)
+    found = np.zeros(len(calls), dtype=np.bool_)
+    at = parent[calls]
+    while (at != NONE).any():
+        found |= (at != NONE) & product[at]
+        at = np.where(at != NONE, parent[at], NONE)
+    return found
