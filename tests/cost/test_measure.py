@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncscan.cost import measure
@@ -144,6 +144,7 @@ def told(story: list[tuple[int, int, int]]) -> TraceBuilder:
     return t
 
 
+@settings(deadline=None)
 @given(stories)
 def test_any_told_wait_is_measured(story: list[tuple[int, int, int]]):
     """Whatever runs before and behind, each wait is from the synchronise's begin to the end of the work."""
@@ -155,6 +156,7 @@ def test_any_told_wait_is_measured(story: list[tuple[int, int, int]]):
     assert [c.wait_ns for c in measure(trace, points)] == expected
 
 
+@settings(deadline=None)
 @given(stories)
 def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
     """Neither wait nor bubble is negative, and neither exceeds the time that the host was held."""
@@ -165,6 +167,7 @@ def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
         assert 0 <= cost.bubble_ns <= point.end - point.ts
 
 
+@settings(deadline=None)
 @given(stories)
 def test_bubbles_are_idle_time(story: list[tuple[int, int, int]]):
     """Together they are never more than the device stood idle."""
