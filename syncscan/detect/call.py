@@ -18,7 +18,6 @@ _LIBRARIES = re.compile(
     r"|scipy|sklearn|ignite|fsspec|contextlib\.py|threading\.py)[/.(]"
 )
 _OP, _SCOPE = int(Category.CPU_OP), int(Category.ANNOTATION)
-_AT_ONCE_NS = 10_000
 _INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "DtoD", "D2S": "DtoD", "S2D": "DtoD"}
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)")
 
@@ -149,12 +148,11 @@ class Call:
         end = int(self.trace.slices.end[self._worker]) if self._worker != NONE else self.end
         return self.neighbours.after(self.track, end)
 
-    @property
-    def followed_at_once(self) -> bool:
-        """True if the next op began within 10 µs: measured, 1 to 7 where both come from one line."""
+    def followed_within(self, ns: int) -> bool:
+        """True if the next op began that soon: measured, 1 to 3 µs where it takes the number, 4 and more elsewhere."""
         end = int(self.trace.slices.end[self._worker]) if self._worker != NONE else self.end
         start = self.neighbours.next_start(self.track, end)
-        return start is not None and start - end <= _AT_ONCE_NS
+        return start is not None and start - end <= ns
 
     @cached_property
     def since_scope(self) -> tuple[str, ...]:

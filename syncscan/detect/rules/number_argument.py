@@ -61,11 +61,14 @@ _OPS = {
 _SIZED = _OPS - {f"aten::{op}" for op in "add add_ sub sub_ addmm addcmul addcdiv clamp clamp_".split()}
 """Ops that take sizes: a number read directly before is most likely for them; arithmetic follows by chance."""
 
+AT_ONCE_NS = 4_000
+"""An op begins this soon after the read of its own argument; the next statement's op takes longer."""
+
 
 def match(call: Call) -> Diagnosis | None:
     """A scalar read inside a factory or an op with a number as argument, or directly before one."""
     inside = next((op for op in call.ops if op in _OPS), "")
-    reads = call.top == "aten::item" and not call.called("item") and call.followed_at_once
+    reads = call.top == "aten::item" and not call.called("item") and call.followed_within(AT_ONCE_NS)
     following = call.after[0] if reads and call.after[0] in _SIZED else ""
     op = inside or following
     if not (call.scalar and op):

@@ -60,10 +60,13 @@ _VIEWS = {
 _INDEX_OF_FLAG = ("aten::zeros", "aten::empty", "aten::ones")
 """What `x[flag]` makes of its flag: an index of length one or zero."""
 
+AT_ONCE_NS = 10_000
+"""An index is taken this soon after the read of its bound."""
+
 
 def match(call: Call) -> Diagnosis | None:
     """A scalar read that a view follows, not by a call of `item()`."""
-    reads = call.top == "aten::item" and not call.called("item") and call.followed_at_once
+    reads = call.top == "aten::item" and not call.called("item") and call.followed_within(AT_ONCE_NS)
     first, second = (*call.after[:2], "", "")[:2]
     flagged = first in _INDEX_OF_FLAG and second == "aten::index"
     what = _VIEWS.get(second if flagged else first, "") if reads else ""
