@@ -22,7 +22,8 @@ lint: $(VENV)/lint ## ruff, mypy --strict and the import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/bench ## Measure reading and analysing big traces beside other readers
+bench: $(VENV)/bench $(VENV)/test ## Measure: what must be fast, and reading big traces beside other readers
+	$(BIN)/python -m pytest -m bench
 	$(BIN)/python -m benchmarks.reading
 
 clean: ## Remove the virtual environment and caches

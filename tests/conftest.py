@@ -6,8 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from syncscan import __version__
+
+settings.register_profile("shared", deadline=None)
+settings.load_profile("shared")
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -375,6 +375,7 @@ def test_controls_have_names(show: Callable[..., Report]):
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.bench
 def test_a_hundred_thousand_slices_open_in_a_second_and_zoom_smoothly(show: Callable[..., Report]):
     """The best of three tries counts: the machine may be busy with something else."""
     analysis = crowded()

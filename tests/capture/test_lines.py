@@ -185,6 +185,7 @@ def test_a_torch_without_callbacks_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     assert lines.arm() is False
 
 
+@pytest.mark.bench
 def test_a_callback_stays_cheap_under_a_deep_stack(registry: Registry) -> None:
     """A test runner has some fifty frames, which a walk in Python would take 8 µs for."""
 

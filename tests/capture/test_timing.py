@@ -36,6 +36,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize("size", [64, 400])
 def test_it_agrees_with_torch_benchmark_on_the_cpu(size):
     """Within 3 %, for a call of some µs and for one of about a ms."""
@@ -52,6 +53,7 @@ def test_it_agrees_with_torch_benchmark_on_the_gpu(size):
     assert agreement(lambda: x @ x, "cuda") == pytest.approx(1.0, abs=0.03)
 
 
+@pytest.mark.bench
 def test_the_time_of_a_call_is_what_it_takes():
     """A call that spins for 2 ms takes 2 ms: at the 5th percentile, since others may use this machine."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.cost import measure
@@ -144,7 +144,6 @@ def told(story: list[tuple[int, int, int]]) -> TraceBuilder:
     return t
 
 
-@settings(deadline=None)
 @given(stories)
 def test_any_told_wait_is_measured(story: list[tuple[int, int, int]]):
     """Whatever runs before and behind, each wait is from the synchronise's begin to the end of the work."""
