@@ -155,7 +155,6 @@ def test_any_told_wait_is_measured(story: list[tuple[int, int, int]]):
     assert [c.wait_ns for c in measure(trace, points)] == expected
 
 
-@settings(deadline=None)
 @given(stories)
 def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
     """Neither wait nor bubble is negative, and neither exceeds the time that the host was held."""
@@ -166,7 +165,6 @@ def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
         assert 0 <= cost.bubble_ns <= point.end - point.ts
 
 
-@settings(deadline=None)
 @given(stories)
 def test_bubbles_are_idle_time(story: list[tuple[int, int, int]]):
     """Together they are never more than the device stood idle."""
