@@ -9,9 +9,6 @@ from typing import Any
 from syncscan.model.analysis import StepSummary
 from syncscan.model.finding import Confidence, Finding, Occurrence, Severity
 
-HIGH, MEDIUM = 0.05, 0.01
-"""Parts of the step from which a finding's severity is high or medium."""
-
 
 def findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
     """Aggregate over steps; sorted by bubble and wait, the worst first, `info` last."""
@@ -49,7 +46,7 @@ def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], step: StepSummar
 
 
 def _id(key: tuple[Any, ...]) -> str:
-    """Stable across runs of the same code: from rule, scope, op and source alone."""
+    """Stable across runs of the same code: from rule, scope, op, source, phase and intent alone."""
     return f"{key[0]}-{hashlib.blake2s(repr(key).encode(), digest_size=4).hexdigest()}"
 
 
@@ -58,9 +55,7 @@ def _severity(worst: Occurrence, wait: float, bubble: float, step: StepSummary) 
     if worst.sync.diagnosis.intended:
         return Severity.INFO
     cost = min(bubble, step.observed_us) + 0.1 * wait
-    if cost >= HIGH * step.observed_us:
-        return Severity.HIGH
-    return Severity.MEDIUM if cost >= MEDIUM * step.observed_us else Severity.LOW
+    return Severity.of_share(cost / step.observed_us if step.observed_us else 0.0)
 
 
 def _least(a: Confidence, b: Confidence) -> Confidence:

@@ -31,6 +31,13 @@ class Severity(str, enum.Enum):
     LOW = "low"
     INFO = "info"
 
+    @classmethod
+    def of_share(cls, share: float) -> Severity:
+        """By the part of the step that would be gained: high from 5 %, medium from 1 %, else low."""
+        if share >= 0.05:
+            return cls.HIGH
+        return cls.MEDIUM if share >= 0.01 else cls.LOW
+
 
 class Confidence(str, enum.Enum):
     """How sure the attribution is."""

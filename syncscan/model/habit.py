@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from syncscan.model.finding import Confidence, Severity
 
-HIGH, MEDIUM = 0.05, 0.01
-"""Parts of the step from which a gain makes a habit's severity high or medium."""
-
 
 class Area(str, enum.Enum):
     """Which part of a step a habit belongs to."""
@@ -55,9 +52,9 @@ class HabitGain:
     def severity(self, step_us: float) -> Severity:
         """By the share of the step: high from 5 %, medium from 1 %; what is only an upper bound is never high."""
         share = self.recoverable_us / step_us if step_us else 0.0
-        if share >= HIGH and self.basis is Basis.REPLAY:
-            return Severity.HIGH
-        return Severity.MEDIUM if share >= MEDIUM else Severity.LOW
+        severity = Severity.of_share(share)
+        bound = self.basis is Basis.UPPER_BOUND
+        return Severity.MEDIUM if bound and severity is Severity.HIGH else severity
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,6 @@ from syncscan.whatif.overlap import overlaps
 from syncscan.whatif.project import Projector, Stage, pipeline, project
 from syncscan.whatif.schedule import schedule
 
-HIGH, MEDIUM = 0.05, 0.01
-"""Parts of the step from which a gain makes a finding's severity high or medium."""
 WEIGHED = 25
 """Findings whose range is sought with all replays, those that cost the most; so a trace with hundreds stays fast."""
 
@@ -76,9 +74,7 @@ def _severity(finding: Finding, gain: Gain, p: Projection) -> Severity:
     if finding.diagnosis.intended:
         return Severity.INFO
     share = gain.recoverable_us / p.baseline_us if p.baseline_us else 0.0
-    if share >= HIGH:
-        return Severity.HIGH
-    return Severity.MEDIUM if share >= MEDIUM else Severity.LOW
+    return Severity.of_share(share)
 
 
 def _rank(finding: Finding) -> tuple[bool, float, float, str]:
