@@ -9,36 +9,85 @@ Importing the package costs nothing: each public name is imported when it is fir
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from syncscan.version import __version__
 
 if TYPE_CHECKING:
     from syncscan.api import analyze as analyze
+    from syncscan.capture.session import Session as Session
     from syncscan.capture.session import profile as profile
     from syncscan.capture.timing import time_step as time_step
+    from syncscan.errors import MissingExtra as MissingExtra
     from syncscan.errors import SyncscanError as SyncscanError
+    from syncscan.errors import TraceEmpty as TraceEmpty
+    from syncscan.errors import TraceError as TraceError
+    from syncscan.errors import TraceNotFound as TraceNotFound
+    from syncscan.errors import TraceUnreadable as TraceUnreadable
+    from syncscan.errors import UsageError as UsageError
     from syncscan.model.analysis import Analysis as Analysis
-
-__version__ = "0.1.0"
+    from syncscan.model.finding import Finding as Finding
+    from syncscan.model.finding import Occurrence as Occurrence
+    from syncscan.model.habit import Habit as Habit
+    from syncscan.model.projection import Projection as Projection
+    from syncscan.model.timing import Timing as Timing
 
 _HOMES = {
     "Analysis": "syncscan.model.analysis",
+    "Finding": "syncscan.model.finding",
+    "Habit": "syncscan.model.habit",
+    "MissingExtra": "syncscan.errors",
+    "Occurrence": "syncscan.model.finding",
+    "Projection": "syncscan.model.projection",
+    "Session": "syncscan.capture.session",
     "SyncscanError": "syncscan.errors",
+    "Timing": "syncscan.model.timing",
+    "TraceEmpty": "syncscan.errors",
+    "TraceError": "syncscan.errors",
+    "TraceNotFound": "syncscan.errors",
+    "TraceUnreadable": "syncscan.errors",
+    "UsageError": "syncscan.errors",
     "analyze": "syncscan.api",
-    "time_step": "syncscan.capture.timing",
     "profile": "syncscan.capture.session",
-    "load_ipython_extension": "syncscan.notebook",
-    "unload_ipython_extension": "syncscan.notebook",
+    "time_step": "syncscan.capture.timing",
 }
+"""Public name → the module that it lives in."""
 
-__all__ = ["Analysis", "SyncscanError", "__version__", "analyze", "profile", "time_step"]
+_EXTENSION = ("load_ipython_extension", "unload_ipython_extension")
+"""What `%load_ext syncscan` asks for; for IPython alone."""
 
+__all__ = [
+    "Analysis",
+    "Finding",
+    "Habit",
+    "MissingExtra",
+    "Occurrence",
+    "Projection",
+    "Session",
+    "SyncscanError",
+    "Timing",
+    "TraceEmpty",
+    "TraceError",
+    "TraceNotFound",
+    "TraceUnreadable",
+    "UsageError",
+    "__version__",
+    "analyze",
+    "profile",
+    "time_step",
+]
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    if name == "tensorboard":
-        return importlib.import_module("syncscan.tensorboard")
-    raise AttributeError(f"module 'syncscan' has no attribute {name!r}")
+# Hidden from type checkers: a module with `__getattr__` has every name, and a misspelt one would pass.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            return getattr(importlib.import_module(_HOMES[name]), name)
+        if name in _EXTENSION:
+            return getattr(importlib.import_module("syncscan.notebook"), name)
+        if name == "tensorboard":
+            return importlib.import_module("syncscan.tensorboard")
+        raise AttributeError(f"module 'syncscan' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

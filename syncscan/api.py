@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import attribute
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
+from syncscan.model.names import is_step
 from syncscan.model.trace import Category, Trace
 
 Progress = Callable[[int, int], None]
@@ -43,32 +43,34 @@ def analyze(
 
 def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:
     """The stages behind loading, on a trace that is already in memory."""
-    points, broken = detect(trace)
+    points, broken_rules = detect(trace)
     places = attribute(trace, points)
-    costs = cost.measure(trace, points)
+    costs = cost.costs_of(trace, points)
     occurrences = [Occurrence(*parts) for parts in zip(points, places, costs, strict=True)]
-    step = cost.summarise(trace, occurrences)
-    analysis = Analysis(
+    measured = cost.step_summary(trace, occurrences)
+    findings = cost.merged_findings(occurrences, measured)
+    unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
+    projector = whatif.Projector(trace, findings, unprofiled_us)
+    gains = whatif.project_gains(projector, measured)
+    found, broken_habits = habits.find(trace, gains.findings, gains.step)
+    return Analysis(
         trace=trace,
-        step=step,
-        findings=cost.findings(occurrences, step),
-        warnings=(*trace.info.warnings, *missing(trace), *broken),
-        show=_shown,
+        step=gains.step,
+        findings=gains.findings,
+        groups=gains.groups,
+        overlaps=gains.overlaps,
+        habits=whatif.project_habits(projector, found),
+        warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits),
+        _projector=projector,
+        _renderer=_rendered,
     )
-    return _with_habits(whatif.enrich(analysis, step_ms=step_ms)) if len(trace.device_rows) else analysis
 
 
-def _with_habits(analysis: Analysis) -> Analysis:
-    """The same with what else costs its step time, projected."""
-    found, broken = habits.find(analysis.trace, analysis.findings, analysis.step)
-    return replace(analysis, habits=whatif.project_habits(analysis, found), warnings=(*analysis.warnings, *broken))
+def _rendered(analysis: Analysis, form: str) -> str:
+    """An analysis as text in one of the formats that it can show itself in."""
+    from syncscan import report
 
-
-def _shown(analysis: Analysis) -> dict[str, str]:
-    """An analysis as a notebook's output, by MIME type."""
-    from syncscan.report import fragment, text
-
-    return {"text/html": fragment.render(analysis), "text/plain": text.render(analysis)}
+    return report.render(analysis, form)
 
 
 def missing(trace: Trace) -> tuple[str, ...]:
@@ -90,7 +92,7 @@ def missing(trace: Trace) -> tuple[str, ...]:
 
 def _has_scopes(trace: Trace) -> bool:
     names = {trace.strings[i] for i in set(trace.slices.name[trace.is_category(Category.ANNOTATION)].tolist())}
-    return any(not n.startswith("ProfilerStep") for n in names)
+    return not all(map(is_step, names))
 
 
 def rules() -> tuple[RuleDoc, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from syncscan.report.markup import cell, escaped
 from syncscan.report.phrases import place, real
-from syncscan.report.plain import duration
+from syncscan.report.units import duration
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+from mypy import api as mypy
 
 import syncscan
 
@@ -12,6 +17,35 @@ def test_public_names_are_sorted_and_there() -> None:
     """`__all__` is sorted, and every name in it can be had."""
     assert sorted(syncscan.__all__) == syncscan.__all__
     assert [name for name in syncscan.__all__ if not hasattr(syncscan, name)] == []
+
+
+def test_these_names_are_public() -> None:
+    """The values that a user holds, the doors, and the errors; a new one is added here on purpose."""
+    errors = {"MissingExtra", "SyncscanError", "UsageError"}
+    errors |= {"TraceEmpty", "TraceError", "TraceNotFound", "TraceUnreadable"}
+    values = {"Analysis", "Finding", "Habit", "Occurrence", "Projection", "Session", "Timing"}
+    assert set(syncscan.__all__) == errors | values | {"__version__", "analyze", "profile", "time_step"}
+
+
+@pytest.mark.parametrize("name", [n for n in syncscan.__all__ if n != "__version__"])
+def test_every_public_name_says_what_it_is(name: str) -> None:
+    """Each has a docstring of its own, and so has each of its public methods."""
+    thing = getattr(syncscan, name)
+    assert thing.__doc__
+    if inspect.isclass(thing):
+        methods = inspect.getmembers(thing, inspect.isfunction)
+        own = [n for n, m in methods if not n.startswith("_") and m.__module__.startswith("syncscan")]
+        assert [n for n in own if not getattr(thing, n).__doc__] == []
+
+
+def test_a_misspelt_name_fails_type_checking(tmp_path: Path) -> None:
+    """`syncscan.analyse` is no name for mypy --strict, and `syncscan.analyze` has its type."""
+    script = tmp_path / "script.py"
+    script.write_text("import syncscan\n\nsyncscan.analyse('a')\nreveal_type(syncscan.analyze)\n")
+    out, _, status = mypy.run(["--strict", "--no-incremental", "--follow-imports=silent", str(script)])
+    assert status == 1
+    assert 'Module has no attribute "analyse"' in out
+    assert "-> syncscan.model.analysis.Analysis" in out
 
 
 def test_importing_costs_nothing() -> None:
@@ -25,3 +59,18 @@ def test_analysing_never_imports_torch() -> None:
     """Loading, every stage and every renderer work without torch."""
     code = "import sys, syncscan.api; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+
+
+def test_no_function_shadows_its_module() -> None:
+    """`syncscan.whatif.projector` is the module, whatever a package exports: each submodule can be had by its name."""
+    root = Path(inspect.getfile(syncscan)).parent
+    shadowed = []
+    for file in root.rglob("*.py"):
+        parts = file.relative_to(root.parent).with_suffix("").parts
+        if parts[-1] in ("__init__", "__main__") or "tensorboard" in parts:
+            continue
+        package, name = ".".join(parts[:-1]), parts[-1]
+        __import__(f"{package}.{name}")
+        if not inspect.ismodule(getattr(sys.modules[package], name)):
+            shadowed.append(f"{package}.{name}")
+    assert shadowed == []

@@ -8,10 +8,11 @@ from dataclasses import replace
 from syncscan.attribute.backward import ForwardOps
 from syncscan.attribute.guess import candidates
 from syncscan.attribute.phase import Phases
-from syncscan.attribute.source import modules, names_around, parse, pick
+from syncscan.attribute.place import modules, names_around, parse, pick
 from syncscan.attribute.warned import WarnedLines
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint
-from syncscan.model.stacks import Exact
+from syncscan.model.names import is_engine, is_step
+from syncscan.model.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.trace import NONE, Category, Trace
 
 _SCOPE = int(Category.ANNOTATION)
@@ -34,7 +35,7 @@ class _Attributor:
     def __init__(self, trace: Trace, points: Sequence[SyncPoint]) -> None:
         self.trace = trace
         self.forward = ForwardOps(trace)
-        self.lines = trace.stacks
+        self.stacks = RecordedStacks(trace)
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
 
@@ -74,19 +75,19 @@ class _Attributor:
         lines = candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
-    def _exact(self, point: SyncPoint, origin: int) -> Exact | None:
+    def _exact(self, point: SyncPoint, origin: int) -> RecordedStack | None:
         """The recorded stack; for an op of autograd's own, which has no frames, that of a sync in its forward op."""
-        own = self.lines.of(point.calls, point.ops)
+        own = self.stacks.of(point.calls, point.ops)
         if origin == NONE or (own and not own.borrowed):
             return own
         s = self.trace.slices
-        forward = self.lines.between(int(s.track[origin]), int(s.ts[origin]), int(s.ts[origin] + s.dur[origin]))
+        forward = self.stacks.between(int(s.track[origin]), int(s.ts[origin]), int(s.ts[origin] + s.dur[origin]))
         return forward if forward or len(self.trace.frames) else own
 
     def _scopes(self, row: int) -> tuple[str, ...]:
         category = self.trace.slices.category
         around = (self.trace.name(r) for r in self.trace.ancestors(row) if category[r] == _SCOPE)
-        return tuple(n for n in around if not n.startswith("ProfilerStep"))
+        return tuple(n for n in around if not is_step(n))
 
     def _thread(self, track: int) -> str:
         t = self.trace.tracks[track]
@@ -98,4 +99,4 @@ class _Attributor:
 
 
 def _outermost(ops: tuple[str, ...]) -> str:
-    return next((op for op in ops if not op.startswith("autograd::engine")), "")
+    return next((op for op in ops if not is_engine(op)), "")

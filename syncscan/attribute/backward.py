@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncscan.model.finding import SyncPoint
+from syncscan.model.names import is_engine
 from syncscan.model.trace import NONE, Category, Trace
 
 
@@ -35,7 +36,7 @@ class ForwardOps:
         for row in point.ops:
             if s.sequence[row] != NONE and s.fwd_thread[row] > 0:
                 return row
-        return next((r for r in point.ops if self.trace.name(r).startswith("autograd::engine")), NONE)
+        return next((r for r in point.ops if is_engine(self.trace.name(r))), NONE)
 
     def _by_sequence(self, backward: int) -> int:
         s = self.trace.slices

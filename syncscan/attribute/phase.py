@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncscan.model.finding import Phase, SyncPoint
+from syncscan.model.names import is_backward, is_engine, is_loader, is_optimizer
 from syncscan.model.trace import Trace
 
 _LAST = int(np.iinfo(np.int64).max)
@@ -19,16 +20,16 @@ class Phases:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._backward = np.sort(trace.slices.ts[trace.named(lambda n: n.startswith("autograd::engine"))])
+        self._backward = np.sort(trace.slices.ts[trace.named(is_engine)])
 
     def of(self, point: SyncPoint) -> Phase:
         """The phase of one sync point."""
         names = [self._trace.name(r) for r in self._trace.ancestors(point.calls[0])]
-        if any(n.startswith(("autograd::engine", "torch::autograd::")) for n in names):
+        if any(map(is_backward, names)):
             return Phase.BACKWARD
-        if any(n.startswith("Optimizer.") for n in names):
+        if any(map(is_optimizer, names)):
             return Phase.OPTIMIZER
-        if any(n.startswith("enumerate(DataLoader)") for n in names):
+        if any(map(is_loader, names)):
             return Phase.DATA
         return self._by_time(point.ts)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from syncscan.model.capture import Frame
 from syncscan.model.finding import SyncPoint
-from syncscan.model.stacks import Frame
 from syncscan.model.trace import Trace
 
 _ENGINE = "autograd/graph.py"
@@ -45,10 +45,6 @@ def _warns(point: SyncPoint) -> bool:
 
 
 def _warned(trace: Trace) -> list[tuple[Frame, ...]]:
-    own = trace.info.metadata.get("syncscan")
-    table = own.get("lines") if isinstance(own, Mapping) else None
-    if not isinstance(table, Mapping) or table.get("source") != "warnings":
-        return []
-    frames = [Frame(str(f[0]), int(f[1]), str(f[2])) for f in table.get("frames", ())]
-    stacks = [tuple(frames[i] for i in reversed(stack)) for stack in table.get("stacks", ())]
-    return [stacks[k] for _, k in table.get("warned", ()) if stacks[k] and _ENGINE not in stacks[k][-1].file]
+    lines = trace.info.capture.lines
+    stacks = [lines.stack(sync.stack) for sync in lines.warned if lines.source == "warnings"]
+    return [stack for stack in stacks if stack and _ENGINE not in stack[-1].file]

@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from syncscan import __version__
 from syncscan.errors import SyncscanError
+from syncscan.version import __version__
 
 COMMANDS = {
     "demo": "The whole story on this machine: capture a step, analyse it, say what to do.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 import click
@@ -54,12 +53,11 @@ def command(
 
 
 def _render(analysis: Analysis, form: str, verbose: int, to_terminal: bool) -> str:
-    if form == "text":
-        from syncscan.report import text
+    from syncscan import report
 
-        return text.render(analysis, verbose=verbose, width=width(), color=to_terminal and colors())
-    renderer = importlib.import_module(f"syncscan.report.{form}")
-    return str(renderer.render(analysis))
+    if form == "text":
+        return report.render(analysis, form, verbose=verbose, width=width(), color=to_terminal and colors())
+    return report.render(analysis, form)
 
 
 def _evidence(analysis: Analysis, id: str) -> str:

@@ -33,17 +33,21 @@ def command(
     What was recorded stays as it is and in order, unless --untangle is given. A broken trace is repaired on the way.
     """
     from syncscan import api
-    from syncscan.integrations import twin
+    from syncscan.integrations import annotated_copy
 
     out = Path(output)
     _refuse(trace, out, around, margin_ms, untangle, force)
     with reading(trace) as progress:
         analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
-    text = twin.untangled_twin(analysis, trace) if untangle else twin.annotated(analysis, trace, around, margin_ns)
-    twin.write(text, out, force)
+    text = (
+        annotated_copy.untangled_copy(analysis, trace)
+        if untangle
+        else annotated_copy.annotated(analysis, trace, around, margin_ns)
+    )
+    annotated_copy.write(text, out, force)
     warn(analysis.warnings)
-    if not twin.read_by_tensorboard(out.name):
+    if not annotated_copy.read_by_tensorboard(out.name):
         warn([f"TensorBoard won't find {out.name}: it reads NAME.pt.trace.json or NAME.pt.trace.json.gz."])
     click.echo(f"Wrote {output}: {_what(len(analysis.findings))}. `syncscan open {output}` shows it.", err=True)
 

@@ -66,7 +66,7 @@ def _show(analysis: Analysis) -> None:
 
 
 def _conclusion(analysis: Analysis) -> list[str]:
-    from syncscan.report.plain import duration, percent
+    from syncscan.report.units import duration, percent
 
     real = [f for f in analysis.findings if f.severity.value != "info"]
     step = analysis.step

@@ -119,30 +119,30 @@ def _html(analysis: Analysis, trace: str, host: str, port: int | None, offline: 
 
 @contextmanager
 def _tensorboard(analysis: Analysis, trace: str, host: str, port: int | None, offline: bool | None) -> Iterator[str]:
-    from syncscan.integrations import trace_view, twin
+    from syncscan.integrations import annotated_copy, trace_view
 
     if offline is None:
         offline = not trace_view.charts_reachable()
     with tempfile.TemporaryDirectory(prefix="syncscan-") as logdir:
-        name = twin.run_name(trace)
-        for run, text in (("annotated", twin.annotated), ("recorded", twin.copied)):
+        name = annotated_copy.run_name(trace)
+        for run, text in (("annotated", annotated_copy.annotated), ("recorded", annotated_copy.copied)):
             folder = Path(logdir, run)
             folder.mkdir()
-            twin.write(text(analysis, trace), folder / f"{name}.pt.trace.json.gz")
+            annotated_copy.write(text(analysis, trace), folder / f"{name}.pt.trace.json.gz")
         yield trace_view.TraceView(Path(logdir), host, port or 0, offline).url
 
 
 @contextmanager
 def _perfetto(analysis: Analysis, trace: str, host: str, port: int | None, offline: bool | None) -> Iterator[str]:
-    from syncscan.integrations import perfetto, twin
+    from syncscan.integrations import annotated_copy, perfetto
 
     online = offline is False or (offline is None and perfetto.bundled() is None)
     if online and port not in (None, perfetto.ONLINE_PORT):
         why = f"The viewer of ui.perfetto.dev may read a trace from port {perfetto.ONLINE_PORT} alone."
         raise UsageError(why, "Leave out --port, or use --offline.")
     with tempfile.TemporaryDirectory(prefix="syncscan-") as folder:
-        file = Path(folder, f"{twin.run_name(trace)}.pt.trace.json.gz")
-        twin.write(twin.untangled_twin(analysis, trace), file)
+        file = Path(folder, f"{annotated_copy.run_name(trace)}.pt.trace.json.gz")
+        annotated_copy.write(annotated_copy.untangled_copy(analysis, trace), file)
         server = perfetto.Perfetto(file, host, perfetto.ONLINE_PORT if online and port is None else port or 0, online)
         try:
             yield server.url

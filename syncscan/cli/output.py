@@ -53,7 +53,7 @@ def _umask() -> int:
 
 def warn(warnings: Iterable[str]) -> None:
     """Say warnings on stderr, one line each."""
-    from syncscan.report.plain import plain
+    from syncscan.report.names import printable
 
     for warning in warnings:
-        click.echo(f"warning: {plain(warning)}", err=True)
+        click.echo(f"warning: {printable(warning)}", err=True)

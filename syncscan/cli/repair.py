@@ -20,7 +20,7 @@ def command(trace: str, output: str, force: bool) -> None:
     What is valid stays as it was written. TRACE may be packed, or - for standard input.
     """
     from syncscan import load
-    from syncscan.integrations.twin import write
+    from syncscan.integrations.annotated_copy import write
     from syncscan.load.valid import ValidText
 
     out = Path(output)

@@ -7,7 +7,6 @@ import click
 from syncscan.cli.output import deliver, warn
 from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
-from syncscan.errors import UsageError
 
 
 @click.command("whatif")
@@ -41,8 +40,6 @@ def command(
     with reading(trace) as progress:
         analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
     warn(analysis.warnings)
-    if analysis.replay is None:
-        raise UsageError(f"{trace} holds no device work, so there is nothing to replay.", "Record it on a GPU.")
     projection = analysis.whatif(*(remove or ("all",)), keep_timing=keep_timing)
     pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]
     if form == "json":

@@ -1,7 +1,7 @@
 """From attributed sync points to their costs, the findings they make, and the measured step."""
 
-from syncscan.cost.findings import findings
-from syncscan.cost.measure import measure
-from syncscan.cost.step import summarise
+from syncscan.cost.merge import merged_findings
+from syncscan.cost.step import step_summary
+from syncscan.cost.wait_and_bubble import costs_of
 
-__all__ = ["findings", "measure", "summarise"]
+__all__ = ["costs_of", "merged_findings", "step_summary"]

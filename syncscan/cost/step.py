@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.model.analysis import Bound, StepSummary
+from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
+from syncscan.model.interval import union
+from syncscan.model.names import is_launch, is_loader
 from syncscan.model.period import step_period
-from syncscan.model.trace import NONE, Int64, Step, Trace
-from syncscan.model.work import merged
+from syncscan.model.step import Bound, StepSummary
+from syncscan.model.trace import NONE, Step, Trace
 
 DEVICE_BOUND = 0.9
 """A step is bound by the device when the device works at least this part of it."""
@@ -19,9 +20,6 @@ RECORDED = 0.5
 """A verdict needs the device work of at least this part of the launches."""
 NOTABLE = 0.1
 """Input or syncs bound a step when they cost at least this part of it."""
-
-
-_LAUNCH = re.compile(r"LaunchKernel")
 
 
 def steps_of(trace: Trace) -> tuple[Step, ...]:
@@ -34,7 +32,7 @@ def steps_of(trace: Trace) -> tuple[Step, ...]:
     return (Step(0, NONE, int(s.ts.min()), int(s.end.max())),)
 
 
-def summarise(trace: Trace, occurrences: Sequence[Occurrence]) -> StepSummary:
+def step_summary(trace: Trace, occurrences: Sequence[Occurrence]) -> StepSummary:
     """Measure the step: means over the analysed steps, and what bounds it.
 
     A step's time is throughput, host and device both done: the longer of the host's period (from one step's begin to
@@ -54,7 +52,7 @@ class _Summary:
         launched = [self._launched_in(step) for step in steps]
         self.busy = self._union(np.concatenate(launched)) / len(steps)
         self.observed = max(step_period(trace), self.busy)
-        self.unprofiled = _unprofiled(trace)
+        self.unprofiled = trace.info.capture.unprofiled_step_us
 
     def value(self) -> StepSummary:
         n = len(self.steps)
@@ -84,13 +82,13 @@ class _Summary:
     def _union(self, rows: Int64) -> int:
         s = self.trace.slices
         rows = rows[np.argsort(s.ts[rows], kind="stable")]
-        starts, ends = merged(s.ts[rows], s.end[rows])
+        starts, ends = union(s.ts[rows], s.end[rows])
         return int((ends - starts).sum())
 
     def _input(self) -> int:
         """Time of the DataLoader's `__next__` on the steps' own threads, in ns."""
         s = self.trace.slices
-        rows = np.flatnonzero(self.trace.named(lambda n: n.startswith("enumerate(DataLoader)")))
+        rows = np.flatnonzero(self.trace.named(is_loader))
         tracks = {step.track for step in self.steps}
         return sum(
             int(s.dur[r])
@@ -102,7 +100,7 @@ class _Summary:
     def _recorded(self) -> float:
         """The part of the steps' launches whose device work is in the trace: a file cut short lacks much of it."""
         s = self.trace.slices
-        launches = np.flatnonzero(self.trace.named(_LAUNCH.search) & (s.correlation != NONE))
+        launches = np.flatnonzero(self.trace.named(is_launch) & (s.correlation != NONE))
         launches = launches[(s.ts[launches] >= self.steps[0].ts) & (s.ts[launches] < self.steps[-1].end)]
         if not len(launches):
             return 1.0
@@ -131,12 +129,6 @@ class _Summary:
         if bubble >= NOTABLE * self.observed:
             return Bound.SYNC, f"{idle}; behind syncs it stands idle for {bubble / self.observed:.0%}."
         return Bound.HOST, f"{idle} and waits for the host's launches in the rest."
-
-
-def _unprofiled(trace: Trace) -> float | None:
-    own = trace.info.metadata.get("syncscan")
-    value = own.get("unprofiled_step_us") if isinstance(own, dict) else None
-    return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
 def _unknown(reason: str) -> StepSummary:

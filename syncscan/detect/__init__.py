@@ -11,9 +11,10 @@ from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.rule import RuleDoc, document
 from syncscan.detect.rules import PREAMBLE, RULES, unclassified
+from syncscan.model.arrays import Int32
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
-from syncscan.model.trace import Category, Int32, Trace
-from syncscan.model.work import DeviceWork
+from syncscan.model.trace import Category, Trace
 
 _SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 

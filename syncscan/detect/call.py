@@ -114,7 +114,7 @@ class Call:
         """Names of the Python frames around it, outermost first; empty where neither profiler nor capture took any."""
         f = self.trace.frames
         if not len(f):
-            exact = self.trace.stacks.of(self.rows, self.chain)
+            exact = self.neighbours.stacks.of(self.rows, self.chain)
             return tuple(map(str, exact.frames)) if exact and not exact.borrowed else ()
         lo, hi = np.searchsorted(f.track, [self.track, self.track + 1])
         upto = lo + int(np.searchsorted(f.ts[lo:hi], self.ts, side="right"))

@@ -11,8 +11,9 @@ import numpy as np
 from syncscan.detect.call import Call
 from syncscan.detect.launches import held_launch
 from syncscan.detect.neighbours import Neighbours
-from syncscan.model.trace import NONE, Bool, Category, Int64, Trace
-from syncscan.model.work import DeviceWork
+from syncscan.model.arrays import Bool, Int64
+from syncscan.model.device_work import DeviceWork
+from syncscan.model.trace import NONE, Category, Trace
 
 SYNCHRONISE = re.compile(
     r"\w*(Stream|Device|Event|Ctx|Context|Queue|List|Fence|Host)_?Synchronize\w*|synchronize"
@@ -203,7 +204,7 @@ class _Finder:
     def _launches(self) -> tuple[Int64, Int64]:
         """Rows of calls that launched device work, ascending, and the row of the work of each."""
         rows = self.trace.device_rows
-        calls = self.trace.launches_of(rows)
+        calls = self.trace.calls_of(rows)
         known = np.flatnonzero(calls != NONE)
         known = known[np.argsort(calls[known], kind="stable")]
         return calls[known], rows[known]
@@ -226,7 +227,8 @@ class _Finder:
         """Waits that only a synchronisation row shows: driver calls of extensions, runtime calls that were filtered."""
         s = self.trace.slices
         of_host = self.trace.is_category(Category.SYNC) & ~self.trace.named(DEVICE_SIDE.fullmatch)
-        rows = [r for r in np.flatnonzero(of_host).tolist() if int(s.correlation[r]) not in self.trace.launches]
+        rows = np.flatnonzero(of_host)
+        rows = rows[self.trace.calls_of(rows) == NONE].tolist()
         spans = np.array([(c.ts, c.end) for c in found], np.int64).reshape(-1, 2)
         calls = (self._of_sync_row(r) for r in rows if not _covered(int(s.ts[r]), int(s.end[r]), spans))
         return [call for call in calls if call is not None]
@@ -311,7 +313,7 @@ def profiler_sync(trace: Trace) -> int:
     last = int(rows[np.argmax(s.ts[rows])])
     outside = all(not (step.ts <= s.ts[last] < step.end) for step in trace.steps)
     alone = all(s.category[a] not in (Category.CPU_OP, Category.ANNOTATION) for a in trace.ancestors(last))
-    launching = trace.launches_of(trace.device_rows)
+    launching = trace.calls_of(trace.device_rows)
     launching = launching[launching != NONE]
     final = not len(launching) or int(s.ts[launching].max()) <= int(s.ts[last])
     return last if outside and alone and final and not _programs_own(trace, last) else NONE

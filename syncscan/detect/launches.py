@@ -19,7 +19,7 @@ def held_launch(trace: Trace) -> tuple[int, int] | None:
     """
     s = trace.slices
     kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (s.correlation != NONE))
-    calls = trace.launches_of(kernels)
+    calls = trace.calls_of(kernels)
     single = (calls != NONE) & ~trace.named(lambda n: "GraphLaunch" in n)[calls]
     kernel, launch = kernels[single], calls[single]
     if len(kernel) < _ENOUGH:

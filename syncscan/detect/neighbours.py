@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.model.trace import NONE, Bool, Category, Int32, Int64, Trace
+from syncscan.model.arrays import Bool, Int32, Int64
+from syncscan.model.recorded_stacks import RecordedStacks
+from syncscan.model.trace import NONE, Category, Trace
 
 WRAPPER = re.compile(
     r"autograd::engine|torch::autograd::|\w+Backward\d*$|Torch-Compiled Region|## Call|TorchDynamo|CompiledFunction"
@@ -24,6 +26,7 @@ class Neighbours:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self.stacks = RecordedStacks(trace)
         category = trace.slices.category
         op = category == int(Category.CPU_OP)
         covered = _covered(trace.slices.parent, op & ~trace.named(WRAPPER.match))

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from syncscan.habits.look import Look
+from syncscan.habits.context import Context
 from syncscan.habits.rules import RULES
-from syncscan.model.analysis import StepSummary
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.habit import Basis, Habit, HabitGain
+from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
 
 
@@ -30,12 +30,12 @@ def find(trace: Trace, findings: Sequence[Finding], step: StepSummary) -> tuple[
     """
     if not trace.steps or not len(trace.device_rows):
         return (), ()
-    look = Look(trace, tuple(findings), step)
+    context = Context(trace, tuple(findings), step)
     found: list[Habit] = []
     warnings = []
     for rule in RULES:
         try:
-            found += [bounded(h, look.period_us) for h in rule.find(look)]
+            found += [bounded(h, context.period_us) for h in rule.find(context)]
         except Exception as e:
             warnings.append(f"The rule {rule.ADVICE.rule} failed ({type(e).__name__}: {e}) and was skipped.")
     return tuple(sorted(found, key=lambda h: (-(h.cost_us or 0.0), h.id))), tuple(warnings)

@@ -13,7 +13,8 @@ from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
 from syncscan.load.event import Args, Event
 from syncscan.load.losses import Losses
 from syncscan.load.values import LONGEST_US, copy_name, id_of, nanoseconds, text_of
-from syncscan.model.trace import NONE, Category, Flows, Frames, Int64, Slices, Track
+from syncscan.model.arrays import Int64
+from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Track
 
 TYPES: dict[str, Any] = {
     "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64, "correlation": np.int64,

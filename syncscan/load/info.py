@@ -11,6 +11,7 @@ import numpy as np
 from syncscan.load.categories import vendor_of_category
 from syncscan.load.columns import Raw
 from syncscan.load.values import id_of, text_of
+from syncscan.model.capture import capture_table
 from syncscan.model.trace import NONE, Category, TraceInfo, Vendor
 
 _CALLS = {
@@ -42,18 +43,22 @@ def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Raw) -> T
     properties = metadata.get("deviceProperties")
     devices = [_mapping(d) for d in properties] if isinstance(properties, list) else []
     names = tuple(text_of(d.get("name")) for d in devices)
+    captured, refused = capture_table(metadata.get("syncscan"))
     return TraceInfo(
         path=path,
         size_bytes=size,
         events=raw.events,
         vendor=vendor(metadata, names, raw),
         devices=names,
+        compute_capability=_count(devices[0].get("computeMajor")) if devices else None,
         rank=_count(distributed.get("rank")),
         world_size=_count(distributed.get("world_size")),
         base_ns=max(id_of(metadata.get("baseTimeNanoseconds")), 0),
         with_stack=bool(metadata.get("with_stack")),
         record_shapes=bool(metadata.get("record_shapes")),
+        capture=captured,
         metadata=metadata,
+        warnings=refused,
     )
 
 

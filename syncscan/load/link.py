@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,22 +11,8 @@ import numpy as np
 from syncscan.load.columns import TYPES, Raw
 from syncscan.load.losses import UNFINISHED, Losses
 from syncscan.load.stacks import useful_frames
-from syncscan.model.trace import (
-    DEVICE,
-    HOST,
-    NONE,
-    Bool,
-    Category,
-    Flows,
-    Frames,
-    Int32,
-    Int64,
-    Slices,
-    Step,
-    Trace,
-    TraceInfo,
-    Track,
-)
+from syncscan.model.arrays import Bool, Int32, Int64
+from syncscan.model.trace import DEVICE, HOST, NONE, Category, Flows, Frames, Slices, Step, Trace, TraceInfo, Track
 
 _SLACK_NS = 2
 _STEP = re.compile(r"ProfilerStep#?(\d{1,18})")
@@ -208,8 +194,7 @@ def _steps(strings: Sequence[str], s: Slices) -> tuple[Step, ...]:
 
 def _whole(steps: tuple[Step, ...], info: TraceInfo) -> tuple[Step, ...]:
     """Without the step that a script's end cut short, as capture notes it; that one too if it is the only one."""
-    own = info.metadata.get("syncscan")
-    cut = own.get("unfinished_step") if isinstance(own, Mapping) else None
+    cut = info.capture.unfinished_step
     return tuple(step for step in steps if step.number != cut) or steps
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.model.trace import NONE, Bool, Category, Flows, Frames, Int32, Int64, Slices
+from syncscan.model.arrays import Bool, Int32, Int64
+from syncscan.model.trace import NONE, Category, Flows, Frames, Slices
 
 _IDLE = re.compile(
     r"\w*(Launch|EventQuery|StreamQuery|EventRecord|IsCapturing|GetCaptureInfo|GetAttributes|GetDevice|Occupancy"

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.model.trace import NONE, Bool, Int64
+from syncscan.model.arrays import Bool, Int64
+from syncscan.model.trace import NONE
 
 Float64 = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -1,129 +1,142 @@
-"""The analysis of one trace: the value that every report renders."""
+"""The analysis of one trace: the value that every report renders, and that a user asks further questions."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from syncscan.model.finding import Finding
+from syncscan.model.finding_table import finding_frame
 from syncscan.model.habit import Habit
+from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
+from syncscan.model.schedule import Schedule
+from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from syncscan.model.projection import Group, Overlap, Pipeline, Projection
-    from syncscan.model.schedule import Schedule
-
-
-class Bound(str, enum.Enum):
-    """What a step's time is bound by."""
-
-    DEVICE = "device"
-    HOST = "host"
-    SYNC = "sync"
-    INPUT = "input"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class StepSummary:
-    """The measured step, means over the analysed steps in µs, and what bounds it."""
-
-    count: int
-    observed_us: float
-    """Throughput: host and device both done, in the steady state of many such steps."""
-    host_us: float
-    """The host's part: the length of the step's span on its thread."""
-    wait_us: float
-    device_busy_us: float
-    device_idle_us: float
-    bubble_us: float
-    input_us: float
-    """Time inside the DataLoader's `__next__` on the step's thread."""
-    bound: Bound
-    reason: str
-    """One sentence: the numbers that `bound` rests on."""
-    unprofiled_us: float | None = None
-    """The same step without the profiler, where capture timed it or the user gave it."""
-    recoverable_us: float | None = None
-    recoverable_range_us: tuple[float, float] | None = None
-    advice: tuple[str, ...] = ()
-    """Sentences that follow from the replay: what to do, or that nothing is to be gained."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Analysis:
-    """Everything syncscan found out about one trace; in a notebook it shows itself as a report.
+    """Everything syncscan found out about one trace: what was measured, what it would gain, and further questions.
 
-    `replay` and `show` are put in by `api`: a value can't import the stages that make a projection or a report of it.
+    `syncscan.analyze` makes it, whole. It shows itself: `print(analysis)` is the text report, a notebook shows a table.
     """
 
     trace: Trace
     step: StepSummary
+    """The measured step and what bounds it; times in µs."""
     findings: tuple[Finding, ...]
-    warnings: tuple[str, ...] = ()
-    replay: Callable[..., Projection] | None = None
-    pipelines: Callable[..., Pipeline] | None = None
-    schedules: Callable[..., Schedule | None] | None = None
+    """The syncs, the largest gain first."""
     groups: tuple[Group, ...] = ()
     """Findings worth removing together, the best saving a change first."""
     overlaps: tuple[Overlap, ...] = ()
     """How far the device's streams overlapped; empty with one stream."""
     habits: tuple[Habit, ...] = ()
     """What else costs the step time, or spoils its timing, the largest gain first."""
-    show: Callable[[Analysis], dict[str, str]] | None = None
+    warnings: tuple[str, ...] = ()
+    """What the trace lacks, and what went wrong while it was read; a sentence each."""
+    _projector: Projects | None = field(default=None)
+    """Replays the step; `api` hands it in, as a value can't import the stage that makes it."""
+    _renderer: Callable[[Analysis, str], str] | None = field(default=None)
+    """Writes the report in a format; handed in likewise."""
 
     def __repr__(self) -> str:
         bound = f"bound: {self.step.bound.value}"
         return f"<Analysis of {self.trace.info.path!r}: {len(self.findings)} findings, {bound}>"
 
+    def __str__(self) -> str:
+        """The text report."""
+        return self._rendered("text") if self._renderer else repr(self)
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """What IPython shows: MIME type → text."""
-        return self.show(self) if self.show else {"text/plain": repr(self)}
+        if self._renderer is None:
+            return {"text/plain": repr(self)}
+        return {"text/html": self._rendered("fragment"), "text/plain": self._rendered("text")}
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the step can be replayed: the trace holds device work, and `syncscan.analyze` made this analysis."""
+        return self._projector is not None and self._projector.replayable
 
     def finding(self, id: str) -> Finding:
-        """The finding with this id; KeyError if there is none."""
-        for f in self.findings:
-            if f.id == id:
-                return f
+        """The finding with this id.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for finding in self.findings:
+            if finding.id == id:
+                return finding
         raise KeyError(id)
 
-    def whatif(self, *remove: str, **options: Any) -> Projection:
+    def whatif(self, *remove: str, step_ms: float | None = None, keep_timing: bool = False) -> Projection:
         """The step without the findings that these selectors name.
 
         Args:
-            remove: selectors, each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`.
-            options: passed on to the replay: `step_ms` (float), the unprofiled step's time in ms.
+            remove: selectors, each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`; without any, nothing goes.
+            step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
+            keep_timing: keep explicit synchronises, whatever the selectors say: they are wanted for timing.
 
         Raises:
-            RuntimeError: this analysis was made without a replay.
+            UsageError: a selector is none, or names nothing; or the trace holds nothing to replay.
+            RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
-        if self.replay is None:
-            raise RuntimeError("this analysis was made without what-if; use syncscan.analyze(path)")
-        return self.replay(self, remove, **options)
+        return self._projects().whatif(remove, step_ms=step_ms, keep_timing=keep_timing)
 
-    def pipeline(self, scope: str, beside: str = "", **options: Any) -> Pipeline:
+    def pipeline(self, scope: str, beside: str = "", *, step_ms: float | None = None) -> Pipeline:
         """An upper bound on what running a scope on a stream of its own, a step ahead, would save.
 
         Args:
             scope: glob of the scope that would run ahead.
             beside: glob of the only scope that it would run beside; by default all the rest of the step.
-            options: passed on to the replay: `step_ms` (float), the unprofiled step's time in ms.
+            step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
 
         Raises:
-            RuntimeError: this analysis was made without a replay.
+            UsageError: no scope has such a name; or the trace holds nothing to replay.
+            RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
-        if self.pipelines is None:
-            raise RuntimeError("this analysis was made without what-if; use syncscan.analyze(path)")
-        return self.pipelines(self, scope, beside, **options)
+        return self._projects().pipeline(scope, beside, step_ms=step_ms)
+
+    def schedule(self, *remove: str, at: int | None = None, step_ms: float | None = None) -> Schedule | None:
+        """One step without the findings that these selectors name, launch by launch; None where nothing was launched.
+
+        Args:
+            remove: selectors, as for `whatif`.
+            at: a time in ns on the trace's clock; of the steps that are replayed, the one around it or the nearest.
+            step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
+
+        Raises:
+            UsageError: a selector is none, or names nothing.
+            RuntimeError: this analysis wasn't made by `syncscan.analyze`.
+        """
+        return self._projects().schedule(remove, at=at, step_ms=step_ms)
 
     def to_frame(self) -> pd.DataFrame:
-        """The findings as a tidy pandas frame, one row each; times are float64 µs a step (columns: see README)."""
-        import pandas as pd
+        """The findings as a tidy pandas frame, one row each; columns and dtypes as in `model.finding_table.COLUMNS`."""
+        return finding_frame(self.findings, self.trace.info.path)
 
-        from syncscan.model.rows import COLUMNS, finding_rows
+    def to_html(self) -> str:
+        """The report as one self-contained HTML page."""
+        return self._rendered("html")
 
-        return pd.DataFrame(finding_rows(self), columns=list(COLUMNS))
+    def to_json(self) -> str:
+        """The analysis as indented JSON, schema `syncscan.analysis/1`; times in µs."""
+        return self._rendered("json")
+
+    def to_markdown(self) -> str:
+        """The report as Markdown, fit for a pull request."""
+        return self._rendered("markdown")
+
+    def _projects(self) -> Projects:
+        if self._projector is None:
+            raise RuntimeError("this analysis was made without what-if; use syncscan.analyze(path)")
+        return self._projector
+
+    def _rendered(self, form: str) -> str:
+        if self._renderer is None:
+            raise RuntimeError("this analysis was made without renderers; use syncscan.analyze(path)")
+        return self._renderer(self, form)

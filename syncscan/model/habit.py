@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from syncscan.model.finding import Confidence, Severity
+from syncscan.model.interval import ThreadInterval
 
 
 class Area(str, enum.Enum):
@@ -28,16 +29,16 @@ class Basis(str, enum.Enum):
 class Change:
     """What a step would be without a habit, as an edit that a replay can make; times in ns on the trace's clock.
 
-    `host`: (track, from, to), stretches of a host thread that would be gone. `work`: (row of device work, part of its
-    length that would stay). `removed`: ids of findings whose waits would go. `ahead`: (track, from, to), stretches
+    `host`: intervals of host threads that would be gone. `work`: (row of device work, part of its
+    length that would stay). `removed`: ids of findings whose waits would go. `ahead`: intervals of host threads
     whose device work would run on a stream of its own, where nothing waits for it. `queued`: every launch would be in
     the stream's queue before the device needs it, as in a graph.
     """
 
-    host: tuple[tuple[int, int, int], ...] = ()
+    host: tuple[ThreadInterval, ...] = ()
     work: tuple[tuple[int, float], ...] = ()
     removed: tuple[str, ...] = ()
-    ahead: tuple[tuple[int, int, int], ...] = ()
+    ahead: tuple[ThreadInterval, ...] = ()
     queued: bool = False
 
 

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 
+from syncscan.model.interval import Interval, union
 from syncscan.model.trace import NONE, Trace
-from syncscan.model.work import merged
 
 BEHIND = 0.05
 """The device sets the pace when it falls behind the host by more than this part of a step with every step."""
@@ -15,16 +15,16 @@ FULL = 0.95
 """It sets the pace too when it works more than this part of the time from one step's end to the next one's."""
 
 
-def windows(trace: Trace) -> list[tuple[int, int]]:
+def step_intervals(trace: Trace) -> list[Interval]:
     """Each step from its begin to the begin of the next, in ns.
 
     The last, whose next isn't known, gets the usual pause behind it; so do steps whose next wasn't recorded. Where
-    several threads have steps, those of the thread with the most count. A trace without steps is one window; one
+    several threads have steps, those of the thread with the most count. A trace without steps is one interval; one
     without slices has none.
     """
     s = trace.slices
     if not trace.steps:
-        return [(int(s.ts.min()), int(s.end.max()))] if len(s) else []
+        return [Interval(int(s.ts.min()), int(s.end.max()))] if len(s) else []
     tracks = [step.track for step in trace.steps]
     main = max(set(tracks), key=lambda track: (tracks.count(track), -track))
     steps = sorted((step for step in trace.steps if step.track == main), key=lambda step: step.ts)
@@ -32,46 +32,46 @@ def windows(trace: Trace) -> list[tuple[int, int]]:
     pauses = [b.ts - a.end for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True) if next_]
     pause = max(int(np.median(pauses)), 0) if pauses else 0
     ends = [b.ts if next_ else a.end + pause for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True)]
-    return [(step.ts, end) for step, end in zip(steps, [*ends, steps[-1].end + pause], strict=True)]
+    return [Interval(step.ts, end) for step, end in zip(steps, [*ends, steps[-1].end + pause], strict=True)]
 
 
 def step_period(trace: Trace) -> float:
-    """The observed time of a step in ns: the host's mean window, or the device's pace where the device falls behind.
+    """The observed time of a step in ns: the host's mean one, or the device's pace where the device falls behind.
 
     A host that doesn't wait for the device runs ahead of it, so that its own steps look short (the launch queue takes
     the rest); then the time from one step's last device work to the next one's tells.
     """
-    spans = windows(trace)
-    if not spans:
+    steps = step_intervals(trace)
+    if not steps:
         return 0.0
-    host = float(np.mean([b - a for a, b in spans]))
-    done = _done(trace, spans)
+    host = float(np.mean([b - a for a, b in steps]))
+    done = _done(trace, steps)
     if len(done) < 2:
-        alone = done[0] - spans[0][0] if done and len(spans) == 1 and trace.steps else 0.0
+        alone = done[0] - steps[0][0] if done and len(steps) == 1 and trace.steps else 0.0
         return max(host, alone)
     count = len(done) - 1
     device = (done[-1] - done[0]) / count
-    lag = [end - b for end, (_, b) in zip(done, spans, strict=True)]
+    lag = [end - b for end, (_, b) in zip(done, steps, strict=True)]
     falls_behind = lag[-1] - lag[0] > BEHIND * host * count
     if falls_behind or _busy(trace, done[0], done[-1]) > FULL:
         host = max(host, device)
-    return max(host, busy_time(trace, spans) / len(spans))
+    return max(host, busy_time(trace, steps) / len(steps))
 
 
-def busy_time(trace: Trace, spans: list[tuple[int, int]]) -> float:
-    """How long any stream works on what these spans launched, in ns; time that streams share counts once."""
+def busy_time(trace: Trace, steps: list[Interval]) -> float:
+    """How long any stream works on what these intervals launched, in ns; time that streams share counts once."""
     rows = trace.device_rows
     mine = np.zeros(len(rows), np.bool_)
-    for a, b in spans:
+    for a, b in steps:
         mine[trace.launched_within(a, b)] = True
-    starts, ends = merged(trace.slices.ts[rows[mine]], trace.slices.end[rows[mine]])
+    starts, ends = union(trace.slices.ts[rows[mine]], trace.slices.end[rows[mine]])
     return float((ends - starts).sum())
 
 
-def _done(trace: Trace, spans: list[tuple[int, int]]) -> list[int]:
-    """When the device work launched in each span was done; empty if a span launched none."""
+def _done(trace: Trace, steps: list[Interval]) -> list[int]:
+    """When the device work launched in each interval was done; empty if one launched none."""
     done = []
-    for a, b in spans:
+    for a, b in steps:
         mine = trace.device_rows[trace.launched_within(a, b)]
         mine = mine[trace.slices.correlation[mine] != NONE]
         if not len(mine):
@@ -83,6 +83,6 @@ def _done(trace: Trace, spans: list[tuple[int, int]]) -> list[int]:
 def _busy(trace: Trace, begin: int, end: int) -> float:
     """The part of this time in which the device works."""
     rows = trace.device_rows
-    starts, ends = merged(trace.slices.ts[rows], trace.slices.end[rows])
+    starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
     overlap = np.minimum(ends, end) - np.maximum(starts, begin)
     return float(overlap[overlap > 0].sum()) / max(1, end - begin)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from syncscan.model.analysis import Bound
+from syncscan.model.schedule import Schedule
+from syncscan.model.step import Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +89,24 @@ class Pipeline:
     def saving_us(self) -> float:
         """The most that it can save, in µs."""
         return self.baseline_us - self.at_best_us
+
+
+class Projects(Protocol):
+    """What an analysis asks of the stage that replays its step; the arguments are those of `Analysis`."""
+
+    @property
+    def replayable(self) -> bool:
+        """Whether there is anything to replay."""
+        ...
+
+    def whatif(self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool) -> Projection:
+        """The step without the findings that these selectors name."""
+        ...
+
+    def pipeline(self, scope: str, beside: str, *, step_ms: float | None) -> Pipeline:
+        """An upper bound on what running a scope a step ahead would save."""
+        ...
+
+    def schedule(self, selectors: Sequence[str], *, at: int | None, step_ms: float | None) -> Schedule | None:
+        """One step without these findings, launch by launch."""
+        ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.trace import Int64
+from syncscan.model.arrays import Int64
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,18 +7,12 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from syncscan.model.stacks import ExactLines
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Int8 = npt.NDArray[np.int8]
-Bool = npt.NDArray[np.bool_]
+from syncscan.model.arrays import Bool, Int8, Int32, Int64
+from syncscan.model.capture import NO_TABLE, CaptureTable
 
 NONE = -1
 """What an id column holds where the event has no such id."""
@@ -150,7 +144,7 @@ class Flows:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One training step as the profiler marked it (`ProfilerStep#number`): a window on one host thread, times in ns."""
+    """One training step as the profiler marked it (`ProfilerStep#number`): an interval of a host thread, ns."""
 
     number: int
     track: int
@@ -164,7 +158,8 @@ class TraceInfo:
     """What a trace says about itself, and what reading it had to say.
 
     `base_ns` is added to a slice's `ts` to get epoch nanoseconds (0 in old traces, where `ts` is absolute).
-    `metadata` holds the other top-level keys as parsed JSON; `metadata["syncscan"]` is capture's own table.
+    `metadata` holds all top-level keys but the events as parsed JSON, to be written back with a trace; what is used of
+    them is in the other fields, checked.
     """
 
     path: str
@@ -172,11 +167,14 @@ class TraceInfo:
     events: int
     vendor: Vendor = Vendor.NONE
     devices: tuple[str, ...] = ()
+    compute_capability: int | None = None
+    """Major number of the first CUDA device's, e.g. 9 for Hopper."""
     rank: int | None = None
     world_size: int | None = None
     base_ns: int = 0
     with_stack: bool = False
     record_shapes: bool = False
+    capture: CaptureTable = NO_TABLE
     metadata: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     complete: bool = True
@@ -219,34 +217,50 @@ class Trace:
         return hits[self.slices.name] if len(self.slices) else np.zeros(0, dtype=np.bool_)
 
     @cached_property
-    def stacks(self) -> ExactLines:
-        """The stacks that capture recorded at each synchronise; it finds nothing in a trace of another origin."""
-        from syncscan.model.stacks import ExactLines
-
-        return ExactLines(self)
-
-    @cached_property
     def device_rows(self) -> Int64:
         """Rows of kernels, copies and memsets, in order of their start."""
         rows = np.flatnonzero(self.is_category(*DEVICE))
         return rows[np.argsort(self.slices.ts[rows], kind="stable")]
 
-    @cached_property
-    def launches(self) -> dict[int, int]:
-        """Correlation → row of the runtime or driver call that has it."""
-        rows = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (self.slices.correlation != NONE))
-        return dict(zip(self.slices.correlation[rows].tolist(), rows.tolist(), strict=True))
+    def calls_of(self, rows: Int64) -> Int64:
+        """For each of these rows the row of the runtime or driver call with its correlation, NONE without.
 
-    def launches_of(self, rows: Int64) -> Int64:
-        """For each of these rows of device work the row of the call that launched it, NONE where that is missing."""
+        Where a runtime call and the driver call inside it share a correlation, it is the outer one: what the program
+        called.
+        """
+        correlations, calls = self._calls_by_correlation
+        wanted = self.slices.correlation[rows]
+        if not len(correlations):
+            return np.full(len(wanted), NONE, np.int64)
+        at = np.minimum(np.searchsorted(correlations, wanted), len(correlations) - 1)
+        return np.where((correlations[at] == wanted) & (wanted != NONE), calls[at], NONE)
+
+    @cached_property
+    def _calls_by_correlation(self) -> tuple[Int64, Int64]:
+        """Correlations of all runtime and driver calls that have one, ascending, and the rows of the calls."""
         s = self.slices
         calls = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
-        if not len(calls):
-            return np.full(len(rows), NONE, np.int64)
-        order = calls[np.argsort(s.correlation[calls], kind="stable")]
-        keys = s.correlation[order]
-        at = np.maximum(np.searchsorted(keys, s.correlation[rows], side="right") - 1, 0)
-        return np.where(keys[at] == s.correlation[rows], order[at], NONE)
+        calls = calls[np.argsort(s.correlation[calls], kind="stable")]
+        return s.correlation[calls], calls
+
+    def work_of(self, call: int, *categories: Category) -> int:
+        """The row of these categories (device work or synchronisation) that has a call's correlation, NONE without.
+
+        Of several, as a graph's launch has, the last in the trace's order.
+        """
+        return self._by_correlation(categories).get(int(self.slices.correlation[call]), NONE)
+
+    def _by_correlation(self, categories: tuple[Category, ...]) -> dict[int, int]:
+        known = self._rows_of_correlation
+        if categories not in known:
+            correlation = self.slices.correlation
+            rows = np.flatnonzero(self.is_category(*categories) & (correlation != NONE))
+            known[categories] = dict(zip(correlation[rows].tolist(), rows.tolist(), strict=True))
+        return known[categories]
+
+    @cached_property
+    def _rows_of_correlation(self) -> dict[tuple[Category, ...], dict[int, int]]:
+        return {}
 
     @cached_property
     def launched_at(self) -> Int64:
@@ -256,17 +270,11 @@ class Trace:
         launched when it starts.
         """
         s, rows = self.slices, self.device_rows
-        calls = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
-        start = s.ts[rows]
-        if not len(calls) or not len(rows):
-            return start.copy()
-        order = calls[np.argsort(s.correlation[calls], kind="stable")]
-        keys = s.correlation[order]
-        at = np.minimum(np.searchsorted(keys, s.correlation[rows]), len(keys) - 1)
-        known = keys[at] == s.correlation[rows]
+        calls, start = self.calls_of(rows), s.ts[rows]
+        known = calls != NONE
         if not known.any():
             return start.copy()
-        return np.where(known, np.minimum(s.ts[order[at]], start), np.minimum(start, s.ts.min() - 1))
+        return np.where(known, np.minimum(s.ts[calls], start), np.minimum(start, s.ts.min() - 1))
 
     def launched_within(self, begin: int, end: int) -> Int64:
         """Places in `device_rows` of the work that was launched from `begin` to before `end` (ns), ascending."""

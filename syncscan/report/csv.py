@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.rows import COLUMNS, finding_rows
+from syncscan.model.finding_table import COLUMNS, finding_rows
 from syncscan.report.names import shown
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -23,7 +23,9 @@ def render(analysis: Analysis) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, list(COLUMNS), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: _cell(v) for k, v in row.items()} for row in finding_rows(analysis))
+    writer.writerows(
+        {k: _cell(v) for k, v in row.items()} for row in finding_rows(analysis.findings, analysis.trace.info.path)
+    )
     return out.getvalue()
 
 

@@ -7,12 +7,12 @@ from pathlib import PurePath
 
 import numpy as np
 
-from syncscan import __version__
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.report.markup import code, escaped
 from syncscan.report.phrases import VERDICTS, certainty, chain, place, projected, share
-from syncscan.report.plain import duration, times
+from syncscan.report.units import duration, times
+from syncscan.version import __version__
 
 
 def render(analysis: Analysis, finding: Finding) -> str:

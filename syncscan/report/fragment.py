@@ -8,11 +8,12 @@ from typing import Any
 
 import jinja2
 
-from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
+from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
 from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, summary, what
-from syncscan.report.plain import duration, times
+from syncscan.report.units import duration, times
 
 MAX_ROWS = 20
 """Findings in the table."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
+from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
 from syncscan.report.phrases import VERDICTS, certainty, line, measured, projected, real, sentences, summary, what
 

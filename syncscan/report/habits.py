@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from syncscan.model.habit import Basis, Habit
-from syncscan.report.plain import duration, percent, plain
+from syncscan.report.names import printable
+from syncscan.report.units import duration, percent
 
 SHOWN = 5
 """How many habits a report shows unasked."""
@@ -25,9 +26,9 @@ def lines(habits: Sequence[Habit], step_us: float, verbose: int = 0) -> Iterator
     yield "Besides syncs:"
     for habit in habits if verbose else habits[:SHOWN]:
         a = habit.advice
-        place = f" (in {plain(habit.scope[-1], 40)})" if habit.scope else ""
+        place = f" (in {printable(habit.scope[-1], 40)})" if habit.scope else ""
         yield f" {habit.severity.value:6} {a.title}{place}: {saves(habit, step_us)}"
-        yield f"        {plain('; '.join(habit.evidence), 240)}"
+        yield f"        {printable('; '.join(habit.evidence), 240)}"
         yield f"        → {a.fix}"
         if verbose:
             yield f"        why: {a.why}"

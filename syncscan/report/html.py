@@ -18,15 +18,15 @@ import jinja2
 import msgspec
 from markupsafe import Markup, escape
 
-from syncscan import __version__
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.trace import Vendor
 from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, chain, place
-from syncscan.report.plain import duration, times
 from syncscan.report.timeline import timeline
+from syncscan.report.units import duration, times
 from syncscan.report.verdict import across, nothing_found, verdict, where
+from syncscan.version import __version__
 
 MARK = '<meta name="generator" content="syncscan'
 """Stands near the top of every report: what tells a report from a file that is somebody's own."""

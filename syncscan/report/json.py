@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from syncscan import __version__
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.model.projection import Group, Overlap
 from syncscan.model.trace import Category, Trace
 from syncscan.report import habits
+from syncscan.version import __version__
 
 SCHEMA = "syncscan.analysis/1"
 
@@ -55,13 +55,12 @@ def _trace(analysis: Analysis) -> dict[str, Any]:
 
 
 def _has(t: Trace) -> dict[str, bool]:
-    own = t.info.metadata.get("syncscan")
     return {
         "steps": bool(t.steps),
         "stacks": bool(len(t.frames)) or t.info.with_stack,
         "shapes": t.info.record_shapes,
         "sync_events": bool((t.slices.category == Category.SYNC).any()),
-        "exact_lines": isinstance(own, dict) and bool((own.get("lines") or {}).get("syncs")),
+        "exact_lines": bool(t.info.capture.lines.syncs),
     }
 
 

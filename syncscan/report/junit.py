@@ -6,9 +6,9 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import PurePath
 
-from syncscan import __version__
-from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
+from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
 from syncscan.report.phrases import (
     VERDICTS,
@@ -22,6 +22,7 @@ from syncscan.report.phrases import (
     summary,
     what,
 )
+from syncscan.version import __version__
 
 FAILING = (Severity.HIGH, Severity.MEDIUM)
 """Severities that count as failures; findings below are skipped tests, since they cost nothing worth a red build."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from syncscan import __version__
-from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
+from syncscan.model.step import StepSummary
 from syncscan.report.markup import cell, code, escaped
 from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, summary, what
-from syncscan.report.plain import duration, times
+from syncscan.report.units import duration, times
+from syncscan.version import __version__
 
 MAX_CHARACTERS = 60_000
 """GitHub cuts a comment at 65,536 characters."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncscan.model.analysis import Analysis, Bound, StepSummary
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity, Source
-from syncscan.report.plain import duration, percent, times
+from syncscan.model.step import Bound, StepSummary
+from syncscan.report.units import duration, percent, times
 
 VERDICTS = {
     Bound.DEVICE: "The device is the limit",

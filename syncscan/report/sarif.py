@@ -9,11 +9,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from syncscan import __version__
-from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Diagnosis, Finding, Severity, Source
+from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, chain, line, measured, projected, sentences, what
+from syncscan.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note", Severity.INFO: "none"}

@@ -11,12 +11,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.model.analysis import Analysis, StepSummary
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.habit import Basis
+from syncscan.model.step import StepSummary
 from syncscan.report import habits, phrases
-from syncscan.report.plain import duration, plain, times
+from syncscan.report.names import printable
 from syncscan.report.terminal import written
+from syncscan.report.units import duration, times
 
 _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
 NOTABLE = 0.01
@@ -56,7 +58,7 @@ def _first_screen(analysis: Analysis) -> Iterator[Text]:
     for number, finding in enumerate(phrases.real(analysis.findings)[:WORST], 1):
         yield _one_line(number, finding)
     for sentence in _what_to_do(analysis):
-        yield Text.assemble(("→ ", "bold green"), plain(sentence))
+        yield Text.assemble(("→ ", "bold green"), printable(sentence))
 
 
 def _headline(analysis: Analysis) -> str:
@@ -70,13 +72,13 @@ def _headline(analysis: Analysis) -> str:
     parts += [steps, f"{duration(s.observed_us)} a step" if analysis.trace.steps else duration(s.observed_us)]
     if s.unprofiled_us:
         parts.append(f"{duration(s.unprofiled_us)} without the profiler")
-    return plain(" · ".join(parts))
+    return printable(" · ".join(parts))
 
 
 def _one_line(number: int, f: Finding) -> Text:
     line = Text(f" {number}. ", no_wrap=True)
     line.append(f"{f.severity.value:6} ", _COLORS[f.severity])
-    line.append(plain(phrases.what(f), 60), "bold")
+    line.append(printable(phrases.what(f), 60), "bold")
     line.append(f"  waits {duration(f.wait_us)}")
     if f.gain:
         line.append(f", would save {duration(f.gain.recoverable_us)}")
@@ -110,14 +112,14 @@ def _table(analysis: Analysis, width: int) -> Table:
             duration(f.gain.recoverable_us) if f.gain else "–",
             duration(f.wait_us),
             duration(f.bubble_us),
-            Text(plain(f.diagnosis.title, 90)),
+            Text(printable(f.diagnosis.title, 90)),
             Text(_long_where(f)),
         )
     return table
 
 
 def _long_where(f: Finding) -> str:
-    parts = [plain(" > ".join(f.where.scope), 70), _where(f)]
+    parts = [printable(" > ".join(f.where.scope), 70), _where(f)]
     if f.where.phase.value == "backward":
         parts.append("in backward")
     if abs(f.per_step - 1) > 0.005:
@@ -146,20 +148,20 @@ def _details(f: Finding, step: StepSummary) -> Padding:
     ]
     for name, value in facts:
         if value:
-            grid.add_row(name, Text(plain(value)))
-    return Padding(Group(Text(plain(d.title), "bold"), grid), (0, 0, 1, 1))
+            grid.add_row(name, Text(printable(value)))
+    return Padding(Group(Text(printable(d.title), "bold"), grid), (0, 0, 1, 1))
 
 
 def _where(f: Finding) -> str:
     source = f.where.source
     if not source:
         return ""
-    name = plain(PurePath(source.file).name, 40)
+    name = printable(PurePath(source.file).name, 40)
     if source.exact:
         return f"{name}:{source.line}"
     if source.candidates:
         return f"{name}:{','.join(map(str, source.candidates[:4]))}?"
-    return f"{plain(source.function, 40)}() in {name}"
+    return f"{printable(source.function, 40)}() in {name}"
 
 
 def _exact_line(f: Finding) -> str:

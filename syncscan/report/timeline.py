@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Int64
+from syncscan.model.device_work import DeviceWork, Work
 from syncscan.model.finding import Finding, Occurrence
+from syncscan.model.interval import Interval, union
 from syncscan.model.schedule import Schedule
-from syncscan.model.trace import DEVICE, HOST, NONE, Category, Int64, Trace
-from syncscan.model.work import DeviceWork, Work, merged
-from syncscan.report.kept import Window, choose, home, home_step, inside
+from syncscan.model.trace import DEVICE, HOST, NONE, Category, Trace
 from syncscan.report.names import shown
 from syncscan.report.packed import pack
 from syncscan.report.phrases import real
+from syncscan.report.timeline_intervals import choose, home, home_step, inside
 
 MAX_SLICES = 120_000
 """Slices that a report holds at most: about 1.5 MB of it."""
@@ -76,11 +78,11 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         return {"origin": 0, "span": 0, "groups": [], "steps": [], "names": [], "windows": [], "home": [0, 1]}
     origin, end = _extent(trace, drawn)
     plan = _plan(analysis)
-    first = home(analysis, (origin, end), plan)
-    windows = choose(analysis, drawn, budget, (origin, end), first)
+    first = home(analysis, Interval(origin, end), plan)
+    intervals = choose(analysis, drawn, budget, Interval(origin, end), first)
     book = _Names(trace)
-    whole = windows == [(origin, end)]
-    kept = drawn if whole else drawn[inside(trace, drawn, windows)]
+    whole = intervals == [Interval(origin, end)]
+    kept = drawn if whole else drawn[inside(trace, drawn, intervals)]
     calls = _sync_calls(analysis)
     return {
         "origin": origin,
@@ -88,7 +90,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         "whole": whole,
         "slices": len(kept),
         "of": len(drawn),
-        "windows": [[a - origin, b - origin] for a, b in windows],
+        "windows": [[a - origin, b - origin] for a, b in intervals],
         "home": [t - origin for t in first],
         "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
         "groups": [_packed_group(trace, g, kept, calls, book, origin, end, whole) for g in groups],
@@ -98,11 +100,11 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     }
 
 
-def _extent(trace: Trace, drawn: Int64) -> Window:
+def _extent(trace: Trace, drawn: Int64) -> Interval:
     """From the first begin to the last end of a slice or a step."""
     s = trace.slices
     start = min([int(s.ts[drawn].min()), *(step.ts for step in trace.steps)])
-    return start, max([int(s.end[drawn].max()), start + 1, *(step.end for step in trace.steps)])
+    return Interval(start, max([int(s.end[drawn].max()), start + 1, *(step.end for step in trace.steps)]))
 
 
 # which lanes
@@ -270,7 +272,7 @@ def _busy(trace: Trace, rows: Int64, origin: int, end: int) -> str:
     """How much of each of `BINS` equal parts of the trace a lane is busy, 0 to 255, as base64 bytes."""
     s = trace.slices
     rows = rows[np.argsort(s.ts[rows], kind="stable")]
-    start, stop = merged(s.ts[rows], s.end[rows])
+    start, stop = union(s.ts[rows], s.end[rows])
     edges = np.linspace(origin, end, BINS + 1)
     at = np.stack([start, stop], axis=1).reshape(-1)
     done = np.repeat(np.cumsum(stop - start), 2) - np.stack([stop - start, np.zeros_like(start)], axis=1).reshape(-1)
@@ -283,10 +285,10 @@ def _busy(trace: Trace, rows: Int64, origin: int, end: int) -> str:
 
 def _plan(analysis: Analysis) -> Schedule | None:
     """The step of the worst sync point, replayed without any of the syncs that are the program's own."""
-    if analysis.schedules is None or not real(analysis.findings):
+    if not analysis.replayable or not real(analysis.findings):
         return None
     step = home_step(analysis)
-    return analysis.schedules(analysis, ("all",), at=step.ts if step else None)
+    return analysis.schedule("all", at=step.ts if step else None)
 
 
 def _replay(trace: Trace, plan: Schedule, groups: Sequence[Group], book: _Names, origin: int) -> dict[str, Any]:

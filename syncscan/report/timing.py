@@ -11,10 +11,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from syncscan import __version__
 from syncscan.model.timing import Clock, Throughput, Timing
-from syncscan.report.plain import duration, percent, plain
+from syncscan.report.names import printable
 from syncscan.report.terminal import written
+from syncscan.report.units import duration, percent
+from syncscan.version import __version__
 
 SCHEMA = "syncscan.timing/1"
 PERCENTILES = (5, 25, 50, 75, 95, 99)
@@ -84,7 +85,7 @@ def _head(t: Timing) -> list[Text]:
     whose = "the device's own events" if t.clock is Clock.DEVICE else "the host's clock"
     each = "each of one call" if t.block == 1 else f"each the mean of {t.block} calls in a row"
     lines = [
-        Text.assemble((plain(t.name, 60), "bold"), f" on {plain(t.device, 60)}, timed by {whose}"),
+        Text.assemble((printable(t.name, 60), "bold"), f" on {printable(t.device, 60)}, timed by {whose}"),
         Text.assemble(
             "  a call takes  ",
             (duration(t.median_us), "bold green"),
@@ -104,7 +105,7 @@ def _head(t: Timing) -> list[Text]:
 def _once(t: Timing) -> Table:
     table = _table("paid once", "time", "what it is")
     for o in t.one_offs:
-        table.add_row(plain(o.name, 40), duration(o.us), plain(o.note))
+        table.add_row(printable(o.name, 40), duration(o.us), printable(o.note))
     return table
 
 

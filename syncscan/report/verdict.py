@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from syncscan.model.analysis import Analysis, Bound, StepSummary
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.projection import Group, Projection
+from syncscan.model.step import Bound, StepSummary
 from syncscan.report.names import shown
 from syncscan.report.phrases import VERDICTS, place, real, sentences, summary
-from syncscan.report.plain import duration, percent
+from syncscan.report.units import duration, percent
 
 MAX_CARDS = 3
 
@@ -88,7 +89,7 @@ def verdict(analysis: Analysis) -> Verdict:
 
 
 def _projection(analysis: Analysis) -> Projection | None:
-    return analysis.whatif("all") if _projected_step(analysis) and analysis.replay is not None else None
+    return analysis.whatif("all") if _projected_step(analysis) and analysis.replayable else None
 
 
 def _reason(analysis: Analysis, projection: Projection | None) -> str:

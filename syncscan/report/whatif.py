@@ -11,12 +11,14 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from syncscan import __version__
-from syncscan.model.analysis import Analysis, Bound
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.projection import Pipeline, Projection
-from syncscan.report.plain import duration, percent, plain
+from syncscan.model.step import Bound
+from syncscan.report.names import printable
 from syncscan.report.terminal import written
+from syncscan.report.units import duration, percent
+from syncscan.version import __version__
 
 SCHEMA = "syncscan.whatif/1"
 SHOWN = 12
@@ -59,9 +61,9 @@ def _parts(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipel
     yield from _groups(analysis)
     yield from _streams(analysis, pipelines)
     for sentence in analysis.step.advice:
-        yield Text.assemble(("→ ", "bold green"), plain(sentence))
+        yield Text.assemble(("→ ", "bold green"), printable(sentence))
     for note in projection.notes:
-        yield Text(f"note: {plain(note)}", style="dim")
+        yield Text(f"note: {printable(note)}", style="dim")
 
 
 def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
@@ -115,7 +117,7 @@ def _table(analysis: Analysis, p: Projection) -> Table:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for f in analysis.findings[:SHOWN]:
         gone = "✗" if f.id in p.removed else ""
-        table.add_row(gone, plain(f.id), plain(_place(f), 50), duration(f.wait_us), _alone(f))
+        table.add_row(gone, printable(f.id), printable(_place(f), 50), duration(f.wait_us), _alone(f))
     if len(analysis.findings) > SHOWN:
         table.add_row("", f"… {len(analysis.findings) - SHOWN} more", "", "", "")
     return table
@@ -137,7 +139,7 @@ def _groups(analysis: Analysis) -> Iterator[Text]:
         yield Text("Worth removing, in this order:", style="bold")
         for number, g in enumerate(analysis.groups, 1):
             together = "" if len(g.ids) == 1 else f" together; any one alone saves {_at_most(g.alone_us, g.saving_us)}"
-            names = plain(" + ".join(g.ids))
+            names = printable(" + ".join(g.ids))
             yield Text(f" {number}. {names}: saves {duration(g.saving_us)}{together}")
 
 
@@ -156,7 +158,7 @@ def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text
     for p in pipelines:
         beside = f"`{p.beside}`" if p.beside else "the rest of the step"
         yield Text(
-            plain(
+            printable(
                 f"`{p.scope}` ({duration(p.scope_us)} of device work) on a stream of its own, a step ahead, beside"
                 f" {beside} ({duration(p.beside_us)}): saves at most {duration(p.saving_us)}"
                 f" of {duration(p.baseline_us)} ({percent(p.saving_us, p.baseline_us)});"

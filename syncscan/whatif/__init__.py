@@ -1,7 +1,7 @@
-"""From an Analysis to projections: the step replayed without chosen sync points, and what each finding would gain."""
+"""From a trace and its findings to projections: the step replayed without chosen syncs, and what each would gain."""
 
-from syncscan.whatif.enrich import enrich
-from syncscan.whatif.habits import project_habits
-from syncscan.whatif.project import pipeline, project
+from syncscan.whatif.gains import Gains, project_gains
+from syncscan.whatif.habit_gains import project_habits
+from syncscan.whatif.projector import Projector
 
-__all__ = ["enrich", "pipeline", "project", "project_habits"]
+__all__ = ["Gains", "Projector", "project_gains", "project_habits"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncscan.model.analysis import Bound
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.projection import Group, Projection
+from syncscan.model.step import Bound
 
 NOTHING = 0.02
 """A gain below this part of the step is lost in the noise of measuring it."""

@@ -47,6 +47,9 @@ class Calibration:
     replay: Replay
     unit: float
     observed_ns: float
+    """The step's time: without the profiler where that is known, else in the trace."""
+    profiled_ns: float
+    """In the trace."""
     known: bool
     notes: tuple[str, ...] = ()
     slack: tuple[Replay, ...] = ()
@@ -71,7 +74,9 @@ def calibrate(
         mine = period(replay)
         unit = period(prepare(graph)) / mine if mine else 1.0
         slack = (prepare(graph), prepare(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
-        return Calibration(replay, unit, observed_ns, known=False, slack=slack, notes=(_UNKNOWN.format(1.0 - guessed),))
+        return Calibration(
+            replay, unit, observed_ns, observed_ns, known=False, slack=slack, notes=(_UNKNOWN.format(1.0 - guessed),)
+        )
     scale = None if _insensitive(graph, guessed, unprofiled_ns) else _scale(graph, unprofiled_ns)
     stretch = 1.0
     notes: tuple[str, ...] = ()
@@ -80,7 +85,7 @@ def calibrate(
         stretch = _stretch(graph, guessed, unprofiled_ns)
         notes = (_DEVICE.format(stretch),) if abs(stretch - 1.0) > 0.02 else ()
     replay = prepare(graph, scale, stretch)
-    return Calibration(replay, 1.0, unprofiled_ns, known=True, notes=notes)
+    return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes)
 
 
 def guess(graph: Graph, slices: float, stacks: bool) -> float:

@@ -23,14 +23,13 @@ class Copies:
         self.trace = trace
         s = trace.slices
         self.rows = np.flatnonzero((s.category == Category.MEMCPY) & (s.correlation != NONE) & (s.bytes > 0))
-        self.of = dict(zip(s.correlation[self.rows].tolist(), self.rows.tolist(), strict=True))
         self._speed: dict[str, float | None] = {}
 
     def saved(self, call: int) -> tuple[tuple[int, int], float] | None:
         """The (device, stream) of the pageable copy that this call launches, and what pinning saves of it in ns."""
         s = self.trace.slices
-        row = self.of.get(int(s.correlation[call]), NONE)
-        name = self.trace.name(row) if row != NONE else ""
+        row = self.trace.work_of(call, Category.MEMCPY)
+        name = self.trace.name(row) if row != NONE and s.bytes[row] > 0 else ""
         if "Pageable" not in name:
             return None
         speed = self._link(name.split()[1])
@@ -51,6 +50,5 @@ class Copies:
         return self._speed[direction]
 
     def _generation(self) -> float | None:
-        properties = self.trace.info.metadata.get("deviceProperties") or [{}]
-        major = properties[0].get("computeMajor") if isinstance(properties[0], dict) else None
-        return LINK.get(min(int(major), max(LINK))) if isinstance(major, int) else None
+        capability = self.trace.info.compute_capability
+        return None if capability is None else LINK.get(min(capability, max(LINK)))

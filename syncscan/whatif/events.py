@@ -1,29 +1,32 @@
 """From a Trace to its event edges: which work an event synchronise or a stream-wait waits for.
 
-Where the trace states which record is meant, that is taken (`edges`). Else the edge is inferred: the nearest record on
-the same thread whose work ended early enough to explain when the waiting work, or the host, went on.
+Where the trace states which record is meant, that is taken (`stated_edges`). Else the edge is inferred: the nearest
+record on the same thread whose work ended early enough to explain when the waiting work, or the host, went on.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.trace import Bool, Category, Int64, Trace
-from syncscan.whatif.edges import stated_edges
+from syncscan.model.arrays import Bool, Int64
+from syncscan.model.names import is_event_record, is_event_synchronise, is_stream_wait
+from syncscan.model.trace import Category, Trace
 from syncscan.whatif.launches import Launches
+from syncscan.whatif.stated_edges import stated_edges
 
-_RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?(_ptsz)?")
-_STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent(_ptsz)?")
-_EVENT_SYNC = re.compile(r"(cuda|hip)EventSynchronize(_ptsz)?")
-_TRIES, _LOOK_BACK = 8, 256
-_SKEW_NS = 5_000
+TRIES = 8
+"""Records before a wait that are tried as the one it means, the nearest first: programs hand over with one or two."""
+LOOK_BACK = 256
+"""Records and launches of a thread that are searched back for them."""
+SKEW_NS = 5_000
+"""How far the host's and the device's clocks may lie apart."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class EventRecord:
     """The point that an event marks: behind all work launched on `stream` before `ts`, the begin of its record call."""
 
     ts: int
@@ -31,12 +34,12 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamWait:
+class EventEdge:
     """From `ts` on, work launched on `stream` waits for `event`; `first` is the first launch that does."""
 
     ts: int
     stream: int
-    event: Reached
+    event: EventRecord
     first: int
 
 
@@ -47,31 +50,31 @@ class Events:
         self.trace, self.launches = trace, launches
         inside = (trace.slices.ts >= begin) & (trace.slices.ts < end)
         host = inside & trace.is_category(Category.RUNTIME, Category.DRIVER)
-        self.records = self._calls(host, _RECORD)
-        self.waits = self._calls(host, _STREAM_WAIT)
-        both = np.concatenate([self.waits, self._calls(host, _EVENT_SYNC)])
+        self.records = self._calls(host, is_event_record)
+        self.waits = self._calls(host, is_stream_wait)
+        both = np.concatenate([self.waits, self._calls(host, is_event_synchronise)])
         self.stated = stated_edges(trace, self.records, both[np.argsort(trace.slices.ts[both], kind="stable")])
         self._on = {int(t): np.flatnonzero(launches.tracks == t) for t in np.unique(launches.tracks)}
 
-    def stream_waits(self) -> list[StreamWait]:
+    def edges(self) -> list[EventEdge]:
         """All edges from one stream to another, in time order."""
-        found = (self._stream_wait(int(row)) for row in self.waits)
-        return [w for w in found if w is not None]
+        found = (self._edge(int(row)) for row in self.waits)
+        return [edge for edge in found if edge is not None]
 
-    def awaited(self, row: int, end: int) -> Reached | None:
+    def awaited(self, row: int, end: int) -> EventRecord | None:
         """What the event synchronise in this row, over at `end`, waited for; None if no record explains it."""
         s = self.trace.slices
         for record in self._candidates(row):
             for stream in self._streams(record):
-                if self.launches.done(stream, int(s.ts[record])) <= end + _SKEW_NS:
-                    return Reached(int(s.ts[record]), stream)
+                if self.launches.done(stream, int(s.ts[record])) <= end + SKEW_NS:
+                    return EventRecord(int(s.ts[record]), stream)
         return None
 
-    def _calls(self, host: Bool, pattern: re.Pattern[str]) -> Int64:
-        rows = np.flatnonzero(host & self.trace.named(pattern.fullmatch))
+    def _calls(self, host: Bool, wanted: Callable[[str], bool]) -> Int64:
+        rows = np.flatnonzero(host & self.trace.named(wanted))
         return rows[np.argsort(self.trace.slices.ts[rows], kind="stable")]
 
-    def _stream_wait(self, row: int) -> StreamWait | None:
+    def _edge(self, row: int) -> EventEdge | None:
         s, work = self.trace.slices, self.launches
         mine, at = self._place(row)
         if at >= len(mine):
@@ -81,8 +84,8 @@ class Events:
         for record in self._candidates(row):
             for stream in self._streams(record):
                 done = work.done(stream, int(s.ts[record]))
-                if stream != target and done <= int(work.start[first]) + _SKEW_NS:
-                    return StreamWait(int(s.ts[row]), target, Reached(int(s.ts[record]), stream), first)
+                if stream != target and done <= int(work.start[first]) + SKEW_NS:
+                    return EventEdge(int(s.ts[row]), target, EventRecord(int(s.ts[record]), stream), first)
         return None
 
     def _candidates(self, row: int) -> list[int]:
@@ -91,13 +94,13 @@ class Events:
             return [self.stated[row]]
         s = self.trace.slices
         before = self.records[: int(np.searchsorted(s.ts[self.records], s.ts[row]))]
-        mine = [r for r in before[-_LOOK_BACK:].tolist() if s.track[r] == s.track[row]]
-        return mine[-_TRIES:][::-1]
+        mine = [r for r in before[-LOOK_BACK:].tolist() if s.track[r] == s.track[row]]
+        return mine[-TRIES:][::-1]
 
     def _streams(self, record: int) -> list[int]:
         """Streams that this record may stand on: those its thread launched on before it, the latest first."""
         mine, at = self._place(record)
-        streams, back = np.unique(self.launches.stream[mine[max(0, at - _LOOK_BACK) : at]][::-1], return_index=True)
+        streams, back = np.unique(self.launches.stream[mine[max(0, at - LOOK_BACK) : at]][::-1], return_index=True)
         return [int(k) for k in streams[np.argsort(back)]]
 
     def _place(self, row: int) -> tuple[Int64, int]:
@@ -107,6 +110,6 @@ class Events:
         return mine, int(np.searchsorted(self.launches.issued[mine], s.ts[row]))
 
 
-def first_waiters(waits: list[StreamWait]) -> Int64:
+def first_waiters(edges: list[EventEdge]) -> Int64:
     """The launches whose start is explained by an event, so that their own gap isn't the device's."""
-    return np.array(sorted({w.first for w in waits}), np.int64)
+    return np.array(sorted({edge.first for edge in edges}), np.int64)

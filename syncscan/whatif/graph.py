@@ -13,9 +13,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from syncscan.model.trace import NONE
-
-Float64 = npt.NDArray[np.float64]
+from syncscan.model.arrays import Float64
+from syncscan.whatif.waits import Wait
 
 BLOCK = 128
 """Launches in one node at most: the grain at which the launch queue's limit acts."""
@@ -41,32 +40,18 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class HostWait:
     """A thread blocks until `streams` are done with all launched on them so far, or until `event` is reached.
 
-    `host_ns` is the thread's own work since its node before, `call_ns` what the call costs when there is nothing to
-    wait for, `wake_ns` how long after the device the host goes on, `after_ns` the sync's calls behind the one that
-    blocks, `left_ns` the host time that stays when the sync point is removed. `finding` is NONE for what can't be
-    removed.
+    `host_ns` is the thread's own work since its node before; `wait` has what the sync point costs. `event` is the
+    number of the event that it waits for, NONE where it waits for streams.
     """
 
     thread: int
     host_ns: float
     streams: tuple[int, ...]
     event: int
-    call_ns: float
-    wake_ns: float
-    after_ns: float
-    left_ns: float
-    finding: int
-    wait_ns: float
-    """How long it waited in the trace."""
-    spare_ns: float = 0.0
-    """The host's time in the op around it, the wait left out: it goes too where a replacement does without the op."""
-    copy: int = NONE
-    """The stream of its copy from or to pageable memory, NONE without."""
-    pinned_ns: float = 0.0
-    """How much shorter that copy is from pinned memory."""
+    wait: Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +63,14 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Await:
+class StreamWait:
     """Later work on `stream` starts only when `event` is reached."""
 
     event: int
     stream: int
 
 
-Node: TypeAlias = "Run | Wait | Record | Await"
+Node: TypeAlias = "Run | HostWait | Record | StreamWait"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,7 +96,7 @@ class Program:
     @property
     def host_ns(self) -> float:
         """The step's own thread: its work without any wait, the cost of the waiting calls left out too."""
-        return sum(n.host_ns for n in self.nodes if isinstance(n, (Run, Wait)) and n.thread == 0)
+        return sum(n.host_ns for n in self.nodes if isinstance(n, Run | HostWait) and n.thread == 0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from syncscan.model.trace import NONE, Category, Int64, Trace
-
-Float64 = npt.NDArray[np.float64]
+from syncscan.model.arrays import Float64, Int64
+from syncscan.model.trace import NONE, Trace
 
 USUAL_GAP_NS = 1_000.0
 """Between two kernels of one stream, where the trace has no pair to measure it on."""
@@ -99,17 +98,10 @@ def _done(issued: Int64, end: Int64, mine: npt.NDArray[np.bool_]) -> tuple[Int64
 
 
 def _joined(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
-    """Places in `trace.device_rows`, and the rows of the calls that launched them."""
-    s, work = trace.slices, trace.device_rows
-    inside = (s.ts >= begin) & (s.ts < end) & (s.correlation != NONE)
-    calls = np.flatnonzero(inside & trace.is_category(Category.RUNTIME, Category.DRIVER))
-    if not len(work) or not len(calls):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    calls = calls[np.argsort(s.correlation[calls], kind="stable")]
-    keys = s.correlation[calls]
-    at = np.minimum(np.searchsorted(keys, s.correlation[work]), len(keys) - 1)
-    known = keys[at] == s.correlation[work]
-    return np.flatnonzero(known), calls[at[known]]
+    """Places in `trace.device_rows`, and the rows of the calls that launched them between these times."""
+    calls, ts = trace.calls_of(trace.device_rows), trace.slices.ts
+    known = np.flatnonzero((calls != NONE) & (ts[calls] >= begin) & (ts[calls] < end))
+    return known, calls[known]
 
 
 def _before(trace: Trace) -> tuple[Int64, Int64]:

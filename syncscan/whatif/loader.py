@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncscan.model.names import is_loader_with_workers
 from syncscan.model.trace import Category, Trace
-
-_WORKERS = "_MultiProcessingDataLoaderIter"
-"""The iterator that takes batches from workers: the time in its `__next__` is waiting. A loader without workers
-computes there, which is the host's own work."""
 
 
 def loader_waits(trace: Trace) -> float:
@@ -18,7 +15,7 @@ def loader_waits(trace: Trace) -> float:
     s = trace.slices
     rows = np.flatnonzero(
         trace.is_category(Category.ANNOTATION, Category.CPU_OP)
-        & trace.named(lambda n: n.startswith("enumerate(DataLoader)") and _WORKERS in n)
+        & trace.named(is_loader_with_workers)
         & (s.track == trace.steps[0].track)
         & (s.ts >= trace.steps[0].ts)
         & (s.ts < trace.steps[-1].end)

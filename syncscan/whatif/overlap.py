@@ -9,10 +9,12 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from syncscan.errors import UsageError
-from syncscan.model.period import windows
+from syncscan.model.arrays import Bool, Int64
+from syncscan.model.interval import union
+from syncscan.model.names import is_step
+from syncscan.model.period import step_intervals
 from syncscan.model.projection import Overlap
-from syncscan.model.trace import Bool, Category, Int64, Trace
-from syncscan.model.work import merged
+from syncscan.model.trace import Category, Trace
 from syncscan.whatif.launches import Launches
 
 NOTABLE = 0.01
@@ -25,18 +27,18 @@ def overlaps(trace: Trace) -> tuple[Overlap, ...]:
     All recorded work counts, also what steps before the recording launched: a device that is behind its host does it in
     these steps. The steps that it makes up are counted by the work of the recorded ones.
     """
-    spans = windows(trace)
+    steps = step_intervals(trace)
     s, rows = trace.slices, trace.device_rows
     mine = np.zeros(len(rows), np.bool_)
-    for begin, end in spans:
+    for begin, end in steps:
         mine[trace.launched_within(begin, end)] = True
     if not mine.any():
         return ()
-    count = len(spans) * float(s.dur[rows].sum()) / max(1.0, float(s.dur[rows[mine]].sum()))
+    count = len(steps) * float(s.dur[rows].sum()) / max(1.0, float(s.dur[rows[mine]].sum()))
     found: list[Overlap] = []
     for device in np.unique(s.device[rows]).tolist():
         mine = rows[s.device[rows] == device]
-        busy = {k: merged(s.ts[mine[m]], s.end[mine[m]]) for k, m in _by_stream(s.stream[mine])}
+        busy = {k: union(s.ts[mine[m]], s.end[mine[m]]) for k, m in _by_stream(s.stream[mine])}
         found += _pairs(device, busy, count)
     return tuple(found)
 
@@ -59,7 +61,7 @@ def _shared(a: tuple[Int64, Int64], b: tuple[Int64, Int64]) -> float:
     """Length of the intersection of two unions of intervals: both lengths less the length of their union."""
     starts, ends = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
     order = np.argsort(starts, kind="stable")
-    first, last = merged(starts[order], ends[order])
+    first, last = union(starts[order], ends[order])
     return float((a[1] - a[0]).sum() + (b[1] - b[0]).sum() - (last - first).sum())
 
 
@@ -73,7 +75,7 @@ def launched_in(trace: Trace, launches: Launches, glob: str) -> Bool:
     scopes = np.flatnonzero(trace.is_category(Category.ANNOTATION) & trace.named(lambda n: fnmatchcase(n, glob)))
     if not len(scopes):
         names = {trace.name(int(r)) for r in np.flatnonzero(trace.is_category(Category.ANNOTATION))}
-        known = sorted(n for n in names if not n.startswith("ProfilerStep"))[:8]
+        known = sorted(n for n in names if not is_step(n))[:8]
         raise UsageError(f"No scope of this trace is named {glob!r}.", f"It has {', '.join(known) or 'none'}.")
     inside = np.zeros(len(launches), np.bool_)
     for row in scopes.tolist():

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.whatif.graph import Graph, Program, Record, Run, Wait
+from syncscan.model.trace import NONE
+from syncscan.whatif.graph import Graph, HostWait, Program, Record, Run
 
 LAUNCH_QUEUE = 1024
 """Launches that a stream holds before the host must wait (observed on CUDA, undocumented)."""
@@ -137,8 +138,8 @@ class State:
         for node, host in zip(scaled.program.nodes, scaled.hosts, strict=True):
             if isinstance(node, Run):
                 self._run(node, host, scaled.late)
-            elif isinstance(node, Wait):
-                self._wait(node, host, node.finding in removed)
+            elif isinstance(node, HostWait):
+                self._wait(node, host, node.wait.finding in removed)
             elif isinstance(node, Record):
                 events[node.event] = ends[node.stream]
             else:
@@ -157,24 +158,33 @@ class State:
         if node.launches:
             self.pending.append((self.launched, last))
 
-    def _wait(self, node: Wait, host: float, removed: bool) -> None:
-        scale, now = self.scale, self.clock[node.thread] + host
-        if removed:
-            spent = scale * (node.left_ns - node.spare_ns if self.whole else node.left_ns)
-            self.clock[node.thread] = now + spent
-            if node.copy >= 0:
-                self.ends[node.copy] -= self.stretch * node.pinned_ns
-                self.shorter += self.stretch * node.pinned_ns
-        else:
-            spent = scale * (node.call_ns + node.after_ns)
-            free = now + scale * node.call_ns
-            done = (
-                self.events[node.event] if node.event >= 0 else max((self.ends[s] for s in node.streams), default=0.0)
-            )
-            go_on = max(free, done + node.wake_ns)
-            self.waits[node.finding] = self.waits.get(node.finding, 0.0) + go_on - free
-            self.clock[node.thread] = go_on + scale * node.after_ns
+    def _wait(self, node: HostWait, host: float, removed: bool) -> None:
+        now = self.clock[node.thread] + host
+        spent = self._without(node, now) if removed else self._blocked(node, now)
         self.worked += 0.0 if node.thread else host + spent
+
+    def _without(self, node: HostWait, now: float) -> float:
+        """Pass a removed wait: what is left of it; a copy that was pageable is pinned then, and shorter."""
+        wait = node.wait
+        spent = self.scale * (wait.left_ns - wait.spare_ns if self.whole else wait.left_ns)
+        self.clock[node.thread] = now + spent
+        if wait.copy != NONE:
+            self.ends[wait.copy] -= self.stretch * wait.pinned_ns
+            self.shorter += self.stretch * wait.pinned_ns
+        return spent
+
+    def _blocked(self, node: HostWait, now: float) -> float:
+        """Wait for the event or the streams; returns the host's own time in the calls."""
+        wait = node.wait
+        free = now + self.scale * wait.call_ns
+        if node.event != NONE:
+            done = self.events[node.event]
+        else:
+            done = max((self.ends[stream] for stream in node.streams), default=0.0)
+        go_on = max(free, done + wait.wake_ns)
+        self.waits[wait.finding] = self.waits.get(wait.finding, 0.0) + go_on - free
+        self.clock[node.thread] = go_on + self.scale * wait.after_ns
+        return self.scale * (wait.call_ns + wait.after_ns)
 
     def _queue(self, node: Run) -> None:
         """Hold the host back while the launch queue is full."""

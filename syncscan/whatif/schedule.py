@@ -11,53 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.analysis import Analysis
-from syncscan.model.period import windows
+from syncscan.model.arrays import Float64, Int64
+from syncscan.model.interval import Interval
+from syncscan.model.period import step_intervals
 from syncscan.model.schedule import Schedule
-from syncscan.model.trace import Int64
-from syncscan.whatif.build import MAX_STEPS, chosen, explained
+from syncscan.model.trace import Trace
+from syncscan.whatif.build import MAX_STEPS, chosen, explained, searched
 from syncscan.whatif.events import Events
-from syncscan.whatif.graph import Float64, Run
+from syncscan.whatif.graph import Run
 from syncscan.whatif.launches import Launches, find_launches
-from syncscan.whatif.project import Stage
-from syncscan.whatif.replay import MAX_CYCLES, MIN_CYCLES, STEADY, State
-from syncscan.whatif.select import select
+from syncscan.whatif.replay import MAX_CYCLES, MIN_CYCLES, STEADY, Replay, State
 from syncscan.whatif.threads import find_threads
 
 
-def schedule(
-    analysis: Analysis,
-    selectors: Sequence[str] = ("all",),
-    *,
-    at: int | None = None,
-    step_ms: float | None = None,
-    stage: Stage | None = None,
-) -> Schedule | None:
-    """One step without the findings that these selectors name.
-
-    Args:
-        analysis: of a trace with steps, or of a whole trace as one step.
-        selectors: each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`.
-        at: a time in ns; of the steps that are replayed, the one around it or the nearest.
-        step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
-        stage: what an earlier projection of this analysis has built.
-
-    Returns:
-        None where nothing can be replayed: no device work, or no launches.
-    """
-    stage = stage or Stage(analysis, analysis.step.unprofiled_us)
-    spans = chosen(windows(analysis.trace), MAX_STEPS)
-    if not spans or not any(p.launches for p in stage.graph.programs):
-        return None
-    number = _nearest(spans, at)
-    removed = frozenset(stage.number[f.id] for f in select(analysis, selectors))
-    return _Unfolding(stage, step_ms, spans).schedule(number, removed)
-
-
-def _nearest(spans: Sequence[tuple[int, int]], at: int | None) -> int:
+def _nearest(steps: Sequence[Interval], at: int | None) -> int:
+    """The number of the step around this time (ns), or the nearest; the middle one without a time."""
     if at is None:
-        return len(spans) // 2
-    return min(range(len(spans)), key=lambda k: max(spans[k][0] - at, at - spans[k][1] + 1, 0))
+        return len(steps) // 2
+    return min(range(len(steps)), key=lambda k: max(steps[k].begin - at, at - steps[k].end + 1, 0))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -82,19 +53,32 @@ class _Recorder(State):
         self.moments.append(_Moment(node, self.clock[node.thread], before))
 
 
-class _Unfolding:
-    def __init__(self, stage: Stage, step_ms: float | None, spans: list[tuple[int, int]]) -> None:
-        self.replay = stage.projector(step_ms).calibration.replay
-        self.stage, self.spans = stage, spans
-        margin = max(b - a for a, b in spans)
-        begin, end = spans[0][0] - margin, spans[-1][1]
-        launches = find_launches(stage.trace, begin, end)
-        self.launches: Launches = explained(launches, Events(stage.trace, launches, begin, end).stream_waits())
-        self.threads = find_threads(stage.trace, np.unique(self.launches.tracks))
+class StepSchedules:
+    """Unfolds the steps of one replay.
 
-    def schedule(self, number: int, removed: frozenset[int]) -> Schedule:
+    Args:
+        trace: whose steps they are.
+        replay: of its graph.
+    """
+
+    def __init__(self, trace: Trace, replay: Replay) -> None:
+        self.trace, self.replay = trace, replay
+        self.steps = chosen(step_intervals(trace), MAX_STEPS)
+        around = searched(self.steps)
+        launches = find_launches(trace, *around)
+        self.launches: Launches = explained(launches, Events(trace, launches, *around).edges())
+        self.threads = find_threads(trace, np.unique(self.launches.tracks))
+
+    def schedule(self, at: int | None, removed: frozenset[int]) -> Schedule:
+        """One step without these findings.
+
+        Args:
+            at: a time in ns; of the steps that are replayed, the one around it or the nearest.
+            removed: numbers of the findings.
+        """
+        number = _nearest(self.steps, at)
         zero, moments, length = self._moments(number, removed)
-        begin, end = self.spans[number]
+        begin, end = self.steps[number]
         factor = (end - begin) / self._moments(number, frozenset())[2]
         rows, start, finish, host = (list(c) for c in zip(*self._unfold(number, moments), strict=True))
         known = np.concatenate([[begin], *(h[0] for h in host), [end]]).astype(np.int64)
@@ -120,7 +104,7 @@ class _Unfolding:
 
     def _within(self, starts: Int64, begin: int, end: int) -> Int64:
         """The same moments of the step in which they fall: every step of the steady state is like the one before."""
-        if not self.stage.trace.steps or end <= begin:
+        if not self.trace.steps or end <= begin:
             return starts
         return begin + (starts - begin) % (end - begin)
 
@@ -142,7 +126,7 @@ class _Unfolding:
     ) -> Iterator[tuple[Int64, Float64, Float64, tuple[Int64, Float64]]]:
         """Per run: rows, starts and ends of its launches, and the host's known times (recorded, replayed)."""
         work, scaled = self.launches, self.replay.programs[number]
-        at = int(np.searchsorted(work.issued, self.spans[number][0]))
+        at = int(np.searchsorted(work.issued, self.steps[number].begin))
         for m in moments:
             lo, at = at, at + m.run.launches
             streams = work.stream[lo:at]

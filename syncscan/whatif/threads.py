@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncscan.model.trace import NONE, Int64, Trace
+from syncscan.model.arrays import Int64
+from syncscan.model.trace import NONE, Trace
 
 _TURNS = 0.1
 """A track that takes turns with the step's thread for less than this part of its slices is handed over to."""

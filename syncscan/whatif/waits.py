@@ -1,17 +1,19 @@
-"""From sync points to waits: which call held the host, what it waited for, what it costs with and without waiting."""
+"""From sync points to their waits: which call held the host, what it waited for, what it costs otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.finding import Removal
-from syncscan.model.trace import NONE, Int64, Trace
+from syncscan.model.arrays import Int64
+from syncscan.model.finding import Removal, SyncPoint
+from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.copies import Copies
-from syncscan.whatif.events import Events, Reached
+from syncscan.whatif.events import EventRecord, Events
 from syncscan.whatif.launches import Launches
 
 USUAL_CALL_NS = 10_000.0
@@ -20,78 +22,84 @@ USUAL_WAKE_NS = 10_000.0
 """From the device's end to the host's going on, where the trace has no wait to measure it on."""
 MAX_WAKE_NS = 200_000.0
 """A host that goes on later than this was held by something else (another thread, the GIL): that stays its own time."""
-_SKEW_NS = 5_000
-_LONG_NS = 50_000
-_FULL = 900
+SKEW_NS = 5_000
+"""How far the host's and the device's clocks may lie apart: what ends so much after a call may have held it."""
+SHORT_NS = 50_000
+"""A synchronise shorter than this needs no explanation: what it waited for hardly matters."""
+QUEUE_FULL = 900
 """Launches in flight from which a long launch is a full queue, not the host's own time (about 1,024 fit in)."""
-_LONG_LAUNCH_NS = 50_000
+LONG_LAUNCH_NS = 50_000
+"""A launch that returns later than this was held: without a full queue it takes 2 to 10 µs, under a profiler too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """One sync point: the number of its finding (NONE: can't be removed), its calls and what it waits for."""
+class NumberedPoint(NamedTuple):
+    """A sync point, and the number of its finding; NONE for one that can't be removed."""
 
     finding: int
-    calls: tuple[int, ...]
-    device: int
-    stream: int
-    removal: Removal
-    ops: tuple[int, ...] = ()
-    """Rows of the ops around it, outermost first."""
+    point: SyncPoint
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A hold as the replay needs it (see `graph.Wait`); between `ts` and `cut` the thread's time isn't its own."""
+class Wait:
+    """What a sync point did to its thread: between the ends of `interval` the thread's time isn't its own.
+
+    All times in ns. `finding` is the number of its finding, NONE for what can't be removed.
+    """
 
     track: int
-    ts: int
-    cut: int
+    interval: Interval
     streams: tuple[int, ...]
-    event: Reached | None
+    """Numbers of the streams that it waited for, where no event says it better."""
+    event: EventRecord | None
     call_ns: float
+    """What the call costs when there is nothing to wait for."""
     wake_ns: float
+    """How long after the device the host goes on."""
     after_ns: float
+    """The sync point's calls behind the one that blocks."""
     left_ns: float
+    """Host time that stays when the sync point is removed."""
     finding: int
-    wait_ns: float
+    waited_ns: float
+    """How long it waited in the trace."""
     spare_ns: float = 0.0
+    """The host's time in the op around it, the wait left out: it goes too where a replacement does without the op."""
     copy: int = NONE
+    """The stream of its copy from or to pageable memory, NONE without."""
     pinned_ns: float = 0.0
+    """How much shorter that copy is from pinned memory."""
 
 
-def find_waits(trace: Trace, launches: Launches, events: Events, holds: Iterable[Hold]) -> list[Held]:
-    """Measure every hold; those that didn't wait get the usual wake-up time of those that did."""
+def find_waits(trace: Trace, launches: Launches, events: Events, points: Sequence[NumberedPoint]) -> list[Wait]:
+    """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
     ruler = _Ruler(trace, launches, events)
-    holds = list(holds)
-    held = _spared(trace, holds, [ruler.held(h) for h in holds])
-    wakes = [h.wake_ns for h in held if h.wait_ns > 0]
+    waits = _spared(trace, points, [ruler.wait(p) for p in points])
+    wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
     usual = float(np.median(wakes)) if wakes else USUAL_WAKE_NS
-    return [h if h.wait_ns > 0 else replace(h, wake_ns=usual) for h in held]
+    return [w if w.waited_ns > 0 else replace(w, wake_ns=usual) for w in waits]
 
 
-def _spared(trace: Trace, holds: Sequence[Hold], held: list[Held]) -> list[Held]:
+def _spared(trace: Trace, points: Sequence[NumberedPoint], waits: list[Wait]) -> list[Wait]:
     """Give the host's own time in an op to the first wait in it."""
     s = trace.slices
+    ops = [_outermost(trace, p.point) for p in points]
     left: dict[int, float] = {}
-    for hold, one in zip(holds, held, strict=True):
-        op = _outermost(trace, hold)
-        if op is not None:
-            left[op] = left.get(op, float(s.dur[op])) - (one.cut - one.ts)
-    return [
-        replace(one, spare_ns=max(0.0, left.pop(op, 0.0)) if (op := _outermost(trace, hold)) is not None else 0.0)
-        for hold, one in zip(holds, held, strict=True)
-    ]
+    for op, wait in zip(ops, waits, strict=True):
+        if op != NONE:
+            left[op] = left.get(op, float(s.dur[op])) - wait.interval.length
+    return [replace(wait, spare_ns=max(0.0, left.pop(op, 0.0))) for op, wait in zip(ops, waits, strict=True)]
 
 
-def _outermost(trace: Trace, hold: Hold) -> int | None:
-    """The outermost of torch's own ops around a sync point: what a program calls, not what it is called in."""
-    return next((row for row in hold.ops if trace.name(row).startswith("aten::")), None)
+def _outermost(trace: Trace, point: SyncPoint) -> int:
+    """The outermost of torch's own ops around a sync point, NONE without: what a program calls, not what calls it."""
+    return next((row for row in point.ops if trace.name(row).startswith("aten::")), NONE)
 
 
-class _Pinned(TypedDict):
-    copy: int
-    pinned_ns: float
+class _Awaited(NamedTuple):
+    """The streams that a call waited for, and when they were done (ns; 0 if they had nothing to do)."""
+
+    streams: tuple[int, ...]
+    done: int
 
 
 class _Ruler:
@@ -100,93 +108,97 @@ class _Ruler:
         self.copies = Copies(trace)
         self._usual: dict[int, float] = {}
 
-    def held(self, hold: Hold) -> Held:
-        s = self.trace.slices
-        last = int(s.end[hold.calls[-1]])
-        event = self._event(hold)
-        streams, done = self._awaited(hold, event)
-        if event is None and not self._explained(hold, done):
-            streams, done = self._explaining(hold) or (streams, done)
-        row = self._blocking(hold, done)
+    def wait(self, numbered: NumberedPoint) -> Wait:
+        """Measure one sync point."""
+        s, point = self.trace.slices, numbered.point
+        last = int(s.end[point.calls[-1]])
+        event = self._event(point)
+        awaited = self._awaited(point, event)
+        row = self._blocking(point, awaited.done)
         start, end = int(s.ts[row]), int(s.end[row])
-        waited = done > start
-        wake = min(max(float(end - done), 0.0), MAX_WAKE_NS) if waited else 0.0
-        call = min(float(end - start), self._usual_call(row)) if waited else float(end - start)
-        after = float(last - end)
-        cut = last - (int(end - done - wake) if waited and end > done else 0)
-        return Held(
+        waited = awaited.done > start
+        wake = min(max(float(end - awaited.done), 0.0), MAX_WAKE_NS) if waited else 0.0
+        # What the host lost between waking up and returning beyond that is its own time again.
+        own = int(end - awaited.done - wake) if waited and end > awaited.done else 0
+        copy, pinned = self._pinned_copy(point)
+        return Wait(
             track=int(s.track[row]),
-            ts=start,
-            cut=max(cut, start),
-            streams=streams,
+            interval=Interval(start, max(last - own, start)),
+            streams=awaited.streams,
             event=event,
-            call_ns=call,
+            call_ns=min(float(end - start), self._usual_call(row)) if waited else float(end - start),
             wake_ns=wake,
-            after_ns=after,
-            left_ns=self._left(hold, row),
-            finding=hold.finding,
-            wait_ns=float(max(0, done - start)),
-            **self._pinned(hold),
+            after_ns=float(last - end),
+            left_ns=self._left(point, row),
+            finding=numbered.finding,
+            waited_ns=float(max(0, awaited.done - start)),
+            copy=copy,
+            pinned_ns=pinned,
         )
 
-    def _pinned(self, hold: Hold) -> _Pinned:
-        """What pinning the memory of its copy would save of the copy."""
-        if hold.removal is Removal.NOTHING:
-            return {"copy": NONE, "pinned_ns": 0.0}
-        for row in hold.calls:
-            found = self.copies.saved(row)
-            if found and found[0] in self.launches.streams:
-                return {"copy": self.launches.streams.index(found[0]), "pinned_ns": found[1]}
-        return {"copy": NONE, "pinned_ns": 0.0}
+    def _pinned_copy(self, point: SyncPoint) -> tuple[int, float]:
+        """The stream of its pageable copy (NONE without), and what pinning the memory would save of it, ns."""
+        if point.diagnosis.removal is not Removal.NOTHING:
+            for row in point.calls:
+                found = self.copies.saved(row)
+                if found and found[0] in self.launches.streams:
+                    return self.launches.streams.index(found[0]), found[1]
+        return NONE, 0.0
 
-    def _event(self, hold: Hold) -> Reached | None:
-        row = hold.calls[-1]
+    def _event(self, point: SyncPoint) -> EventRecord | None:
+        row = point.calls[-1]
         if "Event" not in self.trace.name(row):
             return None
         return self.events.awaited(row, int(self.trace.slices.end[row]))
 
-    def _awaited(self, hold: Hold, event: Reached | None) -> tuple[tuple[int, ...], int]:
-        """The streams that this hold waits for, and when they were done."""
-        if event is not None:
-            return (event.stream,), self.launches.done(event.stream, event.ts)
-        s = self.trace.slices
-        before = int(s.ts[hold.calls[-1]]) + 1
-        end = int(s.end[hold.calls[-1]])
-        done = {
-            number: self.launches.done(number, before)
-            for number, (device, stream) in enumerate(self.launches.streams)
-            if hold.device in (NONE, device) and hold.stream in (NONE, stream)
-        }
-        possible = {number: at for number, at in done.items() if at <= end + _SKEW_NS}
-        return tuple(possible), max(possible.values(), default=0)
+    def _awaited(self, point: SyncPoint, event: EventRecord | None) -> _Awaited:
+        """What a sync point waited for: the event's work, that of the stream it names, or of the one that explains it.
 
-    def _explained(self, hold: Hold, done: int) -> bool:
-        """Whether what it is said to wait for explains how long it took; a stream is often only supposed."""
-        s = self.trace.slices
-        last = hold.calls[-1]
-        short = s.dur[last] < _LONG_NS or len(hold.calls) > 1
+        Without synchronisation rows the stream is only supposed, from the last launch before the call.
+        """
+        if event is not None:
+            return _Awaited((event.stream,), self.launches.done(event.stream, event.ts))
+        named = self._named(point)
+        if self._explained(point, named.done):
+            return named
+        return self._explaining(point) or named
+
+    def _named(self, point: SyncPoint) -> _Awaited:
+        """The streams that the sync point names, but for those that were done only after it had returned."""
+        s, last = self.trace.slices, point.calls[-1]
+        done = {
+            number: self.launches.done(number, int(s.ts[last]) + 1)
+            for number, (device, stream) in enumerate(self.launches.streams)
+            if point.device in (NONE, device) and point.stream in (NONE, stream)
+        }
+        possible = {number: at for number, at in done.items() if at <= int(s.end[last]) + SKEW_NS}
+        return _Awaited(tuple(possible), max(possible.values(), default=0))
+
+    def _explained(self, point: SyncPoint, done: int) -> bool:
+        """Whether what it is said to wait for explains how long it took."""
+        s, last = self.trace.slices, point.calls[-1]
+        short = s.dur[last] < SHORT_NS or len(point.calls) > 1
         return bool(short or "Stream" not in self.trace.name(last) or s.end[last] - done < MAX_WAKE_NS)
 
-    def _explaining(self, hold: Hold) -> tuple[tuple[int, ...], int] | None:
+    def _explaining(self, point: SyncPoint) -> _Awaited | None:
         """The stream whose end explains best when a stream synchronise returned; None if there is none."""
-        s = self.trace.slices
-        start, end = int(s.ts[hold.calls[-1]]), int(s.end[hold.calls[-1]])
+        s, last = self.trace.slices, point.calls[-1]
+        start, end = int(s.ts[last]), int(s.end[last])
         done = {number: self.launches.done(number, start + 1) for number in range(len(self.launches.streams))}
-        within = {n: at for n, at in done.items() if start < at <= end + _SKEW_NS and end - at < MAX_WAKE_NS}
+        within = {n: at for n, at in done.items() if start < at <= end + SKEW_NS and end - at < MAX_WAKE_NS}
         best = max(within, key=lambda n: within[n], default=None)
-        return None if best is None else ((best,), within[best])
+        return None if best is None else _Awaited((best,), within[best])
 
-    def _blocking(self, hold: Hold, done: int) -> int:
+    def _blocking(self, point: SyncPoint, done: int) -> int:
         """The call that was in progress when the awaited work ended; the last one where none was."""
         s = self.trace.slices
-        for row in hold.calls:
-            if int(s.ts[row]) < done <= int(s.end[row]) + _SKEW_NS:
-                return row
-        return hold.calls[-1]
+        in_progress = (row for row in point.calls if int(s.ts[row]) < done <= int(s.end[row]) + SKEW_NS)
+        return next(in_progress, point.calls[-1])
 
-    def _left(self, hold: Hold, row: int) -> float:
-        copy = "Memcpy" in self.trace.name(row) or "memcpy" in self.trace.name(row)
-        return self._usual_call(row) if copy and hold.removal is not Removal.NOTHING else 0.0
+    def _left(self, point: SyncPoint, row: int) -> float:
+        """What stays of the call when the wait is removed: an asynchronous copy still has to be launched."""
+        copy = "emcpy" in self.trace.name(row)
+        return self._usual_call(row) if copy and point.diagnosis.removal is not Removal.NOTHING else 0.0
 
     def _usual_call(self, row: int) -> float:
         """What a call of this name costs when it needn't wait: a low quantile of those in the trace."""
@@ -197,20 +209,21 @@ class _Ruler:
         return self._usual[name]
 
 
-def pressed(trace: Trace, launches: Launches) -> list[Held]:
-    """Launches that were long because the launch queue was full: their wait follows from the replay, not from them.
+def held_launches(trace: Trace, launches: Launches) -> list[ThreadInterval]:
+    """Where launches took long because the launch queue was full: the replay waits there by itself.
 
     A full queue shows as a launch that lasts with about a thousand others in flight. Work from before the recording
     counts too: it has no launch in the trace.
     """
-    long = np.flatnonzero(launches.returned - launches.issued > _LONG_LAUNCH_NS)
+    long = np.flatnonzero(launches.returned - launches.issued > LONG_LAUNCH_NS)
     found = []
-    for i in long[_in_flight(trace, launches.issued[long]) >= _FULL].tolist():
-        call = int(launches.calls[i])
+    for number in long[_in_flight(trace, launches.issued[long]) >= QUEUE_FULL].tolist():
+        call = int(launches.calls[number])
+        # A copy of pageable memory is long by itself: it returns when its bytes are staged.
         if "emcpy" not in trace.name(call):
-            issued, returned = int(launches.issued[i]), int(launches.returned[i])
-            cut = max(issued, returned - int(_usual_length(trace, call)))
-            found.append(Held(int(launches.tracks[i]), issued, cut, (), None, 0.0, 0.0, 0.0, 0.0, NONE, 0.0))
+            issued, returned = int(launches.issued[number]), int(launches.returned[number])
+            end = max(issued, returned - int(_usual_length(trace, call)))
+            found.append(ThreadInterval(int(launches.tracks[number]), issued, end))
     return found
 
 

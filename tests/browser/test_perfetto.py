@@ -1,4 +1,4 @@
-"""Perfetto, offline: it shows the annotated twin without a complaint, and a click on a finding shows what it is."""
+"""Perfetto, offline: it shows the annotated copy without a complaint, and a click on a finding shows what it is."""
 
 from __future__ import annotations
 

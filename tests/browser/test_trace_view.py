@@ -1,4 +1,4 @@
-"""TensorBoard's Trace View, offline: it draws the annotated twin, and a click on a finding shows what it is."""
+"""TensorBoard's Trace View, offline: it draws the annotated copy, and a click on a finding shows what it is."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_trace_view_draws_findings_steps_and_idle_time_and_tells_of_a_clicked_fi
 
 
 def test_the_recorded_trace_is_a_run_of_its_own(trace_view: str) -> None:
-    """The log folder holds the trace itself beside its twin, each a folder, and both are read."""
+    """The log folder holds the trace itself beside its annotated copy, each a folder, and both are read."""
     root = trace_view.partition("#")[0]
     runs: list[str] = []
     for _ in range(100):

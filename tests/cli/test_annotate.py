@@ -30,7 +30,7 @@ def events(path: Path) -> list[dict[str, object]]:
     return found
 
 
-def test_annotate_writes_a_twin_and_says_so_on_stderr(trace: Path, tmp_path: Path) -> None:
+def test_annotate_writes_a_copy_and_says_so_on_stderr(trace: Path, tmp_path: Path) -> None:
     """Stdout stays empty: the result is the file."""
     out = tmp_path / "out.pt.trace.json"
     result = run("annotate", trace, "-o", out)

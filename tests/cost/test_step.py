@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan.api import analyze, analyze_trace
-from syncscan.model.analysis import Bound, StepSummary
+from syncscan.model.step import Bound, StepSummary
 from tests.builder import TraceBuilder
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from syncscan import api, habits
+from syncscan import api
 from syncscan.model.habit import Basis
-from syncscan.whatif.habits import project_habits
 
 RECORDED = Path(__file__).parent.parent.parent / "sample_traces" / "programs" / "recorded"
 
@@ -43,9 +42,8 @@ CLEAN = {"maskedloss.v3": set(), "clean": {"fp32-matmul", "copy-in-line"}}
 def found(name: str) -> dict:
     folder = RECORDED if (RECORDED / f"{name}.pt.trace.json.gz").exists() else RECORDED.parent.parent
     analysis = api.analyze(folder / f"{name}.pt.trace.json.gz")
-    listed, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
-    assert warnings == ()
-    return {h.rule: h for h in project_habits(analysis, listed)}
+    assert not [w for w in analysis.warnings if "failed" in w]
+    return {h.rule: h for h in analysis.habits}
 
 
 @pytest.mark.parametrize(("rule", "bad", "good"), PAIRS)

@@ -34,7 +34,7 @@ def many_launches(**metadata):
 
 
 def test_launches_are_blamed_only_with_an_unprofiled_time():
-    """Recording stretches the host, so a profiled step proves nothing."""
+    """Recording intervals the host, so a profiled step proves nothing."""
     assert "launch-bound" not in rules(many_launches())
     assert "launch-bound" in rules(many_launches(**OWN_TIME))
 
@@ -124,7 +124,7 @@ def test_a_timing_synchronise_is_known_by_what_follows_it():
     assert "timing-sync-in-loop" not in rules(t)
 
 
-def test_a_copy_counts_only_inside_the_timed_region():
+def test_a_copy_counts_only_inside_the_timed_event_timing():
     """Before the first event it is the right place."""
     assert "timed-transfer" not in rules(timed(copy="before"))
     assert "timed-transfer" in rules(timed(copy="inside"))
@@ -197,7 +197,7 @@ def test_without_steps_nothing_is_said():
 def test_a_rule_that_raises_is_named_and_skipped(monkeypatch):
     """The others still speak."""
 
-    def broken(look):
+    def broken(context):
         raise ZeroDivisionError("nothing to divide")
 
     monkeypatch.setattr(RULES[0], "find", broken)

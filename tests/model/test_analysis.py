@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.model.analysis import Bound
+from syncscan.model.finding_table import COLUMNS
 from syncscan.model.projection import Projection
-from syncscan.model.rows import COLUMNS
+from syncscan.model.step import Bound
 from tests.report.example import analysis, finding, typical
 
 

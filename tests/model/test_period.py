@@ -1,10 +1,10 @@
-"""A step's observed time, and the windows that it is the mean of."""
+"""A step's observed time, and the intervals that it is the mean of."""
 
 from __future__ import annotations
 
 import pytest
 
-from syncscan.model.period import step_period, windows
+from syncscan.model.period import step_intervals, step_period
 from tests.builder import TraceBuilder
 
 
@@ -13,7 +13,7 @@ def test_a_window_reaches_to_the_next_steps_begin() -> None:
     t = TraceBuilder()
     for k in range(3):
         t.step(1000 * k, 1000 * k + 900)
-    assert windows(t.trace()) == [(0, 1_000_000), (1_000_000, 2_000_000), (2_000_000, 3_000_000)]
+    assert step_intervals(t.trace()) == [(0, 1_000_000), (1_000_000, 2_000_000), (2_000_000, 3_000_000)]
 
 
 def test_a_step_whose_next_was_not_recorded_ends_with_its_own_end() -> None:
@@ -21,7 +21,7 @@ def test_a_step_whose_next_was_not_recorded_ends_with_its_own_end() -> None:
     t = TraceBuilder()
     t.step(0, 900, number=2)
     t.step(50_000, 50_900, number=5)
-    assert windows(t.trace()) == [(0, 900_000), (50_000_000, 50_900_000)]
+    assert step_intervals(t.trace()) == [(0, 900_000), (50_000_000, 50_900_000)]
 
 
 def test_without_steps_the_whole_trace_is_one_window() -> None:
@@ -29,8 +29,8 @@ def test_without_steps_the_whole_trace_is_one_window() -> None:
     t = TraceBuilder()
     t.op("aten::add", 10, 20)
     t.op("aten::mul", 30, 50)
-    assert windows(t.trace()) == [(10_000, 50_000)]
-    assert windows(TraceBuilder().trace()) == []
+    assert step_intervals(t.trace()) == [(10_000, 50_000)]
+    assert step_intervals(TraceBuilder().trace()) == []
 
 
 def test_a_step_that_waits_takes_the_hosts_time() -> None:

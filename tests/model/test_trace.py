@@ -58,7 +58,7 @@ def test_launches_join_calls_and_work():
     t.launch("gemm", at=10, lasts=50)
     trace = t.trace()
     (kernel,) = trace.device_rows.tolist()
-    call = trace.launches[int(trace.slices.correlation[kernel])]
+    call = int(trace.calls_of(np.array([kernel]))[0])
     assert trace.name(call) == "cudaLaunchKernel"
     assert trace.launched_at.tolist() == [10_000]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from syncscan.model.analysis import Analysis, Bound, StepSummary
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import (
     Attribution,
     Cause,
@@ -19,6 +19,7 @@ from syncscan.model.finding import (
     Source,
     SyncPoint,
 )
+from syncscan.model.step import Bound, StepSummary
 from tests.builder import TraceBuilder
 
 STEP = StepSummary(

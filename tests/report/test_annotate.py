@@ -1,4 +1,4 @@
-"""The annotated twin: what was recorded stays as it is, and what is added is what viewers accept."""
+"""The annotated copy: what was recorded stays as it is, and what is added is what viewers accept."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.trace import Track
 from syncscan.report.annotate import annotate, annotate_around
-from syncscan.report.annotate.document import document
-from syncscan.report.annotate.rows import Arrow, Drawn, Rows
+from syncscan.report.annotate.json_text import document
+from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
 from tests.builder import MAIN, TraceBuilder
 from tests.report.example import HOSTILE
 
@@ -36,7 +36,7 @@ def story() -> TraceBuilder:
     return t
 
 
-def twin(t: TraceBuilder, analysis: Analysis | None = None) -> list[Event]:
+def added_to(t: TraceBuilder, analysis: Analysis | None = None) -> list[Event]:
     """The events that are added to a trace."""
     a = analysis or api.analyze_trace(t.trace())
     return [json.loads(piece.lstrip(b",\n")) for piece in list(annotate(a, b"", ()))[1:-1]]
@@ -51,7 +51,7 @@ def test_a_finding_is_a_slice_over_its_wait_that_says_everything() -> None:
     t = story()
     analysis = api.analyze_trace(t.trace())
     point = analysis.findings[0].occurrences[0]
-    shown = slices(twin(t, analysis), "syncscan_finding")[0]
+    shown = slices(added_to(t, analysis), "syncscan_finding")[0]
     assert (shown["ts"], shown["ts"] + shown["dur"]) == (point.sync.ts / 1000, point.sync.end / 1000)
     args = shown["args"]
     assert args["wait_us"] == point.cost.wait_ns / 1000
@@ -63,14 +63,14 @@ def test_a_finding_is_a_slice_over_its_wait_that_says_everything() -> None:
 
 def test_steps_have_a_row_of_their_own() -> None:
     """Perfetto drops the profiler's step slices where stacks overlap them."""
-    assert [e["name"] for e in slices(twin(story()), "syncscan_step")] == ["step 2", "step 3"]
+    assert [e["name"] for e in slices(added_to(story()), "syncscan_step")] == ["step 2", "step 3"]
 
 
 def test_idle_time_behind_a_sync_adds_up_to_its_bubble() -> None:
     """What is drawn as idle behind syncs is what the findings say, and the rest is the host's."""
     t = story()
     analysis = api.analyze_trace(t.trace())
-    idle = slices(twin(t, analysis), "syncscan_idle")
+    idle = slices(added_to(t, analysis), "syncscan_idle")
     behind = sum(e["dur"] for e in idle if e["name"].startswith("idle: sync"))
     bubbles = sum(o.cost.bubble_ns for f in analysis.findings for o in f.occurrences) / 1000
     assert behind == pytest.approx(bubbles, abs=0.01)
@@ -84,13 +84,13 @@ def test_a_wait_for_the_dataloader_is_idle_for_input() -> None:
         t.launch("first", at=10, lasts=100)
         t.scope("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 1000)
         t.launch("second", at=1010, lasts=100)
-    assert [e["name"] for e in slices(twin(t), "syncscan_idle")] == ["idle: input"]
+    assert [e["name"] for e in slices(added_to(t), "syncscan_idle")] == ["idle: input"]
 
 
 def test_an_arrow_leads_from_a_sync_to_the_launch_it_held_up() -> None:
     """It leaves inside the finding's slice, ends where the launch's slice begins, and never goes back in time."""
     t = story()
-    added = twin(t)
+    added = added_to(t)
     starts = {e["id"]: e for e in added if e["ph"] == "s"}
     ends = {e["id"]: e for e in added if e["ph"] == "f"}
     assert starts.keys() == ends.keys()
@@ -108,7 +108,7 @@ def test_added_rows_are_nobody_elses() -> None:
     """Pids and tids are integers that the trace doesn't use, every slice has a category, and rows have names."""
     t = story()
     t.events.append({"ph": "X", "cat": "cpu_op", "name": "x", "pid": 4_200_000, "tid": 4_200_001, "ts": 1, "dur": 1})
-    added = twin(t)
+    added = added_to(t)
     taken = {e.get("pid") for e in t.events} | {e.get("tid") for e in t.events}
     for e in added:
         if e["ph"] == "X":
@@ -125,7 +125,7 @@ def test_a_trace_without_findings_still_gets_steps_and_idle() -> None:
     with t.step(0, 500):
         t.launch(at=10, lasts=10)
         t.launch(at=100, lasts=10)
-    added = twin(t)
+    added = added_to(t)
     assert not slices(added, "syncscan_finding")
     assert slices(added, "syncscan_step")
     assert slices(added, "syncscan_idle")
@@ -133,7 +133,7 @@ def test_a_trace_without_findings_still_gets_steps_and_idle() -> None:
 
 def test_an_empty_trace_gets_an_empty_process() -> None:
     """No events at all is no error."""
-    assert [e["ph"] for e in twin(TraceBuilder())] == ["M", "M", "M"]
+    assert [e["ph"] for e in added_to(TraceBuilder())] == ["M", "M", "M"]
 
 
 @given(
@@ -144,7 +144,7 @@ def test_slices_on_a_row_never_overlap(spans: list[tuple[int, int]], base: int) 
     """However slices lie, and however coarse µs are as floats so far from zero, Perfetto has none to drop."""
     drawn = [Drawn(base + ts, base + ts + length, "x") for ts, length in spans]
     rows = defaultdict(list)
-    for text in Rows([]).row("r", "c", drawn):
+    for text in Lanes([]).row("r", "c", drawn):
         e = json.loads(text)
         if e["ph"] == "X":
             rows[e["tid"]].append((e["ts"], e["ts"] + e["dur"]))
@@ -157,7 +157,7 @@ def test_slices_on_a_row_never_overlap(spans: list[tuple[int, int]], base: int) 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_come_out_as_short_valid_text(name: str) -> None:
     """Nothing in a name breaks the JSON, and nothing is longer than a viewer can draw."""
-    row = Rows([Track("1", "1")])
+    row = Lanes([Track("1", "1")])
     drawn = Drawn(0, 10, name, {"scope": name})
     for text in row.row(name, "c", [drawn], [Arrow(name, 0, 12, Track(name, name))]):
         e = json.loads(text.decode("utf-8"))

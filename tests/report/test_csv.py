@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from syncscan.model.rows import COLUMNS
+from syncscan.model.finding_table import COLUMNS
 from syncscan.report import csv
 from tests.report.example import HOSTILE, analysis, hostile, typical
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.model.work import DeviceWork
+from syncscan.model.device_work import DeviceWork
 from syncscan.report.packed import pack
 from syncscan.report.timeline import gaps, stacked, timeline
 from tests.builder import TraceBuilder

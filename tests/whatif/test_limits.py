@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from syncscan import api
-from syncscan.model.analysis import Bound
-from syncscan.whatif.throttle import UNKNOWN, slowdown
+from syncscan.model.step import Bound
+from syncscan.whatif.power import UNKNOWN, slowdown
 from tests.builder import TraceBuilder
 
 

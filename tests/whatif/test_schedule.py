@@ -8,7 +8,6 @@ import pytest
 from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.schedule import Schedule
-from syncscan.whatif.schedule import schedule as unfolded
 from tests.builder import TraceBuilder
 
 
@@ -27,8 +26,7 @@ def story() -> Analysis:
 
 
 def schedule(analysis: Analysis, *selectors: str) -> Schedule:
-    assert analysis.schedules is not None
-    found = analysis.schedules(analysis, selectors)
+    found = analysis.schedule(*selectors)
     assert found is not None
     return found
 
@@ -75,9 +73,8 @@ def test_the_host_s_clock_only_goes_on():
 def test_a_step_is_chosen_by_time():
     """`at` picks the step around it."""
     analysis = story()
-    assert analysis.schedules is not None
     for step in analysis.trace.steps:
-        assert analysis.schedules(analysis, ("all",), at=step.ts + 500_000).begin == step.ts
+        assert analysis.schedule("all", at=step.ts + 500_000).begin == step.ts
 
 
 def test_without_device_work_there_is_none():
@@ -85,4 +82,4 @@ def test_without_device_work_there_is_none():
     t = TraceBuilder(vendor="none")
     for start in t.steps(2, lasts=100):
         t.op("aten::mm", start + 1, start + 50)
-    assert unfolded(api.analyze_trace(t.trace()), ()) is None
+    assert api.analyze_trace(t.trace()).schedule() is None

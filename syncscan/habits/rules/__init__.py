@@ -1,11 +1,11 @@
-"""The rules that look for habits, one a file, in the order in which they are asked."""
+"""The rules that context for habits, one a file, in the order in which they are asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol
 
-from syncscan.habits.look import Look
+from syncscan.habits.context import Context
 from syncscan.habits.rules import (
     cold_start,
     copy_in_line,
@@ -32,7 +32,7 @@ class Rule(Protocol):
 
     ADVICE: Advice
 
-    def find(self, look: Look) -> Iterable[Habit]:
+    def find(self, context: Context) -> Iterable[Habit]:
         """The habits of this kind that the trace proves."""
         ...
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.habits.look import Look
+from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.trace import Category
 
@@ -27,22 +27,22 @@ ONCE = re.compile(
 FACTOR, MORE = 3.0, 3
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """A first step of several times the others' median, with more one-off calls than any of them."""
-    steps = look.trace.steps
+    steps = context.trace.steps
     if len(steps) < 2:
         return
     lengths = np.array([step.end - step.ts for step in steps], np.float64)
     usual = float(np.median(lengths[1:]))
-    s = look.trace.slices
-    rows = look.rows(Category.RUNTIME, ONCE.fullmatch, main=False) + look.rows(
+    s = context.trace.slices
+    rows = context.rows(Category.RUNTIME, ONCE.fullmatch, main=False) + context.rows(
         Category.DRIVER, ONCE.fullmatch, main=False
     )
     starts = np.sort(s.ts[rows])
     calls = [int(np.subtract(*np.searchsorted(starts, [step.end, step.ts]))) for step in steps]
     if lengths[0] < FACTOR * usual or calls[0] < MORE * max(1, *calls[1:]):
         return
-    yield look.habit(
+    yield context.habit(
         ADVICE,
         [],
         None,

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.habits.look import Look
-from syncscan.habits.sources import copies_to_device
+from syncscan.habits.context import Context
+from syncscan.habits.input_copies import copies_to_device
 from syncscan.model.habit import Advice, Area, Change, Habit
 
 ADVICE = Advice(
@@ -23,35 +23,35 @@ ADVICE = Advice(
 )
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """Pinned copies on a stream that runs kernels too, for a notable part of a step that the device bounds."""
-    s = look.trace.slices
-    if look.step.device_busy_us < 0.75 * look.period_us:
+    s = context.trace.slices
+    if context.step.device_busy_us < 0.75 * context.period_us:
         return
-    work = look.trace.device_rows
-    computes = ~look.trace.named(lambda n: n.startswith("Mem"))
+    work = context.trace.device_rows
+    computes = ~context.trace.named(lambda n: n.startswith("Mem"))
     computing = set(np.unique(s.stream[work[computes[work]]]).tolist())
-    mine = [c for c in copies_to_device(look, pageable=False) if int(s.stream[c.row]) in computing]
-    alone = sum(_alone(look, c.row) for c in mine) / look.count / 1e3
-    if alone < 5 * look.notable_us:
+    mine = [c for c in copies_to_device(context, pageable=False) if int(s.stream[c.row]) in computing]
+    alone = sum(_alone(context, c.row) for c in mine) / context.count / 1e3
+    if alone < 5 * context.notable_us:
         return
-    size = sum(c.size for c in mine) / look.count
-    yield look.habit(
+    size = sum(c.size for c in mine) / context.count
+    yield context.habit(
         ADVICE,
         [c.call for c in mine],
         alone,
         [
-            f"{len(mine) / look.count:.0f} copies a step, {size / 1e6:.1f} MB, take {alone / 1e3:.2f} ms "
+            f"{len(mine) / context.count:.0f} copies a step, {size / 1e6:.1f} MB, take {alone / 1e3:.2f} ms "
             f"in which no kernel runs",
         ],
         [Change(work=tuple((c.row, 0.0) for c in mine)), Change(), Change(work=tuple((c.row, 0.3) for c in mine))],
     )
 
 
-def _alone(look: Look, row: int) -> int:
+def _alone(context: Context, row: int) -> int:
     """How long nothing else ran on the device while this copy did, in ns."""
-    s = look.trace.slices
+    s = context.trace.slices
     begin, end = int(s.ts[row]), int(s.end[row])
-    others = [st for st in look.work.streams(int(s.device[row])) if st != int(s.stream[row])]
-    beside = sum(look.work.of(int(s.device[row]), st).busy_within(begin, end) for st in others)
+    others = [st for st in context.work.streams(int(s.device[row])) if st != int(s.stream[row])]
+    beside = sum(context.work.of(int(s.device[row]), st).busy_within(begin, end) for st in others)
     return max(0, end - begin - beside)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from syncscan.habits.look import Look, Stretch
+from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
 
 ADVICE = Advice(
@@ -23,31 +24,31 @@ ADVICE = Advice(
 MOVING = re.compile(r"(Broadcast|Scatter|Gather|ReduceAddCoalesced)(Backward)?")
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """Its own scope, and in it the ops that move weights, batch, outputs and gradients between several devices."""
-    scopes = look.rows(Category.ANNOTATION, lambda n: n == "DataParallel.forward")
-    if not scopes or len(look.work.devices) < 2:
+    scopes = context.rows(Category.ANNOTATION, lambda n: n == "DataParallel.forward")
+    if not scopes or len(context.work.devices) < 2:
         return
-    moving = look.outermost(look.rows(Category.CPU_OP, MOVING.fullmatch, main=False))
-    stretches = [look.stretch(r) for r in moving]
-    copied = [int(r) for st in stretches for r in look.launched(st, any_thread=True)]
-    host, device = look.length_us(moving), look.length_us(copied)
-    if max(host, device) < look.notable_us:
+    moving = context.outermost(context.rows(Category.CPU_OP, MOVING.fullmatch, main=False))
+    intervals = [context.interval(r) for r in moving]
+    copied = [int(r) for st in intervals for r in context.launched(st, any_thread=True)]
+    host, device = context.length_us(moving), context.length_us(copied)
+    if max(host, device) < context.notable_us:
         return
-    yield look.habit(
+    yield context.habit(
         ADVICE,
         scopes,
         max(host, device),
         [
-            f"{len(moving) / look.count:.0f} transfers a step between {len(look.work.devices)} devices take "
+            f"{len(moving) / context.count:.0f} transfers a step between {len(context.work.devices)} devices take "
             f"{host / 1e3:.2f} ms of the host and {device / 1e3:.2f} ms of the devices",
         ],
-        _changes(look, scopes, stretches, copied),
+        _changes(context, scopes, intervals, copied),
     )
 
 
-def _changes(look: Look, scopes: list[int], moving: list[Stretch], copied: list[int]) -> list[Change]:
+def _changes(context: Context, scopes: list[int], moving: list[ThreadInterval], copied: list[int]) -> list[Change]:
     """The transfers gone; at most also what the one process launches for the other devices in forward."""
     gone = tuple((r, 0.0) for r in copied)
-    others = tuple(look.stretch(r, 1 / len(look.work.devices)) for r in scopes)
+    others = tuple(context.interval(r, 1 / len(context.work.devices)) for r in scopes)
     return [Change(host=tuple(moving), work=gone), Change(host=(*moving, *others), work=gone)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from syncscan.habits.look import Look
+from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import Category
 
@@ -19,23 +19,23 @@ ADVICE = Advice(
     ),
     when_fine="When the wait is only at the begin of an epoch: persistent_workers=True keeps them from starting anew.",
 )
-SPAN = "enumerate(DataLoader)#_MultiProcessing"
+SCOPE = "enumerate(DataLoader)#_MultiProcessing"
 
 
-def find(look: Look) -> Iterable[Habit]:
-    """Spans of a loader with workers on the steps' thread, during which the device idles for a notable time."""
-    rows = look.outermost(look.rows(Category.ANNOTATION, lambda n: n.startswith(SPAN)))
-    idle = look.idle_us(rows) * look.host_scale
-    if not rows or idle < 5 * look.notable_us:
+def find(context: Context) -> Iterable[Habit]:
+    """Scopes of a loader with workers on the steps' thread, during which the device idles for a notable time."""
+    rows = context.outermost(context.rows(Category.ANNOTATION, lambda n: n.startswith(SCOPE)))
+    idle = context.idle_us(rows) * context.host_scale
+    if not rows or idle < 5 * context.notable_us:
         return
-    took = look.length_us(rows) * look.host_scale
-    yield look.habit(
+    took = context.length_us(rows) * context.host_scale
+    yield context.habit(
         ADVICE,
         rows,
         idle,
         [
             f"the step waits {took / 1e3:.2f} ms for its next batch",
-            f"the device idles for {idle / 1e3:.2f} ms of it, {idle / look.period_us:.0%} of the step",
+            f"the device idles for {idle / 1e3:.2f} ms of it, {idle / context.period_us:.0%} of the step",
         ],
-        [Change(host=tuple(look.stretch(r, keep) for r in rows)) for keep in (0.5, 0.0, 0.9)],
+        [Change(host=tuple(context.interval(r, keep) for r in rows)) for keep in (0.5, 0.0, 0.9)],
     )

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.habits.look import Look
+from syncscan.habits.context import Context
+from syncscan.model.arrays import Bool, Int64
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.trace import NONE, Bool, Category, Int64
+from syncscan.model.trace import NONE, Category
 
 ADVICE = Advice(
     rule="fp32-matmul",
@@ -29,28 +30,28 @@ STAY = (1 / 3, 1 / 8, 2 / 3)
 """What is left of their time with tensor cores: likely, at most and at least saved (3 to 8 times faster is usual)."""
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """fp32 kernels under matrix-product ops, for a notable part of the step, on a chip with tensor cores."""
-    chip = _tensor_cores(look)
+    chip = _tensor_cores(context)
     if chip is None:
         return
-    s, trace = look.trace.slices, look.trace
+    s, trace = context.trace.slices, context.trace
     wanted = trace.named(lambda n: FP32.search(n) and not OTHER.search(n)) & trace.is_category(Category.KERNEL)
     rows = np.flatnonzero(wanted)
-    calls = look.calls(rows)
-    known = (calls != NONE) & look.inside(s.ts[calls])
-    known[known] = _in_product(look, calls[known])
+    calls = context.trace.calls_of(rows)
+    known = (calls != NONE) & context.inside(s.ts[calls])
+    known[known] = _in_product(context, calls[known])
     mine = dict(zip(rows[known].tolist(), calls[known].tolist(), strict=True))
-    took = look.length_us(mine)
-    if took < 5 * look.notable_us:
+    took = context.length_us(mine)
+    if took < 5 * context.notable_us:
         return
     longest = max(mine, key=lambda r: int(s.dur[r]))
-    yield look.habit(
+    yield context.habit(
         ADVICE,
         [mine[longest], *(c for r, c in mine.items() if r != longest)],
         took,
         [
-            f"{len(mine) / look.count:.0f} fp32 products a step take {took / 1e3:.2f} ms of the device, "
+            f"{len(mine) / context.count:.0f} fp32 products a step take {took / 1e3:.2f} ms of the device, "
             f"e.g. {trace.name(longest)[:70]}",
             f"{chip} has tensor cores",
         ],
@@ -58,9 +59,9 @@ def find(look: Look) -> Iterable[Habit]:
     )
 
 
-def _tensor_cores(look: Look) -> str | None:
+def _tensor_cores(context: Context) -> str | None:
     """Name and compute capability of the trace's device if it has tensor cores for fp32 (tf32) or 16 bits."""
-    listed = look.trace.info.metadata.get("deviceProperties")
+    listed = context.trace.info.metadata.get("deviceProperties")
     for device in listed if isinstance(listed, list) else []:
         major = device.get("computeMajor") if isinstance(device, dict) else None
         if isinstance(major, int) and major >= 7:
@@ -68,9 +69,9 @@ def _tensor_cores(look: Look) -> str | None:
     return None
 
 
-def _in_product(look: Look, calls: Int64) -> Bool:
+def _in_product(context: Context, calls: Int64) -> Bool:
     """Which of these calls lie in a product's op: all go up their chains of parents together."""
-    trace, parent = look.trace, look.trace.slices.parent
+    trace, parent = context.trace, context.trace.slices.parent
     product = trace.named(PRODUCTS.__contains__) & trace.is_category(Category.CPU_OP)
     found = np.zeros(len(calls), dtype=np.bool_)
     at = parent[calls]

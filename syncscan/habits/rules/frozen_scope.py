@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.habits.look import Look
+from syncscan.habits.context import Context
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.interval import ThreadInterval
+from syncscan.model.names import is_loader, is_step
 from syncscan.model.trace import NONE, Category
 
 ADVICE = Advice(
@@ -33,24 +35,28 @@ SHARE = 0.1
 """Part of the device's work that must lie in the scope."""
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """Outermost scopes before the first op with gradients that hold a notable part of the device's work."""
-    s, trace = look.trace.slices, look.trace
-    first = _first_trained(look)
-    if len(first) < look.count:
+    s, trace = context.trace.slices, context.trace
+    first = _first_trained(context)
+    if len(first) < context.count:
         return
-    rows = look.outermost(look.rows(Category.ANNOTATION, lambda n: not n.startswith(("ProfilerStep", "enumerate("))))
+    rows = context.outermost(context.rows(Category.ANNOTATION, lambda n: not is_step(n) and not is_loader(n)))
     starts, trained = [begin for begin, _ in first], list(first.values())
     ahead = [r for r in rows if _before(starts, trained, int(s.ts[r]), int(s.end[r]))]
     for name in dict.fromkeys(trace.name(r) for r in ahead):
         mine = [r for r in ahead if trace.name(r) == name]
-        work = np.concatenate([look.launched(look.stretch(r)) for r in mine])
+        work = np.concatenate([context.launched(context.interval(r)) for r in mine])
         kernels = work[s.category[work] == int(Category.KERNEL)].tolist()
-        took = look.length_us(kernels)
-        rest = look.step.device_busy_us - took
-        if took < SHARE * look.step.device_busy_us or len(mine) < look.count or not _same_stream(look, kernels, first):
+        took = context.length_us(kernels)
+        rest = context.step.device_busy_us - took
+        if (
+            took < SHARE * context.step.device_busy_us
+            or len(mine) < context.count
+            or not _same_stream(context, kernels, first)
+        ):
             continue
-        yield look.habit(
+        yield context.habit(
             ADVICE,
             mine,
             min(took, rest),
@@ -59,8 +65,8 @@ def find(look: Look) -> Iterable[Habit]:
                 f"the rest {rest / 1e3:.2f} ms, on the same stream",
             ],
             [
-                Change(ahead=tuple(look.stretch(r) for r in mine)),
-                Change(ahead=tuple(look.stretch(r) for r in mine)),
+                Change(ahead=tuple(context.interval(r) for r in mine)),
+                Change(ahead=tuple(context.interval(r) for r in mine)),
                 Change(),
             ],
             Confidence.MEDIUM,
@@ -68,18 +74,18 @@ def find(look: Look) -> Iterable[Habit]:
 
 
 def _before(starts: list[int], trained: list[int], begin: int, end: int) -> bool:
-    """Whether this stretch lies in a step, before anything is trained in it; both lists are sorted."""
+    """Whether this interval lies in a step, before anything is trained in it; both lists are sorted."""
     k = bisect_right(starts, begin) - 1
     return k >= 0 and end <= trained[k]
 
 
-def _first_trained(look: Look) -> dict[tuple[int, int], int]:
+def _first_trained(context: Context) -> dict[tuple[int, int], int]:
     """For each step that trains: when its first op with a node in the backward graph begins.
 
     An op that makes no node still carries the number of the next one that will; so of the ops with a number that turns
     up in backward, the last one made the node.
     """
-    s = look.trace.slices
+    s = context.trace.slices
     numbered = (s.category == Category.CPU_OP) & (s.sequence != NONE)
     back = numbered & (s.fwd_thread > 0)
     forward = np.flatnonzero(numbered & ~back & np.isin(s.sequence, np.unique(s.sequence[back])))
@@ -88,17 +94,17 @@ def _first_trained(look: Look) -> dict[tuple[int, int], int]:
     np.maximum.at(last, which.reshape(-1), s.ts[forward])
     last.sort()
     found = {}
-    for begin, end in look.spans:
+    for begin, end in context.steps:
         k = int(np.searchsorted(last, begin))
         if k < len(last) and last[k] < end:
             found[(begin, end)] = int(last[k])
     return found
 
 
-def _same_stream(look: Look, kernels: list[int], first: dict[tuple[int, int], int]) -> bool:
+def _same_stream(context: Context, kernels: list[int], first: dict[tuple[int, int], int]) -> bool:
     """Whether the scope's kernels and those of the trained part share a stream."""
-    s = look.trace.slices
+    s = context.trace.slices
     mine = {int(s.stream[k]) for k in kernels}
     (_, end), at = next(iter(first.items()))
-    trained = {int(s.stream[w]) for w in look.launched((NONE, at, end), any_thread=True)}
+    trained = {int(s.stream[w]) for w in context.launched(ThreadInterval(NONE, at, end), any_thread=True)}
     return bool(mine & trained)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from syncscan.habits.look import Look
-from syncscan.habits.sources import copies_to_device, factory_before, top_op
+from syncscan.habits.context import Context
+from syncscan.habits.input_copies import copies_to_device, factory_before, top_op
 from syncscan.model.habit import Advice, Area, Change, Habit
 
 ADVICE = Advice(
@@ -18,18 +18,18 @@ ADVICE = Advice(
 )
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """A factory op without device work, then right behind it a pageable copy to the device, in every step."""
-    pairs = [(c, factory_before(look, c.call)) for c in copies_to_device(look, pageable=True)]
+    pairs = [(c, factory_before(context, c.call)) for c in copies_to_device(context, pageable=True)]
     built = {c.call: (c, row) for c, row in pairs if row is not None}
-    for group in look.by_scope(built):
+    for group in context.by_scope(built):
         mine = [built[call] for call in group]
-        making = look.length_us(row for _, row in mine) * look.host_scale
-        sending = look.length_us(group) + sum(c.waited_ns for c, _ in mine) / look.count / 1e3
-        if making + sending < look.notable_us or len(mine) < look.count:
+        making = context.length_us(row for _, row in mine) * context.host_scale
+        sending = context.length_us(group) + sum(c.waited_ns for c, _ in mine) / context.count / 1e3
+        if making + sending < context.notable_us or len(mine) < context.count:
             continue
-        name = look.trace.name(mine[0][1])
-        yield look.habit(
+        name = context.trace.name(mine[0][1])
+        yield context.habit(
             ADVICE,
             group,
             making + sending,
@@ -39,8 +39,8 @@ def find(look: Look) -> Iterable[Habit]:
             ],
             [
                 Change(
-                    host=tuple(look.stretch(r) for c, row in mine for r in (row, top_op(look, c.call))),
-                    removed=look.findings_of(group),
+                    host=tuple(context.interval(r) for c, row in mine for r in (row, top_op(context, c.call))),
+                    removed=context.findings_of(group),
                 )
             ],
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from syncscan.habits.look import Look
+from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import Category
 
@@ -18,18 +18,18 @@ ADVICE = Advice(
 )
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """`pin_memory` ops on the steps' own thread, outside a loader, that take a notable time in every step."""
-    rows = look.outermost(look.rows(Category.CPU_OP, lambda n: n in ("aten::pin_memory", "aten::_pin_memory")))
-    own = [r for r in rows if not any(n.startswith("enumerate(") for n in look.scope(r))]
-    for group in look.by_scope(own):
-        took = look.length_us(group) * look.host_scale
-        if took < look.notable_us or len(group) < look.count:
+    rows = context.outermost(context.rows(Category.CPU_OP, lambda n: n in ("aten::pin_memory", "aten::_pin_memory")))
+    own = [r for r in rows if not any(n.startswith("enumerate(") for n in context.scope(r))]
+    for group in context.by_scope(own):
+        took = context.length_us(group) * context.host_scale
+        if took < context.notable_us or len(group) < context.count:
             continue
-        yield look.habit(
+        yield context.habit(
             ADVICE,
             group,
             took,
             [f"pin_memory takes {took / 1e3:.2f} ms a step of the thread that launches the work"],
-            [Change(host=tuple(look.stretch(r) for r in group))],
+            [Change(host=tuple(context.interval(r) for r in group))],
         )

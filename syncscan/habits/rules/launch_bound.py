@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.habits.look import LEAST_NS, Look
+from syncscan.habits.context import LEAST_NS, Context
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import NONE, Category
 
 ADVICE = Advice(
@@ -24,35 +25,37 @@ ADVICE = Advice(
 SMALL_NS, MANY = 50_000, 50
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """Many short kernels in a step that is held by its launches for sure."""
-    if not look.launch_bound:
+    if not context.launch_bound:
         return
-    s = look.trace.slices
-    work = np.concatenate([look.launched((NONE, begin, end), any_thread=True) for begin, end in look.spans])
+    s = context.trace.slices
+    work = np.concatenate(
+        [context.launched(ThreadInterval(NONE, begin, end), any_thread=True) for begin, end in context.steps]
+    )
     kernels = work[s.category[work] == int(Category.KERNEL)]
-    if look.launch_count < MANY or not len(kernels):
+    if context.launch_count < MANY or not len(kernels):
         return
     mean_ns = float(s.dur[kernels].mean())
-    needed = look.launching_us if look.step.unprofiled_us else look.launch_count * LEAST_NS / 1e3
-    saved = min(needed, look.period_us) - look.step.device_busy_us
-    if mean_ns > SMALL_NS or saved < 5 * look.notable_us:
+    needed = context.launching_us if context.step.unprofiled_us else context.launch_count * LEAST_NS / 1e3
+    saved = min(needed, context.period_us) - context.step.device_busy_us
+    if mean_ns > SMALL_NS or saved < 5 * context.notable_us:
         return
-    yield look.habit(
+    yield context.habit(
         ADVICE,
         [],
         saved,
         [
-            f"{look.launch_count:.0f} launches a step of kernels of {mean_ns / 1e3:.1f} µs on average take "
-            f"{'' if look.step.unprofiled_us else 'at least '}{needed / 1e3:.2f} ms of the host",
-            _compared(look),
+            f"{context.launch_count:.0f} launches a step of kernels of {mean_ns / 1e3:.1f} µs on average take "
+            f"{'' if context.step.unprofiled_us else 'at least '}{needed / 1e3:.2f} ms of the host",
+            _compared(context),
         ],
         [Change(queued=True)],
     )
 
 
-def _compared(look: Look) -> str:
-    busy = f"the device works {look.step.device_busy_us / 1e3:.2f} ms of it"
-    if look.step.unprofiled_us:
-        return f"without the profiler the step takes {look.period_us / 1e3:.2f} ms, and {busy}"
-    return f"the recorded step takes {look.period_us / 1e3:.2f} ms, and {busy}"
+def _compared(context: Context) -> str:
+    busy = f"the device works {context.step.device_busy_us / 1e3:.2f} ms of it"
+    if context.step.unprofiled_us:
+        return f"without the profiler the step takes {context.period_us / 1e3:.2f} ms, and {busy}"
+    return f"the recorded step takes {context.period_us / 1e3:.2f} ms, and {busy}"

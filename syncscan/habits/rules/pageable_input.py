@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from syncscan.habits.look import Look
-from syncscan.habits.sources import Copy, copies_to_device, factory_before, top_op
+from syncscan.habits.context import Context
+from syncscan.habits.input_copies import Copy, copies_to_device, factory_before, top_op
 from syncscan.model.habit import Advice, Area, Change, Habit
 
 ADVICE = Advice(
@@ -24,28 +24,28 @@ SMALL = 100_000
 """Bytes a step below which staging a copy costs less than the call."""
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """Pageable copies to the device in the steps whose calls take a notable time, not from a tensor just built."""
-    calls = [c for c in copies_to_device(look, pageable=True) if factory_before(look, c.call) is None]
-    for group in look.by_scope(c.call for c in calls):
+    calls = [c for c in copies_to_device(context, pageable=True) if factory_before(context, c.call) is None]
+    for group in context.by_scope(c.call for c in calls):
         mine = [c for c in calls if c.call in set(group)]
-        held = look.length_us(group) + sum(c.waited_ns for c in mine) / look.count / 1e3
-        size = sum(c.size for c in mine) / look.count
-        if held < look.notable_us or size < SMALL:
+        held = context.length_us(group) + sum(c.waited_ns for c in mine) / context.count / 1e3
+        size = sum(c.size for c in mine) / context.count
+        if held < context.notable_us or size < SMALL:
             continue
-        yield look.habit(
+        yield context.habit(
             ADVICE,
             group,
             held,
             [
-                f"{len(mine) / look.count:.0f} copies a step, {size / 1e6:.1f} MB, "
+                f"{len(mine) / context.count:.0f} copies a step, {size / 1e6:.1f} MB, "
                 f"hold the host for {held / 1e3:.2f} ms",
                 f"the bus runs at {_rate(mine):.1f} GB/s for them",
             ],
             [
                 Change(
-                    host=tuple(look.stretch(top_op(look, c.call)) for c in mine),
-                    removed=look.findings_of(c.call for c in mine),
+                    host=tuple(context.interval(top_op(context, c.call)) for c in mine),
+                    removed=context.findings_of(c.call for c in mine),
                 )
             ],
         )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.habits.look import Look
+from syncscan.habits.context import Context
+from syncscan.model.arrays import Int64
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
-from syncscan.model.trace import Category, Int64
+from syncscan.model.names import is_stream_wait
+from syncscan.model.trace import Category
 
 ADVICE = Advice(
     rule="streams-in-turn",
@@ -28,18 +29,17 @@ ADVICE = Advice(
 )
 SHARE, OVERLAP = 0.1, 0.05
 """Part of the device's work that each must have, and part of the smaller one's that may overlap."""
-WAIT = re.compile(r"(cuda|hip)StreamWaitEvent(_ptsz)?")
 
 
-def find(look: Look) -> Iterable[Habit]:
+def find(context: Context) -> Iterable[Habit]:
     """Pairs of streams with notable work, at least two stream waits a step, and no overlap."""
-    waits = look.rows(Category.RUNTIME, WAIT.fullmatch, main=False)
-    if len(waits) < 2 * look.count:
+    waits = context.rows(Category.RUNTIME, is_stream_wait, main=False)
+    if len(waits) < 2 * context.count:
         return
-    for device in look.work.devices:
-        busy = {st: look.work.of(device, st) for st in look.work.streams(device)}
+    for device in context.work.devices:
+        busy = {st: context.work.of(device, st) for st in context.work.streams(device)}
         took = {st: float((w.busy_to - w.busy_from).sum()) for st, w in busy.items()}
-        a_step = look.step.device_busy_us / max(1.0, sum(took.values()))
+        a_step = context.step.device_busy_us / max(1.0, sum(took.values()))
         large = [st for st in busy if took[st] >= SHARE * sum(took.values())]
         for k, a in enumerate(large):
             for b in large[k + 1 :]:
@@ -47,26 +47,26 @@ def find(look: Look) -> Iterable[Habit]:
                     busy[b].busy_within(int(x), int(y)) for x, y in zip(busy[a].busy_from, busy[a].busy_to, strict=True)
                 )
                 least = min(took[a], took[b])
-                if shared <= OVERLAP * least and _in_turns(look, device, a, b):
-                    yield look.habit(
+                if shared <= OVERLAP * least and _in_turns(context, device, a, b):
+                    yield context.habit(
                         ADVICE,
                         waits,
                         least * a_step,
                         [
                             f"streams {a} and {b} work {took[a] * a_step / 1e3:.2f} and "
                             f"{took[b] * a_step / 1e3:.2f} ms a step and overlap for {shared / least:.1%} of that",
-                            f"{len(waits) / look.count:.0f} waits between streams a step",
+                            f"{len(waits) / context.count:.0f} waits between streams a step",
                         ],
                         confidence=Confidence.MEDIUM,
                     )
 
 
-def _in_turns(look: Look, device: int, a: int, b: int) -> bool:
+def _in_turns(context: Context, device: int, a: int, b: int) -> bool:
     """Whether each begins right where the other ends, again and again: a wait, not a lack of work, keeps them apart."""
-    first, second = look.work.of(device, a), look.work.of(device, b)
+    first, second = context.work.of(device, a), context.work.of(device, b)
     return (
-        _follows(first.busy_to, second.busy_from) >= look.count
-        and _follows(second.busy_to, first.busy_from) >= look.count
+        _follows(first.busy_to, second.busy_from) >= context.count
+        and _follows(second.busy_to, first.busy_from) >= context.count
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from syncscan.habits.look import Look
-from syncscan.habits.regions import timed_regions
+from syncscan.habits.context import Context
+from syncscan.habits.event_timing import event_timings
 from syncscan.model.habit import Advice, Area, Habit
 
 ADVICE = Advice(
@@ -18,15 +18,15 @@ ADVICE = Advice(
 )
 
 
-def find(look: Look) -> Iterable[Habit]:
-    """Exactly one timed region in the whole trace."""
-    regions = timed_regions(look)
-    if len(regions) != 1:
+def find(context: Context) -> Iterable[Habit]:
+    """Exactly one timed timing in the whole trace."""
+    timings = event_timings(context)
+    if len(timings) != 1:
         return
-    region = regions[0]
-    yield look.habit(
+    timing = timings[0]
+    yield context.habit(
         ADVICE,
-        [region.sync],
+        [timing.sync],
         None,
-        [f"one region of {(region.end - region.begin) / 1e6:.2f} ms is timed in this trace, and no second one"],
+        [f"one timing of {(timing.end - timing.begin) / 1e6:.2f} ms is timed in this trace, and no second one"],
     )

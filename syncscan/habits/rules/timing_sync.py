@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from syncscan.habits.look import Look
-from syncscan.habits.regions import closing_syncs, timed_regions
+from syncscan.habits.context import Context
+from syncscan.habits.event_timing import closing_syncs, event_timings
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
 
@@ -25,35 +25,35 @@ ADVICE = Advice(
 )
 
 
-def find(look: Look) -> Iterable[Habit]:
-    """A timed region or a closing synchronise in every step of several."""
-    regions = timed_regions(look)
-    syncs = [r.sync for r in regions] or closing_syncs(look)
-    if len(syncs) < max(2, look.count):
+def find(context: Context) -> Iterable[Habit]:
+    """A timed timing or a closing synchronise in every step of several."""
+    timings = event_timings(context)
+    syncs = [r.sync for r in timings] or closing_syncs(context)
+    if len(syncs) < max(2, context.count):
         return
-    idle = _idle_behind(look, syncs)
-    if not regions and idle < look.notable_us:
+    idle = _idle_behind(context, syncs)
+    if not timings and idle < context.notable_us:
         return
-    how = "events are read behind it" if regions else "it is the last thing an inference step does"
-    yield look.habit(
+    how = "events are read behind it" if timings else "it is the last thing an inference step does"
+    yield context.habit(
         ADVICE,
         syncs,
         idle,
         [
-            f"{look.trace.name(syncs[0])} {len(syncs) / look.count:.0f} times a step; {how}",
+            f"{context.trace.name(syncs[0])} {len(syncs) / context.count:.0f} times a step; {how}",
             f"the device then idles for {idle:.0f} µs until the next repetition's first kernel",
         ],
-        [Change(removed=look.findings_of(syncs))],
-        Confidence.HIGH if regions else Confidence.MEDIUM,
+        [Change(removed=context.findings_of(syncs))],
+        Confidence.HIGH if timings else Confidence.MEDIUM,
     )
 
 
-def _idle_behind(look: Look, syncs: list[int]) -> float:
+def _idle_behind(context: Context, syncs: list[int]) -> float:
     """From a synchronise to the next device work, in µs a step, mean."""
-    s = look.trace.slices
+    s = context.trace.slices
     gaps = []
     for row in syncs:
-        starts = [look.work.of(d).busy_from for d in look.work.devices]
+        starts = [context.work.of(d).busy_from for d in context.work.devices]
         later = [int(b[b > int(s.ts[row])][0]) for b in starts if (b > int(s.end[row])).any()]
         gaps += [min(later) - int(s.end[row])] if later else []
     return max(0.0, sum(gaps) / max(1, len(gaps)) / 1e3)

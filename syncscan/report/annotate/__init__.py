@@ -1,12 +1,12 @@
-"""From an Analysis and the recorded events of a trace to its annotated twin: the same events, and tracks of ours."""
+"""From an Analysis and the recorded events of a trace to its annotated copy: the same events, and tracks of ours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from syncscan.model.analysis import Analysis
-from syncscan.report.annotate.around import chosen, kept, window
-from syncscan.report.annotate.document import document
+from syncscan.report.annotate.around import chosen, interval_around, touching
+from syncscan.report.annotate.json_text import document
 from syncscan.report.annotate.tracks import added_events
 from syncscan.report.annotate.watched import Watched
 
@@ -14,7 +14,7 @@ from syncscan.report.annotate.watched import Watched
 def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes]) -> Iterator[bytes]:
     """The text of the whole trace, its own events as they stand and in order, with syncscan's tracks behind them.
 
-    A twin is its own twin: tracks that are there already aren't drawn again.
+    A copy of a copy is that copy: tracks that are there already aren't drawn again.
 
     Args:
         analysis: of the trace.
@@ -40,10 +40,10 @@ def annotate_around(
     Raises:
         UsageError: no such finding.
     """
-    times = window(chosen(analysis, finding), margin_ns)
+    around = interval_around(chosen(analysis, finding), margin_ns)
     watched = Watched(recorded)
-    added = watched.unless_drawn(added_events(analysis, times))
-    return document(head, analysis.trace.info.metadata, kept(watched, times), added)
+    added = watched.unless_drawn(added_events(analysis, around))
+    return document(head, analysis.trace.info.metadata, touching(watched, around), added)
 
 
 __all__ = ["annotate", "annotate_around", "document"]

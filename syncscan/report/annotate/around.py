@@ -10,7 +10,7 @@ import msgspec
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence
-from syncscan.report.annotate.tracks import Window
+from syncscan.model.interval import Interval
 
 LEAST_MARGIN = 1_000_000
 """At least this many ns are shown on both sides of a sync point."""
@@ -45,7 +45,7 @@ def chosen(analysis: Analysis, which: str) -> Finding:
     raise UsageError(f"{what} in {analysis.trace.info.path}.", hint)
 
 
-def window(finding: Finding, margin_ns: int | None = None) -> Window:
+def interval_around(finding: Finding, margin_ns: int | None = None) -> Interval:
     """The times around the sync point of this finding that cost the most.
 
     Args:
@@ -55,19 +55,19 @@ def window(finding: Finding, margin_ns: int | None = None) -> Window:
     worst = max(finding.occurrences, key=_cost)
     start, end = worst.sync.ts, worst.sync.end + worst.cost.bubble_ns
     margin = max(end - start, LEAST_MARGIN) if margin_ns is None else margin_ns
-    return Window(start - margin, end + margin)
+    return Interval(start - margin, end + margin)
 
 
 def _cost(o: Occurrence) -> tuple[int, int]:
     return o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts
 
 
-def kept(events: Iterable[bytes], window: Window) -> Iterator[bytes]:
-    """The recorded events that touch the window: names of all rows, and arrows with both ends in it.
+def touching(events: Iterable[bytes], interval: Interval) -> Iterator[bytes]:
+    """The recorded events that touch an interval: names of all rows, and arrows with both ends in it.
 
     Args:
         events: text of one event each.
-        window: the times to keep.
+        interval: the times to keep.
     """
     arrows: dict[tuple[str, str], list[bytes]] = {}
     for text in events:
@@ -77,7 +77,7 @@ def kept(events: Iterable[bytes], window: Window) -> Iterator[bytes]:
             continue
         if event.ph == "M":
             yield b"\n" + text
-        elif _touches(event, window):
+        elif _touches(event, interval):
             if event.ph in ("s", "t", "f"):
                 arrows.setdefault((event.cat, str(event.id)), []).append(b"\n" + text)
             else:
@@ -87,9 +87,9 @@ def kept(events: Iterable[bytes], window: Window) -> Iterator[bytes]:
             yield from ends
 
 
-def _touches(event: _Event, window: Window) -> bool:
+def _touches(event: _Event, interval: Interval) -> bool:
     try:
         start, length = float(event.ts) * 1000, float(event.dur) * 1000
     except ValueError:
         return False
-    return window.touches(int(start), int(start + length))
+    return interval.touches(int(start), int(start + length))

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Int64
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Finding, Occurrence
-from syncscan.model.trace import NONE, Int64, Trace
-from syncscan.model.work import DeviceWork, merged
+from syncscan.model.interval import union
+from syncscan.model.trace import NONE, Trace
 
 SHORTEST = 2_000
 """Idle times below this many ns aren't drawn: so long does a device take from one kernel to the next."""
@@ -84,10 +86,10 @@ def _loading(trace: Trace) -> tuple[Int64, Int64]:
         mask &= np.isin(s.track, [step.track for step in trace.steps])
     rows = np.flatnonzero(mask)
     rows = rows[np.argsort(s.ts[rows], kind="stable")]
-    return merged(s.ts[rows], s.end[rows])
+    return union(s.ts[rows], s.end[rows])
 
 
-def _within(spans: tuple[Int64, Int64], start: int, end: int) -> int:
-    lo, hi = np.searchsorted(spans[1], start), np.searchsorted(spans[0], end)
-    overlap = np.minimum(spans[1][lo:hi], end) - np.maximum(spans[0][lo:hi], start)
+def _within(busy: tuple[Int64, Int64], start: int, end: int) -> int:
+    lo, hi = np.searchsorted(busy[1], start), np.searchsorted(busy[0], end)
+    overlap = np.minimum(busy[1][lo:hi], end) - np.maximum(busy[0][lo:hi], start)
     return int(overlap.sum())

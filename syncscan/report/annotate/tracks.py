@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Int64
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Finding, Occurrence, Severity
-from syncscan.model.trace import DEVICE, Category, Int64, Trace
-from syncscan.model.work import DeviceWork
+from syncscan.model.interval import Interval
+from syncscan.model.trace import DEVICE, Category, Trace
 from syncscan.report.annotate.idle import Idle, idle_times
-from syncscan.report.annotate.rows import Arrow, Drawn, Rows
+from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
 from syncscan.report.phrases import certainty, place
-from syncscan.report.plain import duration
+from syncscan.report.units import duration
 
 _COLORS = {
     Severity.HIGH: "rail_animation",
@@ -28,39 +30,27 @@ _COLORS = {
 _IDLE_COLORS = {"sync": "rail_animation", "input": "rail_idle", "host": "grey"}
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What to draw: everything that touches these times, ns."""
-
-    start: int
-    end: int
-
-    def touches(self, ts: int, end: int) -> bool:
-        """Whether a slice lies at least partly in it."""
-        return ts <= self.end and end >= self.start
-
-
-def added_events(analysis: Analysis, window: Window | None = None) -> Iterator[bytes]:
+def added_events(analysis: Analysis, around: Interval | None = None) -> Iterator[bytes]:
     """The JSON text of one added event after the other.
 
     Args:
         analysis: of the trace that the events are added to.
-        window: only what touches these times; None for all.
+        around: only what touches these times; None for all.
     """
     t = analysis.trace
-    rows = Rows(t.tracks)
-    yield from rows.process("syncscan")
+    lanes = Lanes(t.tracks)
+    yield from lanes.process("syncscan")
     for name, slices, arrows in _findings(analysis):
-        yield from rows.row(name, "syncscan_finding", _cut(slices, window), arrows)
+        yield from lanes.row(name, "syncscan_finding", _touching(slices, around), arrows)
     if t.steps:
-        yield from rows.row("steps", "syncscan_step", _cut(_steps(t), window))
+        yield from lanes.row("steps", "syncscan_step", _touching(_steps(t), around))
     for device in DeviceWork(t).devices:
         idle = [_idle_slice(i) for i in idle_times(analysis, device)]
-        yield from rows.row(f"device {device} idle", "syncscan_idle", _cut(idle, window))
+        yield from lanes.row(f"device {device} idle", "syncscan_idle", _touching(idle, around))
 
 
-def _cut(slices: list[Drawn], window: Window | None) -> list[Drawn]:
-    return [s for s in slices if window is None or window.touches(s.ts, s.end)]
+def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
+    return [s for s in slices if around is None or around.touches(s.ts, s.end)]
 
 
 def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[Arrow]]]:

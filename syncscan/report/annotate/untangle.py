@@ -29,7 +29,7 @@ _slices = msgspec.json.Decoder(list[_Slice]).decode
 _texts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 Row = tuple[Any, Any]
-Span = tuple[int, int, int]
+SliceTimes = tuple[int, int, int]
 """Start and end of a slice in ns, and its place among the events."""
 
 
@@ -51,13 +51,13 @@ def untangled(pieces: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
         yield b",\n".join(_name(row, tid) for row, tid in sorted(named, key=lambda n: n[1]))
 
 
-def _rows(pieces: Iterable[bytes]) -> dict[Row, list[Span]]:
-    rows: dict[Row, list[Span]] = defaultdict(list)
+def _rows(pieces: Iterable[bytes]) -> dict[Row, list[SliceTimes]]:
+    rows: dict[Row, list[SliceTimes]] = defaultdict(list)
     place = 0
     for piece in pieces:
         for s in _slices(b"[" + piece + b"]"):
-            if s.ph == "X" and _has_row(s) and (span := _span(s, place)):
-                rows[s.pid, s.tid].append(span)
+            if s.ph == "X" and _has_row(s) and (times := _times(s, place)):
+                rows[s.pid, s.tid].append(times)
             place += 1
     return rows
 
@@ -66,7 +66,7 @@ def _has_row(s: _Slice) -> bool:
     return isinstance(s.pid, int | str | None) and isinstance(s.tid, int | str | None)
 
 
-def _span(s: _Slice, place: int) -> Span | None:
+def _times(s: _Slice, place: int) -> SliceTimes | None:
     try:
         start, length = round(float(s.ts) * 1000), round(float(s.dur) * 1000)
     except (TypeError, ValueError):
@@ -74,13 +74,13 @@ def _span(s: _Slice, place: int) -> Span | None:
     return start, start + length, place
 
 
-def _tids(rows: dict[Row, list[Span]]) -> dict[int, tuple[Row, int]]:
+def _tids(rows: dict[Row, list[SliceTimes]]) -> dict[int, tuple[Row, int]]:
     """For each slice that must move, by its place: the row it leaves, and its new tid."""
     taken = {tid for _, tid in rows}
     free = (tid for tid in range(_FIRST_TID, 1 << 31) if tid not in taken)
     tids = {}
-    for row, spans in rows.items():
-        crossing = _crossing(sorted(spans, key=lambda s: (s[0], -s[1])))
+    for row, slices in rows.items():
+        crossing = _crossing(sorted(slices, key=lambda s: (s[0], -s[1])))
         while crossing:
             tid = next(free)
             rest = _crossing(crossing)
@@ -90,16 +90,16 @@ def _tids(rows: dict[Row, list[Span]]) -> dict[int, tuple[Row, int]]:
     return tids
 
 
-def _crossing(spans: list[Span]) -> list[Span]:
+def _crossing(slices: list[SliceTimes]) -> list[SliceTimes]:
     """The slices, of some sorted by start, that end behind an earlier one that they begin in."""
     open_until: list[int] = []
     crossing = []
-    for span in spans:
-        start, end, _ = span
+    for times in slices:
+        start, end, _ = times
         while open_until and open_until[-1] <= start:
             open_until.pop()
         if open_until and end > open_until[-1]:
-            crossing.append(span)
+            crossing.append(times)
         else:
             open_until.append(end)
     return crossing

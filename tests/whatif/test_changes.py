@@ -31,7 +31,7 @@ def rows(trace, name):
     return [r for r in range(len(trace.slices)) if trace.name(r) == name]
 
 
-def stretches(trace, name):
+def intervals(trace, name):
     s = trace.slices
     return tuple((int(s.track[r]), int(s.ts[r]), int(s.end[r])) for r in rows(trace, name))
 
@@ -46,13 +46,13 @@ def test_host_time_that_is_cut_makes_the_step_shorter_until_the_device_sets_the_
     """500 of 1000 µs of the host go, but the device works for 600."""
     t = trace()
     assert step_us(t, Change()) == pytest.approx(1000, rel=0.01)
-    assert step_us(t, Change(host=stretches(t, "compute"))) == pytest.approx(600, rel=0.02)
+    assert step_us(t, Change(host=intervals(t, "compute"))) == pytest.approx(600, rel=0.02)
 
 
 def test_overlapping_cuts_are_cut_once():
-    """The same stretch twice is the same stretch."""
+    """The same interval twice is the same interval."""
     t = trace()
-    once = stretches(t, "compute")
+    once = intervals(t, "compute")
     assert step_us(t, Change(host=once + once)) == pytest.approx(step_us(t, Change(host=once)))
 
 
@@ -61,13 +61,13 @@ def test_shortened_work_counts_only_where_the_device_is_the_limit():
     t = trace()
     work = tuple((r, 0.1) for r in rows(t, "encode"))
     assert step_us(t, Change(work=work)) == pytest.approx(1000, rel=0.01)
-    assert step_us(t, Change(work=work, host=stretches(t, "compute"))) == pytest.approx(500, rel=0.02)
+    assert step_us(t, Change(work=work, host=intervals(t, "compute"))) == pytest.approx(500, rel=0.02)
 
 
 def test_work_ahead_runs_beside_the_rest():
     """Two streams of 300 µs each instead of one of 600; then the host's 500 µs are the limit."""
     t = trace()
-    both = Change(host=stretches(t, "compute"), ahead=stretches(t, "frozen"))
+    both = Change(host=intervals(t, "compute"), ahead=intervals(t, "frozen"))
     assert step_us(t, both) == pytest.approx(500, rel=0.02)
 
 

@@ -5,46 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Basis, Change, Habit, HabitGain
 from syncscan.whatif.build import build
-from syncscan.whatif.project import MODEL, REPEATABILITY, Projector, Stage
-from syncscan.whatif.replay import period, prepare
+from syncscan.whatif.calibrated_step import MODEL, REPEATABILITY, CalibratedStep
+from syncscan.whatif.projector import Projector
+from syncscan.whatif.replay import period
 
 SURE = 0.5
 """A range reaches down to no less than this part of the step that the replay leaves."""
 
 
-def project_habits(
-    analysis: Analysis, habits: Sequence[Habit], *, step_ms: float | None = None, stage: Stage | None = None
-) -> tuple[Habit, ...]:
+def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit, ...]:
     """Replay the step without each habit.
 
     A habit whose change gives work a stream of its own gets an upper bound: no pipeline does better, and how much of it
     two streams really gain depends on how much of the device each leaves free, which a trace doesn't tell.
 
     Args:
-        analysis: of the trace in which the habits were found.
+        projector: of the trace in which the habits were found.
         habits: as found, with their measured costs.
-        step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
-        stage: what an earlier projection of this analysis has built.
 
     Returns:
         The habits with gains, by the gain's size; one without changes keeps its measured upper bound.
     """
-    if not any(h.changes for h in habits):
+    if not any(h.changes for h in habits) or not projector.replayable:
         return tuple(habits)
-    stage = stage or Stage(analysis, analysis.step.unprofiled_us)
-    projector = stage.projector(step_ms)
-    if not stage.graph.programs or not projector.before.period:
+    step = projector.calibrated()
+    if not step.before.period:
         return tuple(habits)
-    found = [_projected(stage, projector, h) if h.changes else h for h in habits]
+    found = [_projected(projector, step, h) if h.changes else h for h in habits]
     return tuple(sorted(found, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
 
 
-def _projected(stage: Stage, projector: Projector, habit: Habit) -> Habit:
-    base = projector.before.period * projector.unit
-    savings = [base - _after(stage, projector, change) * projector.unit for change in habit.changes]
+def _projected(projector: Projector, step: CalibratedStep, habit: Habit) -> Habit:
+    base = step.before.period * step.unit
+    savings = [base - _after(projector, step, change) * step.unit for change in habit.changes]
     bound = bool(habit.changes[0].ahead)
     if bound and habit.cost_us is not None:
         savings = [min(s, habit.cost_us) for s in savings]
@@ -58,14 +53,13 @@ def _projected(stage: Stage, projector: Projector, habit: Habit) -> Habit:
     return replace(habit, gain=gain, severity=gain.severity(base))
 
 
-def _after(stage: Stage, projector: Projector, change: Change) -> float:
+def _after(projector: Projector, step: CalibratedStep, change: Change) -> float:
     """The time of a step with this change, in the replay's ns."""
-    removed = frozenset(stage.number[i] for i in change.removed if i in stage.number)
+    removed = frozenset(step.number[i] for i in change.removed if i in step.number)
     if not (change.host or change.work or change.ahead or change.queued):
-        return projector.after(removed).period
-    graph = build(stage.trace, stage.holds, change=change)
-    replay = projector.calibration.replay
-    return min(period(prepare(graph, replay.scale, replay.stretch), removed), projector.before.period)
+        return step.after(removed).period
+    changed = build(projector.trace, projector.points, change=change)
+    return min(period(step.replay_of(changed), removed), step.before.period)
 
 
 def _within(us: float, base: float) -> float:

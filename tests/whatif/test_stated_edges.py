@@ -7,7 +7,7 @@ import pytest
 from syncscan import api
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
-from syncscan.whatif.graph import Await, Record
+from syncscan.whatif.graph import Record, StreamWait
 from tests.builder import MAIN, TraceBuilder
 
 
@@ -42,7 +42,7 @@ def two_records(named: int | None = None, rows: int | None = None) -> Trace:
 def launches_before_record(trace: Trace) -> int:
     """How many launches lie before the record that the stream waits for."""
     nodes = build(trace, []).programs[0].nodes
-    assert any(isinstance(n, Await) for n in nodes)
+    assert any(isinstance(n, StreamWait) for n in nodes)
     at = next(i for i, n in enumerate(nodes) if isinstance(n, Record))
     return sum(getattr(n, "launches", 0) for n in nodes[:at])
 

@@ -37,7 +37,7 @@ def run_name(path: str) -> str:
 def annotated(
     analysis: Analysis, path: str, finding: str | None = None, margin_ns: int | None = None
 ) -> Iterator[bytes]:
-    """The text of a trace's annotated twin, in pieces.
+    """The text of a trace's annotated copy, in pieces.
 
     Args:
         analysis: of the trace at `path`.
@@ -53,8 +53,8 @@ def annotated(
             yield from annotate_around(analysis, text.head, text.events(), finding, margin_ns)
 
 
-def untangled_twin(analysis: Analysis, path: str) -> Iterator[bytes]:
-    """The text of the annotated twin for Perfetto: slices that it would drop are on rows of their own."""
+def untangled_copy(analysis: Analysis, path: str) -> Iterator[bytes]:
+    """The text of the annotated copy for Perfetto: slices that it would drop are on rows of their own."""
     with load.open_bytes(path) as source:
         head = ValidText(source, path).head
 

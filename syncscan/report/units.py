@@ -1,14 +1,6 @@
-"""From numbers and from hostile text to words that are safe to print."""
+"""From numbers to words: times, shares, how often."""
 
 from __future__ import annotations
-
-MAX_NAME = 80
-
-
-def plain(text: str, limit: int = 0) -> str:
-    """Text of a trace made harmless for a terminal: control and format characters replaced, cut to `limit` if given."""
-    safe = "".join(c if c.isprintable() else "�" for c in text)
-    return safe[: limit - 1] + "…" if limit and len(safe) > limit else safe
 
 
 def duration(us: float) -> str:

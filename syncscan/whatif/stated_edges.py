@@ -6,14 +6,14 @@ filled at every event record, wait and synchronise (`torch.cuda._gpu_trace`), by
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 
-from syncscan.model.trace import NONE, Category, Int64, Trace
+from syncscan.model.arrays import Int64
+from syncscan.model.capture import CaptureTable, EventCall, Handle
+from syncscan.model.trace import NONE, Category, Trace
 
 _NEAR_NS = 100_000
+"""How long after its callback a call may begin: the callback takes 1 to 3 µs, a preempted thread longer."""
 _EARLY_NS = 2_000
 """A callback fires just before its call: so much earlier or later, clocks allowed for, the call is looked for."""
 
@@ -31,44 +31,31 @@ def stated_edges(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
 
 def _from_sync_rows(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
     s = trace.slices
-    stated = np.flatnonzero((s.category == Category.SYNC) & (s.awaits != NONE) & (s.correlation != NONE))
-    awaited = dict(zip(s.correlation[stated].tolist(), s.awaits[stated].tolist(), strict=True))
     record_of = dict(zip(s.correlation[records].tolist(), records.tolist(), strict=True))
-    pairs = ((row, record_of.get(awaited.get(int(s.correlation[row]), NONE))) for row in waits.tolist())
-    return {row: record for row, record in pairs if record is not None}
+    rows = ((row, trace.work_of(row, Category.SYNC)) for row in waits.tolist())
+    awaited = ((row, int(s.awaits[sync])) for row, sync in rows if sync != NONE and s.awaits[sync] != NONE)
+    return {row: record_of[record] for row, record in awaited if record in record_of}
 
 
 def _from_callbacks(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
-    own = trace.info.metadata.get("syncscan")
-    if not isinstance(own, Mapping):
-        return {}
-    last: dict[Any, int] = {}
+    last: dict[Handle, int] = {}
     found = {}
-    for at, tid, kind, event in sorted(_seen(own), key=lambda seen: seen[0]):
-        row = _call_at(trace, records if kind == "record" else waits, at - trace.info.base_ns, tid)
+    for seen in sorted(_seen(trace.info.capture), key=lambda seen: seen.epoch_ns):
+        recorded = seen.kind == "record"
+        row = _call_at(trace, records if recorded else waits, seen.epoch_ns - trace.info.base_ns, seen.tid)
         if row is None:
             continue
-        if kind == "record":
-            last[event] = row
-        elif event in last:
-            found[row] = last[event]
+        if recorded:
+            last[seen.event] = row
+        elif seen.event in last:
+            found[row] = last[seen.event]
     return found
 
 
-def _seen(own: Mapping[str, Any]) -> list[tuple[int, int, str, Any]]:
-    """What the callbacks saw of events: (epoch ns, thread, `record`, `wait` or `event`, the event's handle)."""
-    seen = [(int(e[0]), int(e[1]), str(e[2]), e[3]) for e in _rows(own.get("events"), 4)]
-    lines = own.get("lines")
-    if isinstance(lines, Mapping) and isinstance(lines.get("columns"), Sequence) and "handle" in lines["columns"]:
-        place = list(lines["columns"]).index("handle")
-        seen += [
-            (int(e[0]), int(e[1]), "event", e[place]) for e in _rows(lines.get("syncs"), place + 1) if e[2] == "event"
-        ]
-    return seen
-
-
-def _rows(table: Any, width: int) -> list[Any]:
-    return [row for row in table if isinstance(row, Sequence) and len(row) >= width] if isinstance(table, list) else []
+def _seen(table: CaptureTable) -> list[EventCall]:
+    """What the callbacks saw of events: records, waits of streams, and synchronises of hosts."""
+    waited = (s for s in table.lines.syncs if s.kind == "event" and s.handle)
+    return [*table.events, *(EventCall(s.epoch_ns, s.tid, s.kind, s.handle) for s in waited)]
 
 
 def _call_at(trace: Trace, calls: Int64, ts: int, tid: int) -> int | None:

@@ -1,4 +1,4 @@
-"""One trace with what a habit's rule may ask of it: rows in the steps, what they launched, when the device idled."""
+"""What a habit's rule may ask of one trace: rows in the steps, what they launched, when the device idled."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.model.analysis import StepSummary
+from syncscan.model.arrays import Int64
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
-from syncscan.model.period import windows
-from syncscan.model.trace import NONE, Category, Int64, Trace
-from syncscan.model.work import DeviceWork
+from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.names import is_step
+from syncscan.model.period import step_intervals
+from syncscan.model.step import StepSummary
+from syncscan.model.trace import NONE, Category, Trace
 
 NOTABLE = 0.01
 """What takes less than this part of a step isn't worth a word."""
@@ -26,12 +29,9 @@ LEAST_NS = 3_000
 LAUNCH_NS = 100_000
 """A launch takes the host this at most, with the Python and the dispatch before it; more is something else."""
 
-Stretch = tuple[int, int, int]
-"""(track, from, to) of a host thread, ns."""
-
 
 @dataclass(frozen=True)
-class Look:
+class Context:
     """What the rules look at; everything in it is computed once, when it is first asked for."""
 
     trace: Trace
@@ -54,9 +54,9 @@ class Look:
         return NOTABLE * self.period_us
 
     @cached_property
-    def spans(self) -> list[tuple[int, int]]:
+    def steps(self) -> list[Interval]:
         """Each step from its begin to the next one's, ns."""
-        return windows(self.trace)
+        return step_intervals(self.trace)
 
     @cached_property
     def work(self) -> DeviceWork:
@@ -93,7 +93,7 @@ class Look:
     def launch_count(self) -> float:
         """How many calls launch the work of a step."""
         rows, at, _ = self._launched
-        calls = np.unique(self.calls(rows[self.inside(at)]))
+        calls = np.unique(self.trace.calls_of(rows[self.inside(at)]))
         return float(np.count_nonzero(calls != NONE)) / self.count
 
     def rows(self, category: Category, wanted: Callable[[str], Any], *, main: bool = True) -> list[int]:
@@ -120,7 +120,7 @@ class Look:
 
     @cached_property
     def _bounds(self) -> tuple[Int64, Int64]:
-        begins, ends = zip(*self.spans, strict=True)
+        begins, ends = zip(*self.steps, strict=True)
         return np.array(begins, np.int64), np.array(ends, np.int64)
 
     def outermost(self, rows: Iterable[int]) -> list[int]:
@@ -134,10 +134,10 @@ class Look:
                 end[track] = int(s.end[row])
         return found
 
-    def stretch(self, row: int, keep: float = 0.0) -> Stretch:
+    def interval(self, row: int, keep: float = 0.0) -> ThreadInterval:
         """Where a host slice lies; without the first `keep` of it (a part of its length)."""
         s = self.trace.slices
-        return int(s.track[row]), int(s.ts[row]) + int(keep * int(s.dur[row])), int(s.end[row])
+        return ThreadInterval(int(s.track[row]), int(s.ts[row]) + int(keep * int(s.dur[row])), int(s.end[row]))
 
     def length_us(self, rows: Iterable[int]) -> float:
         """Length of these slices in µs a step."""
@@ -158,40 +158,24 @@ class Look:
         """Device work in order of its launch: rows, the time of the launch, its track."""
         s, trace = self.trace.slices, self.trace
         rows, at = trace.device_rows, trace.launched_at
-        calls = self.calls(rows)
+        calls = self.trace.calls_of(rows)
         track = np.where(calls == NONE, NONE, s.track[calls]).astype(np.int64)
         order = np.argsort(at, kind="stable")
         return rows[order], at[order], track[order]
 
-    def launched(self, stretch: Stretch, *, any_thread: bool = False) -> Int64:
-        """Rows of the device work that this stretch of a host thread launched, in order."""
+    def launched(self, interval: ThreadInterval, *, any_thread: bool = False) -> Int64:
+        """Rows of the device work that this interval of a host thread launched, in order."""
         rows, at, tracks = self._launched
-        track, begin, end = stretch
+        track, begin, end = interval
         lo, hi = np.searchsorted(at, [begin, end])
         mine = rows[lo:hi]
         return mine if any_thread else mine[tracks[lo:hi] == track]
-
-    def calls(self, rows: Int64) -> Int64:
-        """Rows of the calls that launched this device work, NONE where that isn't in the trace."""
-        keys, calls = self._by_correlation
-        if not len(keys):
-            return np.full(len(rows), NONE, np.int64)
-        wanted = self.trace.slices.correlation[rows]
-        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where((keys[at] == wanted) & (wanted != NONE), calls[at], NONE)
-
-    @cached_property
-    def _by_correlation(self) -> tuple[Int64, Int64]:
-        s = self.trace.slices
-        rows = np.flatnonzero(self.trace.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
-        rows = rows[np.argsort(s.correlation[rows], kind="stable")]
-        return s.correlation[rows], rows
 
     def scope(self, row: int) -> tuple[str, ...]:
         """Names of the scopes around a host slice, outermost first, the profiler's steps left out."""
         s = self.trace.slices
         names = [self.trace.name(r) for r in self.trace.ancestors(row) if s.category[r] == Category.ANNOTATION]
-        return tuple(n for n in names if not n.startswith("ProfilerStep"))
+        return tuple(n for n in names if not is_step(n))
 
     def op(self, row: int) -> str:
         """The outermost op around a host slice; empty without."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
-from syncscan.model.stacks import Frame
 from syncscan.model.trace import Trace
 
 _FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)")

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from syncscan.errors import UsageError
-from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 
 KINDS = ("scope", "rule", "op", "id")
 
 
-def select(analysis: Analysis, selectors: Sequence[str]) -> tuple[Finding, ...]:
-    """The findings that any of these selectors names, in the order of the analysis.
+def select(findings: Sequence[Finding], selectors: Sequence[str]) -> tuple[Finding, ...]:
+    """The findings that any of these selectors names, in their order.
 
     `all` leaves out waits that are intended or not the program's own (severity `info`); name those by id. A scope glob
     matches any one scope of a finding, or all of them joined by `/`.
@@ -24,11 +23,11 @@ def select(analysis: Analysis, selectors: Sequence[str]) -> tuple[Finding, ...]:
     """
     chosen: set[str] = set()
     for selector in selectors:
-        hits = [f.id for f in analysis.findings if _matches(f, selector)]
+        hits = [f.id for f in findings if _matches(f, selector)]
         if not hits and selector != "all":
-            raise UsageError(f"The selector {selector!r} names no sync in this trace.", _close(analysis, selector))
+            raise UsageError(f"The selector {selector!r} names no sync in this trace.", _close(findings, selector))
         chosen.update(hits)
-    return tuple(f for f in analysis.findings if f.id in chosen)
+    return tuple(f for f in findings if f.id in chosen)
 
 
 def _matches(finding: Finding, selector: str) -> bool:
@@ -52,10 +51,10 @@ def _names(finding: Finding, kind: str) -> tuple[str, ...]:
     return (finding.rule,) if kind == "rule" else (finding.id,)
 
 
-def _close(analysis: Analysis, selector: str) -> str:
+def _close(findings: Sequence[Finding], selector: str) -> str:
     kind, _, glob = selector.partition(":")
-    known = sorted({n for f in analysis.findings for n in _names(f, kind) if n})
+    known = sorted({n for f in findings for n in _names(f, kind) if n})
     if not known:
-        return f"No sync in it has any {kind}." if analysis.findings else "It has no syncs."
+        return f"No sync in it has any {kind}." if findings else "It has no syncs."
     near = difflib.get_close_matches(glob.strip("*"), known, n=5, cutoff=0.3) or known[:5]
     return "Did you mean " + " or ".join(f"{kind}:{n}" for n in near) + "?"

@@ -11,7 +11,7 @@ import pytest
 
 from syncscan import api
 from syncscan.errors import UsageError
-from syncscan.integrations import twin
+from syncscan.integrations import annotated_copy
 from tests.report.test_annotate import story
 
 
@@ -25,52 +25,54 @@ def recorded(tmp_path: Path) -> Path:
 
 
 def test_the_recorded_events_are_the_file_s_own_bytes(recorded: Path) -> None:
-    """Up to the last recorded event the twin is the trace, byte for byte."""
+    """Up to the last recorded event the copy is the trace, byte for byte."""
     before = recorded.read_bytes()
-    after = b"".join(twin.annotated(api.analyze(recorded), str(recorded)))
+    after = b"".join(annotated_copy.annotated(api.analyze(recorded), str(recorded)))
     assert after.startswith(before[: before.rindex(b"}", 0, before.rindex(b"]")) + 1])
     assert json.loads(after)["traceName"] == "recorded"
 
 
 def test_a_trace_that_breaks_off_is_annotated_in_its_repaired_form(recorded: Path) -> None:
-    """The twin of half a file is a whole file."""
+    """The copy of half a file is a whole file."""
     recorded.write_bytes(recorded.read_bytes()[:-600])
-    events = json.loads(b"".join(twin.annotated(api.analyze(recorded), str(recorded))))["traceEvents"]
+    events = json.loads(b"".join(annotated_copy.annotated(api.analyze(recorded), str(recorded))))["traceEvents"]
     assert any(e.get("cat") == "syncscan_finding" for e in events)
 
 
 def test_a_copy_adds_nothing(recorded: Path) -> None:
-    """The run beside the twin is the trace itself."""
-    assert json.loads(b"".join(twin.copied(api.analyze(recorded), str(recorded)))) == json.loads(recorded.read_text())
+    """The run beside the annotated copy is the trace itself."""
+    assert json.loads(b"".join(annotated_copy.copied(api.analyze(recorded), str(recorded)))) == json.loads(
+        recorded.read_text()
+    )
 
 
-def test_a_twin_is_analysed_like_the_trace(recorded: Path) -> None:
+def test_a_copy_is_analysed_like_the_trace(recorded: Path) -> None:
     """What is added changes no finding: our rows aren't taken for the program's."""
-    again = recorded.with_name("twin.json")
+    again = recorded.with_name("copy.json")
     before = api.analyze(recorded)
-    twin.write(twin.annotated(before, str(recorded)), again)
+    annotated_copy.write(annotated_copy.annotated(before, str(recorded)), again)
     after = api.analyze(again)
     assert [(f.id, f.count, f.wait_us, f.bubble_us) for f in after.findings] == [
         (f.id, f.count, f.wait_us, f.bubble_us) for f in before.findings
     ]
 
 
-def test_a_twin_is_its_own_twin(recorded: Path) -> None:
+def test_a_copy_of_a_copy_is_that_copy(recorded: Path) -> None:
     """Annotating what is annotated draws nothing twice."""
-    again = recorded.with_name("twin.json")
-    twin.write(twin.annotated(api.analyze(recorded), str(recorded)), again)
+    again = recorded.with_name("copy.json")
+    annotated_copy.write(annotated_copy.annotated(api.analyze(recorded), str(recorded)), again)
     analysis = api.analyze(again)
     events = json.loads(again.read_text())["traceEvents"]
-    for text in (twin.annotated(analysis, str(again)), twin.untangled_twin(analysis, str(again))):
+    for text in (annotated_copy.annotated(analysis, str(again)), annotated_copy.untangled_copy(analysis, str(again))):
         assert json.loads(b"".join(text))["traceEvents"] == events
-    part = json.loads(b"".join(twin.annotated(analysis, str(again), "1")))["traceEvents"]
+    part = json.loads(b"".join(annotated_copy.annotated(analysis, str(again), "1")))["traceEvents"]
     assert len([e for e in part if e["name"] == "process_labels"]) == 1
 
 
 @pytest.mark.parametrize("name", ["out.json", "out.json.gz"])
 def test_the_suffix_says_whether_it_is_packed(tmp_path: Path, name: str) -> None:
     """`.gz` packs, anything else doesn't."""
-    twin.write([b"ab", b"c"], tmp_path / name)
+    annotated_copy.write([b"ab", b"c"], tmp_path / name)
     raw = (tmp_path / name).read_bytes()
     assert (gzip.decompress(raw) if name.endswith(".gz") else raw) == b"abc"
 
@@ -83,7 +85,7 @@ def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
         raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space"):
-        twin.write(breaks(), tmp_path / "out.json.gz")
+        annotated_copy.write(breaks(), tmp_path / "out.json.gz")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -92,16 +94,16 @@ def test_a_file_that_is_there_is_only_replaced_by_force(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     path.write_text("mine")
     with pytest.raises(UsageError, match="exists"):
-        twin.write([b"new"], path)
+        annotated_copy.write([b"new"], path)
     assert path.read_text() == "mine"
-    twin.write([b"new"], path, force=True)
+    annotated_copy.write([b"new"], path, force=True)
     assert path.read_text() == "new"
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     """One sentence, no traceback."""
     with pytest.raises(UsageError, match="can't be written"):
-        twin.write([b"x"], tmp_path / "missing" / "out.json")
+        annotated_copy.write([b"x"], tmp_path / "missing" / "out.json")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 )
 def test_which_files_tensorboard_reads(name: str, reads: bool) -> None:
     """The plugin's own pattern decides."""
-    assert twin.read_by_tensorboard(name) is reads
+    assert annotated_copy.read_by_tensorboard(name) is reads
 
 
 @pytest.mark.parametrize(
@@ -125,4 +127,4 @@ def test_which_files_tensorboard_reads(name: str, reads: bool) -> None:
 )
 def test_a_run_is_named_after_its_trace(path: str, name: str) -> None:
     """Without suffixes, and without what a URL or the plugin takes for something else."""
-    assert twin.run_name(path) == name
+    assert annotated_copy.run_name(path) == name

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from syncscan.model.analysis import StepSummary
 from syncscan.model.finding import Confidence, Finding, Occurrence, Severity
+from syncscan.model.step import StepSummary
 
 
-def findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
+def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
     """Aggregate over steps; sorted by bubble and wait, the worst first, `info` last."""
     groups: dict[tuple[Any, ...], list[Occurrence]] = {}
     for o in occurrences:

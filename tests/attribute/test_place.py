@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.attribute.source import is_users, modules, names_around, parse, pick
+from syncscan.attribute.place import is_users, modules, names_around, parse, pick
+from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
-from syncscan.model.stacks import Frame
 from tests.builder import TraceBuilder
 
 TRAIN = Frame("train.py", 10, "step")

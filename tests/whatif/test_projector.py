@@ -7,8 +7,9 @@ import time
 import pytest
 
 from syncscan import api
-from syncscan.model.analysis import Analysis, Bound
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
+from syncscan.model.step import Bound
 from tests.builder import TraceBuilder
 from tests.whatif.story import Item, analysed, profiled, real, told
 

@@ -1,4 +1,4 @@
-"""From an Analysis to the stretches of time that the report's timeline shows: first of all, and slice by slice."""
+"""From an Analysis to the intervals that the report's timeline shows: first of all, and slice by slice."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Bool, Int64
 from syncscan.model.finding import Finding, Occurrence
+from syncscan.model.interval import Interval, union_of
 from syncscan.model.schedule import Schedule
-from syncscan.model.trace import Bool, Int64, Step, Trace
-from syncscan.model.work import merged
+from syncscan.model.trace import Step, Trace
 
 MAX_WHOLE_STEPS, MAX_KEPT = 60, 30
 """How many whole steps, and how many sync points of one finding, are kept at most in a big trace."""
 _PAD_NS = (500_000, 20_000_000)
 """The least and the most that is kept before and after a sync point in a big trace."""
 
-Window = tuple[int, int]
-"""From and to, ns."""
 
-
-def home(analysis: Analysis, whole: Window, plan: Schedule | None = None) -> Window:
+def home(analysis: Analysis, whole: Interval, plan: Schedule | None = None) -> Interval:
     """What the timeline shows first: the step of the worst sync point, or a typical step, or everything.
 
     A replayed step, if there is one, goes first: it is what is drawn twice.
@@ -31,7 +29,7 @@ def home(analysis: Analysis, whole: Window, plan: Schedule | None = None) -> Win
         return whole
     start, end = (plan.begin, max(plan.end, plan.replayed_end)) if plan else (step.ts, step.end)
     pad = max(1, (end - start) // 50)
-    return max(whole[0], start - pad), min(whole[1], end + pad)
+    return Interval(max(whole.begin, start - pad), min(whole.end, end + pad))
 
 
 def home_step(analysis: Analysis) -> Step | None:
@@ -52,8 +50,8 @@ def worst(finding: Finding) -> Occurrence:
     return max(finding.occurrences, key=lambda o: (o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts))
 
 
-def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Window, first: Window) -> list[Window]:
-    """The stretches of time whose slices are kept, disjoint and ascending.
+def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Interval, first: Interval) -> list[Interval]:
+    """The intervals whose slices are kept, disjoint and ascending.
 
     Everything, if it fits. Else the first view, then the surroundings of the findings' costliest sync points, then
     whole steps, those nearest to the first view before the others, for as long as the budget lasts.
@@ -61,20 +59,20 @@ def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Window, first: 
     if len(drawn) <= budget:
         return [whole]
     starts = np.sort(analysis.trace.slices.ts[drawn])
-    kept: list[Window] = []
-    for window in _wanted(analysis, whole, first):
-        tried = _union([*kept, window])
+    kept: list[Interval] = []
+    for interval in _wanted(analysis, whole, first):
+        tried = union_of([*kept, interval])
         if _count(starts, tried) <= budget:
             kept = tried
     return kept or [_first(starts, budget, whole)]
 
 
-def _wanted(analysis: Analysis, whole: Window, first: Window) -> list[Window]:
-    steps = sorted(analysis.trace.steps, key=lambda s: abs(s.ts - first[0]))[:MAX_WHOLE_STEPS]
+def _wanted(analysis: Analysis, whole: Interval, first: Interval) -> list[Interval]:
+    steps = sorted(analysis.trace.steps, key=lambda s: abs(s.ts - first.begin))[:MAX_WHOLE_STEPS]
     return [
         *([first] if steps else []),
         *(_around(o, whole) for o in _costly(analysis.findings)),
-        *((s.ts, s.end) for s in steps),
+        *(Interval(s.ts, s.end) for s in steps),
     ]
 
 
@@ -84,30 +82,25 @@ def _costly(findings: Sequence[Finding]) -> list[Occurrence]:
     return [r[k] for k in range(MAX_KEPT) for r in ranked if k < len(r)][: 4 * MAX_KEPT]
 
 
-def _around(o: Occurrence, whole: Window) -> Window:
+def _around(o: Occurrence, whole: Interval) -> Interval:
     length = o.sync.end - o.sync.ts + o.cost.bubble_ns
     pad = min(max(length // 2, _PAD_NS[0]), _PAD_NS[1])
-    return max(whole[0], o.sync.ts - pad), min(whole[1], o.sync.ts + length + pad)
+    return Interval(max(whole.begin, o.sync.ts - pad), min(whole.end, o.sync.ts + length + pad))
 
 
-def _union(windows: list[Window]) -> list[Window]:
-    a, b = merged(*(np.array(c, np.int64) for c in zip(*sorted(windows), strict=True)))
-    return list(zip(a.tolist(), b.tolist(), strict=True))
+def _count(starts: Int64, intervals: list[Interval]) -> int:
+    return sum(int(np.diff(np.searchsorted(starts, w))[0]) for w in intervals)
 
 
-def _count(starts: Int64, windows: list[Window]) -> int:
-    return sum(int(np.diff(np.searchsorted(starts, w))[0]) for w in windows)
+def _first(starts: Int64, budget: int, whole: Interval) -> Interval:
+    return Interval(whole.begin, int(starts[min(budget, len(starts) - 1)]))
 
 
-def _first(starts: Int64, budget: int, whole: Window) -> Window:
-    return whole[0], int(starts[min(budget, len(starts) - 1)])
-
-
-def inside(trace: Trace, rows: Int64, windows: list[Window]) -> Bool:
-    """A mask over these rows: those that reach into a window."""
+def inside(trace: Trace, rows: Int64, intervals: list[Interval]) -> Bool:
+    """A mask over these rows: those that reach into a interval."""
     s = trace.slices
     start, end = s.ts[rows], s.end[rows]
     inside = np.zeros(len(rows), np.bool_)
-    for a, b in windows:
+    for a, b in intervals:
         inside |= (start < b) & (end >= a)
     return inside

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.model.work import DeviceWork, merged
+from syncscan.model.device_work import DeviceWork
+from syncscan.model.interval import union
 from tests.builder import TraceBuilder
 
 intervals = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), max_size=30)
@@ -71,7 +72,7 @@ def test_merged_intervals_are_disjoint_ascending_and_cover_the_same(pieces: list
     """The union has the same moments, in intervals that don't touch."""
     pieces = sorted(pieces)
     starts, ends = (np.array([p[0] for p in pieces], np.int64), np.array([p[0] + p[1] for p in pieces], np.int64))
-    low, high = merged(starts, ends)
+    low, high = union(starts, ends)
     assert (low[1:] > high[:-1]).all()
     covered = {m for a, b in zip(low.tolist(), high.tolist(), strict=True) for m in range(a, b)}
     assert covered == {m for a, lasts in pieces for m in range(a, a + lasts)}

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.trace import NONE, Bool, Int64, Trace
+from syncscan.model.arrays import Bool, Int64
+from syncscan.model.interval import union
+from syncscan.model.trace import NONE, Trace
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -20,7 +22,7 @@ class Work:
     launched: Int64
     done: Int64
     busy_from: Int64
-    """Starts of the merged busy intervals, ascending."""
+    """Starts of the busy intervals, ascending."""
     busy_to: Int64
     """Their ends."""
     busy_sum: Int64
@@ -80,17 +82,7 @@ class DeviceWork:
     def _sorted(self, mask: Bool) -> Work:
         rows, launched = self._rows[mask], self._launched[mask]
         s = self._trace.slices
-        starts, ends = merged(s.ts[rows], s.end[rows])
+        starts, ends = union(s.ts[rows], s.end[rows])
         order = np.argsort(launched, kind="stable")
         done = np.maximum.accumulate(s.end[rows][order]) if len(rows) else np.zeros(0, np.int64)
         return Work(rows[order], launched[order], done, starts, ends, np.cumsum(ends - starts))
-
-
-def merged(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
-    """The union of intervals sorted by start, as disjoint ascending intervals."""
-    if not len(starts):
-        return starts, ends
-    reach = np.maximum.accumulate(ends)
-    first = np.concatenate(([True], starts[1:] > reach[:-1]))
-    last = np.concatenate((np.flatnonzero(first)[1:] - 1, [len(starts) - 1]))
-    return starts[first], reach[last]

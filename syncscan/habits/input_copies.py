@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.habits.look import Look
+from syncscan.habits.context import Context
 from syncscan.model.trace import NONE, Category
 
 FACTORY = re.compile(
@@ -29,55 +29,55 @@ class Copy:
     """How long the host waited in the synchronise behind the call."""
 
 
-def copies_to_device(look: Look, pageable: bool) -> list[Copy]:
+def copies_to_device(context: Context, pageable: bool) -> list[Copy]:
     """The copies from pageable, or from pinned, host memory to the device that the steps' own threads make."""
-    s, trace = look.trace.slices, look.trace
+    s, trace = context.trace.slices, context.trace
     kind = "Pageable" if pageable else "Pinned"
     mask = trace.is_category(Category.MEMCPY) & trace.named(lambda n: n.startswith("Memcpy HtoD") and kind in n)
     tracks = {step.track for step in trace.steps}
     found = []
     rows = np.flatnonzero(mask)
-    calls = look.calls(rows)
-    known = (calls != NONE) & look.inside(s.ts[calls]) & np.isin(s.track[calls], list(tracks))
+    calls = context.trace.calls_of(rows)
+    known = (calls != NONE) & context.inside(s.ts[calls]) & np.isin(s.track[calls], list(tracks))
     for row, call in zip(rows[known].tolist(), calls[known].tolist(), strict=True):
-        waited = _synchronise_behind(look, call)
+        waited = _synchronise_behind(context, call)
         found.append(Copy(call, row, max(int(s.bytes[row]), 0), int(s.dur[row]), waited))
     return sorted(found, key=lambda c: int(s.ts[c.call]))
 
 
-def _synchronise_behind(look: Look, call: int) -> int:
-    s, trace = look.trace.slices, look.trace
+def _synchronise_behind(context: Context, call: int) -> int:
+    s, trace = context.trace.slices, context.trace
     after = call + 1
     if after < len(s) and s.parent[after] == s.parent[call] and "StreamSynchronize" in trace.name(after):
         return int(s.dur[after])
     return 0
 
 
-def top_op(look: Look, call: int) -> int:
+def top_op(context: Context, call: int) -> int:
     """Row of the outermost op around a runtime call, NONE without."""
-    s = look.trace.slices
-    ops = [r for r in look.trace.ancestors(call) if s.category[r] == Category.CPU_OP]
+    s = context.trace.slices
+    ops = [r for r in context.trace.ancestors(call) if s.category[r] == Category.CPU_OP]
     return ops[0] if ops else NONE
 
 
-def factory_before(look: Look, call: int) -> int | None:
+def factory_before(context: Context, call: int) -> int | None:
     """Row of the op that built the copied tensor on the host: the one right before the copy's, if it launched nothing.
 
     It must end shortly before the copy's op begins, with no other op between.
     """
-    trace = look.trace
-    own = top_op(look, call)
+    trace = context.trace
+    own = top_op(context, call)
     if own == NONE:
         return None
-    before = _op_before(look, own)
+    before = _op_before(context, own)
     if before is None or not FACTORY.fullmatch(trace.name(before)):
         return None
-    return None if len(look.launched(look.stretch(before))) else before
+    return None if len(context.launched(context.interval(before))) else before
 
 
-def _op_before(look: Look, row: int) -> int | None:
+def _op_before(context: Context, row: int) -> int | None:
     """The op that ended last before this one, with the same parent."""
-    s = look.trace.slices
+    s = context.trace.slices
     first = int(np.searchsorted(s.track, s.track[row]))
     for other in range(row - 1, max(first, row - 400) - 1, -1):
         if s.parent[other] == s.parent[row] and s.category[other] == Category.CPU_OP:

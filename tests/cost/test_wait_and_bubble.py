@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.cost import measure
+from syncscan.cost import costs_of
 from syncscan.detect import detect
 from syncscan.model.finding import Cost
 from tests.builder import TraceBuilder
@@ -14,7 +14,7 @@ from tests.builder import TraceBuilder
 def costs(t: TraceBuilder) -> tuple[Cost, ...]:
     trace = t.trace()
     points, _ = detect(trace)
-    return measure(trace, points)
+    return costs_of(trace, points)
 
 
 def test_the_wait_ends_with_the_work():
@@ -152,7 +152,7 @@ def test_any_told_wait_is_measured(story: list[tuple[int, int, int]]):
     points, _ = detect(trace)
     s = trace.slices
     expected = [int(s.dur[p.calls[-1]]) - 1000 for p in points]
-    assert [c.wait_ns for c in measure(trace, points)] == expected
+    assert [c.wait_ns for c in costs_of(trace, points)] == expected
 
 
 @given(stories)
@@ -160,7 +160,7 @@ def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
     """Neither wait nor bubble is negative, and neither exceeds the time that the host was held."""
     trace = told(story).trace()
     points, _ = detect(trace)
-    for point, cost in zip(points, measure(trace, points), strict=True):
+    for point, cost in zip(points, costs_of(trace, points), strict=True):
         assert 0 <= cost.wait_ns <= point.end - point.ts
         assert 0 <= cost.bubble_ns <= point.end - point.ts
 
@@ -172,4 +172,4 @@ def test_bubbles_are_idle_time(story: list[tuple[int, int, int]]):
     points, _ = detect(trace)
     s, device = trace.slices, trace.device_rows
     idle = int(s.end[device].max() - min(p.ts for p in points)) - int(s.dur[device].sum())
-    assert sum(c.bubble_ns for c in measure(trace, points)) <= idle
+    assert sum(c.bubble_ns for c in costs_of(trace, points)) <= idle

@@ -42,7 +42,7 @@ class Arrow:
     to: Track
 
 
-class Rows:
+class Lanes:
     """Hands out the rows of our process and writes what lies on them as JSON text, one event at a time.
 
     Args:
@@ -81,9 +81,9 @@ class Rows:
             yield from self._arrows(starts, lane, tid)
 
     def _arrows(self, arrows: list[Arrow], lane: list[Drawn], tid: int) -> Iterator[bytes]:
-        spans = {s.ts: s for s in lane}
+        starting = {s.ts: s for s in lane}
         for a in arrows:
-            at = spans.get(a.ts)
+            at = starting.get(a.ts)
             if at is None:
                 continue
             flow = {"cat": "syncscan", "name": shown(a.name, MAX_NAME), "id": next(self._flows)}

@@ -7,17 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from syncscan.model.arrays import Bool
 from syncscan.model.habit import Change
-from syncscan.model.trace import Bool
+from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.overlap import ahead
 
-Cut = tuple[int, int, int]
-"""(track, from, to): a stretch of a host thread that is left out, ns."""
-
 
 def moved(launches: Launches, change: Change) -> Launches:
-    """The launches of the change's `ahead` stretches on streams of their own, where nothing waits for them."""
+    """The launches of the change's `ahead` intervals on streams of their own, where nothing waits for them."""
     mask: Bool = np.zeros(len(launches), np.bool_)
     for track, begin, end in change.ahead:
         mask |= (launches.tracks == track) & (launches.issued >= begin) & (launches.issued < end)
@@ -41,14 +39,16 @@ def shortened(launches: Launches, change: Change) -> Launches:
     return replace(launches, end=launches.start + length, gap=gap, latency=latency)
 
 
-def cuts(launches: Launches, change: Change, windows: Sequence[tuple[int, int]]) -> list[Cut]:
-    """The stretches of host threads that the change leaves out: with `queued` all from first to last launch."""
-    found = list(change.host)
+def left_out(launches: Launches, change: Change, steps: Sequence[Interval]) -> list[ThreadInterval]:
+    """The intervals of host threads that the change leaves out: with `queued` all from first to last launch."""
+    found = [ThreadInterval(*interval) for interval in change.host]
     if not change.queued:
         return found
-    for begin, end in windows:
+    for begin, end in steps:
         for track in np.unique(launches.tracks).tolist():
             mine = (launches.tracks == track) & (launches.issued >= begin) & (launches.issued < end)
             if mine.any():
-                found.append((track, int(launches.issued[mine].min()), int(launches.returned[mine].max())))
+                found.append(
+                    ThreadInterval(track, int(launches.issued[mine].min()), int(launches.returned[mine].max()))
+                )
     return found

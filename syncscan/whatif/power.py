@@ -7,8 +7,6 @@ falls with it), so work that would draw P at full clock runs (P / limit) ** 0.4 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from syncscan.model.trace import Trace
 
@@ -27,22 +25,10 @@ def slowdown(trace: Trace, busy: float) -> float:
         trace: with `clocks` in capture's table: the power drawn in unprofiled steps, and the chip's limit, in W.
         busy: the part of those steps in which the device worked.
     """
-    drawn, limit = _power(trace)
-    if not drawn or not limit or not 0.0 < busy <= 1.0:
+    clocks = trace.info.capture.calibrated_clocks
+    drawn, limit = clocks.power_w, clocks.power_limit_w
+    if drawn is None or limit is None or not 0.0 < busy <= 1.0:
         return UNKNOWN
     idle = IDLE * limit
     full = idle + max(0.0, drawn - idle) / busy
     return min(max(math.pow(full / limit, EXPONENT) - 1.0, 0.0), MOST)
-
-
-def _power(trace: Trace) -> tuple[float | None, float | None]:
-    own = trace.info.metadata.get("syncscan")
-    clocks: Any = own.get("clocks") if isinstance(own, Mapping) else None
-    then = clocks.get("calibrated") if isinstance(clocks, Mapping) else None
-    if not isinstance(then, Mapping):
-        return None, None
-    return _number(then.get("power_w")), _number(then.get("power_limit_w"))
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and value > 0 else None

@@ -7,17 +7,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Cost, SyncPoint
-from syncscan.model.trace import NONE, Trace
-from syncscan.model.work import DeviceWork
+from syncscan.model.names import is_event_record
+from syncscan.model.trace import DEVICE, NONE, Trace
 
-_EVENT = re.compile(r"EventSynchronize")
 _ASYNC = re.compile(r"Memcpy\w*Async")
 """With pinned memory these return at once: what waits is the synchronise behind them."""
-_RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?(_ptsz)?")
 
 
-def measure(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
+def costs_of(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
     """Measure each sync point.
 
     The wait of a call that lasts from s to e is the part of it during which work launched before s still ran on what it
@@ -40,12 +39,7 @@ class _Ruler:
         self.trace = trace
         self.starts = np.sort(np.array([p.ts for p in points], dtype=np.int64))
         self.work = DeviceWork(trace)
-        s = trace.slices
-        calls = [row for point in points for row in point.calls]
-        rows = trace.device_rows[np.isin(s.correlation[trace.device_rows], s.correlation[calls])]
-        rows = rows[s.correlation[rows] != NONE]
-        self.own = dict(zip(s.correlation[rows].tolist(), rows.tolist(), strict=True))
-        self.records = np.flatnonzero(trace.named(lambda n: _RECORD.fullmatch(n)))
+        self.records = np.flatnonzero(trace.named(is_event_record))
 
     def cost(self, point: SyncPoint) -> Cost:
         return Cost(wait_ns=sum(self._wait(point, row) for row in point.calls), bubble_ns=self._bubble(point))
@@ -55,8 +49,8 @@ class _Ruler:
         start, length = int(s.ts[row]), int(s.dur[row])
         done = self._awaited(point, row, start)
         held = min(max(done - start, 0), length)
-        own = self.own.get(int(s.correlation[row]))
-        if own is None:
+        own = self.trace.work_of(row, *DEVICE)
+        if own == NONE:
             return held
         if "Pinned" in self.trace.name(own) and _ASYNC.search(self.trace.name(row)):
             return 0
@@ -68,7 +62,7 @@ class _Ruler:
         if point.device == NONE:
             return int(self.trace.slices.end[row])
         before = start
-        if _EVENT.search(point.api):
+        if "EventSynchronize" in point.api:
             before = self._recorded(point, start)
         return self.work.of(point.device, point.stream).last_end(before) or start
 

@@ -1,0 +1,95 @@
+"""What the timing rules ask: which intervals of a step were timed with events, and read back behind a synchronise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscan.habits.context import Context
+from syncscan.model.interval import ThreadInterval
+from syncscan.model.names import is_device_synchronise, is_event_query, is_event_record, is_synchronise
+from syncscan.model.trace import NONE, Category
+
+_SOON_NS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class EventTiming:
+    """An interval of a host thread that is timed: from one event's record to the next one's, and the synchronise."""
+
+    track: int
+    begin: int
+    end: int
+    sync: int
+
+
+def event_timings(context: Context) -> list[EventTiming]:
+    """Two records with device work between, a synchronise of the program's own, then two queries: `elapsed_time`.
+
+    `elapsed_time` asks both events whether they are done; nothing else asks two in a row right behind a synchronise.
+    """
+    trace = context.trace
+    rows = context.rows(Category.RUNTIME, lambda n: is_event_record(n) or is_synchronise(n) or is_event_query(n))
+    names = [trace.name(r) for r in rows]
+    found, records = [], list[int]()
+    for k, row in enumerate(rows):
+        if is_event_record(names[k]):
+            records = [*records[-1:], row]
+        if not is_synchronise(names[k]) or not _asked_twice(context, rows, names, k) or not own(context, row):
+            continue
+        timing = _event_timing(context, records, row)
+        if timing is not None:
+            found.append(timing)
+    return found
+
+
+def own(context: Context, sync: int) -> bool:
+    """Whether a synchronise is the program's own, not an op's."""
+    s = context.trace.slices
+    return not any(s.category[r] == Category.CPU_OP for r in context.trace.ancestors(sync))
+
+
+def _asked_twice(context: Context, rows: list[int], names: list[str], k: int) -> bool:
+    s = context.trace.slices
+    after = [(r, n) for r, n in zip(rows[k + 1 : k + 3], names[k + 1 : k + 3], strict=True)]
+    return (
+        len(after) == 2
+        and all(is_event_query(n) for _, n in after)
+        and all(int(s.ts[r]) - int(s.end[rows[k]]) < _SOON_NS for r, _ in after)
+    )
+
+
+def _event_timing(context: Context, records: list[int], sync: int) -> EventTiming | None:
+    s = context.trace.slices
+    if len(records) < 2 or s.track[records[0]] != s.track[records[1]]:
+        return None
+    track, begin, end = int(s.track[sync]), int(s.ts[records[0]]), int(s.ts[records[1]])
+    step = next((step for step in context.steps if step.holds(int(s.ts[sync]))), None)
+    if step is None or begin < step[0] or not len(context.launched(ThreadInterval(track, begin, end), any_thread=True)):
+        return None
+    return EventTiming(track, begin, end, sync)
+
+
+def trains(context: Context) -> bool:
+    """Whether the steps hold a backward pass."""
+    s = context.trace.slices
+    return bool(np.any((s.category == Category.CPU_OP) & (s.fwd_thread > 0) & (s.sequence != NONE)))
+
+
+def closing_syncs(context: Context) -> list[int]:
+    """In an inference loop without events: each step's device synchronise behind its last launch, as a clock needs."""
+    if trains(context):
+        return []
+    trace, s = context.trace, context.trace.slices
+    syncs = context.rows(Category.RUNTIME, is_device_synchronise)
+    found = []
+    for begin, end in context.steps:
+        mine = [r for r in syncs if begin <= int(s.ts[r]) < end and own(context, r)]
+        if not mine:
+            return []
+        work = context.launched(ThreadInterval(NONE, int(s.ts[mine[-1]]), end), any_thread=True)
+        if len(work) or not len(context.launched(ThreadInterval(NONE, begin, int(s.ts[mine[-1]])), any_thread=True)):
+            return []
+        found.append(mine[-1])
+    return found if found and trace.steps else []

@@ -1,0 +1,173 @@
+"""From the JSON that capture stored in a trace to a typed, checked value; whatever doesn't hold is refused here.
+
+The table stands under the trace's top-level key "syncscan" (schema `syncscan.capture/1`). It comes from a file, so that
+it may hold anything: each part is decoded into frozen types by itself, and a part that isn't as capture writes it is
+left out with a sentence. Behind this module nobody checks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+"""Nanoseconds since 1970; the upper bound leaves room to add two of them in an int64."""
+Index = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
+"""A place in another list, -1 for none."""
+Tid = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
+Handle = int | str
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True):
+    """One Python frame: file as recorded, line, function."""
+
+    file: str
+    line: Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
+    function: str
+
+    def __str__(self) -> str:
+        """As the profiler names a frame: `file.py(LINE): function`."""
+        return f"{self.file}({self.line}): {self.function}"
+
+
+class SyncRecord(msgspec.Struct, frozen=True, array_like=True):
+    """One synchronise that torch called back for: when it began, on which native thread, and where.
+
+    `kind` is "stream", "device" or "event"; `handle` the address of what was awaited. `stack_tid` is the thread whose
+    stack it is: another one than `tid` only where the engine synchronised in backward and the training thread's stack
+    stands in.
+    """
+
+    epoch_ns: Epoch
+    tid: Tid
+    kind: str
+    stack: Index
+    module: Index = -1
+    handle: Handle = 0
+    stack_tid: Tid | None = None
+
+    @property
+    def borrowed(self) -> bool:
+        """True where the stack is another thread's."""
+        return self.stack_tid is not None and self.stack_tid != self.tid
+
+
+class TimedCall(msgspec.Struct, frozen=True, array_like=True):
+    """A call that waits unseen by the callbacks (`empty_cache`, Thrust) and was timed by name."""
+
+    begin_ns: Epoch
+    end_ns: Epoch
+    tid: Tid
+    stack: Index
+
+
+class WarnedSync(msgspec.Struct, frozen=True, array_like=True):
+    """A synchronise that torch's debug mode warned of, in the order of the warnings."""
+
+    tid: Tid
+    stack: Index
+
+
+class EventCall(msgspec.Struct, frozen=True, array_like=True):
+    """An event's record on a stream, or a stream's wait for it (`kind`: "record" or "wait"), as torch called back."""
+
+    epoch_ns: Epoch
+    tid: Tid
+    kind: str
+    event: Handle
+    stream: Handle = 0
+
+
+class Lines(msgspec.Struct, frozen=True):
+    """The stacks of synchronises: `frames` and `stacks` (innermost frame first) are numbered, the rest names them."""
+
+    source: str = ""
+    frames: tuple[Frame, ...] = ()
+    stacks: tuple[tuple[Index, ...], ...] = ()
+    modules: tuple[str, ...] = ()
+    syncs: tuple[SyncRecord, ...] = ()
+    calls: tuple[TimedCall, ...] = ()
+    warned: tuple[WarnedSync, ...] = ()
+
+    def stack(self, number: int) -> tuple[Frame, ...]:
+        """The frames of a stack, outermost first; empty for a number that has none."""
+        if not 0 <= number < len(self.stacks):
+            return ()
+        return tuple(self.frames[i] for i in reversed(self.stacks[number]) if 0 <= i < len(self.frames))
+
+    def module(self, number: int) -> tuple[str, ...]:
+        """The path of a module from the outermost one's class on; empty for a number that has none."""
+        path = self.modules[number] if 0 <= number < len(self.modules) else ""
+        return tuple(path.split("/")) if path else ()
+
+
+class Clocks(msgspec.Struct, frozen=True):
+    """What NVML said of the device: its clock in MHz, the power it drew and may draw in W; None where it didn't."""
+
+    sm_mhz: Positive | None = None
+    power_w: Positive | None = None
+    power_limit_w: Positive | None = None
+
+
+class CaptureTable(msgspec.Struct, frozen=True):
+    """What capture stored in the trace that it wrote; the defaults stand for what it didn't store."""
+
+    unprofiled_step_us: Positive | None = None
+    """A step's time without the profiler, µs."""
+    lines: Lines = Lines()
+    events: tuple[EventCall, ...] = ()
+    calibrated_clocks: Clocks = Clocks()
+    """While the unprofiled steps ran."""
+    unfinished_step: int | None = None
+    """The number of the step that the program's end cut short."""
+
+
+NO_TABLE = CaptureTable()
+"""Of a trace that syncscan didn't capture."""
+
+
+def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
+    """The table of a trace, and a sentence for each part of it that was refused.
+
+    Args:
+        value: what stands under the trace's key "syncscan": JSON as Python's values, of any shape; None without.
+    """
+    if value is None:
+        return NO_TABLE, ()
+    if not isinstance(value, Mapping):
+        return NO_TABLE, ("What capture stored in this trace is damaged and was left out: it is no object.",)
+    reader = _Reader(value)
+    clocks = reader.part("clocks", dict[str, Any], {})
+    table = CaptureTable(
+        unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),
+        lines=reader.part("lines", Lines, Lines()),
+        events=reader.part("events", tuple[EventCall, ...], ()),
+        calibrated_clocks=_Reader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
+        unfinished_step=reader.part("unfinished_step", Index, None),
+    )
+    return table, tuple(reader.refused)
+
+
+class _Reader:
+    """Decodes the parts of a table one by one; notes those that it refuses."""
+
+    def __init__(self, table: Mapping[str, Any], refused: list[str] | None = None) -> None:
+        self.table, self.refused = table, refused if refused is not None else []
+
+    def part(self, key: str, kind: Any, otherwise: Any) -> Any:
+        """A part as `kind`; `otherwise` where it isn't there, or isn't that."""
+        value = self.table.get(key)
+        if value is None:
+            return otherwise
+        try:
+            return msgspec.convert(value, kind)
+        except (msgspec.ValidationError, OverflowError, RecursionError) as e:
+            self.refused.append(f"What capture stored as '{key}' is damaged and was left out ({_reason(e)}).")
+            return otherwise
+
+
+def _reason(error: Exception) -> str:
+    return str(error).rstrip(".")[:200] if isinstance(error, msgspec.ValidationError) else "a number is out of range"

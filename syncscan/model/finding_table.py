@@ -1,0 +1,95 @@
+"""From findings to flat rows, one each: what a data frame and a CSV file hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from syncscan.model.finding import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Column(NamedTuple):
+    """One column: its pandas dtype, and what it holds."""
+
+    dtype: str
+    holds: str
+
+
+COLUMNS = {
+    "id": Column("string", "stable across runs of the same code"),
+    "rule": Column("string", "the rule's id"),
+    "cause": Column("string", "class of the cause"),
+    "severity": Column("string", "high, medium, low or info, by what the step would gain"),
+    "confidence": Column("string", "high, medium or low: how sure the attribution is"),
+    "op": Column("string", "outermost op"),
+    "scope": Column("string", "record_function scopes, outermost first, joined by ' > '"),
+    "module": Column("string", "nn.Module path, outermost first, joined by ' > '"),
+    "file": Column("string", "source file of the user's line"),
+    "line": Column("Int64", "line in it"),
+    "function": Column("string", "function in it"),
+    "exact": Column("boolean", "whether `line` is the line that waited"),
+    "owner": Column("string", "user, framework or unknown"),
+    "phase": Column("string", "forward, backward, optimizer, data or other"),
+    "thread": Column("string", "host thread"),
+    "call": Column("string", "runtime call that waits"),
+    "count": Column("int64", "sync points in the trace"),
+    "per_step": Column("float64", "sync points a step"),
+    "wait_us": Column("float64", "measured: host blocked on the device, µs a step"),
+    "bubble_us": Column("float64", "measured: device idle behind it, µs a step"),
+    "moved_us": Column("float64", "projected: part of the wait that would turn up at the next sync, µs a step"),
+    "recoverable_us": Column("float64", "projected: how much shorter the step would be, µs"),
+    "recoverable_low_us": Column("float64", "projected: lower end of the range, µs"),
+    "recoverable_high_us": Column("float64", "projected: upper end of the range, µs"),
+    "title": Column("string", "what it is, in a sentence"),
+    "fix": Column("string", "what to do instead"),
+    "trace": Column("string", "path of the trace"),
+}
+"""Column → its pandas dtype and what it holds, in order; documents `Analysis.to_frame()` and `--format csv`."""
+
+
+def finding_rows(findings: Sequence[Finding], path: str) -> list[dict[str, Any]]:
+    """One flat row a finding, in their order, with the keys of `COLUMNS`; `path` is the trace's."""
+    return [{**_row(f), "trace": path} for f in findings]
+
+
+def finding_frame(findings: Sequence[Finding], path: str) -> pd.DataFrame:
+    """The same as a pandas frame with the dtypes of `COLUMNS`, also without any finding."""
+    import pandas as pd
+
+    frame = pd.DataFrame(finding_rows(findings, path), columns=list(COLUMNS))
+    return frame.astype({name: column.dtype for name, column in COLUMNS.items()})
+
+
+def _row(f: Finding) -> dict[str, Any]:
+    w, source, gain = f.where, f.where.source, f.gain
+    return {
+        "id": f.id,
+        "rule": f.rule,
+        "cause": f.diagnosis.cause.value,
+        "severity": f.severity.value,
+        "confidence": f.confidence.value,
+        "op": w.op,
+        "scope": " > ".join(w.scope),
+        "module": " > ".join(w.module),
+        "file": source.file if source else None,
+        "line": source.line if source else None,
+        "function": source.function if source else None,
+        "exact": source.exact if source else None,
+        "owner": w.owner,
+        "phase": w.phase.value,
+        "thread": w.thread,
+        "call": f.api,
+        "count": f.count,
+        "per_step": f.per_step,
+        "wait_us": f.wait_us,
+        "bubble_us": f.bubble_us,
+        "moved_us": gain.moved_us if gain else None,
+        "recoverable_us": gain.recoverable_us if gain else None,
+        "recoverable_low_us": gain.range_us[0] if gain else None,
+        "recoverable_high_us": gain.range_us[1] if gain else None,
+        "title": f.diagnosis.title,
+        "fix": f.diagnosis.fix,
+    }

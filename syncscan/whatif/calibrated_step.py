@@ -1,0 +1,158 @@
+"""From a calibrated replay and a set of findings to a Projection of the step without them, and its range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from syncscan.model.finding import Finding, Removal
+from syncscan.model.projection import Projection
+from syncscan.model.step import Bound
+from syncscan.model.trace import Trace
+from syncscan.whatif.calibrate import Calibration
+from syncscan.whatif.graph import Graph
+from syncscan.whatif.power import slowdown
+from syncscan.whatif.replay import Replay, Steady, period, prepare, steady
+
+REPEATABILITY = 0.01
+"""Two measurements of the same step differ by about this part of it."""
+MODEL = 0.10
+"""The part of a saving that the model itself leaves uncertain."""
+FULL = 0.9
+"""What works this part of a step bounds it."""
+
+
+class CalibratedStep:
+    """What the step takes as it is, and without any findings, with one calibration.
+
+    Args:
+        trace: whose step it is.
+        graph: of the recorded steps.
+        calibration: of that graph.
+        number: a finding's id → its number in the graph.
+        paced: the DataLoader's workers set the step's pace, whatever becomes of its syncs.
+    """
+
+    def __init__(
+        self, trace: Trace, graph: Graph, calibration: Calibration, number: Mapping[str, int], paced: bool
+    ) -> None:
+        self.trace, self.graph, self.calibration, self.number, self.paced = trace, graph, calibration, number, paced
+        self.replay = calibration.replay
+        self.before = steady(self.replay)
+        self.unit = calibration.unit / 1e3
+        """Turns the replay's ns into reported µs."""
+        self._known: dict[frozenset[int], Steady] = {}
+
+    def replay_of(self, graph: Graph) -> Replay:
+        """Another graph of the same step, with the scales of this calibration."""
+        return prepare(graph, self.replay.scale, self.replay.stretch)
+
+    def after(self, removed: frozenset[int]) -> Steady:
+        """The step without these findings, replayed once."""
+        if removed not in self._known:
+            then = steady(self.replay, removed)
+            paced = self.paced and then.period < self.before.period
+            self._known[removed] = replace(then, period=self.before.period) if paced else then
+        return self._known[removed]
+
+    def projection(self, findings: Sequence[Finding], *, quick: bool = False) -> Projection:
+        """The step without these findings; a `quick` one replays nothing more for its range."""
+        removed = frozenset(self.number[f.id] for f in findings)
+        after, unit, found = self.after(removed), self.unit, self.calibration
+        bound = Bound.INPUT if self.paced else self._bound(after)
+        return Projection(
+            removed=tuple(f.id for f in findings),
+            observed_us=found.observed_ns / 1e3,
+            baseline_us=self.before.period * unit,
+            predicted_us=after.period * unit,
+            range_us=self.range(removed, quick),
+            bound_after=bound,
+            host_limit_us=after.host * unit,
+            device_limit_us=after.device * unit,
+            notes=(*found.notes, *_notes(findings, bound, self._slowdown)),
+            profiled_us=found.profiled_ns / 1e3,
+            calibrated=found.known,
+            host_scale=found.replay.scale,
+        )
+
+    def moved(self, finding: Finding) -> float:
+        """How much of its wait, in µs a step, turns up again at the other syncs without it."""
+        number = self.number[finding.id]
+        own = self.before.waits.get(number, 0.0)
+        more = self.after(frozenset([number])).waited - (self.before.waited - own)
+        return max(0.0, min(own, more) * self.unit)
+
+    def range(self, removed: frozenset[int], quick: bool = False) -> tuple[float, float]:
+        """What the step may take instead, in µs.
+
+        From the replays of single steps, from the replays that explain the observation as well, from a replacement that
+        does without the op, from what a device without pauses loses, and from what the model leaves open.
+        """
+        base = self.before.period
+        if not base:
+            return 0.0, 0.0
+        ratio = self.after(removed).period / base
+        others = [ratio] if quick else [ratio, *self._others(removed)]
+        extra = REPEATABILITY + MODEL * (1.0 - ratio)
+        low, high = min(others) - extra, max(others) + extra
+        most = max(1.0 + REPEATABILITY, ratio)
+        return max(low, 0.0) * base * self.unit, min(high, most) * base * self.unit
+
+    def _others(self, removed: frozenset[int]) -> list[float]:
+        """What else the step may take without these findings, as parts of the step as it is."""
+        replay, base = self.replay, self.before.period
+        found = [steady(replay, removed, whole=True).period / base, self._throttled(removed) / base]
+        found += [period(other, removed) / whole for other, whole in self._slack if whole]
+        return found + [period(replay, removed, [k]) / alone for k, alone in self._alone if alone]
+
+    @cached_property
+    def _slack(self) -> list[tuple[Replay, float]]:
+        return [(replay, period(replay)) for replay in self.calibration.slack]
+
+    @cached_property
+    def _alone(self) -> list[tuple[int, float]]:
+        count = len(self.graph.programs)
+        replay = self.replay
+        return [(k, period(replay, steps=[k])) for k in range(count)] if count > 1 else []
+
+    @cached_property
+    def _slowdown(self) -> float:
+        return slowdown(self.trace, self.before.device / self.before.period if self.before.period else 0.0)
+
+    @cached_property
+    def _hot(self) -> Replay:
+        replay = self.replay
+        return prepare(self.graph, replay.scale, replay.stretch * (1.0 + self._slowdown))
+
+    def _throttled(self, removed: frozenset[int]) -> float:
+        """The step if the device slows down as far as it loses its pauses."""
+        then = self.after(removed)
+        cool = then.period
+        if not then.device or not cool:
+            return cool
+        before, after = self.before.device / self.before.period, then.device / cool
+        lost = (after - before) / (1.0 - before) if before < 1.0 else 0.0
+        return cool + min(max(lost, 0.0), 1.0) * (period(self._hot, removed) - cool)
+
+    def _bound(self, after: Steady) -> Bound:
+        pauses = (self.graph.occupied_ns - self.graph.busy_ns) * self.replay.stretch
+        device = after.device + max(pauses, 0.0)
+        if device >= FULL * after.period and device >= after.host:
+            return Bound.DEVICE
+        if after.host >= FULL * after.period or after.waited < (1.0 - FULL) * after.period:
+            return Bound.HOST
+        return Bound.SYNC
+
+
+def _notes(findings: Sequence[Finding], bound: Bound, slower: float) -> list[str]:
+    notes = []
+    if any(f.diagnosis.removal is Removal.KERNELS for f in findings):
+        notes.append("The kernels behind a data-dependent shape stay: a replacement may compute more or less.")
+    if findings and bound is Bound.DEVICE and slower:
+        notes.append(
+            f"A device without pauses may run into its power limit: the range allows for kernels {slower:.0%} slower."
+        )
+    if findings and bound is Bound.INPUT:
+        notes.append("The step waits for the DataLoader's workers: they set its pace, with or without its syncs.")
+    return notes

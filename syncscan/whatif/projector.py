@@ -1,0 +1,135 @@
+"""From a trace and its findings to Projections: the step replayed without chosen findings, each with a range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from syncscan.errors import UsageError
+from syncscan.model.finding import Cause, Finding
+from syncscan.model.period import step_period
+from syncscan.model.projection import Pipeline, Projection
+from syncscan.model.schedule import Schedule
+from syncscan.model.trace import Category, Trace
+from syncscan.whatif.build import build
+from syncscan.whatif.calibrate import calibrate
+from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.graph import Graph
+from syncscan.whatif.loader import loader_waits
+from syncscan.whatif.replay import period
+from syncscan.whatif.schedule import StepSchedules
+from syncscan.whatif.selectors import select
+from syncscan.whatif.waits import NumberedPoint
+
+PACED = 0.05
+"""A step that waits this part of its time for the DataLoader's workers goes at their pace."""
+
+
+class Projector:
+    """One analysed trace, ready to be projected: its graph, built once, and one calibrated replay for each step time.
+
+    Args:
+        trace: with steps, or taken whole as one step.
+        findings: all of them, as measured.
+        unprofiled_us: the step's time without the profiler, where it is known.
+    """
+
+    def __init__(self, trace: Trace, findings: Sequence[Finding], unprofiled_us: float | None) -> None:
+        self.trace, self.findings, self.unprofiled_us = trace, tuple(findings), unprofiled_us
+        self.number = {f.id: n for n, f in enumerate(findings)}
+        self.points = [NumberedPoint(n, o.sync) for n, f in enumerate(findings) for o in f.occurrences]
+        self._calibrated: dict[float | None, CalibratedStep] = {}
+
+    @cached_property
+    def observed_ns(self) -> float:
+        """The step's time in the trace."""
+        return step_period(self.trace)
+
+    @cached_property
+    def paced(self) -> bool:
+        """Whether the DataLoader's workers set the step's pace."""
+        return loader_waits(self.trace) > PACED * self.observed_ns
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Of the recorded steps."""
+        return build(self.trace, self.points)
+
+    @property
+    def replayable(self) -> bool:
+        """Whether there is anything to replay: device work, and a step."""
+        return bool(len(self.trace.device_rows)) and bool(self.graph.programs)
+
+    def calibrated(self, step_ms: float | None = None) -> CalibratedStep:
+        """With the step's unprofiled time as given, else as it is known, else with a guess."""
+        known = step_ms * 1e6 if step_ms else self.unprofiled_us and self.unprofiled_us * 1e3
+        if known not in self._calibrated:
+            found = calibrate(self.graph, self.observed_ns, known, *_recorded(self.trace))
+            self._calibrated[known] = CalibratedStep(self.trace, self.graph, found, self.number, self.paced)
+        return self._calibrated[known]
+
+    def whatif(
+        self, selectors: Sequence[str], *, step_ms: float | None = None, keep_timing: bool = False
+    ) -> Projection:
+        """The step without the findings that these selectors name; see `Analysis.whatif`.
+
+        Raises:
+            UsageError: a selector is none, or names nothing; or the trace holds nothing to replay.
+        """
+        self._require_work()
+        chosen = select(self.findings, selectors)
+        removed = [f for f in chosen if not (keep_timing and f.diagnosis.cause is Cause.EXPLICIT)]
+        return self.calibrated(step_ms).projection(removed)
+
+    def pipeline(self, scope: str, beside: str = "", *, step_ms: float | None = None) -> Pipeline:
+        """An upper bound on what running a scope on a stream of its own, a step ahead, would save.
+
+        The scope's device work waits for nothing and nothing waits for it, and the device does both at full speed: no
+        pipeline does better. What real ones reach depends on how far the scope's kernels leave room for others.
+
+        Raises:
+            UsageError: no scope has such a name; or the trace holds nothing to replay.
+        """
+        self._require_work()
+        step = self.calibrated(step_ms)
+        apart = build(self.trace, self.points, ahead_of=scope)
+        mine, rest = apart.work_of(moved=True), apart.work_of(moved=False)
+        if beside:
+            rest = build(self.trace, self.points, ahead_of=beside).work_of(moved=True)
+        before, unit = step.before.period, step.unit
+        side_by_side = max(period(step.replay_of(apart)), before - min(mine, rest))
+        return Pipeline(scope, beside, mine * unit, rest * unit, before * unit, min(side_by_side, before) * unit)
+
+    def schedule(
+        self, selectors: Sequence[str] = ("all",), *, at: int | None = None, step_ms: float | None = None
+    ) -> Schedule | None:
+        """One step without the findings that these selectors name, launch by launch.
+
+        Args:
+            selectors: as for `whatif`.
+            at: a time in ns; of the steps that are replayed, the one around it or the nearest.
+            step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
+
+        Returns:
+            None where nothing can be replayed: no device work, or no launches.
+        """
+        if not any(p.launches for p in self.graph.programs):
+            return None
+        removed = frozenset(self.number[f.id] for f in select(self.findings, selectors))
+        return StepSchedules(self.trace, self.calibrated(step_ms).replay).schedule(at, removed)
+
+    def _require_work(self) -> None:
+        if not self.replayable:
+            path = self.trace.info.path
+            raise UsageError(f"{path} holds no device work, so there is nothing to replay.", "Record it on a GPU.")
+
+
+def _recorded(trace: Trace) -> tuple[float, bool]:
+    """Ops and runtime calls recorded in a step, and whether Python frames were recorded too."""
+    s = trace.slices
+    mask = trace.is_category(Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME, Category.DRIVER)
+    if trace.steps:
+        mask &= (s.ts >= trace.steps[0].ts) & (s.ts < trace.steps[-1].end)
+    return float(np.count_nonzero(mask)) / max(1, len(trace.steps)), trace.info.with_stack
