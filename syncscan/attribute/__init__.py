@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from syncscan.attribute.backward import ForwardOps
 from syncscan.attribute.guess import candidates
 from syncscan.attribute.phase import Phases
 from syncscan.attribute.place import modules, names_around, parse, pick
+from syncscan.attribute.program import path_in_program, program_root
 from syncscan.attribute.warned import WarnedLines
+from syncscan.model.capture import Frame
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint
 from syncscan.model.names import is_engine, is_step
 from syncscan.model.recorded_stacks import RecordedStack, RecordedStacks
@@ -28,7 +30,23 @@ def attribute(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Attribution, .
     """
     points = tuple(points)
     attributor = _Attributor(trace, points)
-    return tuple(attributor.attribution(p) for p in points)
+    origins = [attributor.origin(p) for p in points]
+    root = program_root(origin.frames for origin in origins)
+    return tuple(attributor.attribution(p, origin, root) for p, origin in zip(points, origins, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a sync point was asked for: itself, or in the forward pass."""
+
+    forward: int
+    """Row of the forward op that it is led to, NONE for a sync point outside backward."""
+    names: tuple[str, ...]
+    """The profiler's Python frames around it, outermost first; empty without stacks."""
+    recorded: RecordedStack | None
+    """The stack that capture recorded."""
+    frames: tuple[Frame, ...]
+    """The frames that tell the place: recorded, warned of, or the profiler's; outermost first."""
 
 
 class _Attributor:
@@ -39,26 +57,36 @@ class _Attributor:
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
 
-    def attribution(self, point: SyncPoint) -> Attribution:
-        origin = self.forward.of(point)
-        home = origin if origin != NONE else self._host_row(point)
-        names = names_around(self.trace, home)
-        exact = self._exact(point, origin)
-        place = pick(exact.frames if exact else self.warned.of(point) or parse(names), exact=exact is not None)
+    def origin(self, point: SyncPoint) -> _Origin:
+        """Find the stack that tells where a sync point comes from."""
+        forward = self.forward.of(point)
+        names = names_around(self.trace, self._home(point, forward))
+        recorded = self._recorded(point, forward)
+        frames = recorded.frames if recorded else self.warned.of(point) or parse(names)
+        return _Origin(forward, tuple(names), recorded, frames)
+
+    def attribution(self, point: SyncPoint, origin: _Origin, root: str) -> Attribution:
+        """Say where a sync point belongs, in a program that was started from the folder `root`."""
+        place = pick(origin.frames, exact=origin.recorded is not None)
         ops = tuple(self.trace.name(r) for r in point.ops)
         return Attribution(
             op=_outermost(ops),
             op_stack=ops,
-            scope=self._scopes(home),
-            module=exact.module if exact and exact.module else modules(names),
-            source=self._guessed(place.user, point, origin, ops),
+            scope=self._scopes(self._home(point, origin.forward)),
+            module=origin.recorded.module if origin.recorded and origin.recorded.module else modules(origin.names),
+            source=self._guessed(place.user, point, origin.forward, ops),
             framework=place.framework,
             owner=place.owner,
             phase=self.phases.of(point),
             thread=self._thread(point.track),
             step=self._step(point.ts),
-            confidence=Confidence.HIGH if exact or place.user else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if origin.recorded or place.user else Confidence.MEDIUM,
+            path=path_in_program(place.user.file, root) if place.user else "",
         )
+
+    def _home(self, point: SyncPoint, forward: int) -> int:
+        """The row whose surroundings tell the place: the forward op, or the call itself."""
+        return forward if forward != NONE else self._host_row(point)
 
     def _host_row(self, point: SyncPoint) -> int:
         """The row whose surroundings tell the place: the call, or its op where only a sync row shows the wait."""
@@ -75,7 +103,7 @@ class _Attributor:
         lines = candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
-    def _exact(self, point: SyncPoint, origin: int) -> RecordedStack | None:
+    def _recorded(self, point: SyncPoint, origin: int) -> RecordedStack | None:
         """The recorded stack; for an op of autograd's own, which has no frames, that of a sync in its forward op."""
         own = self.stacks.of(point.calls, point.ops)
         if origin == NONE or (own and not own.borrowed):

@@ -21,7 +21,7 @@ def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tup
 
 def _key(o: Occurrence) -> tuple[Any, ...]:
     d, w = o.sync.diagnosis, o.where
-    place = (w.source.file, w.source.line, w.source.function) if w.source else ()
+    place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()
     return d.rule, w.scope, w.op, place, w.phase, d.intended
 
 

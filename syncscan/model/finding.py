@@ -139,6 +139,8 @@ class Attribution:
     thread: str
     step: int | None
     confidence: Confidence = Confidence.HIGH
+    path: str = ""
+    """The file of `source` as seen from the program's root, the same wherever the program lies: part of an id."""
 
 
 @dataclass(frozen=True, slots=True)

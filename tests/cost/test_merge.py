@@ -112,3 +112,20 @@ def test_the_longest_wait_stands_for_the_finding():
             t.sync("aten::item", at=at + 20, wait=wait)
     (f,) = findings(t)
     assert f.where.step == 3
+
+
+def test_the_id_is_the_same_wherever_the_program_lies():
+    """Capture records absolute paths; the id takes them from the program's own root."""
+
+    def found_in(home: str) -> Finding:
+        t = TraceBuilder()
+        for at in t.steps(2, lasts=1000):
+            t.exact(at + 21, (f"{home}/lib/loss.py", 7, "masked"), (f"{home}/train.py", 40, "<module>"))
+            t.sync("aten::item", at=at + 20, wait=300)
+        (f,) = findings(t)
+        return f
+
+    here, there = found_in("/home/a/project"), found_in("/scratch/job 7")
+    assert here.where.source != there.where.source
+    assert here.where.path == there.where.path == "lib/loss.py"
+    assert here.id == there.id

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from syncscan import api
+from syncscan.errors import UsageError
+from syncscan.model.finding import Finding
 from syncscan.model.finding_table import COLUMNS
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound
-from tests.report.example import analysis, finding, typical
+from syncscan.report import fragment, html, json, markdown, text
+from tests.builder import TraceBuilder
+from tests.report.example import analysis, attribution, finding, typical
 
 
 def test_finding_by_id():
@@ -32,6 +37,46 @@ def test_the_frame_of_nothing_has_its_columns():
     frame = analysis().to_frame()
     assert list(frame.columns) == list(COLUMNS)
     assert len(frame) == 0
+
+
+@pytest.mark.parametrize("findings", [(), (finding(),), (finding(gain=None, where=attribution(source=None)),)])
+def test_the_frame_has_the_documented_dtypes(findings: tuple[Finding, ...]):
+    """Also without findings, gains or lines: code that sums or compares a column needs no case for them."""
+    frame = analysis(*findings).to_frame()
+    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {n: c.dtype for n, c in COLUMNS.items()}
+
+
+def test_an_analysis_shows_itself_in_every_format():
+    """Each method gives what the renderer of that name gives; printing gives the text report, and a notebook both."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.sync("aten::nonzero", at=start + 10, wait=100)
+    a = api.analyze_trace(t.trace())
+    assert a.to_html() == html.render(a)
+    assert a.to_json() == json.render(a)
+    assert a.to_markdown() == markdown.render(a)
+    assert str(a) == text.render(a)
+    assert a._repr_mimebundle_() == {"text/html": fragment.render(a), "text/plain": text.render(a)}
+    assert repr(a).startswith("<Analysis of 'built.pt.trace.json': 1 findings")
+
+
+def test_an_analysis_made_by_hand_has_no_renderers():
+    """It says so, and prints as what it is."""
+    a = analysis(finding())
+    assert str(a) == repr(a)
+    with pytest.raises(RuntimeError, match=r"use syncscan\.analyze"):
+        a.to_html()
+
+
+def test_what_can_t_be_replayed_says_so():
+    """A trace of a CPU has an analysis, and no step to replay."""
+    t = TraceBuilder(vendor="none")
+    for start in t.steps(2, lasts=100):
+        t.op("aten::mm", start + 1, start + 50)
+    a = api.analyze_trace(t.trace())
+    assert not a.replayable
+    with pytest.raises(UsageError, match="holds no device work"):
+        a.whatif("all")
 
 
 def test_without_a_replay_whatif_says_so():

@@ -1,0 +1,117 @@
+"""What capture stored in a trace is taken as typed values, or refused with a sentence; nothing passes unchecked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncscan import api
+from syncscan.model.capture import NO_TABLE, Clocks, EventCall, Frame, capture_table
+from tests.builder import TraceBuilder
+
+LINES = {
+    "source": "callbacks",
+    "columns": ["epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid"],
+    "frames": [["a.py", 3, "inner"], ["b.py", 9, "outer"]],
+    "stacks": [[0, 1]],
+    "modules": ["Net/head"],
+    "syncs": [[1000, 7, "stream", 0, 0, 0, 7], [2000, 8, "event", 0, -1, 55, 7]],
+    "calls": [[10, 20, 7, 0]],
+}
+TABLE = {
+    "schema": "syncscan.capture/1",
+    "unprofiled_step_us": 1234.5,
+    "lines": LINES,
+    "events": [[5, 7, "record", 99, 0]],
+    "clocks": {"calibrated": {"sm_mhz": 1980.0, "power_w": 300.0, "power_limit_w": 700.0}},
+    "unfinished_step": 4,
+}
+
+
+def test_the_table_that_capture_writes_is_read_whole() -> None:
+    """Every part has its type, and nothing is refused."""
+    table, refused = capture_table(TABLE)
+    assert refused == ()
+    assert table.unprofiled_step_us == 1234.5
+    assert table.lines.stack(0) == (Frame("b.py", 9, "outer"), Frame("a.py", 3, "inner"))
+    assert table.lines.module(0) == ("Net", "head")
+    assert [sync.borrowed for sync in table.lines.syncs] == [False, True]
+    assert table.events == (EventCall(5, 7, "record", 99, 0),)
+    assert table.calibrated_clocks == Clocks(1980.0, 300.0, 700.0)
+    assert table.unfinished_step == 4
+
+
+def test_a_trace_of_another_origin_has_none() -> None:
+    """No key, no table, no complaint."""
+    assert capture_table(None) == (NO_TABLE, ())
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("lines", [1]),
+        ("lines", {"frames": [5]}),
+        ("lines", {"frames": [["a.py", "3", "f"]]}),
+        ("lines", {"syncs": [[2**70, 1, "stream", 0]]}),
+        ("lines", {"syncs": [[-1, 1, "stream", 0]]}),
+        ("lines", {"stacks": [5]}),
+        ("lines", {"modules": [7]}),
+        ("events", [["x"]]),
+        ("unprofiled_step_us", "fast"),
+        ("unprofiled_step_us", 0),
+        ("unprofiled_step_us", -3.0),
+        ("unprofiled_step_us", float("nan")),
+        ("unprofiled_step_us", 10**400),
+        ("clocks", 3),
+        ("unfinished_step", "last"),
+    ],
+)
+def test_a_damaged_part_is_refused_and_named_and_the_others_stay(part: str, value: Any) -> None:
+    """One sentence names the part; what is whole is used."""
+    table, refused = capture_table({**TABLE, part: value})
+    whole, _ = capture_table({k: v for k, v in TABLE.items() if k != part})
+    assert len(refused) == 1
+    assert f"'{part}'" in refused[0]
+    assert table == whole
+
+
+def test_what_is_no_object_is_refused_whole() -> None:
+    """A list, a number or a text under the key."""
+    assert [capture_table(value)[0] for value in ([], 3, "x")] == [NO_TABLE] * 3
+    assert all(len(capture_table(value)[1]) == 1 for value in ([], 3, "x"))
+
+
+def test_numbers_that_lead_nowhere_give_nothing() -> None:
+    """A stack, frame or module that isn't in its list is none."""
+    lines = capture_table({"lines": {**LINES, "stacks": [[0, 99]]}})[0].lines
+    assert lines.stack(0) == (Frame("a.py", 3, "inner"),)
+    assert lines.stack(-1) == lines.stack(7) == ()
+    assert lines.module(-1) == lines.module(7) == ()
+
+
+def test_a_refused_part_is_a_warning_of_the_analysis() -> None:
+    """The user learns that lines are missing, and why."""
+    t = TraceBuilder(syncscan={"lines": {"frames": [5]}})
+    for start in t.steps(2, lasts=1000):
+        t.sync("aten::nonzero", at=start + 10, wait=100)
+    analysis = api.analyze_trace(t.trace())
+    assert [w for w in analysis.warnings if "'lines' is damaged" in w]
+    assert len(analysis.findings) == 1
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(sorted({*TABLE, *LINES})), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_any_json_is_read_without_raising(value: Any) -> None:
+    """Whatever stands under the key, the result is a table and sentences."""
+    table, refused = capture_table(value)
+    assert all(sentence.endswith(".") for sentence in refused)
+    assert table.unprofiled_step_us is None or table.unprofiled_step_us > 0
