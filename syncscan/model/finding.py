@@ -58,10 +58,11 @@ class Phase(str, enum.Enum):
 
 
 class Removal(str, enum.Enum):
-    """What removing a sync leaves behind (read by `whatif`).
+    """What a user's fix of a sync leaves behind (read by `whatif`).
 
-    NOTHING: the call disappears. ASYNC_COPY: the copy stays, without the wait. PINNED_COPY: a pageable copy becomes a
-    pinned, asynchronous one. KERNELS: a data-dependent shape keeps its kernels and copies, without the wait.
+    NOTHING: op, copy and synchronise disappear, as of a read-back. KERNELS: a data-dependent shape keeps its op and its
+    kernels; the read of the size in it goes. ASYNC_COPY: the copy stays, without the wait. PINNED_COPY: a pageable copy
+    becomes a pinned, asynchronous one.
     """
 
     NOTHING = "nothing"
@@ -84,7 +85,7 @@ class Diagnosis:
     confidence: Confidence = Confidence.HIGH
     intended: bool = False
     """True for waits that are meant or are not the program's own: they are reported with severity `info`."""
-    removal: Removal = Removal.ASYNC_COPY
+    removal: Removal = Removal.NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,14 @@ class Copies:
         self.rows = np.flatnonzero((s.category == Category.MEMCPY) & (s.correlation != NONE) & (s.bytes > 0))
         self._speed: dict[str, float | None] = {}
 
+    def whole(self, call: int) -> tuple[tuple[int, int], float] | None:
+        """The (device, stream) of the copy to the host that this call launches, and its length in ns: a read-back's."""
+        row = self.trace.work_of(call, Category.MEMCPY)
+        if row == NONE or "DtoH" not in self.trace.name(row):
+            return None
+        s = self.trace.slices
+        return (int(s.device[row]), int(s.stream[row])), float(s.dur[row])
+
     def saved(self, call: int) -> tuple[tuple[int, int], float] | None:
         """The (device, stream) of the pageable copy that this call launches, and what pinning saves of it in ns."""
         s = self.trace.slices

@@ -164,13 +164,14 @@ class State:
         self.worked += 0.0 if node.thread else host + spent
 
     def _without(self, node: HostWait, now: float) -> float:
-        """Pass a removed wait: what is left of it; a copy that was pageable is pinned then, and shorter."""
+        """Pass a removed wait: its op goes or what is left of it stays; its copy goes, or is pinned and shorter."""
         wait = node.wait
-        spent = self.scale * (wait.left_ns - wait.spare_ns if self.whole else wait.left_ns)
+        gone = max(wait.read_ns, wait.op_ns) if self.whole else wait.read_ns
+        spent = self.scale * (wait.left_ns - gone)
         self.clock[node.thread] = now + spent
         if wait.copy != NONE:
-            self.ends[wait.copy] -= self.stretch * wait.pinned_ns
-            self.shorter += self.stretch * wait.pinned_ns
+            self.ends[wait.copy] -= self.stretch * wait.copy_ns
+            self.shorter += self.stretch * wait.copy_ns
         return spent
 
     def _blocked(self, node: HostWait, now: float) -> float:

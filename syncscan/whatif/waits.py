@@ -32,6 +32,10 @@ LONG_LAUNCH_NS = 50_000
 """A launch that returns later than this was held: without a full queue it takes 2 to 10 µs, under a profiler too."""
 
 
+READS = frozenset({"aten::is_nonzero", "aten::item", "aten::_local_scalar_dense"})
+"""Ops that do nothing but bring a number to the host."""
+
+
 class NumberedPoint(NamedTuple):
     """A sync point, and the number of its finding; NONE for one that can't be removed."""
 
@@ -58,41 +62,61 @@ class Wait:
     after_ns: float
     """The sync point's calls behind the one that blocks."""
     left_ns: float
-    """Host time that stays when the sync point is removed."""
+    """Host time that a removal leaves in place of the call: an asynchronous copy still has to be launched."""
     finding: int
     waited_ns: float
     """How long it waited in the trace."""
-    spare_ns: float = 0.0
-    """The host's time in the op around it, the wait left out: it goes too where a replacement does without the op."""
+    read_ns: float = 0.0
+    """The host's time in the ops that go with it, the wait left out: who removes a read-back removes the op."""
+    op_ns: float = 0.0
+    """The same of the whole op around it: it goes too where a replacement does without the op."""
     copy: int = NONE
-    """The stream of its copy from or to pageable memory, NONE without."""
-    pinned_ns: float = 0.0
-    """How much shorter that copy is from pinned memory."""
+    """The stream of its copy that becomes shorter or goes, NONE without."""
+    copy_ns: float = 0.0
+    """How much of that copy goes: what pinning saves of a pageable one, all of a read-back's own."""
 
 
 def find_waits(trace: Trace, launches: Launches, events: Events, points: Sequence[NumberedPoint]) -> list[Wait]:
     """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
     ruler = _Ruler(trace, launches, events)
-    waits = _spared(trace, points, [ruler.wait(p) for p in points])
+    waits = _with_ops(trace, points, [ruler.wait(p) for p in points])
     wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
     usual = float(np.median(wakes)) if wakes else USUAL_WAKE_NS
     return [w if w.waited_ns > 0 else replace(w, wake_ns=usual) for w in waits]
 
 
-def _spared(trace: Trace, points: Sequence[NumberedPoint], waits: list[Wait]) -> list[Wait]:
-    """Give the host's own time in an op to the first wait in it."""
-    s = trace.slices
-    ops = [_outermost(trace, p.point) for p in points]
-    left: dict[int, float] = {}
+def _with_ops(trace: Trace, points: Sequence[NumberedPoint], waits: list[Wait]) -> list[Wait]:
+    """Give the host's own time in the ops around sync points to the first wait in each."""
+    read = _own_times(trace, [_read(trace, p.point) for p in points], waits)
+    op = _own_times(trace, [_outermost(trace, p.point) for p in points], waits)
+    return [replace(w, read_ns=r, op_ns=o) for w, r, o in zip(waits, read, op, strict=True)]
+
+
+def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[float]:
+    """Per wait the host's time in its op (NONE: no time), without all waits in that op; 0 but for the first in an op."""
+    own: dict[int, float] = {}
     for op, wait in zip(ops, waits, strict=True):
         if op != NONE:
-            left[op] = left.get(op, float(s.dur[op])) - wait.interval.length
-    return [replace(wait, spare_ns=max(0.0, left.pop(op, 0.0))) for op, wait in zip(ops, waits, strict=True)]
+            own[op] = own.get(op, float(trace.slices.dur[op])) - wait.interval.length
+    return [max(0.0, own.pop(op, 0.0)) for op in ops]
 
 
 def _outermost(trace: Trace, point: SyncPoint) -> int:
     """The outermost of torch's own ops around a sync point, NONE without: what a program calls, not what calls it."""
     return next((row for row in point.ops if trace.name(row).startswith("aten::")), NONE)
+
+
+def _read(trace: Trace, point: SyncPoint) -> int:
+    """The op that goes with a removed sync point, NONE where all of it stays.
+
+    Nothing stays of a read-back: without a profiler an `.item()` takes the host 8 to 11 µs on an idle device, and the
+    `detach()` in its place 0.5 µs (H200, torch 2.11). Where the kernels stay, the read inside their op goes.
+    """
+    if point.diagnosis.removal is Removal.NOTHING:
+        return _outermost(trace, point)
+    if point.diagnosis.removal is Removal.KERNELS:
+        return next((row for row in point.ops if trace.name(row) in READS), NONE)
+    return NONE
 
 
 class _Awaited(NamedTuple):
@@ -120,7 +144,7 @@ class _Ruler:
         wake = min(max(float(end - awaited.done), 0.0), MAX_WAKE_NS) if waited else 0.0
         # What the host lost between waking up and returning beyond that is its own time again.
         own = int(end - awaited.done - wake) if waited and end > awaited.done else 0
-        copy, pinned = self._pinned_copy(point)
+        copy, saved = self._copy(point)
         return Wait(
             track=int(s.track[row]),
             interval=Interval(start, max(last - own, start)),
@@ -133,16 +157,16 @@ class _Ruler:
             finding=numbered.finding,
             waited_ns=float(max(0, awaited.done - start)),
             copy=copy,
-            pinned_ns=pinned,
+            copy_ns=saved,
         )
 
-    def _pinned_copy(self, point: SyncPoint) -> tuple[int, float]:
-        """The stream of its pageable copy (NONE without), and what pinning the memory would save of it, ns."""
-        if point.diagnosis.removal is not Removal.NOTHING:
-            for row in point.calls:
-                found = self.copies.saved(row)
-                if found and found[0] in self.launches.streams:
-                    return self.launches.streams.index(found[0]), found[1]
+    def _copy(self, point: SyncPoint) -> tuple[int, float]:
+        """The stream of its copy (NONE without), and how much of the copy the removal saves, ns."""
+        for row in point.calls:
+            gone = point.diagnosis.removal is Removal.NOTHING
+            found = self.copies.whole(row) if gone else self.copies.saved(row)
+            if found and found[0] in self.launches.streams:
+                return self.launches.streams.index(found[0]), found[1]
         return NONE, 0.0
 
     def _event(self, point: SyncPoint) -> EventRecord | None:
@@ -197,8 +221,8 @@ class _Ruler:
 
     def _left(self, point: SyncPoint, row: int) -> float:
         """What stays of the call when the wait is removed: an asynchronous copy still has to be launched."""
-        copy = "emcpy" in self.trace.name(row)
-        return self._usual_call(row) if copy and point.diagnosis.removal is not Removal.NOTHING else 0.0
+        stays = point.diagnosis.removal in (Removal.ASYNC_COPY, Removal.PINNED_COPY)
+        return self._usual_call(row) if stays and "emcpy" in self.trace.name(row) else 0.0
 
     def _usual_call(self, row: int) -> float:
         """What a call of this name costs when it needn't wait: a low quantile of those in the trace."""

@@ -25,10 +25,13 @@ def alone(analysis: Analysis) -> list[float]:
 
 
 def test_a_wait_that_keeps_the_device_idle_is_worth_what_the_step_gains() -> None:
-    """Host and device work in turn, 900 µs a step; together they take the device's 500 µs, and that bounds it."""
+    """Host and device work in turn, 900 µs a step; together they take the device's 500 µs, and that bounds it.
+
+    The read-back's own copies go with it: 2 µs stay of the 8 that it keeps the device busy.
+    """
     p = profiled(analysed(HELD)).whatif("all")
     assert p.baseline_us == pytest.approx(912, abs=5)
-    assert p.predicted_us == pytest.approx(508, abs=5)
+    assert p.predicted_us == pytest.approx(502, abs=3)
     assert p.bound_after is Bound.DEVICE
 
 
