@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from syncscan import files
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
 from syncscan.errors import UsageError
@@ -45,7 +46,7 @@ def command(
         if untangle
         else annotated_copy.annotated(analysis, trace, around, margin_ns)
     )
-    annotated_copy.write(text, out, force)
+    files.write(out, text, force)
     warn(analysis.warnings)
     if not annotated_copy.read_by_tensorboard(out.name):
         warn([f"TensorBoard won't find {out.name}: it reads NAME.pt.trace.json or NAME.pt.trace.json.gz."])

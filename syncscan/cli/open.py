@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan import files
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
 from syncscan.errors import UsageError
@@ -128,7 +129,7 @@ def _tensorboard(analysis: Analysis, trace: str, host: str, port: int | None, of
         for run, text in (("annotated", annotated_copy.annotated), ("recorded", annotated_copy.copied)):
             folder = Path(logdir, run)
             folder.mkdir()
-            annotated_copy.write(text(analysis, trace), folder / f"{name}.pt.trace.json.gz")
+            files.write(folder / f"{name}.pt.trace.json.gz", text(analysis, trace))
         yield trace_view.TraceView(Path(logdir), host, port or 0, offline).url
 
 
@@ -142,7 +143,7 @@ def _perfetto(analysis: Analysis, trace: str, host: str, port: int | None, offli
         raise UsageError(why, "Leave out --port, or use --offline.")
     with tempfile.TemporaryDirectory(prefix="syncscan-") as folder:
         file = Path(folder, f"{annotated_copy.run_name(trace)}.pt.trace.json.gz")
-        annotated_copy.write(annotated_copy.untangled_copy(analysis, trace), file)
+        files.write(file, annotated_copy.untangled_copy(analysis, trace))
         server = perfetto.Perfetto(file, host, perfetto.ONLINE_PORT if online and port is None else port or 0, online)
         try:
             yield server.url

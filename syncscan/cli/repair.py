@@ -19,8 +19,7 @@ def command(trace: str, output: str, force: bool) -> None:
 
     What is valid stays as it was written. TRACE may be packed, or - for standard input.
     """
-    from syncscan import load
-    from syncscan.integrations.annotated_copy import write
+    from syncscan import files, load
     from syncscan.load.valid import ValidText
 
     out = Path(output)
@@ -28,7 +27,7 @@ def command(trace: str, output: str, force: bool) -> None:
         raise UsageError(f"{out} is the trace itself.", "Give OUT another name.")
     with load.open_bytes(trace) as source:
         text = ValidText(source, trace)
-        write(text.document(), out, force)
+        files.write(out, text.document(), force)
         said = [s for s in (source.lost, *text.losses.sentences()) if s]
     warn(said)
     click.echo(f"Wrote {output}: {'repaired' if said else 'nothing was broken'}.", err=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from syncscan.cli.output import deliver, warn, write
+from syncscan import files
+from syncscan.cli.output import deliver, warn
 from syncscan.cli.progress import reading
 from syncscan.errors import UsageError
 
@@ -34,7 +35,7 @@ def command(trace: str, output: str, force: bool, step_ms: float | None) -> None
     if target is None:
         deliver(text, None)
         return
-    write(target, text.encode(), force=True)
+    files.write(target, [text.encode()], force=True)
     click.echo(f"Wrote {output}, {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network.", err=True)
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from syncscan import load
-from syncscan.errors import UsageError
 from syncscan.load.valid import ValidText
 from syncscan.model.analysis import Analysis
 from syncscan.report.annotate import annotate, annotate_around, document
@@ -70,37 +66,3 @@ def copied(analysis: Analysis, path: str) -> Iterator[bytes]:
     with load.open_bytes(path) as source:
         text = ValidText(source, path)
         yield from document(text.head, analysis.trace.info.metadata, text.pieces(), ())
-
-
-def write(chunks: Iterable[bytes], path: Path, force: bool = False) -> None:
-    """Write text to a file, gzipped if its name ends in `.gz`; beside its place first, so that no half is ever seen.
-
-    Raises:
-        UsageError: the file exists and `force` isn't set, or its folder can't be written to.
-    """
-    if path.exists() and not force:
-        raise UsageError(f"{path} exists.", "Give another name, or --force to replace it.")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as e:
-        raise UsageError(f"{path} can't be written: {e.strerror}.", "Choose a folder that exists.") from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            _fill(raw, chunks, packed=path.suffix == ".gz")
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _fill(raw: IO[bytes], chunks: Iterable[bytes], packed: bool) -> None:
-    if not packed:
-        raw.writelines(chunks)
-        return
-    from isal import igzip
-
-    with igzip.GzipFile(fileobj=raw, mode="wb", compresslevel=2, mtime=0) as f:
-        for chunk in chunks:
-            f.write(chunk)

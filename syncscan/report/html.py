@@ -57,20 +57,24 @@ def render(analysis: Analysis) -> str:
     findings = analysis.findings[:MAX_FINDINGS]
     drawn = timeline(analysis)
     origin = drawn.pop("origin")
-    return _template().render(
-        version=__version__,
-        file=shown(_basename(analysis.trace.info.path), 120) or "trace",
-        facts=_facts(analysis),
-        verdict=verdict(analysis),
-        timeline_note=_timeline_note(drawn),
-        findings=[_finding(f, n, analysis, origin) for n, f in enumerate(findings)],
-        findings_note=_findings_note(analysis),
-        columns=_COLUMNS,
-        no_findings=nothing_found(analysis),
-        warnings=[shown(w, 600) for w in analysis.warnings],
-        style=_asset("report.css"),
-        script=_script(),
-        data=_json({**drawn, "labels": [_label(f) for f in findings]}),
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            version=__version__,
+            file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
+            facts=_facts(analysis),
+            verdict=verdict(analysis),
+            timeline_note=_timeline_note(drawn),
+            findings=[_finding(f, n, analysis, origin) for n, f in enumerate(findings)],
+            findings_note=_findings_note(analysis),
+            columns=_COLUMNS,
+            no_findings=nothing_found(analysis),
+            warnings=[shown(w, 600) for w in analysis.warnings],
+            style=_asset("report.css"),
+            script=_script(),
+            data=_json({**drawn, "labels": [_label(f) for f in findings]}),
+        )
     )
 
 
@@ -207,10 +211,6 @@ def _size(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB" if size else ""
 
 
-def _basename(path: str) -> str:
-    return ntpath.basename(posixpath.basename(path))
-
-
 def prose(text: str) -> Markup:
     """Plain text as markup: what stands between backticks becomes code."""
     parts = re.split(r"`([^`]+)`", text)
@@ -241,10 +241,6 @@ def _environment() -> jinja2.Environment:
     )
     env.filters |= {"duration": duration, "prose": prose, "integrity": _integrity}
     return env
-
-
-def _template() -> jinja2.Template:
-    return _environment().get_template("report.html.j2")
 
 
 @functools.cache

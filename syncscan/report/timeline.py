@@ -256,15 +256,15 @@ def stacked(start: Int64, end: Int64, slack: int = 0) -> Int64:
     free: list[int] = []
     running: list[tuple[int, int]] = []
     rows = 0
-    for i, (a, b) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
-        while running and running[0][0] <= a:
+    for number, (begins, ends) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        while running and running[0][0] <= begins:
             heapq.heappush(free, heapq.heappop(running)[1])
         if free:
             at = heapq.heappop(free)
         else:
             at, rows = rows, rows + 1
-        heapq.heappush(running, (max(b, a + 1), at))
-        out[i] = at
+        heapq.heappush(running, (max(ends, begins + 1), at))
+        out[number] = at
     return out
 
 

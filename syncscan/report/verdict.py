@@ -76,7 +76,7 @@ def verdict(analysis: Analysis) -> Verdict:
     Args:
         analysis: any analysis; what can't be told of it is left out.
     """
-    projection = _projection(analysis)
+    projection = analysis.whatif("all") if _projected_step(analysis) and analysis.replayable else None
     cards = _cards(analysis, projection)
     return Verdict(
         headline=f"{VERDICTS[analysis.step.bound]}.",
@@ -86,10 +86,6 @@ def verdict(analysis: Analysis) -> Verdict:
         todo=_todo_title(cards),
         cards=cards,
     )
-
-
-def _projection(analysis: Analysis) -> Projection | None:
-    return analysis.whatif("all") if _projected_step(analysis) and analysis.replayable else None
 
 
 def _reason(analysis: Analysis, projection: Projection | None) -> str:

@@ -77,7 +77,9 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     unseen = queued | ((before == NONE) & (latency > LONG_NS))
     return Launches(
         streams=tuple((int(d), int(st)) for d, st in keys),
-        by_stream=tuple(_done(issued, s.end[rows], stream == k) for k in range(len(keys))),
+        by_stream=tuple(
+            (issued[stream == k], np.maximum.accumulate(s.end[rows][stream == k])) for k in range(len(keys))
+        ),
         rows=rows,
         calls=calls,
         tracks=s.track[calls].astype(np.int64),
@@ -91,10 +93,6 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
         usual_gap=usual_gap,
         usual_latency=usual_latency,
     )
-
-
-def _done(issued: Int64, end: Int64, mine: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
-    return issued[mine], np.maximum.accumulate(end[mine])
 
 
 def _joined(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:

@@ -37,14 +37,11 @@ def overlaps(trace: Trace) -> tuple[Overlap, ...]:
     count = len(steps) * float(s.dur[rows].sum()) / max(1.0, float(s.dur[rows[mine]].sum()))
     found: list[Overlap] = []
     for device in np.unique(s.device[rows]).tolist():
-        mine = rows[s.device[rows] == device]
-        busy = {k: union(s.ts[mine[m]], s.end[mine[m]]) for k, m in _by_stream(s.stream[mine])}
+        of_device = rows[s.device[rows] == device]
+        by_stream = {k: of_device[s.stream[of_device] == k] for k in np.unique(s.stream[of_device]).tolist()}
+        busy = {k: union(s.ts[work], s.end[work]) for k, work in by_stream.items()}
         found += _pairs(device, busy, count)
     return tuple(found)
-
-
-def _by_stream(stream: Int64) -> list[tuple[int, Bool]]:
-    return [(k, stream == k) for k in np.unique(stream).tolist()]
 
 
 def _pairs(device: int, busy: dict[int, tuple[Int64, Int64]], count: float) -> list[Overlap]:

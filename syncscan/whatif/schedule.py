@@ -145,9 +145,9 @@ class StepSchedules:
         gap = stretch * work.gap[mine]
         length = stretch * (work.end - work.start)[mine]
         start = np.empty(len(mine))
-        for k, (a, g, d) in enumerate(zip(early.tolist(), gap.tolist(), length.tolist(), strict=True)):
-            start[k] = max(a, end + g)
-            end = start[k] + d
+        for k in range(len(mine)):
+            start[k] = max(early[k], end + gap[k])
+            end = start[k] + length[k]
         return start, start + length
 
 

@@ -93,7 +93,7 @@ def _with_ops(trace: Trace, points: Sequence[NumberedPoint], waits: list[Wait]) 
 
 
 def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[float]:
-    """Per wait the host's time in its op (NONE: no time), without all waits in that op; 0 but for the first in an op."""
+    """Per wait the host's time in its op (NONE: none) without all waits in that op; 0 but for the first in an op."""
     own: dict[int, float] = {}
     for op, wait in zip(ops, waits, strict=True):
         if op != NONE:

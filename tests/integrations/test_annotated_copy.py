@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from syncscan import api
-from syncscan.errors import UsageError
+from syncscan import api, files
 from syncscan.integrations import annotated_copy
 from tests.report.test_annotate import story
 
@@ -50,7 +47,7 @@ def test_a_copy_is_analysed_like_the_trace(recorded: Path) -> None:
     """What is added changes no finding: our rows aren't taken for the program's."""
     again = recorded.with_name("copy.json")
     before = api.analyze(recorded)
-    annotated_copy.write(annotated_copy.annotated(before, str(recorded)), again)
+    files.write(again, annotated_copy.annotated(before, str(recorded)))
     after = api.analyze(again)
     assert [(f.id, f.count, f.wait_us, f.bubble_us) for f in after.findings] == [
         (f.id, f.count, f.wait_us, f.bubble_us) for f in before.findings
@@ -60,50 +57,13 @@ def test_a_copy_is_analysed_like_the_trace(recorded: Path) -> None:
 def test_a_copy_of_a_copy_is_that_copy(recorded: Path) -> None:
     """Annotating what is annotated draws nothing twice."""
     again = recorded.with_name("copy.json")
-    annotated_copy.write(annotated_copy.annotated(api.analyze(recorded), str(recorded)), again)
+    files.write(again, annotated_copy.annotated(api.analyze(recorded), str(recorded)))
     analysis = api.analyze(again)
     events = json.loads(again.read_text())["traceEvents"]
     for text in (annotated_copy.annotated(analysis, str(again)), annotated_copy.untangled_copy(analysis, str(again))):
         assert json.loads(b"".join(text))["traceEvents"] == events
     part = json.loads(b"".join(annotated_copy.annotated(analysis, str(again), "1")))["traceEvents"]
     assert len([e for e in part if e["name"] == "process_labels"]) == 1
-
-
-@pytest.mark.parametrize("name", ["out.json", "out.json.gz"])
-def test_the_suffix_says_whether_it_is_packed(tmp_path: Path, name: str) -> None:
-    """`.gz` packs, anything else doesn't."""
-    annotated_copy.write([b"ab", b"c"], tmp_path / name)
-    raw = (tmp_path / name).read_bytes()
-    assert (gzip.decompress(raw) if name.endswith(".gz") else raw) == b"abc"
-
-
-def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
-    """Neither the file nor a temporary one beside it."""
-
-    def breaks() -> Iterator[bytes]:
-        yield b"half"
-        raise OSError("no space left")
-
-    with pytest.raises(OSError, match="no space"):
-        annotated_copy.write(breaks(), tmp_path / "out.json.gz")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_is_there_is_only_replaced_by_force(tmp_path: Path) -> None:
-    """Nothing of the user's is lost unasked."""
-    path = tmp_path / "out.json"
-    path.write_text("mine")
-    with pytest.raises(UsageError, match="exists"):
-        annotated_copy.write([b"new"], path)
-    assert path.read_text() == "mine"
-    annotated_copy.write([b"new"], path, force=True)
-    assert path.read_text() == "new"
-
-
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    """One sentence, no traceback."""
-    with pytest.raises(UsageError, match="can't be written"):
-        annotated_copy.write([b"x"], tmp_path / "missing" / "out.json")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The rules that context for habits, one a file, in the order in which they are asked."""
+"""The rules that look for habits, one a file, in the order in which they are asked."""
 
 from __future__ import annotations
 

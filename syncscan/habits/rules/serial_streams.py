@@ -43,9 +43,8 @@ def find(context: Context) -> Iterable[Habit]:
         large = [st for st in busy if took[st] >= SHARE * sum(took.values())]
         for k, a in enumerate(large):
             for b in large[k + 1 :]:
-                shared = sum(
-                    busy[b].busy_within(int(x), int(y)) for x, y in zip(busy[a].busy_from, busy[a].busy_to, strict=True)
-                )
+                intervals = zip(busy[a].busy_from.tolist(), busy[a].busy_to.tolist(), strict=True)
+                shared = sum(busy[b].busy_within(*interval) for interval in intervals)
                 least = min(took[a], took[b])
                 if shared <= OVERLAP * least and _in_turns(context, device, a, b):
                     yield context.habit(

@@ -19,7 +19,7 @@ ADVICE = Advice(
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Exactly one timed timing in the whole trace."""
+    """Exactly one timed part in the whole trace."""
     timings = event_timings(context)
     if len(timings) != 1:
         return
@@ -28,5 +28,5 @@ def find(context: Context) -> Iterable[Habit]:
         ADVICE,
         [timing.sync],
         None,
-        [f"one timing of {(timing.end - timing.begin) / 1e6:.2f} ms is timed in this trace, and no second one"],
+        [f"one part of {(timing.end - timing.begin) / 1e6:.2f} ms is timed in this trace, and no second one"],
     )

@@ -1,4 +1,4 @@
-"""A timed timing that holds a copy of the input to the device."""
+"""A timed part that holds a copy of the input to the device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.habits.event_timing import closing_syncs, event_timings
-from syncscan.habits.input_copies import Copy, copies_to_device
+from syncscan.habits.input_copies import copies_to_device
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.interval import Interval
@@ -14,7 +14,7 @@ from syncscan.model.interval import Interval
 ADVICE = Advice(
     rule="timed-transfer",
     area=Area.TIMING,
-    title="The timed timing holds a copy of the input to the device",
+    title="The timed part holds a copy of the input to the device",
     why="The time then is the bus's and the host's as well as the model's, and spreads with both.",
     fix="Copy the input before the first event, or time the copy apart. `syncscan time` reports it as paid once.",
     when_fine="When the time from a request on the host to its answer is what you want to know.",
@@ -22,7 +22,7 @@ ADVICE = Advice(
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Copies to the device between the two events of timed timings, or in steps that end with a synchronise."""
+    """Copies to the device between the two events of timed parts, or in steps that end with a synchronise."""
     copies = copies_to_device(context, pageable=True) + copies_to_device(context, pageable=False)
     timings = event_timings(context)
     within = [Interval(r.begin, r.end) for r in timings]
@@ -33,14 +33,11 @@ def find(context: Context) -> Iterable[Habit]:
     if not mine:
         return
     took = context.length_us(c.call for c in mine) + sum(c.waited_ns for c in mine) / context.count / 1e3
+    size = sum(c.size for c in mine) / context.count / 1e6
     yield context.habit(
         ADVICE,
         [c.call for c in mine],
         None,
-        [f"{_size(mine) / context.count / 1e6:.2f} MB a step are copied inside the timed timing: {took:.0f} µs of it"],
+        [f"{size:.2f} MB a step are copied inside the timed part: {took:.0f} µs of it"],
         confidence=Confidence.HIGH if timings else Confidence.MEDIUM,
     )
-
-
-def _size(copies: list[Copy]) -> int:
-    return sum(c.size for c in copies)

@@ -26,7 +26,7 @@ ADVICE = Advice(
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """A timed timing or a closing synchronise in every step of several."""
+    """A timed part or a closing synchronise in every step of several."""
     timings = event_timings(context)
     syncs = [r.sync for r in timings] or closing_syncs(context)
     if len(syncs) < max(2, context.count):

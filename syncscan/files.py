@@ -1,0 +1,83 @@
+"""From pieces of bytes to a file of the user's: written whole or not at all, and nothing replaced unasked."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from syncscan.errors import UsageError
+
+
+def write(path: Path, chunks: Iterable[bytes], force: bool = False) -> None:
+    """Write a file beside its place and move it there, so that no half of it is ever seen.
+
+    A link is followed: what it points to is written, and the link stays. A device or a pipe is written into, as a shell
+    would. A file that is replaced keeps its permissions; a new one gets what the user's umask leaves.
+
+    Args:
+        path: where to; gzipped if its name ends in `.gz`.
+        chunks: its bytes, piece by piece.
+        force: replace a file that is there.
+
+    Raises:
+        UsageError: the file exists and `force` isn't set, it is a folder, or it can't be written.
+    """
+    target, packed = Path(os.path.realpath(path)), path.suffix == ".gz"
+    try:
+        there: int | None = target.stat().st_mode
+    except OSError:
+        there = None
+    if there is not None and stat.S_ISDIR(there):
+        raise UsageError(f"{path} is a folder.", "Name a file in it.")
+    if there is not None and not stat.S_ISREG(there):
+        with target.open("wb") as raw:
+            _fill(raw, chunks, packed)
+        return
+    if there is not None and not force:
+        raise UsageError(f"{path} exists.", "Give another name, or --force to replace it.")
+    mode = 0o666 & ~_umask() if there is None else stat.S_IMODE(there)
+    _replace(target, path, chunks, packed, mode)
+
+
+def _replace(target: Path, path: Path, chunks: Iterable[bytes], packed: bool, mode: int) -> None:
+    """Write a new file and move it to `target`; `path` is what the user called it."""
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".syncscan-")
+    except OSError as e:
+        hint = "Choose a folder that exists and is yours."
+        raise UsageError(f"{path} can't be written: {e.strerror}.", hint) from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            _fill(raw, chunks, packed)
+        temporary.chmod(mode)
+        temporary.replace(target)
+    except OSError as e:
+        temporary.unlink(missing_ok=True)
+        hint = "Is the disk full, or the name too long?"
+        raise UsageError(f"{path} can't be written: {e.strerror or e}.", hint) from None
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _fill(raw: IO[bytes], chunks: Iterable[bytes], packed: bool) -> None:
+    if not packed:
+        raw.writelines(chunks)
+        return
+    from isal import igzip
+
+    with igzip.GzipFile(fileobj=raw, mode="wb", compresslevel=2, mtime=0) as f:
+        for chunk in chunks:
+            f.write(chunk)
+
+
+def _umask() -> int:
+    """What the user lets others do with new files; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
