@@ -21,7 +21,7 @@ def command(trace: str, output: str, force: bool) -> None:
     """
     from syncscan import load
     from syncscan.integrations.twin import write
-    from syncscan.load.valid import ValidText
+    from syncscan.load.valid_json import ValidText
 
     out = Path(output)
     if out.exists() and Path(trace).exists() and out.samefile(trace):
@@ -29,6 +29,6 @@ def command(trace: str, output: str, force: bool) -> None:
     with load.open_bytes(trace) as source:
         text = ValidText(source, trace)
         write(text.document(), out, force)
-        said = [s for s in (source.lost, *text.losses.sentences()) if s]
+        said = [s for s in (source.lost, *text.damage.sentences()) if s]
     warn(said)
     click.echo(f"Wrote {output}: {'repaired' if said else 'nothing was broken'}.", err=True)

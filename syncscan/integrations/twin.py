@@ -11,7 +11,7 @@ from typing import IO
 
 from syncscan import load
 from syncscan.errors import UsageError
-from syncscan.load.valid import ValidText
+from syncscan.load.valid_json import ValidText
 from syncscan.model.analysis import Analysis
 from syncscan.report.annotate import annotate, annotate_around, document
 from syncscan.report.annotate.untangle import untangled

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
+from syncscan.load.damage import Damage
 from syncscan.load.event import Args, Event
-from syncscan.load.losses import Losses
 from syncscan.load.values import LONGEST_US, copy_name, id_of, nanoseconds, text_of
 from syncscan.model.trace import NONE, Category, Flows, Frames, Int64, Slices, Track
 
@@ -31,7 +31,7 @@ Export = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class Unlinked:
     """All that was read of a trace, before linking; strings and tracks are numbered in order of appearance."""
 
     strings: Sequence[str]
@@ -55,7 +55,7 @@ class Numbered(dict[Any, int]):
 class Columns:
     """Collects the events of a trace as small arrays, one set a piece and category."""
 
-    losses: Losses
+    damage: Damage
     events: int = 0
     _strings: Numbered = field(default_factory=Numbered)
     _tracks: Numbered = field(default_factory=Numbered)
@@ -92,10 +92,10 @@ class Columns:
         self._seen.add(cat)
         ts, timed = nanoseconds(_floats([e.ts for e in complete]))
         if not timed.all():
-            self.losses.untimed += int((~timed).sum())
+            self.damage.untimed += int((~timed).sum())
             complete, ts = [e for e, ok in zip(complete, timed.tolist(), strict=True) if ok], ts[timed]
         dur, known = nanoseconds(_floats([e.dur for e in complete]))
-        self.losses.endless += int((~known).sum())
+        self.damage.endless += int((~known).sum())
         n, tracks, strings = len(complete), self._tracks, self._strings
         named = [_copy(e) for e in complete] if category == Category.MEMCPY else [e.name for e in complete]
         rows = {
@@ -133,15 +133,15 @@ class Columns:
     def export(self) -> Export:
         """All that was added, in a form that another process can take over."""
         return (
-            self.events, list(self._strings), list(self._tracks), self._labels, self._seen, self.losses,
+            self.events, list(self._strings), list(self._tracks), self._labels, self._seen, self.damage,
             _merged(self._slices, TYPES), _merged(self._frames, FRAME_COLUMNS), self._starts, self._ends,
         )  # fmt: skip
 
     def absorb(self, exported: Export) -> None:
         """Take over what was added elsewhere."""
-        events, strings, tracks, labels, seen, losses, slices, frames, starts, ends = exported
+        events, strings, tracks, labels, seen, damage, slices, frames, starts, ends = exported
         self.events += events
-        self.losses.add(losses)
+        self.damage.add(damage)
         name_of = np.array([self._strings[s] for s in strings], np.int32)
         track_of = [self._tracks[t] for t in tracks]
         for rows, into in ((slices, self._slices), (frames, self._frames)):
@@ -154,7 +154,7 @@ class Columns:
         self._starts += [(i, track_of[track], ts) for i, track, ts in starts]
         self._ends += [(i, track_of[track], ts) for i, track, ts in ends]
 
-    def finish(self) -> Raw:
+    def finish(self) -> Unlinked:
         """The columns of everything that was added; nothing can be added any more."""
         texts = Numbered()
         track_of = np.array([texts[text_of(p), text_of(t)] for p, t in self._tracks], np.int32)
@@ -165,7 +165,7 @@ class Columns:
             columns["track"] = track_of[columns["track"]] if len(track_of) else columns["track"]
         flows = self._flows(track_of)
         seen = frozenset(self._seen)
-        return Raw(tuple(self._strings), tracks, Slices(**slices), Frames(**frames), flows, self.events, seen)
+        return Unlinked(tuple(self._strings), tracks, Slices(**slices), Frames(**frames), flows, self.events, seen)
 
     def _flows(self, track_of: np.ndarray[Any, Any]) -> Flows:
         first = {i: (track, ts) for i, track, ts in self._starts}

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from syncscan.errors import SyncscanError, TraceNotFound
+from syncscan.load.byte_stream import open_bytes
 from syncscan.load.reader import metadata_of
-from syncscan.load.source import open_bytes
 from syncscan.load.split import Splitter
 from syncscan.load.values import id_of
 from syncscan.model.trace import NONE

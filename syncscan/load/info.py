@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.categories import vendor_of_category
-from syncscan.load.columns import Raw
+from syncscan.load.columns import Unlinked
 from syncscan.load.values import id_of, text_of
 from syncscan.model.trace import NONE, Category, TraceInfo, Vendor
 
@@ -29,7 +29,7 @@ _KEYS = {Vendor.ROCM: ("hip_",), Vendor.CUDA: ("cuda_", "cupti_"), Vendor.XPU: (
 _KERNELS = {Vendor.ROCM: re.compile(r"Cijk_|.*\bhip|.*ROCm", re.IGNORECASE)}
 
 
-def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Raw) -> TraceInfo:
+def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked) -> TraceInfo:
     """What the top-level keys and the names of a trace say about it.
 
     Args:
@@ -57,7 +57,7 @@ def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Raw) -> T
     )
 
 
-def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Raw) -> Vendor:
+def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Unlinked) -> Vendor:
     """Whose device it was: by the calls in the trace, then its categories, its versions, its devices, its kernels.
 
     Calls come first: a merged or converted trace may keep another's metadata. A trace without device work or calls is
@@ -83,7 +83,7 @@ def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Raw) -> V
     return Vendor.CUDA if work else Vendor.NONE
 
 
-def _names(raw: Raw, *categories: Category) -> list[str]:
+def _names(raw: Unlinked, *categories: Category) -> list[str]:
     of = np.isin(raw.slices.category, np.array(categories, np.int8))
     return [raw.strings[i] for i in np.unique(raw.slices.name[of]).tolist()]
 

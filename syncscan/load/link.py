@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.load.columns import TYPES, Raw
-from syncscan.load.losses import UNFINISHED, Losses
-from syncscan.load.stacks import useful_frames
+from syncscan.load.columns import TYPES, Unlinked
+from syncscan.load.damage import UNFINISHED, Damage
+from syncscan.load.frames import useful_frames
 from syncscan.model.trace import (
     DEVICE,
     HOST,
@@ -35,8 +35,8 @@ _DIGITS = re.compile(r"(?:stream )?(\d{1,9})(?: .*)?")
 Arrays = dict[str, Any]
 
 
-def link(info: TraceInfo, raw: Raw, losses: Losses) -> Trace:
-    """Order the rows, nest the host slices, find the steps, keep the frames that matter; `losses` end up in `info`.
+def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
+    """Order the rows, nest the host slices, find the steps, keep the frames that matter; `damage` end up in `info`.
 
     The result doesn't depend on how events were ordered in the file.
     """
@@ -45,16 +45,16 @@ def link(info: TraceInfo, raw: Raw, losses: Losses) -> Trace:
     columns["track"] = track_of[columns["track"]]
     _fill_places(columns, tracks)
     _sort(columns, raw.strings)
-    _drop_twins(columns, losses)
+    _drop_duplicates(columns, damage)
     _nest(columns)
     slices = Slices(**columns)
-    losses.ambiguous = _shared_correlations(slices)
+    damage.ambiguous = _shared_correlations(slices)
     flows = _sorted_flows(raw.flows, track_of)
     frames = _sorted_frames(raw.frames, track_of, raw.strings)
     frames = useful_frames(raw.strings, slices, frames, flows)
     strings = _renumbered(raw.strings, slices, frames)
     return Trace(
-        info=_with_warnings(info, losses),
+        info=_with_warnings(info, damage),
         strings=strings,
         tracks=tracks,
         slices=slices,
@@ -116,7 +116,7 @@ def _ranks(texts: list[str]) -> Int64:
     return np.fromiter([rank[t] for t in texts], np.int64, len(texts))
 
 
-def _drop_twins(columns: Arrays, losses: Losses) -> None:
+def _drop_duplicates(columns: Arrays, damage: Damage) -> None:
     """Leave out rows with ids that are equal to the row before in every column: one event can't happen twice."""
     twin = (columns["ts"][1:] == columns["ts"][:-1]) & (columns["dur"][1:] == columns["dur"][:-1])
     twin &= (columns["correlation"][1:] != NONE) | (columns["external"][1:] != NONE)
@@ -124,7 +124,7 @@ def _drop_twins(columns: Arrays, losses: Losses) -> None:
     for column in columns.values():
         rows = rows[column[rows] == column[rows - 1]]
     if len(rows):
-        losses.twice += len(rows)
+        damage.duplicates += len(rows)
         kept = np.ones(len(twin) + 1, np.bool_)
         kept[rows] = False
         for name in columns:
@@ -217,8 +217,8 @@ def _is(s: Slices, category: Category) -> Bool:
     return np.equal(s.category, category)
 
 
-def _with_warnings(info: TraceInfo, losses: Losses) -> TraceInfo:
+def _with_warnings(info: TraceInfo, damage: Damage) -> TraceInfo:
     import dataclasses
 
-    warnings = (*info.warnings, *losses.sentences())
-    return dataclasses.replace(info, warnings=warnings, complete=UNFINISHED not in losses.notes)
+    warnings = (*info.warnings, *damage.sentences())
+    return dataclasses.replace(info, warnings=warnings, complete=UNFINISHED not in damage.notes)

@@ -15,12 +15,12 @@ import msgspec
 
 from syncscan.errors import TraceEmpty, TraceUnreadable
 from syncscan.load.columns import Columns, Export
+from syncscan.load.damage import DAMAGED_HEAD, UNFINISHED, Damage
 from syncscan.load.event import DECODER, event_of
-from syncscan.load.half import Half
 from syncscan.load.info import trace_info
-from syncscan.load.link import link
-from syncscan.load.losses import DAMAGED_HEAD, UNFINISHED, Losses
+from syncscan.load.link import linked_trace
 from syncscan.load.salvage import Salvage, has_not_numbers, members, plain_numbers
+from syncscan.load.second_process import SecondProcess
 from syncscan.load.split import Head, Readable, Splitter
 from syncscan.model.trace import Trace
 
@@ -33,7 +33,7 @@ Progress = Callable[[int], None]
 Lost = Callable[[], str]
 
 
-class Entangled(Exception):
+class NeedsOneProcess(Exception):
     """A broken place reaches over pieces that two processes read: one has to read them all."""
 
 
@@ -43,7 +43,7 @@ def read(
     piece: int = PIECE,
     progress: Progress | None = None,
     lost: Lost = lambda: "",
-    half: Half | None = None,
+    second: SecondProcess | None = None,
 ) -> Trace:
     """Read one trace.
 
@@ -53,46 +53,46 @@ def read(
         piece: bytes of text in memory at once; one event more if that is longer.
         progress: called after each piece with the bytes of text read.
         lost: asked at the end for a sentence on what unpacking lost; empty if nothing.
-        half: a process that makes `read_half` of the same text with the same `piece`.
+        second: a process that makes `read_odd_pieces` of the same text with the same `piece`.
 
     Raises:
-        Entangled: the two processes can't share this trace.
+        NeedsOneProcess: the two processes can't share this trace.
         TraceEmpty: no bytes.
         TraceUnreadable: no list of events in it.
     """
-    return _Reader(stream, path, piece, progress, lost).read(half)
+    return _Reader(stream, path, piece, progress, lost).read(second)
 
 
-def read_half(stream: Readable, path: str, piece: int) -> Export | None:
+def read_odd_pieces(stream: Readable, path: str, piece: int) -> Export | None:
     """The columns of every other piece, for the process that reads the others; None if it has to read them all."""
-    return _Reader(stream, path, piece, None, lambda: "").half()
+    return _Reader(stream, path, piece, None, lambda: "").read_odd_pieces()
 
 
 class _Reader:
     def __init__(self, stream: Readable, path: str, piece: int, progress: Progress | None, lost: Lost) -> None:
         self.path, self.progress, self.lost = path, progress, lost
-        self.losses = Losses()
-        self.columns = Columns(self.losses)
-        self.salvage = Salvage(self.losses)
+        self.damage = Damage()
+        self.columns = Columns(self.damage)
+        self.salvage = Salvage(self.damage)
         self.splitter = Splitter(stream, piece)
 
-    def read(self, half: Half | None) -> Trace:
+    def read(self, second: SecondProcess | None) -> Trace:
         head = self._head()
         for number, (text, last) in enumerate(self.splitter.pieces()):
-            if half is not None and number % 2 and not last:
+            if second is not None and number % 2 and not last:
                 self._disentangle()
                 continue
             self._piece(text, self.splitter.offset, last)
             if self.progress:
-                self.progress(self.splitter.taken)
-        if half is not None:
-            exported = half.result()
+                self.progress(self.splitter.bytes_read)
+        if second is not None:
+            exported = second.result()
             if exported is None:
-                raise Entangled
+                raise NeedsOneProcess
             self.columns.absorb(exported)
         return self._trace(head)
 
-    def half(self) -> Export | None:
+    def read_odd_pieces(self) -> Export | None:
         """The odd pieces, but for the last of all."""
         self._head()
         for number, (text, last) in enumerate(self.splitter.pieces()):
@@ -104,23 +104,23 @@ class _Reader:
 
     def _disentangle(self) -> None:
         if self.salvage.waiting:
-            raise Entangled
+            raise NeedsOneProcess
 
     def _trace(self, head: Head) -> Trace:
         if not head.whole:
-            self.losses.notes.append(DAMAGED_HEAD)
+            self.damage.notes.append(DAMAGED_HEAD)
         metadata = {**metadata_of(head), **self._tail(head)}
         if lost := self.lost():
-            self.losses.notes.insert(0, lost)
+            self.damage.notes.insert(0, lost)
         raw = self.columns.finish()
-        info = trace_info(metadata, self.path, self.splitter.taken, raw)
-        return link(info, raw, self.losses)
+        info = trace_info(metadata, self.path, self.splitter.bytes_read, raw)
+        return linked_trace(info, raw, self.damage)
 
     def _head(self) -> Head:
         head = self.splitter.head()
         if head is not None:
             return head
-        if not self.splitter.taken:
+        if not self.splitter.bytes_read:
             raise TraceEmpty(f"{self.path} is empty.", "Record it again.")
         raise TraceUnreadable(
             f"{self.path} is no trace: there is no list of events in it.",
@@ -163,7 +163,7 @@ class _Reader:
         """What stands behind the list of events."""
         tail = self.salvage.tail
         if tail is None:
-            self.losses.notes.append(UNFINISHED)
+            self.damage.notes.append(UNFINISHED)
             return {}
         whole = _object(b'{"traceEvents": []' + tail.encode("utf-8", "replace")) if head.text else {}
         if whole or not tail.strip():

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from syncscan.load.losses import Losses
+from syncscan.load.damage import Damage
 from syncscan.load.split import EVENT_KEYS, LONGEST
 
 _NEXT = re.compile(r"\{\s*\"(?:" + EVENT_KEYS.decode() + r")\"\s*:")
@@ -46,7 +46,7 @@ class Salvage:
     has been seen, None before.
     """
 
-    losses: Losses
+    damage: Damage
     tail: str | None = None
     _kept: bytes = b""
 
@@ -76,8 +76,8 @@ class Salvage:
             return text.decode()
         except UnicodeDecodeError as e:
             decoded = text.decode("utf-8", "replace")
-            self.losses.encoding += max(1, decoded.count("\N{REPLACEMENT CHARACTER}"))
-            self.losses.at(offset + e.start)
+            self.damage.encoding += max(1, decoded.count("\N{REPLACEMENT CHARACTER}"))
+            self.damage.at(offset + e.start)
             return decoded
 
     def _events(self, text: str, offset: int, last: bool) -> Iterator[Object]:
@@ -116,29 +116,29 @@ class Salvage:
             if isinstance(value, dict):
                 yield value
             else:
-                self.losses.foreign += 1
+                self.damage.foreign += 1
         return end
 
     def _is_end(self, text: str, at: int) -> bool:
         """Whether this bracket ends the list; in a damaged trace only if no event is in sight behind it."""
-        return bool(LIST_END.match(text, at)) and (self.losses.first is None or not _NEXT_PHASE.search(text, at))
+        return bool(LIST_END.match(text, at)) and (self.damage.first is None or not _NEXT_PHASE.search(text, at))
 
     def _repaired(self, text: str, offset: int, unfinished: bool) -> Object | None:
         """The event that this broken text was once, or its main fields, or None; counted as what it is."""
         if text.strip(" \t\r\n,]}\x00"):
-            self.losses.at(offset)
+            self.damage.at(offset)
         if not text.startswith("{"):
-            self.losses.skipped += len(text.strip().encode())
+            self.damage.skipped += len(text.strip().encode())
             return None
         event = repaired(text)
         if event is not None:
-            self.losses.repaired += 1
+            self.damage.repaired += 1
             return event
         event = None if unfinished else _main_fields(text)
         if event is None:
-            self.losses.dropped += 1
+            self.damage.dropped += 1
         else:
-            self.losses.partial += 1
+            self.damage.partial += 1
         return event
 
 

@@ -63,7 +63,7 @@ class Splitter:
         return self._before + self._from
 
     @property
-    def taken(self) -> int:
+    def bytes_read(self) -> int:
         """Bytes of text read so far."""
         return self._before + self._to
 

@@ -18,7 +18,7 @@ GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 
 
-def open_bytes(path: str | os.PathLike[str]) -> Source:
+def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
     """Open a trace for reading its uncompressed bytes, whatever it is packed in and wherever it lies.
 
     Args:
@@ -36,10 +36,10 @@ def open_bytes(path: str | os.PathLike[str]) -> Source:
     except OSError as e:
         raise TraceUnreadable(f"{name} can't be read: {_reason(e)}.", "Check the file and the disk.") from None
     if magic[:2] == GZIP:
-        return Source(_Gunzip(peekable), name, size)
+        return ByteStream(_Gunzip(peekable), name, size)
     if magic == ZSTD:
-        return Source(_Unzstd(peekable), name, size)
-    return Source(_Plain(peekable), name, size)
+        return ByteStream(_Unzstd(peekable), name, size)
+    return ByteStream(_Plain(peekable), name, size)
 
 
 def _opened(name: str) -> tuple[IO[bytes], int]:
@@ -79,7 +79,7 @@ def _reason(e: BaseException) -> str:
     return str(getattr(e, "strerror", None) or e or type(e).__name__).rstrip(".")
 
 
-class Source(io.RawIOBase):
+class ByteStream(io.RawIOBase):
     """The uncompressed bytes of a trace as a readable stream, and how far it got."""
 
     def __init__(self, stream: _Plain, path: str, size: int) -> None:
@@ -88,7 +88,7 @@ class Source(io.RawIOBase):
     @property
     def done(self) -> int:
         """Stored (packed) bytes that were read so far, of `size`."""
-        return self._stream.taken
+        return self._stream.bytes_read
 
     @property
     def text_size(self) -> int:
@@ -124,7 +124,7 @@ class _Plain:
     """Bytes that aren't packed, and the base of those that are."""
 
     def __init__(self, below: io.BufferedReader) -> None:
-        self.below, self.taken, self.lost = below, 0, ""
+        self.below, self.bytes_read, self.lost = below, 0, ""
 
     def into(self, view: memoryview) -> int:
         """Fill the view as far as it goes; 0 at the end."""
@@ -135,9 +135,9 @@ class _Plain:
         try:
             got = self.below.readinto(view)
         except Exception as e:  # disks, networks and the clients of storages fail each in their own way
-            self.lost = f"Reading failed after {self.taken:,} bytes ({_reason(e)}); what comes after is missing."
+            self.lost = f"Reading failed after {self.bytes_read:,} bytes ({_reason(e)}); what comes after is missing."
             return 0
-        self.taken += got
+        self.bytes_read += got
         return got
 
     def stored(self, size: int) -> bytes:
@@ -166,7 +166,7 @@ class _Gunzip(_Plain):
 
         self._inflate: Any = isal_zlib.decompressobj(wbits=31)
         self._error: Any = isal_zlib.error
-        self._member = (self.taken - len(self._packed), self._given)
+        self._member = (self.bytes_read - len(self._packed), self._given)
 
     def into(self, view: memoryview) -> int:
         while self._open and not self._rest:
@@ -182,7 +182,7 @@ class _Gunzip(_Plain):
         return len(out)
 
     def _step(self, most: int) -> bytes:
-        before = self.taken
+        before = self.bytes_read
         try:
             out: bytes = self._inflate.decompress(self._packed, most)
         except self._error as e:

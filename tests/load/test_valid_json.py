@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.errors import TraceUnreadable
-from syncscan.load.valid import ValidText
+from syncscan.load.valid_json import ValidText
 
 EVENT = '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}'
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-WORTHWHILE = 24 << 20
-"""Bytes of text from which a second process saves more time than it costs, measured in benchmarks/README.md."""
+WORTHWHILE_BYTES = 24 << 20
+"""Length of text from which a second process saves more time than it costs, measured in benchmarks/README.md."""
 
 
 def possible() -> bool:
@@ -28,7 +28,7 @@ def possible() -> bool:
     return len(os.sched_getaffinity(0)) > 1
 
 
-class Half:
+class SecondProcess:
     """A child process that makes one value; used as a context, at whose end it is gone.
 
     Args:
@@ -53,7 +53,7 @@ class Half:
         except (EOFError, pickle.UnpicklingError):
             return None
 
-    def __enter__(self) -> Half:
+    def __enter__(self) -> SecondProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -11,7 +11,7 @@ _SENTENCES = (
     ("foreign", "{n} no objects and left out", "entry|entries of traceEvents"),
     ("untimed", "{n} without a usable time and left out", "event"),
     ("endless", "{n} without a usable duration, taken as 0", "event"),
-    ("twice", "{n} twice in the trace and counted once", "event"),
+    ("duplicates", "{n} twice in the trace and counted once", "event"),
     ("ambiguous", "{n} shared by several calls, so that work may be joined to the wrong one", "correlation id"),
     ("skipped", "{n} between events part of none and left out", "byte"),
     ("encoding", "{n} not UTF-8 and shown as \N{REPLACEMENT CHARACTER}", "character"),
@@ -22,7 +22,7 @@ DAMAGED_HEAD = "The head of the trace is damaged; some of what it says about its
 
 
 @dataclass(slots=True)
-class Losses:
+class Damage:
     """Counts of everything that was repaired or left out of one trace."""
 
     dropped: int = 0
@@ -35,7 +35,7 @@ class Losses:
     """Entries of `traceEvents` that aren't objects."""
     untimed: int = 0
     endless: int = 0
-    twice: int = 0
+    duplicates: int = 0
     """Rows that are equal to another in every column."""
     ambiguous: int = 0
     """Correlation ids that more than one runtime call has."""
@@ -53,7 +53,7 @@ class Losses:
         if self.first is None or offset < self.first:
             self.first = offset
 
-    def add(self, other: Losses) -> None:
+    def add(self, other: Damage) -> None:
         """Count what was lost elsewhere too."""
         for name, _, _ in _SENTENCES:
             setattr(self, name, getattr(self, name) + getattr(other, name))

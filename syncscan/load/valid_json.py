@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from syncscan.errors import TraceUnreadable
-from syncscan.load.losses import DAMAGED_HEAD, UNFINISHED, Losses
+from syncscan.load.damage import DAMAGED_HEAD, UNFINISHED, Damage
 from syncscan.load.salvage import LIST_END, Salvage, members, plain_numbers
 from syncscan.load.split import Head, Readable, Splitter
 
@@ -41,10 +41,10 @@ class ValidText:
     """
 
     def __init__(self, stream: Readable, path: str = "the trace", piece: int = _PIECE) -> None:
-        self.losses = Losses()
+        self.damage = Damage()
         """What was repaired or left out, as far as the text was read."""
         self._splitter = Splitter(stream, piece)
-        self._salvage = Salvage(self.losses)
+        self._salvage = Salvage(self.damage)
         self._over = False
         self._behind = b""
         head = self._splitter.head()
@@ -55,7 +55,7 @@ class ValidText:
         """Text of the outer object up to the list of events; empty where there is none, or none that is whole."""
         self._damaged_head = None if self.head or not head.text.strip() else head
         if self._damaged_head:
-            self.losses.notes.append(DAMAGED_HEAD)
+            self.damage.notes.append(DAMAGED_HEAD)
 
     def document(self) -> Iterator[bytes]:
         """The whole trace as valid JSON: what stands before the list, the list, what stands behind it."""
@@ -70,7 +70,7 @@ class ValidText:
         """The end of the list and what stands behind it; noted where the trace ends before."""
         tail = self._behind
         if not self._over:
-            self.losses.notes.append(UNFINISHED)
+            self.damage.notes.append(UNFINISHED)
         if not self.head and not self._damaged_head:
             return b"\n]\n"
         if _is_object_end(tail):
