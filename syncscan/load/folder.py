@@ -42,8 +42,8 @@ def find(path: str | os.PathLike[str]) -> list[str]:
 def _rank(path: Path) -> int | None:
     """The rank of a trace, -1 where nothing tells it; None for a file that is no trace."""
     try:
-        with open_bytes(path) as source:
-            head = Splitter(source, _PEEK).head()
+        with open_bytes(path) as stream:
+            head = Splitter(stream, _PEEK).head()
     except SyncscanError:
         return None
     if head is None:

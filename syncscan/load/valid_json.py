@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from syncscan.errors import TraceUnreadable
 from syncscan.load.damage import DAMAGED_HEAD, UNFINISHED, Damage
-from syncscan.load.salvage import LIST_END, Salvage, members, plain_numbers
+from syncscan.load.event_list import EventList
+from syncscan.load.salvage import Salvaged, members, plain_numbers
 from syncscan.load.split import Head, Readable, Splitter
 
-_PIECE, _SMALL = 1 << 20, 1 << 15
-_COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
-"""The escape of half a character; without its other half it is no text, and strict readers refuse it."""
+_PIECE = 1 << 20
 
 
 class _Checked(msgspec.Struct):
-    """An event of which nothing is kept: reading it checks it."""
+    """An event of which nothing is kept: msgspec checks what it skips, but for its being UTF-8."""
 
 
 _EVENTS = msgspec.json.Decoder(list[_Checked])
@@ -44,9 +40,7 @@ class ValidText:
         self.damage = Damage()
         """What was repaired or left out, as far as the text was read."""
         self._splitter = Splitter(stream, piece)
-        self._salvage = Salvage(self.damage)
-        self._over = False
-        self._behind = b""
+        self._events = EventList(self.damage, _as_it_stands, _joined)
         head = self._splitter.head()
         if head is None:
             raise TraceUnreadable(f"{path} holds no list of events.", "Give a Chrome trace written by torch.profiler.")
@@ -59,35 +53,28 @@ class ValidText:
 
     def document(self) -> Iterator[bytes]:
         """The whole trace as valid JSON: what stands before the list, the list, what stands behind it."""
-        yield (_members_head(self._damaged_head) if self._damaged_head else self.head) + b"["
+        yield (_rebuilt_head(self._damaged_head) if self._damaged_head else self.head) + b"["
         comma = b""
         for piece in self.pieces():
             yield comma + piece
             comma = b","
-        yield self._tail()
+        yield self._end()
 
-    def _tail(self) -> bytes:
+    def _end(self) -> bytes:
         """The end of the list and what stands behind it; noted where the trace ends before."""
-        tail = self._behind
-        if not self._over:
+        if self._events.tail is None:
             self.damage.notes.append(UNFINISHED)
+        tail = self._events.tail or ""
         if not self.head and not self._damaged_head:
             return b"\n]\n"
         if _is_object_end(tail):
-            return b"\n]" + tail
-        rest = "".join(
-            f",\n{json.dumps(k)}: {_as_text(v)}" for k, v in members(tail.decode("utf-8", "replace")).items()
-        )
-        return f"\n]{rest}\n}}\n".encode()
+            return f"\n]{tail}".encode()
+        return f"\n]{''.join(f',{member}' for member in _texts(members(tail)))}\n}}\n".encode()
 
     def pieces(self) -> Iterator[bytes]:
         """Text of some events each, with commas between them; with commas between the pieces they are the list."""
-        for text, last in self._splitter.pieces():
-            inner = bytes(text[1:] if last else text[1:-1])
-            if self._over:
-                self._behind += b"," + inner
-            else:
-                yield from self._piece(inner, last)
+        for piece in self._splitter.pieces():
+            yield from filter(None, self._events.read(piece))
 
     def events(self) -> Iterator[bytes]:
         """Text of one event each."""
@@ -95,73 +82,27 @@ class ValidText:
         for piece in self.pieces():
             yield from map(bytes, decoder.decode(b"[" + piece + b"]"))
 
-    def _piece(self, text: bytes, last: bool) -> Iterator[bytes]:
-        if not last and not self._salvage.waiting and _is_valid(text):
-            yield text
-            return
-        small = Splitter(io.BytesIO(b"[" + text), _SMALL)
-        small.head()
-        for part, end in small.pieces():
-            inner = bytes(part[1:] if end else part[1:-1])
-            if self._over:
-                self._behind += b"," + inner
-            else:
-                yield from self._part(inner, last and end)
 
-    def _part(self, text: bytes, last: bool) -> Iterator[bytes]:
-        """The events of a small part: its valid beginning as it stands, the rest repaired."""
-        begin = b""
-        if not self._salvage.waiting:
-            begin, text, self._over = _valid_beginning(text)
-        if begin.strip():
-            yield begin
-        if self._over:
-            self._behind = text.lstrip()[1:]
-        if not self._over and (text.strip(b", \t\r\n") or last):
-            repaired = [_as_json(event) for event in self._salvage.objects(text, 0, last)]
-            if self._salvage.tail is not None:
-                self._over, self._behind = True, self._salvage.tail.encode()
-            if repaired:
-                yield b",\n".join(repaired)
+def _as_it_stands(text: bytes | memoryview) -> bytes | None:
+    """The text of a list without its brackets if any reader takes it; None if it is empty or refused."""
+    inner = bytes(text[1:-1])
+    return inner if _is_valid(inner) else None
 
 
-def _is_valid(text: bytes) -> bool:
+def _joined(salvaged: list[Salvaged]) -> bytes:
+    """Events that were read one by one: as they stand where any reader takes them, else written anew."""
+    texts = ((one.text.encode(), one.event) for one in salvaged)
+    return b",".join(text if text and _is_valid(text) else b"\n" + _as_text(event).encode() for text, event in texts)
+
+
+def _is_valid(events: bytes) -> bool:
+    """Whether strict readers take these events: UTF-8, objects all of them, and no half of a character escaped."""
     try:
-        if not text.isascii():
-            text.decode()
-        return bool(_EVENTS.decode(b"[" + text + b"]"))
+        if not events.isascii():
+            events.decode()
+        return bool(_EVENTS.decode(b"[" + events + b"]"))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
-
-
-def _valid_beginning(text: bytes) -> tuple[bytes, bytes, bool]:
-    """The events that a part begins with and that are valid, what follows them, and whether the list ends there."""
-    try:
-        decoded = text.decode()
-    except UnicodeDecodeError:
-        return b"", text, False
-    at = end = len(decoded) - len(decoded.lstrip(" \t\r\n"))
-    while decoded.startswith("{", at):
-        try:
-            _, after = _STRICT.raw_decode(decoded, at)
-        except (ValueError, RecursionError):
-            break
-        if _HALF.search(decoded, at, after) and not _is_valid(decoded[at:after].encode()):
-            break
-        end = after
-        comma = _COMMA.match(decoded, end)
-        if comma is None:
-            break
-        at = comma.end()
-    rest = decoded[end:].lstrip(" \t\r\n")
-    return decoded[:end].encode(), decoded[end:].encode(), LIST_END.match(rest) is not None
-
-
-def _refused(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
-
-
-_STRICT = json.JSONDecoder(parse_constant=_refused)
 
 
 def _is_object(text: str) -> bool:
@@ -171,22 +112,23 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _is_object_end(tail: bytes) -> bool:
+def _is_object_end(tail: str) -> bool:
     try:
-        return isinstance(msgspec.json.decode(b'{"traceEvents": []' + tail), dict) and tail.decode() != ""
+        return isinstance(msgspec.json.decode('{"traceEvents": []' + tail), dict)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
 
 
-def _members_head(head: Head) -> bytes:
-    found = {k: v for k, v in members(head.text.decode("utf-8", "replace")).items() if k != "traceEvents"}
-    return f'{{{"".join(f"{json.dumps(k)}: {_as_text(v)}," for k, v in found.items())}\n"traceEvents": '.encode()
+def _rebuilt_head(damaged: Head) -> bytes:
+    found = {k: v for k, v in members(damaged.text.decode("utf-8", "replace")).items() if k != "traceEvents"}
+    return f'{{{"".join(f"{member}," for member in _texts(found))}\n"traceEvents": '.encode()
+
+
+def _texts(found: dict[str, Any]) -> Iterator[str]:
+    """A line of JSON a member of an object."""
+    return (f"\n{_as_text(key)}: {_as_text(value)}" for key, value in found.items())
 
 
 def _as_text(value: Any) -> str:
     """JSON that strict readers take: non-numbers are null, half characters a question mark."""
     return plain_numbers(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode())
-
-
-def _as_json(event: dict[str, Any]) -> bytes:
-    return _as_text(event).encode()
