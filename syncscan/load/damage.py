@@ -34,7 +34,9 @@ class Damage:
     foreign: int = 0
     """Entries of `traceEvents` that aren't objects."""
     untimed: int = 0
+    """Events without a usable time."""
     endless: int = 0
+    """Events without a usable duration."""
     duplicates: int = 0
     """Rows that are equal to another in every column."""
     ambiguous: int = 0

@@ -16,6 +16,7 @@ from syncscan.model.trace import NONE
 _NAMES = re.compile(r".+\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
 _RANK = re.compile(r"rank[-_. ]?(\d{1,9})", re.IGNORECASE)
 _PEEK = 1 << 16
+"""Bytes that are read at first to tell a trace from another JSON file: a head of kineto's has some kilobytes."""
 
 
 def find(path: str | os.PathLike[str]) -> list[str]:
@@ -49,9 +50,9 @@ def _rank(path: Path) -> int | None:
     if head is None:
         return None
     info = metadata_of(head).get("distributedInfo")
-    told = id_of(info.get("rank")) if isinstance(info, dict) else NONE
-    named = _RANK.search(path.name)
-    return told if told != NONE or not named else int(named[1])
+    rank = id_of(info.get("rank")) if isinstance(info, dict) else NONE
+    in_name = _RANK.search(path.name)
+    return rank if rank != NONE or not in_name else int(in_name[1])
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

@@ -13,6 +13,7 @@ from syncscan.load.columns import Unlinked
 from syncscan.load.values import id_of, text_of
 from syncscan.model.trace import NONE, Category, TraceInfo, Vendor
 
+# ROCm's calls are in the category cuda_runtime too (libkineto's RocprofActivity.h), so that names decide.
 _CALLS = {
     Vendor.ROCM: re.compile(r"hip[A-Z]|hsa_|roc"),
     Vendor.XPU: re.compile(r"ze[A-Z]|ur[A-Z]|pi[A-Z]|GPU_BARRIER|HOST_(FENCE|EVENT|COMMAND)"),
@@ -25,6 +26,7 @@ _DEVICES = {
     Vendor.XPU: re.compile(r"Intel|Arc|Data Center GPU", re.IGNORECASE),
     Vendor.MTIA: re.compile(r"MTIA", re.IGNORECASE),
 }
+# Keys that CuptiActivityProfiler.cpp and RocmActivityProfiler.cpp of libkineto write beside the events.
 _KEYS = {Vendor.ROCM: ("hip_",), Vendor.CUDA: ("cuda_", "cupti_"), Vendor.XPU: ("xpu_",), Vendor.MTIA: ("mtia_",)}
 _KERNELS = {Vendor.ROCM: re.compile(r"Cijk_|.*\bhip|.*ROCm", re.IGNORECASE)}
 

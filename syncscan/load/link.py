@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +16,6 @@ from syncscan.model.trace import (
     DEVICE,
     HOST,
     NONE,
-    Bool,
     Category,
     Flows,
     Frames,
@@ -29,7 +29,9 @@ from syncscan.model.trace import (
 )
 
 _SLACK_NS = 2
+"""By how much a slice may end behind the one around it: kineto rounds the two ends of nested ops apart."""
 _STEP = re.compile(r"ProfilerStep#?(\d{1,18})")
+# torch 1.8 calls a stream's thread "stream 7", or "stream 7 user".
 _DIGITS = re.compile(r"(?:stream )?(\d{1,9})(?: .*)?")
 
 Arrays = dict[str, Any]
@@ -94,10 +96,12 @@ def _sort(columns: Arrays, strings: Sequence[str]) -> None:
     if len(tied):
         rows = order[tied]
         category = columns["category"][rows]
-        key = np.where(category == Category.ANNOTATION, Category.CPU_OP, category)
+        # An op and an annotation that begin and end together enclose each other in order of their ids: these are given
+        # when a slice begins. So both count as one category here; what is left of a tie is settled by any column.
+        op_or_other = np.where(category == Category.ANNOTATION, Category.CPU_OP, category)
         text = _ranks([strings[i] for i in columns["name"][rows].tolist()])
-        rest = [columns[n][rows] for n in columns if n not in ("name", "track", "ts", "dur", "parent")]
-        keys = (*rest, text, columns["correlation"][rows], category, columns["external"][rows], key)
+        other = [columns[n][rows] for n in columns if n not in ("name", "track", "ts", "dur", "parent")]
+        keys = (*other, text, columns["correlation"][rows], category, columns["external"][rows], op_or_other)
         order[tied] = rows[np.lexsort((*keys, -columns["dur"][rows], columns["ts"][rows], columns["track"][rows]))]
     for name in columns:
         columns[name] = columns[name][order]
@@ -117,18 +121,19 @@ def _ranks(texts: list[str]) -> Int64:
 
 
 def _drop_duplicates(columns: Arrays, damage: Damage) -> None:
-    """Leave out rows with ids that are equal to the row before in every column: one event can't happen twice."""
-    twin = (columns["ts"][1:] == columns["ts"][:-1]) & (columns["dur"][1:] == columns["dur"][:-1])
-    twin &= (columns["correlation"][1:] != NONE) | (columns["external"][1:] != NONE)
-    rows = np.flatnonzero(twin) + 1
+    """Leave out rows with ids that are equal to the row before in every column: one event can't happen twice.
+
+    Without ids it can: two ops of no length, at the same ns.
+    """
+    equal = (columns["ts"][1:] == columns["ts"][:-1]) & (columns["dur"][1:] == columns["dur"][:-1])
+    equal &= (columns["correlation"][1:] != NONE) | (columns["external"][1:] != NONE)
+    duplicates = np.flatnonzero(equal) + 1
     for column in columns.values():
-        rows = rows[column[rows] == column[rows - 1]]
-    if len(rows):
-        damage.duplicates += len(rows)
-        kept = np.ones(len(twin) + 1, np.bool_)
-        kept[rows] = False
+        duplicates = duplicates[column[duplicates] == column[duplicates - 1]]
+    if len(duplicates):
+        damage.duplicates += len(duplicates)
         for name in columns:
-            columns[name] = columns[name][kept]
+            columns[name] = np.delete(columns[name], duplicates)
 
 
 def _nest(columns: Arrays) -> None:
@@ -140,21 +145,21 @@ def _nest(columns: Arrays) -> None:
 def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
     """For each interval the number of the innermost one around it on its track, NONE without.
 
-    One lies around another if it comes before it, ends after the other starts, and ends no earlier, give or take 2 ns
-    (Kineto rounds the two ends of nested ops apart). All are arrays of one length, sorted by (track, ts, -end).
+    One lies around another if it comes before it, ends after the other starts, and ends no earlier, give or take
+    `_SLACK_NS`. All are arrays of one length, sorted by (track, ts, -end).
 
     What doesn't lie around an interval but comes directly before it is skipped together with all that doesn't lie
     around that one: each round doubles how far the search looks back, so that some 20 rounds suffice.
     """
     at = np.arange(len(rows)) - 1
     at[1:][track[1:] != track[:-1]] = NONE
-    open_ = np.flatnonzero(at != NONE)
-    while len(open_):
-        before = at[open_]
-        outside = (end[before] <= ts[open_]) | (end[before] + _SLACK_NS < end[open_])
-        open_ = open_[outside]
-        at[open_] = at[at[open_]]
-        open_ = open_[at[open_] != NONE]
+    searching = np.flatnonzero(at != NONE)
+    while len(searching):
+        before = at[searching]
+        outside = (end[before] <= ts[searching]) | (end[before] + _SLACK_NS < end[searching])
+        searching = searching[outside]
+        at[searching] = at[at[searching]]
+        searching = searching[at[searching] != NONE]
     return np.where(at == NONE, NONE, rows[at]) if len(rows) else at
 
 
@@ -201,7 +206,8 @@ def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple
 def _steps(strings: Sequence[str], s: Slices) -> tuple[Step, ...]:
     numbers = {i: int(m[1]) for i, text in enumerate(strings) if (m := _STEP.fullmatch(text))}
     named = np.isin(s.name, np.fromiter(numbers, np.int32, len(numbers)))
-    rows = np.flatnonzero(named & (_is(s, Category.ANNOTATION) | _is(s, Category.CPU_OP)))
+    # torch 1.9 and older have no category of annotations.
+    rows = np.flatnonzero(named & np.isin(s.category, np.array((Category.ANNOTATION, Category.CPU_OP), np.int8)))
     steps = (Step(numbers[int(s.name[r])], int(s.track[r]), int(s.ts[r]), int(s.end[r]), int(r)) for r in rows)
     return tuple(sorted(steps, key=lambda step: (step.ts, step.number)))
 
@@ -213,12 +219,6 @@ def _whole(steps: tuple[Step, ...], info: TraceInfo) -> tuple[Step, ...]:
     return tuple(step for step in steps if step.number != cut) or steps
 
 
-def _is(s: Slices, category: Category) -> Bool:
-    return np.equal(s.category, category)
-
-
 def _with_warnings(info: TraceInfo, damage: Damage) -> TraceInfo:
-    import dataclasses
-
     warnings = (*info.warnings, *damage.sentences())
     return dataclasses.replace(info, warnings=warnings, complete=UNFINISHED not in damage.notes)
