@@ -13,6 +13,11 @@ from typing import IO, Any, cast
 from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable
 
 _CHUNK = 1 << 16
+"""Stored bytes that are read and unpacked at once."""
+_ZSTD_PORTION = 1 << 10
+"""Stored bytes that zstandard unpacks at once: what comes of them has no bound but its 128 kB a block of four bytes."""
+_ZSTD_PIPE_PORTION = 64
+"""The same in a pipe, where what a damaged portion gave can't be had again."""
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -92,7 +97,7 @@ class ByteStream(io.RawIOBase):
 
     @property
     def text_size(self) -> int:
-        """About how long the text is, in bytes: a packed trace shrinks to a tenth."""
+        """About how long the text is, in bytes: a packed trace shrinks to a twelfth (benchmarks/README.md) or less."""
         return self.size * (1 if type(self._stream) is _Plain else 10)
 
     @property
@@ -104,6 +109,10 @@ class ByteStream(io.RawIOBase):
     def lost(self) -> str:
         """What reading and unpacking lost so far, as a sentence; empty if nothing."""
         return self._stream.lost
+
+    def end_at(self, size: int) -> None:
+        """Read no further than this many stored bytes, whatever is appended meanwhile."""
+        self._stream.end = size
 
     def readable(self) -> bool:
         """Always true."""
@@ -125,6 +134,8 @@ class _Plain:
 
     def __init__(self, below: io.BufferedReader) -> None:
         self.below, self.bytes_read, self.lost = below, 0, ""
+        self.end: int | None = None
+        """No stored byte is read from here on."""
 
     def into(self, view: memoryview) -> int:
         """Fill the view as far as it goes; 0 at the end."""
@@ -132,6 +143,8 @@ class _Plain:
 
     def stored_into(self, view: memoryview) -> int:
         """The same for the bytes as they are stored."""
+        if self.end is not None:
+            view = view[: max(0, self.end - self.bytes_read)]
         try:
             got = self.below.readinto(view)
         except Exception as e:  # disks, networks and the clients of storages fail each in their own way
@@ -150,91 +163,134 @@ class _Plain:
         self.lost = self.lost or f"After {given:,} bytes {why}; what comes after is missing."
 
 
-class _Gunzip(_Plain):
-    """The members of a gzip file, one after the other; of a damaged one as much as can be unpacked."""
+class _Packed(_Plain):
+    """Compressed bytes, unpacked a portion at a time; of damaged ones as much as can be unpacked."""
 
     def __init__(self, below: io.BufferedReader) -> None:
         super().__init__(below)
-        self._packed = self._rest = b""
-        self._given = 0
-        self._open = True
-        self._start()
-
-    def _start(self) -> None:
-        """Begin a member at the bytes that are at hand."""
-        from isal import isal_zlib
-
-        self._inflate: Any = isal_zlib.decompressobj(wbits=31)
-        self._error: Any = isal_zlib.error
-        self._member = (self.bytes_read - len(self._packed), self._given)
+        self._unpacked = b""
+        """Text that was unpacked and not yet asked for."""
+        self._unpacked_bytes = 0
+        self._over = False
 
     def into(self, view: memoryview) -> int:
-        while self._open and not self._rest:
-            self._packed = self._packed or self.stored(_CHUNK)
-            at_end = not self._packed
-            self._rest = self._step(len(view))
-            if at_end and self._open and not self._rest:
-                self._open = False
-                self.ends(self._given, "the compressed data break off")
-        out, self._rest = self._rest[: len(view)], self._rest[len(view) :]
+        while not self._over and not self._unpacked:
+            self._unpacked = self._unpack(len(view))
+            self._unpacked_bytes += len(self._unpacked)
+        out, self._unpacked = self._unpacked[: len(view)], self._unpacked[len(view) :]
         view[: len(out)] = out
-        self._given += len(out)
         return len(out)
 
-    def _step(self, most: int) -> bytes:
-        before = self.bytes_read
-        try:
-            out: bytes = self._inflate.decompress(self._packed, most)
-        except self._error as e:
-            self._open = False
-            out = self._up_to_the_damage(before)
-            if "checksum" in str(e):
-                self.lost = "The checksum of the compressed data is wrong: something in the trace may be altered."
-            else:
-                self.ends(self._given + len(out), f"the compressed data are damaged ({e})")
-            return out
-        self._packed = self._inflate.unconsumed_tail
-        if self._inflate.eof:
-            self._packed = self._inflate.unused_data.lstrip(b"\0") or self.stored(_CHUNK).lstrip(b"\0")
-            self._open = self._packed[:2] == GZIP
-            if self._open:
-                self._given += len(out)
-                self._start()
-                self._given -= len(out)
-        return out
+    def _unpack(self, most: int) -> bytes:
+        """The next text, about this long at most; empty if there is none yet, or no more (`_over`)."""
+        raise NotImplementedError
 
-    def _up_to_the_damage(self, end: int) -> bytes:
-        """What isal threw away with the chunk that it failed in, byte by byte through zlib; `end` is the chunk's.
+    def _again(self, unpacker: Any, start: int, already: int, end: int) -> bytes:
+        """What a decompressor threw away with the portion that it failed in.
 
-        Empty where the stream can't go back to where the member began.
+        Args:
+            unpacker: a new one, for what begins at `start`.
+            start: where the bytes begin that are unpacked again, among those stored.
+            already: how much text is known of what begins there, in bytes.
+            end: where the portion ends; it is no longer than `_CHUNK`.
         """
-        start, given = self._member
-        if not self.below.seekable():
-            return b""
-        self.below.seek(start)
-        inflate, out, skip = zlib.decompressobj(31), b"", self._given - given
-        for packed in iter(lambda: self.below.read(min(_CHUNK, end - self.below.tell())), b""):
-            before = inflate.copy()
-            try:
-                got = inflate.decompress(packed)
-            except zlib.error:
-                got = _slowly(before, packed)
-            out, skip = out + got[skip:], max(0, skip - len(got))
-        return out
+        sound = max(start, end - _CHUNK)
+        parts: list[bytes] = []
+        try:
+            self.below.seek(start)
+            while (left := sound - self.below.tell()) > 0:
+                text = unpacker.decompress(self.below.read(min(_CHUNK, left)))
+                parts.append(text[already:])
+                already = max(0, already - len(text))
+            parts.append(_before_the_damage(unpacker, self.below.read(end - sound))[already:])
+        except Exception:  # the file changed, or can't be read a second time
+            pass
+        return b"".join(parts)
 
 
-def _slowly(inflate: Any, packed: bytes) -> bytes:
-    out = b""
+def _before_the_damage(unpacker: Any, packed: bytes) -> bytes:
+    """What comes out of these bytes before the damage in them: taken one at a time, so that nothing is thrown away."""
+    parts = []
     try:
         for i in range(len(packed)):
-            out += inflate.decompress(packed[i : i + 1])
-    except zlib.error:
+            parts.append(unpacker.decompress(packed[i : i + 1]))
+    except Exception:  # zlib.error or zstandard.ZstdError, which is imported only where it is needed
         pass
-    return out
+    return b"".join(parts)
 
 
-class _Unzstd(_Plain):
-    """A zstd file."""
+class _Gunzip(_Packed):
+    """The members of a gzip file, one after the other.
+
+    isal unpacks eight times as fast as zlib (benchmarks/README.md), but throws away what it made of a chunk that it
+    fails in. A file is then unpacked again; in a pipe zlib does it all, whose state can be copied before each chunk.
+    """
+
+    def __init__(self, below: io.BufferedReader) -> None:
+        super().__init__(below)
+        self._packed = b""
+        self._rewinds = below.seekable()
+        self._begin_member()
+
+    def _begin_member(self) -> None:
+        """Begin a member at the packed bytes that are at hand."""
+        self._unpacker: Any = _isal_unpacker() if self._rewinds else zlib.decompressobj(31)
+        self._member = (self.bytes_read - len(self._packed), self._unpacked_bytes)
+
+    def _unpack(self, most: int) -> bytes:
+        self._packed = self._packed or self.stored(_CHUNK)
+        at_end = not self._packed
+        before = None if self._rewinds else self._unpacker.copy()
+        try:
+            out: bytes = self._unpacker.decompress(self._packed, most)
+        except Exception as e:  # zlib.error, or isal's own, which is another one
+            return self._damaged(e, before)
+        self._packed = self._unpacker.unconsumed_tail
+        if self._unpacker.eof:
+            self._unpacked_bytes += len(out)
+            self._next_member()
+            self._unpacked_bytes -= len(out)
+        elif at_end and not out:
+            self._over = True
+            self.ends(self._unpacked_bytes, "the compressed data break off")
+        return out
+
+    def _next_member(self) -> None:
+        """Go on behind a member: to the next one, over zeros that pad it, or to the end."""
+        packed = self._unpacker.unused_data.lstrip(b"\0")
+        while len(packed) < len(GZIP) and (more := self.stored(_CHUNK)):
+            packed = (packed + more).lstrip(b"\0")
+        self._packed = packed
+        if packed.startswith(GZIP):
+            self._begin_member()
+            return
+        self._over = True
+        if packed:
+            self.lost = self.lost or "Behind the compressed data stand bytes that aren't; they are left out."
+
+    def _damaged(self, error: Exception, before: Any) -> bytes:
+        """The last text: what comes before the damage in the chunk at hand."""
+        self._over = True
+        if before is None:
+            start, unpacked = self._member
+            out = self._again(zlib.decompressobj(31), start, self._unpacked_bytes - unpacked, self.bytes_read)
+        else:
+            out = _before_the_damage(before, self._packed)
+        if re.search(r"checksum|(data|length) check", str(error)):
+            self.lost = "The checksum of the compressed data is wrong: something in the trace may be altered."
+        else:
+            self.ends(self._unpacked_bytes + len(out), f"the compressed data are damaged ({error})")
+        return out
+
+
+def _isal_unpacker() -> Any:
+    from isal import isal_zlib
+
+    return isal_zlib.decompressobj(wbits=31)
+
+
+class _Unzstd(_Packed):
+    """The frames of a zstd file, one after the other."""
 
     def __init__(self, below: io.BufferedReader) -> None:
         super().__init__(below)
@@ -242,26 +298,40 @@ class _Unzstd(_Plain):
             import zstandard
         except ImportError:
             raise MissingExtra("This trace is packed with zstd.", "pip install 'syncscan[zstd]'") from None
-        self._reader: Any = zstandard.ZstdDecompressor().stream_reader(
-            cast(Any, _Stored(self)), read_across_frames=True
-        )
-        self._given = 0
+        self._new_unpacker: Any = zstandard.ZstdDecompressor().decompressobj
+        self._rewinds = below.seekable()
+        self._packed = b""
+        self._begin_frame()
 
-    def into(self, view: memoryview) -> int:
+    def _begin_frame(self) -> None:
+        self._unpacker: Any = self._new_unpacker()
+        self._frame = (self.bytes_read - len(self._packed), self._unpacked_bytes)
+
+    def _unpack(self, most: int) -> bytes:
+        self._packed = self._packed or self.stored(_ZSTD_PORTION if self._rewinds else _ZSTD_PIPE_PORTION)
+        if not self._packed:
+            self._over = True
+            if self._frame[0] < self.bytes_read:
+                self.ends(self._unpacked_bytes, "the compressed data break off")
+            return b""
         try:
-            got = int(self._reader.readinto(view))
+            out: bytes = self._unpacker.decompress(self._packed)
         except Exception as e:  # zstandard.ZstdError, which is imported only where it is needed
-            self.ends(self._given, f"the compressed data are damaged ({e})")
-            return 0
-        self._given += got
-        return got
+            return self._damaged(e)
+        self._packed = b""
+        if self._unpacker.eof:
+            self._packed = self._unpacker.unused_data
+            self._unpacked_bytes += len(out)
+            self._begin_frame()
+            self._unpacked_bytes -= len(out)
+        return out
 
-
-class _Stored:
-    """The stored bytes of a stream as zstandard wants to read them."""
-
-    def __init__(self, stream: _Plain) -> None:
-        self._stream = stream
-
-    def read(self, size: int = -1) -> bytes:
-        return self._stream.stored(_CHUNK if size < 0 else size)
+    def _damaged(self, error: Exception) -> bytes:
+        """The last text: what comes before the damage; in a pipe without what the damaged portion gave before it."""
+        self._over = True
+        start, unpacked = self._frame
+        out = b""
+        if self._rewinds:
+            out = self._again(self._new_unpacker(), start, self._unpacked_bytes - unpacked, self.bytes_read)
+        self.ends(self._unpacked_bytes + len(out), f"the compressed data are damaged ({error})")
+        return out

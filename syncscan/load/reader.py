@@ -59,7 +59,7 @@ def read(
         TraceEmpty: no bytes.
         TraceUnreadable: no list of events in it.
     """
-    reading = _Reading(stream, path, piece)
+    reading = _Reading(stream, path, piece, lost)
     if second is None:
         reading.read(lambda _: True, progress)
     else:
@@ -73,7 +73,7 @@ def read(
 
 def read_odd_pieces(stream: Readable, path: str, piece: int) -> Export | None:
     """The columns of every other piece, for the process that reads the others; None if it has to read them all."""
-    reading = _Reading(stream, path, piece)
+    reading = _Reading(stream, path, piece, lambda: "")
     try:
         reading.read(_is_odd, None)
     except NeedsOneProcess:
@@ -89,11 +89,11 @@ def _is_odd(piece: Piece) -> bool:
 class _Reading:
     """One trace on its way from text to columns."""
 
-    def __init__(self, stream: Readable, path: str, piece: int) -> None:
+    def __init__(self, stream: Readable, path: str, piece: int, lost: Lost) -> None:
         self.damage = Damage()
         self.columns = Columns(self.damage)
         self.splitter = Splitter(stream, piece)
-        self.head = _head(self.splitter, path)
+        self.head = _head(self.splitter, path, lost)
         self.events = EventList(self.damage, _decoded, _collected)
 
     def read(self, is_mine: Callable[[Piece], bool], progress: Progress | None) -> None:
@@ -125,10 +125,12 @@ class _Reading:
         return linked_trace(trace_info(metadata, path, self.splitter.bytes_read, unlinked), unlinked, self.damage)
 
 
-def _head(splitter: Splitter, path: str) -> Head:
+def _head(splitter: Splitter, path: str, lost: Lost) -> Head:
     head = splitter.head()
     if head is not None:
         return head
+    if sentence := lost():
+        raise TraceUnreadable(f"{path} can't be read: {sentence}", "Copy or record it again.")
     if not splitter.bytes_read:
         raise TraceEmpty(f"{path} is empty.", "Record it again.")
     raise TraceUnreadable(
