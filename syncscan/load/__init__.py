@@ -48,7 +48,8 @@ def _load(name: str, progress: Callable[[int, int], None] | None, piece: int) ->
         if stream.text_size < second_process.WORTHWHILE_BYTES or not stream.reopens or not second_process.possible():
             return _read(stream, name, piece, progress)
         try:
-            with second_process.SecondProcess(lambda: _odd_pieces(name, piece)) as second:
+            stream.end_at(stream.size)
+            with second_process.SecondProcess(lambda: _odd_pieces(name, piece, stream.size)) as second:
                 return _read(stream, name, piece, progress, second)
         except reader.NeedsOneProcess:
             pass
@@ -67,8 +68,10 @@ def _read(
     return reader.read(stream, name, piece, report, lambda: stream.lost, second)
 
 
-def _odd_pieces(name: str, piece: int) -> object:
+def _odd_pieces(name: str, piece: int, size: int) -> object:
+    """What the second process makes; it reads as far as the first, or it would cut a file that grows elsewhere."""
     with open_bytes(name) as stream:
+        stream.end_at(size)
         return reader.read_odd_pieces(stream, name, piece)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ Lost = Callable[[], str]
 
 
 class NeedsOneProcess(Exception):
-    """A broken place reaches over pieces that two processes read: one has to read them all."""
+    """One process has to read all: a broken place reaches over pieces of both, or they saw different texts."""
 
 
 def read(
@@ -64,21 +65,30 @@ def read(
         reading.read(lambda _: True, progress)
     else:
         reading.read(lambda piece: not _is_odd(piece), progress)
-        exported = second.result()
-        if exported is None:
+        odd: OddPieces | None = second.result()
+        if odd is None or odd.cuts != reading.cuts:
             raise NeedsOneProcess
-        reading.columns.absorb(exported)
+        reading.columns.absorb(odd.columns)
     return reading.trace(path, lost())
 
 
-def read_odd_pieces(stream: Readable, path: str, piece: int) -> Export | None:
+@dataclass(frozen=True, slots=True)
+class OddPieces:
+    """What a second process read."""
+
+    columns: Export
+    cuts: list[int]
+    """Where all pieces begin, and where the text ends: other bytes than the first process's are hardly cut alike."""
+
+
+def read_odd_pieces(stream: Readable, path: str, piece: int) -> OddPieces | None:
     """The columns of every other piece, for the process that reads the others; None if it has to read them all."""
     reading = _Reading(stream, path, piece, lambda: "")
     try:
         reading.read(_is_odd, None)
     except NeedsOneProcess:
         return None
-    return reading.columns.export()
+    return OddPieces(reading.columns.export(), reading.cuts)
 
 
 def _is_odd(piece: Piece) -> bool:
@@ -95,6 +105,7 @@ class _Reading:
         self.splitter = Splitter(stream, piece)
         self.head = _head(self.splitter, path, lost)
         self.events = EventList(self.damage, _decoded, _collected)
+        self.cuts: list[int] = []
 
     def read(self, is_mine: Callable[[Piece], bool], progress: Progress | None) -> None:
         """Take over the events of the pieces that are mine.
@@ -103,6 +114,7 @@ class _Reading:
             NeedsOneProcess: one of them goes on in a piece that isn't.
         """
         for piece in self.splitter.pieces():
+            self.cuts.append(piece.offset)
             if is_mine(piece):
                 for batch in self.events.read(piece):
                     self.columns.add(batch)
@@ -110,6 +122,7 @@ class _Reading:
                     progress(self.splitter.bytes_read)
             elif not self.events.between_events:
                 raise NeedsOneProcess
+        self.cuts.append(self.splitter.bytes_read)
 
     def trace(self, path: str, lost: str) -> Trace:
         """The trace of all that was read; `lost` is a sentence on what unpacking lost, or empty."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from syncscan.load import load, second_process
+from syncscan.load.reader import read_odd_pieces
 from syncscan.model.trace import Trace
 from tests.load.test_oracle import assert_equal
 
@@ -98,6 +101,40 @@ def test_a_child_that_dies(tmp_path: Path, forked: list[int], monkeypatch: pytes
     assert forked == [1]
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_file_that_grows_while_it_is_read(tmp_path: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both processes read what there was at first; that the rest is missing is said."""
+    path = tmp_path / "t.json"
+    text = json.dumps(events()).encode()
+    path.write_bytes(text[: len(text) // 2])
+    expected = alone(path)
+
+    def grow_and_read(*args: Any) -> object:
+        with path.open("ab") as f:
+            f.write(text[len(text) // 2 :])
+        return read_odd_pieces(*args)
+
+    monkeypatch.setattr("syncscan.load.reader.read_odd_pieces", grow_and_read)
+    assert_equal(load(path, piece=10_000), expected)
+    assert forked == [1]
+    assert "ends before" in expected.info.warnings[0]
+
+
+def test_a_file_that_is_replaced_while_it_is_read(
+    tmp_path: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the two saw different texts, even of one length, one process reads it anew."""
+    path = tmp_path / "t.json"
+    path.write_bytes(json.dumps(events()).encode())
+    expected = alone(path)
+    others = [{"name": "other"}, *({**event, "name": "other"} for event in events())]
+    other = json.dumps(others).encode()[: path.stat().st_size]
+    monkeypatch.setattr(
+        "syncscan.load.reader.read_odd_pieces", lambda _, *args: read_odd_pieces(io.BytesIO(other), *args)
+    )
+    assert_equal(load(path, piece=10_000), expected)
+    assert forked == [1]
 
 
 def test_forks_only_where_nothing_speaks_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
