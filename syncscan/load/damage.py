@@ -14,6 +14,7 @@ _SENTENCES = (
     ("duplicates", "{n} twice in the trace and counted once", "event"),
     ("ambiguous", "{n} shared by several calls, so that work may be joined to the wrong one", "correlation id"),
     ("skipped", "{n} between events part of none and left out", "byte"),
+    ("behind", "{n} behind the end of the trace and left out: another document, or what is left of one", "byte"),
     ("encoding", "{n} not UTF-8 and shown as \N{REPLACEMENT CHARACTER}", "character"),
 )
 
@@ -43,6 +44,8 @@ class Damage:
     """Correlation ids that more than one runtime call has."""
     skipped: int = 0
     """Bytes between events that belong to none."""
+    behind: int = 0
+    """Bytes behind the end of the trace."""
     encoding: int = 0
     """Places that aren't UTF-8."""
     first: int | None = None

@@ -5,13 +5,15 @@ Both that read text stand on it: `reader`, which needs the events' fields, and `
 
 from __future__ import annotations
 
+import dataclasses
 import io
-from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Generic, TypeVar
 
-from syncscan.load.damage import Damage
+from syncscan.load.damage import DAMAGED_HEAD, UNFINISHED, Damage
+from syncscan.load.metadata import Ending, ending, metadata_before
 from syncscan.load.salvage import Place, Salvage, Salvaged
-from syncscan.load.split import Piece, Splitter
+from syncscan.load.split import Head, Piece, Splitter
 
 _PART = 1 << 15
 """Bytes of a refused piece that are read at once: about 100 events, few enough to be salvaged one by one."""
@@ -23,6 +25,8 @@ class EventList(Generic[Batch]):
     """Reads the list of events in a trace's text.
 
     Args:
+        splitter: of the text, with its head read.
+        head: of the text.
         damage: counts what was repaired or left out.
         decode: makes a batch of a JSON list of events, given as text with its brackets; None if it isn't valid.
         collect: makes a batch of events that were read one by one.
@@ -30,10 +34,15 @@ class EventList(Generic[Batch]):
 
     def __init__(
         self,
+        splitter: Splitter,
+        head: Head,
         damage: Damage,
         decode: Callable[[bytes | memoryview], Batch | None],
         collect: Callable[[list[Salvaged]], Batch],
     ) -> None:
+        self._splitter, self._in_object, self._damage = splitter, bool(head.text) or not head.whole, damage
+        if not head.whole:
+            damage.notes.append(DAMAGED_HEAD)
         self._salvage = Salvage(damage)
         self._decode, self._collect = decode, collect
 
@@ -42,10 +51,9 @@ class EventList(Generic[Batch]):
         """Whether what was read ends between two events: the next piece can then be read without it."""
         return self._salvage.place is Place.BETWEEN_EVENTS
 
-    @property
-    def tail(self) -> str | None:
-        """The text behind the list; None where its end wasn't seen."""
-        return self._salvage.tail
+    def pieces(self) -> Iterator[Piece]:
+        """The list in pieces, to be given to `read`."""
+        return self._splitter.pieces()
 
     def read(self, piece: Piece) -> Iterator[Batch]:
         """The events of a piece; they are read in order, and none may be left out that begins in an event."""
@@ -56,6 +64,42 @@ class EventList(Generic[Batch]):
                 yield batch
                 return
         yield from self._in_parts(piece.inner, piece.offset + 1, piece.last)
+
+    def read_behind(self) -> Generator[Batch, None, Ending]:
+        """The events of further lists, where `traceEvents` is there again, and at last what stands behind them all.
+
+        To be called once all pieces were read.
+        """
+        between: dict[str, Any] = {}
+        further = self._further_list()
+        while further is not None:
+            head, splitter, offset = further
+            between |= metadata_before(head)
+            self._salvage = Salvage(self._damage)
+            for piece in splitter.pieces():
+                yield from self.read(dataclasses.replace(piece, offset=piece.offset + offset))
+            further = self._further_list()
+        tail = self._salvage.tail
+        if tail is None:
+            self._damage.notes.append(UNFINISHED)
+            return Ending(between, "", "")
+        last = ending(tail, self._in_object)
+        self._damage.behind += len(last.left_out.encode())
+        # Text in which the key stands again can't be written behind a list that has it.
+        text = "" if between or '"traceEvents"' in tail else last.text
+        return Ending({**between, **last.members}, text, last.left_out)
+
+    def _further_list(self) -> tuple[Head, Splitter, int] | None:
+        """Another list in the same object: its head and text, and where that begins in the whole, in bytes."""
+        tail = self._salvage.tail
+        if tail is None or '"traceEvents"' not in tail or not self._in_object:
+            return None
+        before, text = b'{"traceEvents": 0', tail.encode("utf-8", "replace")
+        splitter = Splitter(io.BytesIO(before + text), self._splitter.size)
+        head = splitter.head()
+        if head is None or not head.whole or not head.text:
+            return None
+        return head, splitter, self._splitter.bytes_read - len(text) - len(before)
 
     def _in_parts(self, text: bytes, offset: int, last: bool) -> Iterator[Batch]:
         """The events of a refused piece, in small parts, so that few events share the fate of a broken one."""

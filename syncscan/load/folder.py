@@ -8,7 +8,7 @@ from pathlib import Path
 
 from syncscan.errors import SyncscanError, TraceNotFound
 from syncscan.load.byte_stream import open_bytes
-from syncscan.load.reader import metadata_of
+from syncscan.load.metadata import metadata_before
 from syncscan.load.split import Splitter
 from syncscan.load.values import id_of
 from syncscan.model.trace import NONE
@@ -49,7 +49,7 @@ def _rank(path: Path) -> int | None:
         return None
     if head is None:
         return None
-    info = metadata_of(head).get("distributedInfo")
+    info = metadata_before(head).get("distributedInfo")
     rank = id_of(info.get("rank")) if isinstance(info, dict) else NONE
     in_name = _RANK.search(path.name)
     return rank if rank != NONE or not in_name else int(in_name[1])

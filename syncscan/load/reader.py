@@ -6,21 +6,20 @@ may share the pieces: both cut the text up in the same way, and each decodes eve
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from syncscan.errors import TraceEmpty, TraceUnreadable
 from syncscan.load.columns import Columns, Export
-from syncscan.load.damage import DAMAGED_HEAD, UNFINISHED, Damage
+from syncscan.load.damage import Damage
 from syncscan.load.event import DECODER, Event, event_of
 from syncscan.load.event_list import EventList
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
-from syncscan.load.salvage import Salvaged, has_not_numbers, members, plain_numbers
+from syncscan.load.metadata import Ending, metadata_before
+from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.second_process import SecondProcess
 from syncscan.load.split import Head, Piece, Readable, Splitter
 from syncscan.model.trace import Trace
@@ -104,7 +103,7 @@ class _Reading:
         self.columns = Columns(self.damage)
         self.splitter = Splitter(stream, piece)
         self.head = _head(self.splitter, path, lost)
-        self.events = EventList(self.damage, _decoded, _collected)
+        self.events = EventList(self.splitter, self.head, self.damage, _decoded, _collected)
         self.cuts: list[int] = []
 
     def read(self, is_mine: Callable[[Piece], bool], progress: Progress | None) -> None:
@@ -113,7 +112,7 @@ class _Reading:
         Raises:
             NeedsOneProcess: one of them goes on in a piece that isn't.
         """
-        for piece in self.splitter.pieces():
+        for piece in self.events.pieces():
             self.cuts.append(piece.offset)
             if is_mine(piece):
                 for batch in self.events.read(piece):
@@ -126,16 +125,22 @@ class _Reading:
 
     def trace(self, path: str, lost: str) -> Trace:
         """The trace of all that was read; `lost` is a sentence on what unpacking lost, or empty."""
-        if not self.head.whole:
-            self.damage.notes.append(DAMAGED_HEAD)
-        if self.events.tail is None:
-            self.damage.notes.append(UNFINISHED)
+        ending = self._read_behind()
         if lost:
             self.damage.notes.insert(0, lost)
         # JSON's last value of a key counts, and what stands behind the events comes last.
-        metadata = {**metadata_of(self.head), **_metadata_behind(self.head, self.events.tail or "")}
+        metadata = {**metadata_before(self.head), **ending.members}
         unlinked = self.columns.finish()
         return linked_trace(trace_info(metadata, path, self.splitter.bytes_read, unlinked), unlinked, self.damage)
+
+    def _read_behind(self) -> Ending:
+        batches = self.events.read_behind()
+        while True:
+            try:
+                self.columns.add(next(batches))
+            except StopIteration as end:
+                ending: Ending = end.value
+                return ending
 
 
 def _head(splitter: Splitter, path: str, lost: Lost) -> Head:
@@ -168,24 +173,3 @@ def _decoded(text: bytes | memoryview) -> list[Event] | None:
 
 def _collected(salvaged: list[Salvaged]) -> list[Event]:
     return [event_of(one.event) for one in salvaged]
-
-
-def metadata_of(head: Head) -> Mapping[str, Any]:
-    """The top-level keys before the list of events, as far as they can be read."""
-    if head.whole:
-        return _object(head.text + b"[]}") if head.text else {}
-    return members(head.text.decode("utf-8", "replace"))
-
-
-def _metadata_behind(head: Head, tail: str) -> Mapping[str, Any]:
-    """The top-level keys behind the list of events, as far as they can be read."""
-    whole = _object(b'{"traceEvents": []' + tail.encode("utf-8", "replace")) if head.text else {}
-    return whole if whole or not tail.strip() else members(tail)
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return {k: v for k, v in value.items() if k != "traceEvents"} if isinstance(value, dict) else {}

@@ -21,15 +21,26 @@ def parse(text: bytes, path: str = "<bytes>") -> Trace:
     """Read a valid, uncompressed trace.
 
     Args:
-        text: the JSON of the trace, an object with `traceEvents` or a bare list.
+        text: the JSON of the trace, an object with `traceEvents` or a bare list. Where the key is there twice, both
+            lists count.
         path: named in the result's `info`.
 
     Raises:
         ValueError: the text isn't JSON.
     """
-    top = json.loads(text)
-    metadata = {} if isinstance(top, list) else {k: v for k, v in top.items() if k != "traceEvents"}
-    events = top if isinstance(top, list) else top.get("traceEvents", [])
+    pairs: list[tuple[str, Any]] = []
+
+    def remember(of_object: list[tuple[str, Any]]) -> dict[str, Any]:
+        pairs[:] = of_object  # the outermost object is closed last
+        return dict(of_object)
+
+    top = json.loads(text, object_pairs_hook=remember)
+    if isinstance(top, list):
+        metadata, events = {}, top
+    else:
+        metadata = {key: value for key, value in pairs if key != "traceEvents"}
+        lists = [value for key, value in pairs if key == "traceEvents" and isinstance(value, list)]
+        events = [event for one in lists for event in one]
     damage = Damage()
     raw = _Reader(damage).read(events)
     return linked_trace(trace_info(metadata, path, len(text), raw), raw, damage)

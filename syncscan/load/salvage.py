@@ -31,6 +31,7 @@ _LONGEST_REPAIR = 1 << 20
 """An event of more text than this isn't repaired: the patterns look at each quote again and again."""
 _CHUNK = 1 << 16
 """Characters that are read at once, and the longest string that may go on behind them: names are shorter."""
+_LONGEST_WORD = len("-Infinity") + 1
 _FIELD = re.compile(
     r"\"(ph|cat|name|pid|tid|ts|dur|id|correlation|External id|external id|Sequence number|Fwd thread id|device|stream"
     r"|bytes|kind)\"\s*:\s*(?:\"((?:[^\"\\\n]|\\.)*)\"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=\s*[,}\]]))"
@@ -68,8 +69,10 @@ class Salvage:
     def __init__(self, damage: Damage) -> None:
         self.place = Place.BETWEEN_EVENTS
         self._damage = damage
-        self._unfinished = b""
+        self._unfinished: list[bytes] = []
+        self._enough = 0
         self._tail: list[str] = []
+        self._tail_length = 0
 
     @property
     def tail(self) -> str | None:
@@ -85,13 +88,24 @@ class Salvage:
             last: nothing comes after it.
         """
         if self.place is Place.BEHIND_LIST:
-            self._tail.append("," + text.decode("utf-8", "replace"))
+            self._add_to_tail("," + text.decode("utf-8", "replace"))
             return
         if self.place is Place.IN_EVENT:
-            offset -= len(self._unfinished) + 1
-            text = self._unfinished + b"," + text
-        self.place, self._unfinished = Place.BETWEEN_EVENTS, b""
+            offset -= sum(len(part) + 1 for part in self._unfinished)
+            self._unfinished.append(text)
+            # Tried again with twice the text, so that an event of n pieces isn't read n times.
+            if not last and sum(map(len, self._unfinished)) < self._enough:
+                return
+            text = b",".join(self._unfinished)
+        self.place, self._unfinished = Place.BETWEEN_EVENTS, []
         yield from self._in_chunks(self._decoded(text, offset), offset, last)
+
+    def _add_to_tail(self, text: str) -> None:
+        """Keep text behind the list, as much of it as a tail may have."""
+        room = max(0, LONGEST - self._tail_length)
+        self._tail.append(text[:room])
+        self._tail_length += len(text[:room])
+        self._damage.behind += len(text[room:].encode("utf-8", "replace"))
 
     def _decoded(self, text: bytes, offset: int) -> str:
         try:
@@ -110,13 +124,14 @@ class Salvage:
             is_rest = at + size >= len(text)
             read = yield from self._chunk(chunk, offset + at, last and is_rest)
             if self.place is Place.BEHIND_LIST:
-                self._tail.append(text[at + len(chunk) :])
+                self._add_to_tail(text[at + len(chunk) :])
                 return
             at, size = at + read, (size if read else 4 * size)
             if is_rest:
                 break
         if at < len(text):
-            self.place, self._unfinished = Place.IN_EVENT, text[at:].encode()
+            self.place, self._unfinished = Place.IN_EVENT, [text[at:].encode()]
+            self._enough = 2 * len(self._unfinished[0])
 
     def _chunk(self, text: str, offset: int, last: bool) -> Generator[Salvaged, None, int]:
         """Yields the events of a chunk and returns how much of it was read; the rest goes on behind it."""
@@ -124,13 +139,13 @@ class Salvage:
         while (at := _BLANK.match(text, after).end()) < end:  # type: ignore[union-attr]
             if text[at] == "]" and self._is_end(text, at):
                 self.place = Place.BEHIND_LIST
-                self._tail.append(text[at + 1 :])
+                self._add_to_tail(text[at + 1 :])
                 return end
             blank = text[after:at]
             try:
                 value, after = _DECODER.raw_decode(text, at)
             except (ValueError, RecursionError) as e:
-                if not last and end - at < LONGEST and _goes_on(e, solid, end - at):
+                if not last and end - at < LONGEST and _goes_on(e, solid):
                     return at
                 following = _NEXT.search(text, at + 1)
                 after = following.start() if following else end
@@ -167,11 +182,15 @@ class Salvage:
         return event
 
 
-def _goes_on(error: Exception, end: int, length: int) -> bool:
-    """Whether a decoder failed for want of more text: at its end, or in a string that isn't too long to be one."""
-    at_end = getattr(error, "pos", 0) >= end
-    in_string = str(getattr(error, "msg", "")).startswith("Unterminated string")
-    return at_end or (in_string and length <= _CHUNK)
+def _goes_on(error: Exception, end: int) -> bool:
+    """Whether a decoder failed for want of more text than goes up to `end`: there, or in a string short enough to be one.
+
+    A word, a number or an escape that is cut is reported where it begins.
+    """
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    in_string = error.msg.startswith("Unterminated string") and end - error.pos <= _CHUNK
+    return in_string or end - error.pos < _LONGEST_WORD
 
 
 def repaired(text: str) -> Object | None:
@@ -241,7 +260,7 @@ def members(text: str) -> Object:
             try:
                 found[match[1]], length = _DECODER.raw_decode(text[at : at + size])
             except (ValueError, RecursionError) as e:
-                if len(text) - at <= size or not _goes_on(e, size, size):
+                if len(text) - at <= size or not _goes_on(e, size):
                     break
             else:
                 at += length

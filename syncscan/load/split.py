@@ -79,6 +79,7 @@ class Splitter:
     """
 
     def __init__(self, stream: Readable, size: int = 1 << 20) -> None:
+        self.size = size
         self._stream = stream
         # A sixteenth more than a piece, so that the seam with the next one is in sight when this one is cut.
         self._buffer = bytearray(size + (size >> 4) + 64)
@@ -93,7 +94,7 @@ class Splitter:
 
     def head(self) -> Head | None:
         """Read up to the first event; None if there is none as far as a head can reach."""
-        searched = 0
+        searched, nesting = 0, _Nesting()
         while True:
             more = self._fill()
             text = self._buffer
@@ -101,9 +102,14 @@ class Splitter:
             first = re.compile(rb"\s*([^\s])").match(text, start, self._to)
             if first and first[1] == b"[":
                 return self._begin_list(first.start(1), first.start(1), True)
-            for found in _LIST.finditer(text, max(start, searched - 64), self._to):
-                if _is_head(bytes(text[start : found.start(1)])):
-                    return self._begin_list(start, found.start(1), True)
+            for found in _LIST.finditer(text, max(start, nesting.at, searched - 64), self._to):
+                nesting.follow(text, found.end())
+                # Deeper it is another object's key. Where what stands before the outer one's isn't JSON, no later key
+                # can make it so.
+                if nesting.depth == 2:
+                    if _is_head(bytes(text[start : found.start(1)])):
+                        return self._begin_list(start, found.start(1), True)
+                    return self._damaged_head(start)
             headless = _FIRST_EVENT.search(text, start, max(start, self._to - _PATIENCE))
             if not more or headless or self._to >= LONGEST:
                 return self._damaged_head(start)
@@ -178,6 +184,24 @@ class Splitter:
         """Double the buffer; a new one, as pieces that were given out keep the old one from changing its size."""
         self._shift()
         self._buffer = self._buffer + bytearray(len(self._buffer))
+
+
+class _Nesting:
+    """How many objects and lists a place in a JSON text lies in; each byte is looked at once, however many places."""
+
+    _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|[\]}]', re.DOTALL)
+
+    def __init__(self) -> None:
+        self.at = self.depth = 0
+
+    def follow(self, text: bytearray, to: int) -> None:
+        """Go on to this place; it lies behind the one before, and not in a string."""
+        for token in self._TOKEN.finditer(text, self.at, to):
+            if token[1]:
+                self.depth += 1
+            elif token[0] in b"]}":
+                self.depth -= 1
+        self.at = to
 
 
 def _is_head(text: bytes) -> bool:

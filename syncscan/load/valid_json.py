@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from syncscan.errors import TraceUnreadable
-from syncscan.load.damage import DAMAGED_HEAD, UNFINISHED, Damage
+from syncscan.load.damage import Damage
 from syncscan.load.event_list import EventList
-from syncscan.load.salvage import Salvaged, members, plain_numbers
+from syncscan.load.metadata import Ending, metadata_before
+from syncscan.load.salvage import Salvaged, plain_numbers
 from syncscan.load.split import Head, Readable, Splitter
 
 _PIECE = 1 << 20
@@ -39,21 +40,18 @@ class ValidText:
     def __init__(self, stream: Readable, path: str = "the trace", piece: int = _PIECE) -> None:
         self.damage = Damage()
         """What was repaired or left out, as far as the text was read."""
-        self._splitter = Splitter(stream, piece)
-        self._events = EventList(self.damage, _as_it_stands, _joined)
-        head = self._splitter.head()
+        splitter = Splitter(stream, piece)
+        head = splitter.head()
         if head is None:
             raise TraceUnreadable(f"{path} holds no list of events.", "Give a Chrome trace written by torch.profiler.")
-        text = plain_numbers(head.text.decode("utf-8", "replace"))
-        self.head = text.encode() if head.whole and _is_object(text) else b""
-        """Text of the outer object up to the list of events; empty where there is none, or none that is whole."""
-        self._damaged_head = None if self.head or not head.text.strip() else head
-        if self._damaged_head:
-            self.damage.notes.append(DAMAGED_HEAD)
+        self._events = EventList(splitter, head, self.damage, _as_it_stands, _joined)
+        self._ending = Ending({}, "", "")
+        self.head = _valid_head(head)
+        """Text of the outer object up to the list of events; empty where there is none."""
 
     def document(self) -> Iterator[bytes]:
         """The whole trace as valid JSON: what stands before the list, the list, what stands behind it."""
-        yield (_rebuilt_head(self._damaged_head) if self._damaged_head else self.head) + b"["
+        yield self.head + b"["
         comma = b""
         for piece in self.pieces():
             yield comma + piece
@@ -61,20 +59,21 @@ class ValidText:
         yield self._end()
 
     def _end(self) -> bytes:
-        """The end of the list and what stands behind it; noted where the trace ends before."""
-        if self._events.tail is None:
-            self.damage.notes.append(UNFINISHED)
-        tail = self._events.tail or ""
-        if not self.head and not self._damaged_head:
+        """The end of the list and what stands behind it."""
+        if not self.head:
             return b"\n]\n"
-        if _is_object_end(tail):
-            return f"\n]{tail}".encode()
-        return f"\n]{''.join(f',{member}' for member in _texts(members(tail)))}\n}}\n".encode()
+        if _is_object('{"traceEvents": []' + self._ending.text):
+            return f"\n]{self._ending.text}".encode()
+        return f"\n]{''.join(f',{member}' for member in _texts(self._ending.members))}\n}}\n".encode()
 
     def pieces(self) -> Iterator[bytes]:
         """Text of some events each, with commas between them; with commas between the pieces they are the list."""
-        for piece in self._splitter.pieces():
+        for piece in self._events.pieces():
             yield from filter(None, self._events.read(piece))
+        yield from filter(None, self._pieces_behind())
+
+    def _pieces_behind(self) -> Iterator[bytes]:
+        self._ending = yield from self._events.read_behind()
 
     def events(self) -> Iterator[bytes]:
         """Text of one event each."""
@@ -105,26 +104,23 @@ def _is_valid(events: bytes) -> bool:
         return False
 
 
-def _is_object(text: str) -> bool:
+def _valid_head(head: Head) -> bytes:
+    """The text before the list as it stands, or written anew where it is damaged or has the list's key twice."""
+    if head.whole and not head.text.strip():
+        return b""
+    if head.whole and head.text.count(b'"traceEvents"') == 1 and _is_object(head.text + b"[]}"):
+        return head.text
+    return f'{{{"".join(f"{member}," for member in _texts(metadata_before(head)))}\n"traceEvents": '.encode()
+
+
+def _is_object(text: bytes | str) -> bool:
     try:
-        return not text.strip() or isinstance(msgspec.json.decode(text + "[]}"), dict)
+        return isinstance(msgspec.json.decode(text), dict)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
 
 
-def _is_object_end(tail: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode('{"traceEvents": []' + tail), dict)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return False
-
-
-def _rebuilt_head(damaged: Head) -> bytes:
-    found = {k: v for k, v in members(damaged.text.decode("utf-8", "replace")).items() if k != "traceEvents"}
-    return f'{{{"".join(f"{member}," for member in _texts(found))}\n"traceEvents": '.encode()
-
-
-def _texts(found: dict[str, Any]) -> Iterator[str]:
+def _texts(found: Mapping[str, Any]) -> Iterator[str]:
     """A line of JSON a member of an object."""
     return (f"\n{_as_text(key)}: {_as_text(value)}" for key, value in found.items())
 
