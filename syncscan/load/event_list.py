@@ -74,6 +74,7 @@ class EventList(Generic[Batch]):
         further = self._further_list()
         while further is not None:
             head, splitter, offset = further
+            self._damage.joined += 1
             between |= metadata_before(head)
             self._salvage = Salvage(self._damage)
             for piece in splitter.pieces():

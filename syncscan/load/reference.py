@@ -34,6 +34,7 @@ def parse(text: bytes, path: str = "<bytes>") -> Trace:
         pairs[:] = of_object  # the outermost object is closed last
         return dict(of_object)
 
+    damage = Damage()
     top = json.loads(text, object_pairs_hook=remember)
     if isinstance(top, list):
         metadata, events = {}, top
@@ -41,7 +42,7 @@ def parse(text: bytes, path: str = "<bytes>") -> Trace:
         metadata = {key: value for key, value in pairs if key != "traceEvents"}
         lists = [value for key, value in pairs if key == "traceEvents" and isinstance(value, list)]
         events = [event for one in lists for event in one]
-    damage = Damage()
+        damage.joined = max(0, len(lists) - 1)
     raw = _Reader(damage).read(events)
     return linked_trace(trace_info(metadata, path, len(text), raw), raw, damage)
 

@@ -183,7 +183,7 @@ class Salvage:
 
 
 def _goes_on(error: Exception, end: int) -> bool:
-    """Whether a decoder failed for want of more text than goes up to `end`: there, or in a string short enough to be one.
+    """Whether a decoder failed for want of more text than up to `end`: there, or in a string short enough to be one.
 
     A word, a number or an escape that is cut is reported where it begins.
     """

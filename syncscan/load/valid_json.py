@@ -127,4 +127,6 @@ def _texts(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _as_text(value: Any) -> str:
     """JSON that strict readers take: non-numbers are null, half characters a question mark."""
-    return plain_numbers(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode())
+    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+    # In brackets, as a non-number is told by what stands around it.
+    return plain_numbers(f"[{text}]")[1:-1]
