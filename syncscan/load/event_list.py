@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Callable, Generator, Iterator
+import itertools
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from syncscan.load.damage import DAMAGED_HEAD, UNFINISHED, Damage
@@ -17,6 +18,8 @@ from syncscan.load.split import Head, Piece, Splitter
 
 _PART = 1 << 15
 """Bytes of a refused piece that are read at once: about 100 events, few enough to be salvaged one by one."""
+_MOST_DAMAGED_LISTS = 8
+"""How many further lists are read where the text is damaged: each costs as much as all the text behind it."""
 
 Batch = TypeVar("Batch")
 
@@ -71,31 +74,44 @@ class EventList(Generic[Batch]):
         To be called once all pieces were read.
         """
         between: dict[str, Any] = {}
-        further = self._further_list()
-        while further is not None:
+        while True:
+            tail = self._salvage.tail
+            if tail is None:
+                self._damage.notes.append(UNFINISHED)
+                return Ending(between, (), "", "")
+            last = ending(tail, self._in_object)
+            further = None if last.text or not self._in_object else self._further_list(tail)
+            if further is None:
+                break
+            # What stands behind the list is damaged, and so may the next one be: it is read as the first was.
             head, splitter, offset = further
             self._damage.joined += 1
             between |= metadata_before(head)
             self._salvage = Salvage(self._damage)
             for piece in splitter.pieces():
                 yield from self.read(dataclasses.replace(piece, offset=piece.offset + offset))
-            further = self._further_list()
-        tail = self._salvage.tail
-        if tail is None:
-            self._damage.notes.append(UNFINISHED)
-            return Ending(between, "", "")
-        last = ending(tail, self._in_object)
+        yield self._collect(list(self._objects(last.lists)))
         self._damage.behind += len(last.left_out.encode())
         # Text in which the key stands again can't be written behind a list that has it.
         text = "" if between or '"traceEvents"' in tail else last.text
-        return Ending({**between, **last.members}, text, last.left_out)
+        return dataclasses.replace(last, members={**between, **last.members}, text=text)
 
-    def _further_list(self) -> tuple[Head, Splitter, int] | None:
-        """Another list in the same object: its head and text, and where that begins in the whole, in bytes."""
-        tail = self._salvage.tail
-        if tail is None or '"traceEvents"' not in tail or not self._in_object:
+    def _objects(self, lists: Sequence[list[Any]]) -> Iterator[Salvaged]:
+        self._damage.joined += len(lists)
+        for event in itertools.chain.from_iterable(lists):
+            if isinstance(event, dict):
+                yield Salvaged(event, "")
+            else:
+                self._damage.foreign += 1
+
+    def _further_list(self, tail: str) -> tuple[Head, Splitter, int] | None:
+        """Another list in a damaged tail: its head and text, and where that begins in the whole, in bytes."""
+        if '"traceEvents"' not in tail:
             return None
         before, text = b'{"traceEvents": 0', tail.encode("utf-8", "replace")
+        if self._damage.joined >= _MOST_DAMAGED_LISTS:
+            self._damage.behind += len(text)
+            return None
         splitter = Splitter(io.BytesIO(before + text), self._splitter.size)
         head = splitter.head()
         if head is None or not head.whole or not head.text:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from syncscan.load.salvage import members
 from syncscan.load.split import Head
 
-_DECODER = json.JSONDecoder()
 _NOTHING = " \t\r\n\x00"
 """What may stand behind a trace: lines, and the zeros that pad a block."""
 
@@ -20,10 +19,11 @@ class Ending:
     """What stands behind a list of events.
 
     `text` goes up to the end of the object around the list, and is empty where that is damaged. `left_out` is what
-    stands behind the object.
+    stands behind the object, `lists` the further lists of events in it.
     """
 
     members: Mapping[str, Any]
+    lists: Sequence[list[Any]]
     text: str
     left_out: str
 
@@ -46,14 +46,21 @@ def ending(tail: str, in_object: bool) -> Ending:
     """
     if not in_object:
         found = members(tail)
-        return Ending(found, "", "" if found else tail.strip(_NOTHING))
-    before = '{"traceEvents": []'
+        return Ending(found, (), "", "" if found else tail.strip(_NOTHING))
+    before = '{"traceEvents": 0'
+    pairs: list[tuple[str, Any]] = []
+
+    def remember(of_object: list[tuple[str, Any]]) -> dict[str, Any]:
+        pairs[:] = of_object  # the outermost object is closed last
+        return dict(of_object)
+
     try:
-        value, end = _DECODER.raw_decode(before + tail)
+        value, end = json.JSONDecoder(object_pairs_hook=remember).raw_decode(before + tail)
     except (ValueError, RecursionError):
-        return Ending(_without_events(members(tail)), "", "")
+        return Ending(_without_events(members(tail)), (), "", "")
     text, left_out = tail[: end - len(before)], tail[end - len(before) :]
-    return Ending(_without_events(value), tail if left_out.isspace() else text, left_out.strip(_NOTHING))
+    lists = [value for key, value in pairs if key == "traceEvents" and isinstance(value, list)]
+    return Ending(_without_events(value), lists, tail if left_out.isspace() else text, left_out.strip(_NOTHING))
 
 
 def _without_events(found: Mapping[str, Any]) -> Mapping[str, Any]:

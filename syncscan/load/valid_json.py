@@ -45,7 +45,7 @@ class ValidText:
         if head is None:
             raise TraceUnreadable(f"{path} holds no list of events.", "Give a Chrome trace written by torch.profiler.")
         self._events = EventList(splitter, head, self.damage, _as_it_stands, _joined)
-        self._ending = Ending({}, "", "")
+        self._ending = Ending({}, (), "", "")
         self.head = _valid_head(head)
         """Text of the outer object up to the list of events; empty where there is none."""
 

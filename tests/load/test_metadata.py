@@ -115,3 +115,20 @@ def test_an_event_with_a_long_list_in_it() -> None:
     part = b'{"name": "\\u00e9", "a": [true, null, -Infinity, -1.5e-7]},'
     text = b'[{"ph": "X", "args": {"list": [' + part * 100_000 + b"1]}}]"
     assert reader.read(io.BytesIO(text), "t", 10_000).info.events == 1
+
+
+def test_many_lists_of_events() -> None:
+    """However often the key stands there, each list is read once."""
+    text = b'{"traceEvents": [{"ph": "X"}]' + b', "traceEvents": [{"ph": "X"}]' * 20_000 + b"}"
+    assert reader.read(io.BytesIO(text), "t").info.events == 20_001
+
+
+def test_a_second_list_that_breaks_off() -> None:
+    """It is read as far as it goes, and both are said: that there is one, and that it ends too early."""
+    text = several_lists([many_events(10), many_events(20)], [{}, {"b": 2}, {}], None)
+    whole = reference.parse(text, "t")
+    trace = reader.read(io.BytesIO(text[:-1000]), "t", 300)
+    assert len(many_events(10)) < trace.info.events < whole.info.events
+    assert trace.info.metadata == {"b": 2}
+    assert "ends before" in trace.info.warnings[0]
+    assert any("1 further list" in said and "joined" in said for said in trace.info.warnings), trace.info.warnings
