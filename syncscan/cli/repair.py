@@ -20,7 +20,7 @@ def command(trace: str, output: str, force: bool) -> None:
     What is valid stays as it was written. TRACE may be packed, or - for standard input.
     """
     from syncscan import files, load
-    from syncscan.load.valid import ValidText
+    from syncscan.load.valid_json import ValidText
 
     out = Path(output)
     if out.exists() and Path(trace).exists() and out.samefile(trace):
@@ -28,6 +28,6 @@ def command(trace: str, output: str, force: bool) -> None:
     with load.open_bytes(trace) as source:
         text = ValidText(source, trace)
         files.write(out, text.document(), force)
-        said = [s for s in (source.lost, *text.losses.sentences()) if s]
+        said = [s for s in (source.lost, *text.damage.sentences()) if s]
     warn(said)
     click.echo(f"Wrote {output}: {'repaired' if said else 'nothing was broken'}.", err=True)

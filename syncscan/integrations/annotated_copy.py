@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from syncscan import load
-from syncscan.load.valid import ValidText
+from syncscan.load.valid_json import ValidText
 from syncscan.model.analysis import Analysis
 from syncscan.report.annotate import annotate, annotate_around, document
 from syncscan.report.annotate.untangle import untangled

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from syncscan.load import half, reader
+from syncscan.load import reader, second_process
+from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.folder import find
-from syncscan.load.source import Source, open_bytes
 from syncscan.model.trace import Trace
 
 
@@ -44,32 +44,35 @@ def _uncollected() -> Iterator[None]:
 
 
 def _load(name: str, progress: Callable[[int, int], None] | None, piece: int) -> Trace:
-    with open_bytes(name) as source:
-        if source.text_size < half.WORTHWHILE or not source.reopens or not half.possible():
-            return _read(source, name, piece, progress)
+    with open_bytes(name) as stream:
+        if stream.text_size < second_process.WORTHWHILE_BYTES or not stream.reopens or not second_process.possible():
+            return _read(stream, name, piece, progress)
         try:
-            with half.Half(lambda: _half(name, piece)) as other:
-                return _read(source, name, piece, progress, other)
-        except reader.Entangled:
+            stream.end_at(stream.size)
+            with second_process.SecondProcess(lambda: _odd_pieces(name, piece, stream.size)) as second:
+                return _read(stream, name, piece, progress, second)
+        except reader.NeedsOneProcess:
             pass
-    with open_bytes(name) as source:
-        return _read(source, name, piece, progress)
+    with open_bytes(name) as stream:
+        return _read(stream, name, piece, progress)
 
 
 def _read(
-    source: Source,
+    stream: ByteStream,
     name: str,
     piece: int,
     progress: Callable[[int, int], None] | None,
-    other: half.Half | None = None,
+    second: second_process.SecondProcess | None = None,
 ) -> Trace:
-    report = None if progress is None else lambda _: progress(source.done, source.size)
-    return reader.read(source, name, piece, report, lambda: source.lost, other)
+    report = None if progress is None else lambda _: progress(stream.done, stream.size)
+    return reader.read(stream, name, piece, report, lambda: stream.lost, second)
 
 
-def _half(name: str, piece: int) -> object:
-    with open_bytes(name) as source:
-        return reader.read_half(source, name, piece)
+def _odd_pieces(name: str, piece: int, size: int) -> object:
+    """What the second process makes; it reads as far as the first, or it would cut a file that grows elsewhere."""
+    with open_bytes(name) as stream:
+        stream.end_at(size)
+        return reader.read_odd_pieces(stream, name, piece)
 
 
-__all__ = ["Source", "find", "load", "open_bytes"]
+__all__ = ["ByteStream", "find", "load", "open_bytes"]

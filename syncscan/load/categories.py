@@ -30,6 +30,8 @@ CATEGORIES = {
 }
 """Trace category → ours; from the version table of the format (Kineto's ActivityType.h through its history)."""
 
+# "User" of torch 1.8, today's gpu_user_annotation, is left out like it: it repeats a host annotation on each stream.
+
 PYTHON = "python_function"
 """The category of Python frames."""
 

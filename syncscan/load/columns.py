@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
+from syncscan.load.damage import Damage
 from syncscan.load.event import Args, Event
-from syncscan.load.losses import Losses
 from syncscan.load.values import LONGEST_US, copy_name, id_of, nanoseconds, text_of
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int32, Int64
 from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Track
 
 TYPES: dict[str, Any] = {
@@ -27,12 +27,14 @@ FRAME_COLUMNS = ("name", "track", "ts", "dur")
 """The columns of `Frames`, in order."""
 
 Rows = dict[str, Any]
-Arrow = tuple[Any, int, float]
+"""Column → array, and `count`, the arrays' length: the events of one category in one piece."""
+ArrowEnd = tuple[Any, int, float]
+"""An arrow's id, and the number of the track and the time in µs at which it starts or ends."""
 Export = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class Unlinked:
     """All that was read of a trace, before linking; strings and tracks are numbered in order of appearance."""
 
     strings: Sequence[str]
@@ -54,139 +56,166 @@ class Numbered(dict[Any, int]):
 
 @dataclass(slots=True)
 class Columns:
-    """Collects the events of a trace as small arrays, one set a piece and category."""
+    """Collects the events of a trace as small arrays, one set a piece and category.
 
-    losses: Losses
+    Tracks are numbered by their pid and tid as they stand there (1 and "1" are two), which is what a dict looks up
+    fastest; `finish` joins those that are the same as text.
+    """
+
+    damage: Damage
     events: int = 0
     _strings: Numbered = field(default_factory=Numbered)
     _tracks: Numbered = field(default_factory=Numbered)
     _labels: dict[tuple[str, str], str] = field(default_factory=dict)
-    _seen: set[str] = field(default_factory=set)
+    """(pid, tid) → the name of the thread; (pid, "") → of the process."""
+    _categories: set[str] = field(default_factory=set)
     _slices: list[Rows] = field(default_factory=list)
     _frames: list[Rows] = field(default_factory=list)
-    _starts: list[Arrow] = field(default_factory=list)
-    _ends: list[Arrow] = field(default_factory=list)
+    _arrow_starts: list[ArrowEnd] = field(default_factory=list)
+    _arrow_ends: list[ArrowEnd] = field(default_factory=list)
 
     def add(self, events: Sequence[Event]) -> None:
         """Take over the events of one piece, in the order of the file."""
         self.events += len(events)
-        groups: defaultdict[str, list[Event]] = defaultdict(list)
-        for e in events:
-            groups[e.cat].append(e)
-        for cat, group in groups.items():
-            if cat in ARROWS:
-                self._arrows(group)
-            elif cat in CATEGORIES:
-                self._slices += self._rows(cat, group, CATEGORIES[cat])
-            elif cat == PYTHON:
-                self._frames += self._rows(cat, group, None)
+        by_category: defaultdict[str, list[Event]] = defaultdict(list)
+        for event in events:
+            by_category[event.cat].append(event)
+        for name, group in by_category.items():
+            if name in ARROWS:
+                self._add_arrows(group)
+            elif name in CATEGORIES:
+                self._slices += self._rows(name, group, CATEGORIES[name])
+            elif name == PYTHON:
+                self._frames += self._rows(name, group, None)
             else:
-                self._label(e for e in group if e.ph == "M")
+                self._add_labels(group)
 
-    def _rows(self, cat: str, group: list[Event], category: Category | None) -> Iterable[Rows]:
-        """Yields the arrays of one category's complete events; None is a Python frame's."""
-        complete = [e for e in group if e.ph == "X"]
-        if len(complete) < len(group):
-            self._label(e for e in group if e.ph == "M")
-        if not complete:
-            return
-        self._seen.add(cat)
-        ts, timed = nanoseconds(_floats([e.ts for e in complete]))
-        if not timed.all():
-            self.losses.untimed += int((~timed).sum())
-            complete, ts = [e for e, ok in zip(complete, timed.tolist(), strict=True) if ok], ts[timed]
-        dur, known = nanoseconds(_floats([e.dur for e in complete]))
-        self.losses.endless += int((~known).sum())
-        n, tracks, strings = len(complete), self._tracks, self._strings
-        named = [_copy(e) for e in complete] if category == Category.MEMCPY else [e.name for e in complete]
+    def _rows(self, name: str, group: list[Event], category: Category | None) -> list[Rows]:
+        """The arrays of one category's complete events, none without such events; category None is Python's frames."""
+        events = [event for event in group if event.ph == "X"]
+        if len(events) < len(group):
+            self._add_labels(group)
+        if not events:
+            return []
+        self._categories.add(name)
+        events, ts, dur = self._times(events)
+        names = [_copy(event) for event in events] if category == Category.MEMCPY else [event.name for event in events]
+        strings, tracks, count = self._strings, self._tracks, len(events)
         rows = {
-            "n": n,
-            "name": np.fromiter([strings[name] for name in named], np.int32, n),
-            "track": np.fromiter([tracks[e.pid, e.tid] for e in complete], np.int32, n),
+            "count": count,
+            "name": np.fromiter([strings[name] for name in names], np.int32, count),
+            "track": np.fromiter([tracks[event.pid, event.tid] for event in events], np.int32, count),
             "ts": ts,
-            "dur": np.maximum(dur, 0),
+            "dur": dur,
         }
-        if category is not None:
-            rows["category"] = category
-            args = [e.args for e in complete]
-            rows.update((column, _ints(_PICK[column](args), TYPES[column])) for column in ID_COLUMNS[category])
-        yield rows
+        if category is None:
+            return [rows]
+        args = [event.args for event in events]
+        ids = {column: _ints(_ID_OF_ARGS[column](args), TYPES[column]) for column in ID_COLUMNS[category]}
+        return [{**rows, **ids, "category": category}]
 
-    def _arrows(self, group: Iterable[Event]) -> None:
-        for e in group:
-            if e.id is None or not -LONGEST_US <= e.ts <= LONGEST_US:
+    def _times(self, events: list[Event]) -> tuple[list[Event], Int64, Int64]:
+        """The events that have a time, their starts and their durations in ns; counts what has none."""
+        ts, has_time = nanoseconds(_floats([event.ts for event in events]))
+        if not has_time.all():
+            self.damage.untimed += int((~has_time).sum())
+            events, ts = [events[i] for i in np.flatnonzero(has_time).tolist()], ts[has_time]
+        dur, has_duration = nanoseconds(_floats([event.dur for event in events]))
+        self.damage.endless += int((~has_duration).sum())
+        # Kineto clamps negative durations to 0 (libkineto's output_json.cpp, handleActivity); so are other writers'.
+        return events, ts, np.maximum(dur, 0)
+
+    def _add_arrows(self, group: Iterable[Event]) -> None:
+        for event in group:
+            if event.id is None or not -LONGEST_US <= event.ts <= LONGEST_US:
                 continue
-            if e.ph == "s":
-                self._starts.append((e.id, self._tracks[e.pid, e.tid], e.ts))
-            elif e.ph == "f":
-                self._ends.append((e.id, self._tracks[e.pid, e.tid], e.ts))
+            if event.ph == "s":
+                self._arrow_starts.append((event.id, self._tracks[event.pid, event.tid], event.ts))
+            elif event.ph == "f":
+                self._arrow_ends.append((event.id, self._tracks[event.pid, event.tid], event.ts))
 
-    def _label(self, events: Iterable[Event]) -> None:
-        for e in events:
-            if e.name in ("process_name", "thread_name"):
-                tid = "" if e.name == "process_name" else text_of(e.tid)
-                self._name((text_of(e.pid), tid), e.args.label.strip())
+    def _add_labels(self, group: Iterable[Event]) -> None:
+        for event in group:
+            if event.ph == "M" and event.name in ("process_name", "thread_name"):
+                tid = "" if event.name == "process_name" else text_of(event.tid)
+                self._add_label((text_of(event.pid), tid), event.args.label.strip())
 
-    def _name(self, place: tuple[str, str], label: str) -> None:
-        """Of several names for a process or thread the longest counts, whatever their order."""
+    def _add_label(self, place: tuple[str, str], label: str) -> None:
+        """Of several names for a process or thread the longest counts, whatever their order.
+
+        Kineto may write a name twice, and a stream's as `stream 7` or `stream 7 context` (libkineto's output_json.cpp).
+        """
         self._labels[place] = max(self._labels.get(place, ""), label, key=lambda text: (len(text), text))
 
     def export(self) -> Export:
         """All that was added, in a form that another process can take over."""
         return (
-            self.events, list(self._strings), list(self._tracks), self._labels, self._seen, self.losses,
-            _merged(self._slices, TYPES), _merged(self._frames, FRAME_COLUMNS), self._starts, self._ends,
+            self.events, list(self._strings), list(self._tracks), self._labels, self._categories, self.damage,
+            _merged(self._slices, TYPES), _merged(self._frames, FRAME_COLUMNS), self._arrow_starts, self._arrow_ends,
         )  # fmt: skip
 
     def absorb(self, exported: Export) -> None:
         """Take over what was added elsewhere."""
-        events, strings, tracks, labels, seen, losses, slices, frames, starts, ends = exported
+        events, strings, tracks, labels, categories, damage, slices, frames, arrow_starts, arrow_ends = exported
         self.events += events
-        self.losses.add(losses)
-        name_of = np.array([self._strings[s] for s in strings], np.int32)
-        track_of = [self._tracks[t] for t in tracks]
+        self.damage.add(damage)
+        own_name = np.array([self._strings[text] for text in strings], np.int32)
+        own_track = np.array([self._tracks[track] for track in tracks], np.int32)
         for rows, into in ((slices, self._slices), (frames, self._frames)):
-            if rows["n"]:
-                rows |= {"name": name_of[rows["name"]], "track": np.array(track_of, np.int32)[rows["track"]]}
-                into.append(rows)
+            if rows["count"]:
+                into.append(rows | {"name": own_name[rows["name"]], "track": own_track[rows["track"]]})
         for place, label in labels.items():
-            self._name(place, label)
-        self._seen |= seen
-        self._starts += [(i, track_of[track], ts) for i, track, ts in starts]
-        self._ends += [(i, track_of[track], ts) for i, track, ts in ends]
+            self._add_label(place, label)
+        self._categories |= categories
+        for arrows, arrows_into in ((arrow_starts, self._arrow_starts), (arrow_ends, self._arrow_ends)):
+            arrows_into += [(arrow, int(own_track[track]), ts) for arrow, track, ts in arrows]
 
-    def finish(self) -> Raw:
+    def finish(self) -> Unlinked:
         """The columns of everything that was added; nothing can be added any more."""
-        texts = Numbered()
-        track_of = np.array([texts[text_of(p), text_of(t)] for p, t in self._tracks], np.int32)
-        tracks = [Track(p, t, self._labels.get((p, ""), ""), self._labels.get((p, t), "")) for p, t in texts]
-        slices, frames = _merged(self._slices, TYPES), _merged(self._frames, FRAME_COLUMNS)
-        del slices["n"], frames["n"]
-        for columns in (slices, frames):
-            columns["track"] = track_of[columns["track"]] if len(track_of) else columns["track"]
-        flows = self._flows(track_of)
-        seen = frozenset(self._seen)
-        return Raw(tuple(self._strings), tracks, Slices(**slices), Frames(**frames), flows, self.events, seen)
-
-    def _flows(self, track_of: np.ndarray[Any, Any]) -> Flows:
-        first = {i: (track, ts) for i, track, ts in self._starts}
-        if len(first) < len(self._starts):
-            places = [(text_of(p), text_of(t)) for p, t in self._tracks]
-            ordered = sorted(self._starts, key=lambda start: (start[2], places[start[1]]), reverse=True)
-            first = {i: (track, ts) for i, track, ts in ordered}
-        pairs = [(*first[i], track, ts) for i, track, ts in self._ends if i in first]
-        from_track, from_us, to_track, to_us = (list(c) for c in zip(*pairs, strict=True)) if pairs else ([],) * 4
-        from_ts, from_ok = nanoseconds(_floats(from_us))
-        to_ts, to_ok = nanoseconds(_floats(to_us))
-        ok = from_ok & to_ok
+        places = Numbered()
+        track_of = np.array([places[text_of(pid), text_of(tid)] for pid, tid in self._tracks], np.int32)
         tracks = [
-            track_of[np.array(t, np.int32)[ok]] if pairs else np.zeros(0, np.int32) for t in (from_track, to_track)
+            Track(pid, tid, self._labels.get((pid, ""), ""), self._labels.get((pid, tid), "")) for pid, tid in places
         ]
-        return Flows(tracks[0], from_ts[ok], tracks[1], to_ts[ok])
+        slices, frames = _merged(self._slices, TYPES), _merged(self._frames, FRAME_COLUMNS)
+        for columns in (slices, frames):
+            del columns["count"]
+            columns["track"] = track_of[columns["track"]] if len(track_of) else columns["track"]
+        return Unlinked(
+            strings=tuple(self._strings),
+            tracks=tracks,
+            slices=Slices(**slices),
+            frames=Frames(**frames),
+            flows=self._flows(track_of),
+            events=self.events,
+            categories=frozenset(self._categories),
+        )
+
+    def _flows(self, track_of: Int32) -> Flows:
+        """Each end of an arrow with its start; ends without a start are left out, as one of the two wasn't recorded."""
+        starts = self._first_starts()
+        pairs = [(*starts[arrow], track, ts) for arrow, track, ts in self._arrow_ends if arrow in starts]
+        if not pairs:
+            none = np.zeros(0, np.int32)
+            return Flows(none, none.astype(np.int64), none, none.astype(np.int64))
+        from_track, from_us, to_track, to_us = (list(column) for column in zip(*pairs, strict=True))
+        from_ts, _ = nanoseconds(_floats(from_us))
+        to_ts, _ = nanoseconds(_floats(to_us))
+        return Flows(track_of[np.array(from_track)], from_ts, track_of[np.array(to_track)], to_ts)
+
+    def _first_starts(self) -> dict[Any, tuple[int, float]]:
+        """Arrow → track and time of its start; of several the earliest, whatever their order."""
+        starts = self._arrow_starts
+        first = {arrow: (track, ts) for arrow, track, ts in starts}
+        if len(first) == len(starts):
+            return first
+        places = [(text_of(pid), text_of(tid)) for pid, tid in self._tracks]
+        latest_first = sorted(starts, key=lambda start: (start[2], places[start[1]]), reverse=True)
+        return {arrow: (track, ts) for arrow, track, ts in latest_first}
 
 
-def _copy(e: Event) -> str:
-    return copy_name(e.name, e.args.direction, e.args.source, e.args.target)
+def _copy(event: Event) -> str:
+    return copy_name(event.name, event.args.direction, event.args.source, event.args.target)
 
 
 def _floats(values: list[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -205,40 +234,43 @@ def _ints(values: list[int], dtype: Any) -> Int64:
     return np.where((wide < limits.min) | (wide > limits.max), NONE, wide).astype(dtype)
 
 
-def _external(args: list[Args]) -> list[int]:
-    ids = [a.external for a in args]
+def _external(all_args: list[Args]) -> list[int]:
+    """The id under either of its names: torch 1.10 and older write it in lower case (`categories.ARGS`)."""
+    ids = [args.external for args in all_args]
     if NONE in ids:
-        return [a.external_old if i == NONE else i for i, a in zip(ids, args, strict=True)]
+        return [args.external_old if i == NONE else i for i, args in zip(ids, all_args, strict=True)]
     return ids
 
 
-_PICK: dict[str, Callable[[list[Args]], list[int]]] = {
-    "correlation": lambda args: [a.correlation for a in args],
+_ID_OF_ARGS: dict[str, Callable[[list[Args]], list[int]]] = {
+    "correlation": lambda all_args: [args.correlation for args in all_args],
     "external": _external,
-    "sequence": lambda args: [a.sequence for a in args],
-    "fwd_thread": lambda args: [a.fwd_thread for a in args],
-    "device": lambda args: [a.device for a in args],
-    "stream": lambda args: [a.stream for a in args],
-    "bytes": lambda args: [a.bytes for a in args],
-    "copy_kind": lambda args: [a.copy_kind for a in args],
-    "awaits": lambda args: [a.awaits for a in args],
+    "sequence": lambda all_args: [args.sequence for args in all_args],
+    "fwd_thread": lambda all_args: [args.fwd_thread for args in all_args],
+    "device": lambda all_args: [args.device for args in all_args],
+    "stream": lambda all_args: [args.stream for args in all_args],
+    "bytes": lambda all_args: [args.bytes for args in all_args],
+    "copy_kind": lambda all_args: [args.copy_kind for args in all_args],
+    "awaits": lambda all_args: [args.awaits for args in all_args],
 }
-"""Column → how it is taken from the args; spelt out, as attributes by name take twice as long."""
+"""Column → how it is taken from the args. Spelt out, as `getattr` by name takes twice as long; a list an attribute and
+`numpy.fromiter`, as an array of tuples takes three times as long (benchmarks/README.md, columns)."""
 
 
 def _merged(parts: list[Rows], names: Iterable[str]) -> Rows:
     """All parts as one; takes their arrays away, so that nothing is held twice for long."""
     merged = {name: _joined(parts, name, TYPES[name]) for name in names}
-    n = sum(p["n"] for p in parts)
+    count = sum(part["count"] for part in parts)
     parts.clear()
-    return {"n": n, **merged}
+    return {"count": count, **merged}
 
 
 def _joined(parts: list[Rows], name: str, dtype: Any) -> Any:
-    out = np.full(sum(p["n"] for p in parts), NONE, dtype)
+    """One column of all parts, NONE in the rows of a part that lacks it."""
+    out = np.full(sum(part["count"] for part in parts), NONE, dtype)
     at = 0
     for part in parts:
         if name in part:
-            out[at : at + part["n"]] = part.pop(name)
-        at += part["n"]
+            out[at : at + part["count"]] = part.pop(name)
+        at += part["count"]
     return out

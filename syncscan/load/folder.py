@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from syncscan.errors import SyncscanError, TraceNotFound
-from syncscan.load.reader import metadata_of
-from syncscan.load.source import open_bytes
+from syncscan.load.byte_stream import open_bytes
+from syncscan.load.metadata import metadata_before
 from syncscan.load.split import Splitter
 from syncscan.load.values import id_of
 from syncscan.model.trace import NONE
@@ -16,6 +16,7 @@ from syncscan.model.trace import NONE
 _NAMES = re.compile(r".+\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
 _RANK = re.compile(r"rank[-_. ]?(\d{1,9})", re.IGNORECASE)
 _PEEK = 1 << 16
+"""Bytes that are read at first to tell a trace from another JSON file: a head of kineto's has some kilobytes."""
 
 
 def find(path: str | os.PathLike[str]) -> list[str]:
@@ -42,16 +43,16 @@ def find(path: str | os.PathLike[str]) -> list[str]:
 def _rank(path: Path) -> int | None:
     """The rank of a trace, -1 where nothing tells it; None for a file that is no trace."""
     try:
-        with open_bytes(path) as source:
-            head = Splitter(source, _PEEK).head()
+        with open_bytes(path) as stream:
+            head = Splitter(stream, _PEEK).head()
     except SyncscanError:
         return None
     if head is None:
         return None
-    info = metadata_of(head).get("distributedInfo")
-    told = id_of(info.get("rank")) if isinstance(info, dict) else NONE
-    named = _RANK.search(path.name)
-    return told if told != NONE or not named else int(named[1])
+    info = metadata_before(head).get("distributedInfo")
+    rank = id_of(info.get("rank")) if isinstance(info, dict) else NONE
+    in_name = _RANK.search(path.name)
+    return rank if rank != NONE or not in_name else int(in_name[1])
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

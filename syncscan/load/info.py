@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.categories import vendor_of_category
-from syncscan.load.columns import Raw
+from syncscan.load.columns import Unlinked
 from syncscan.load.values import id_of, text_of
 from syncscan.model.capture import capture_table
 from syncscan.model.trace import NONE, Category, TraceInfo, Vendor
 
+# ROCm's calls are in the category cuda_runtime too (libkineto's RocprofActivity.h), so that names decide.
 _CALLS = {
     Vendor.ROCM: re.compile(r"hip[A-Z]|hsa_|roc"),
     Vendor.XPU: re.compile(r"ze[A-Z]|ur[A-Z]|pi[A-Z]|GPU_BARRIER|HOST_(FENCE|EVENT|COMMAND)"),
@@ -26,11 +27,12 @@ _DEVICES = {
     Vendor.XPU: re.compile(r"Intel|Arc|Data Center GPU", re.IGNORECASE),
     Vendor.MTIA: re.compile(r"MTIA", re.IGNORECASE),
 }
+# Keys that CuptiActivityProfiler.cpp and RocmActivityProfiler.cpp of libkineto write beside the events.
 _KEYS = {Vendor.ROCM: ("hip_",), Vendor.CUDA: ("cuda_", "cupti_"), Vendor.XPU: ("xpu_",), Vendor.MTIA: ("mtia_",)}
 _KERNELS = {Vendor.ROCM: re.compile(r"Cijk_|.*\bhip|.*ROCm", re.IGNORECASE)}
 
 
-def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Raw) -> TraceInfo:
+def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked) -> TraceInfo:
     """What the top-level keys and the names of a trace say about it.
 
     Args:
@@ -62,7 +64,7 @@ def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Raw) -> T
     )
 
 
-def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Raw) -> Vendor:
+def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Unlinked) -> Vendor:
     """Whose device it was: by the calls in the trace, then its categories, its versions, its devices, its kernels.
 
     Calls come first: a merged or converted trace may keep another's metadata. A trace without device work or calls is
@@ -88,7 +90,7 @@ def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Raw) -> V
     return Vendor.CUDA if work else Vendor.NONE
 
 
-def _names(raw: Raw, *categories: Category) -> list[str]:
+def _names(raw: Unlinked, *categories: Category) -> list[str]:
     of = np.isin(raw.slices.category, np.array(categories, np.int8))
     return [raw.strings[i] for i in np.unique(raw.slices.name[of]).tolist()]
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from syncscan.load.columns import TYPES, Raw
-from syncscan.load.losses import UNFINISHED, Losses
-from syncscan.load.stacks import useful_frames
-from syncscan.model.arrays import Bool, Int32, Int64
+from syncscan.load.columns import TYPES, Unlinked
+from syncscan.load.damage import UNFINISHED, Damage
+from syncscan.load.frames import useful_frames
+from syncscan.model.arrays import Int32, Int64
+from syncscan.model.names import step_number
 from syncscan.model.trace import DEVICE, HOST, NONE, Category, Flows, Frames, Slices, Step, Trace, TraceInfo, Track
 
 _SLACK_NS = 2
-_STEP = re.compile(r"ProfilerStep#?(\d{1,18})")
+"""By how much a slice may end behind the one around it: kineto rounds the two ends of nested ops apart."""
+# torch 1.8 calls a stream's thread "stream 7", or "stream 7 user".
 _DIGITS = re.compile(r"(?:stream )?(\d{1,9})(?: .*)?")
 
 Arrays = dict[str, Any]
 
 
-def link(info: TraceInfo, raw: Raw, losses: Losses) -> Trace:
-    """Order the rows, nest the host slices, find the steps, keep the frames that matter; `losses` end up in `info`.
+def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
+    """Order the rows, nest the host slices, find the steps, keep the frames that matter; `damage` end up in `info`.
 
     The result doesn't depend on how events were ordered in the file.
     """
@@ -31,16 +34,16 @@ def link(info: TraceInfo, raw: Raw, losses: Losses) -> Trace:
     columns["track"] = track_of[columns["track"]]
     _fill_places(columns, tracks)
     _sort(columns, raw.strings)
-    _drop_twins(columns, losses)
+    _drop_duplicates(columns, damage)
     _nest(columns)
     slices = Slices(**columns)
-    losses.ambiguous = _shared_correlations(slices)
+    damage.ambiguous = _shared_correlations(slices)
     flows = _sorted_flows(raw.flows, track_of)
     frames = _sorted_frames(raw.frames, track_of, raw.strings)
     frames = useful_frames(raw.strings, slices, frames, flows)
     strings = _renumbered(raw.strings, slices, frames)
     return Trace(
-        info=_with_warnings(info, losses),
+        info=_with_warnings(info, damage),
         strings=strings,
         tracks=tracks,
         slices=slices,
@@ -80,10 +83,12 @@ def _sort(columns: Arrays, strings: Sequence[str]) -> None:
     if len(tied):
         rows = order[tied]
         category = columns["category"][rows]
-        key = np.where(category == Category.ANNOTATION, Category.CPU_OP, category)
+        # An op and an annotation that begin and end together enclose each other in order of their ids: these are given
+        # when a slice begins. So both count as one category here; what is left of a tie is settled by any column.
+        op_or_other = np.where(category == Category.ANNOTATION, Category.CPU_OP, category)
         text = _ranks([strings[i] for i in columns["name"][rows].tolist()])
-        rest = [columns[n][rows] for n in columns if n not in ("name", "track", "ts", "dur", "parent")]
-        keys = (*rest, text, columns["correlation"][rows], category, columns["external"][rows], key)
+        other = [columns[n][rows] for n in columns if n not in ("name", "track", "ts", "dur", "parent")]
+        keys = (*other, text, columns["correlation"][rows], category, columns["external"][rows], op_or_other)
         order[tied] = rows[np.lexsort((*keys, -columns["dur"][rows], columns["ts"][rows], columns["track"][rows]))]
     for name in columns:
         columns[name] = columns[name][order]
@@ -102,19 +107,20 @@ def _ranks(texts: list[str]) -> Int64:
     return np.fromiter([rank[t] for t in texts], np.int64, len(texts))
 
 
-def _drop_twins(columns: Arrays, losses: Losses) -> None:
-    """Leave out rows with ids that are equal to the row before in every column: one event can't happen twice."""
-    twin = (columns["ts"][1:] == columns["ts"][:-1]) & (columns["dur"][1:] == columns["dur"][:-1])
-    twin &= (columns["correlation"][1:] != NONE) | (columns["external"][1:] != NONE)
-    rows = np.flatnonzero(twin) + 1
+def _drop_duplicates(columns: Arrays, damage: Damage) -> None:
+    """Leave out rows with ids that are equal to the row before in every column: one event can't happen twice.
+
+    Without ids it can: two ops of no length, at the same ns.
+    """
+    equal = (columns["ts"][1:] == columns["ts"][:-1]) & (columns["dur"][1:] == columns["dur"][:-1])
+    equal &= (columns["correlation"][1:] != NONE) | (columns["external"][1:] != NONE)
+    duplicates = np.flatnonzero(equal) + 1
     for column in columns.values():
-        rows = rows[column[rows] == column[rows - 1]]
-    if len(rows):
-        losses.twice += len(rows)
-        kept = np.ones(len(twin) + 1, np.bool_)
-        kept[rows] = False
+        duplicates = duplicates[column[duplicates] == column[duplicates - 1]]
+    if len(duplicates):
+        damage.duplicates += len(duplicates)
         for name in columns:
-            columns[name] = columns[name][kept]
+            columns[name] = np.delete(columns[name], duplicates)
 
 
 def _nest(columns: Arrays) -> None:
@@ -126,21 +132,21 @@ def _nest(columns: Arrays) -> None:
 def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
     """For each interval the number of the innermost one around it on its track, NONE without.
 
-    One lies around another if it comes before it, ends after the other starts, and ends no earlier, give or take 2 ns
-    (Kineto rounds the two ends of nested ops apart). All are arrays of one length, sorted by (track, ts, -end).
+    One lies around another if it comes before it, ends after the other starts, and ends no earlier, give or take
+    `_SLACK_NS`. All are arrays of one length, sorted by (track, ts, -end).
 
     What doesn't lie around an interval but comes directly before it is skipped together with all that doesn't lie
     around that one: each round doubles how far the search looks back, so that some 20 rounds suffice.
     """
     at = np.arange(len(rows)) - 1
     at[1:][track[1:] != track[:-1]] = NONE
-    open_ = np.flatnonzero(at != NONE)
-    while len(open_):
-        before = at[open_]
-        outside = (end[before] <= ts[open_]) | (end[before] + _SLACK_NS < end[open_])
-        open_ = open_[outside]
-        at[open_] = at[at[open_]]
-        open_ = open_[at[open_] != NONE]
+    searching = np.flatnonzero(at != NONE)
+    while len(searching):
+        before = at[searching]
+        outside = (end[before] <= ts[searching]) | (end[before] + _SLACK_NS < end[searching])
+        searching = searching[outside]
+        at[searching] = at[at[searching]]
+        searching = searching[at[searching] != NONE]
     return np.where(at == NONE, NONE, rows[at]) if len(rows) else at
 
 
@@ -185,9 +191,10 @@ def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple
 
 
 def _steps(strings: Sequence[str], s: Slices) -> tuple[Step, ...]:
-    numbers = {i: int(m[1]) for i, text in enumerate(strings) if (m := _STEP.fullmatch(text))}
+    numbers = {i: number for i, text in enumerate(strings) if (number := step_number(text)) is not None}
     named = np.isin(s.name, np.fromiter(numbers, np.int32, len(numbers)))
-    rows = np.flatnonzero(named & (_is(s, Category.ANNOTATION) | _is(s, Category.CPU_OP)))
+    # torch 1.9 and older have no category of annotations.
+    rows = np.flatnonzero(named & np.isin(s.category, np.array((Category.ANNOTATION, Category.CPU_OP), np.int8)))
     steps = (Step(numbers[int(s.name[r])], int(s.track[r]), int(s.ts[r]), int(s.end[r]), int(r)) for r in rows)
     return tuple(sorted(steps, key=lambda step: (step.ts, step.number)))
 
@@ -198,12 +205,6 @@ def _whole(steps: tuple[Step, ...], info: TraceInfo) -> tuple[Step, ...]:
     return tuple(step for step in steps if step.number != cut) or steps
 
 
-def _is(s: Slices, category: Category) -> Bool:
-    return np.equal(s.category, category)
-
-
-def _with_warnings(info: TraceInfo, losses: Losses) -> TraceInfo:
-    import dataclasses
-
-    warnings = (*info.warnings, *losses.sentences())
-    return dataclasses.replace(info, warnings=warnings, complete=UNFINISHED not in losses.notes)
+def _with_warnings(info: TraceInfo, damage: Damage) -> TraceInfo:
+    warnings = (*info.warnings, *damage.sentences())
+    return dataclasses.replace(info, warnings=warnings, complete=UNFINISHED not in damage.notes)

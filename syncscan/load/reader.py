@@ -1,40 +1,39 @@
 """From the uncompressed bytes of a trace to a linked Trace, in one pass and with a few megabytes of text in memory.
 
-A piece of text is decoded into typed events, these go into columns, and the next piece takes its place. A piece that
-the decoder refuses is cut up, so that only what is broken goes the slow way through `salvage`.
+A piece of text is decoded into typed events, these go into columns, and the next piece takes its place. Two processes
+may share the pieces: both cut the text up in the same way, and each decodes every other piece.
 """
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 
 from syncscan.errors import TraceEmpty, TraceUnreadable
 from syncscan.load.columns import Columns, Export
-from syncscan.load.event import DECODER, event_of
-from syncscan.load.half import Half
+from syncscan.load.damage import Damage
+from syncscan.load.event import DECODER, Event, event_of
+from syncscan.load.event_list import EventList
 from syncscan.load.info import trace_info
-from syncscan.load.link import link
-from syncscan.load.losses import DAMAGED_HEAD, UNFINISHED, Losses
-from syncscan.load.salvage import Salvage, has_not_numbers, members, plain_numbers
-from syncscan.load.split import Head, Readable, Splitter
+from syncscan.load.link import linked_trace
+from syncscan.load.metadata import Ending, metadata_before
+from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
+from syncscan.load.second_process import SecondProcess
+from syncscan.load.split import Head, Piece, Readable, Splitter
 from syncscan.model.trace import Trace
 
 PIECE = 1 << 20
 """Bytes of text that are decoded at once: what the processor's cache holds, measured in benchmarks/README.md."""
-_SMALL = 1 << 15
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 Progress = Callable[[int], None]
 Lost = Callable[[], str]
 
 
-class Entangled(Exception):
-    """A broken place reaches over pieces that two processes read: one has to read them all."""
+class NeedsOneProcess(Exception):
+    """One process has to read all: a broken place reaches over pieces of both, or they saw different texts."""
 
 
 def read(
@@ -43,7 +42,7 @@ def read(
     piece: int = PIECE,
     progress: Progress | None = None,
     lost: Lost = lambda: "",
-    half: Half | None = None,
+    second: SecondProcess | None = None,
 ) -> Trace:
     """Read one trace.
 
@@ -53,134 +52,124 @@ def read(
         piece: bytes of text in memory at once; one event more if that is longer.
         progress: called after each piece with the bytes of text read.
         lost: asked at the end for a sentence on what unpacking lost; empty if nothing.
-        half: a process that makes `read_half` of the same text with the same `piece`.
+        second: a process that makes `read_odd_pieces` of the same text with the same `piece`.
 
     Raises:
-        Entangled: the two processes can't share this trace.
+        NeedsOneProcess: the two processes can't share this trace.
         TraceEmpty: no bytes.
         TraceUnreadable: no list of events in it.
     """
-    return _Reader(stream, path, piece, progress, lost).read(half)
+    reading = _Reading(stream, path, piece, lost)
+    if second is None:
+        reading.read(lambda _: True, progress)
+    else:
+        reading.read(lambda piece: not _is_odd(piece), progress)
+        odd: OddPieces | None = second.result()
+        if odd is None or odd.cuts != reading.cuts:
+            raise NeedsOneProcess
+        reading.columns.absorb(odd.columns)
+    return reading.trace(path, lost())
 
 
-def read_half(stream: Readable, path: str, piece: int) -> Export | None:
+@dataclass(frozen=True, slots=True)
+class OddPieces:
+    """What a second process read."""
+
+    columns: Export
+    cuts: list[int]
+    """Where all pieces begin, and where the text ends: other bytes than the first process's are hardly cut alike."""
+
+
+def read_odd_pieces(stream: Readable, path: str, piece: int) -> OddPieces | None:
     """The columns of every other piece, for the process that reads the others; None if it has to read them all."""
-    return _Reader(stream, path, piece, None, lambda: "").half()
-
-
-class _Reader:
-    def __init__(self, stream: Readable, path: str, piece: int, progress: Progress | None, lost: Lost) -> None:
-        self.path, self.progress, self.lost = path, progress, lost
-        self.losses = Losses()
-        self.columns = Columns(self.losses)
-        self.salvage = Salvage(self.losses)
-        self.splitter = Splitter(stream, piece)
-
-    def read(self, half: Half | None) -> Trace:
-        head = self._head()
-        for number, (text, last) in enumerate(self.splitter.pieces()):
-            if half is not None and number % 2 and not last:
-                self._disentangle()
-                continue
-            self._piece(text, self.splitter.offset, last)
-            if self.progress:
-                self.progress(self.splitter.taken)
-        if half is not None:
-            exported = half.result()
-            if exported is None:
-                raise Entangled
-            self.columns.absorb(exported)
-        return self._trace(head)
-
-    def half(self) -> Export | None:
-        """The odd pieces, but for the last of all."""
-        self._head()
-        for number, (text, last) in enumerate(self.splitter.pieces()):
-            if number % 2 and not last:
-                self._piece(text, self.splitter.offset, last)
-                if self.salvage.waiting:
-                    return None
-        return self.columns.export()
-
-    def _disentangle(self) -> None:
-        if self.salvage.waiting:
-            raise Entangled
-
-    def _trace(self, head: Head) -> Trace:
-        if not head.whole:
-            self.losses.notes.append(DAMAGED_HEAD)
-        metadata = {**metadata_of(head), **self._tail(head)}
-        if lost := self.lost():
-            self.losses.notes.insert(0, lost)
-        raw = self.columns.finish()
-        info = trace_info(metadata, self.path, self.splitter.taken, raw)
-        return link(info, raw, self.losses)
-
-    def _head(self) -> Head:
-        head = self.splitter.head()
-        if head is not None:
-            return head
-        if not self.splitter.taken:
-            raise TraceEmpty(f"{self.path} is empty.", "Record it again.")
-        raise TraceUnreadable(
-            f"{self.path} is no trace: there is no list of events in it.",
-            "Give a Chrome trace as torch.profiler's export_chrome_trace or tensorboard_trace_handler write it.",
-        )
-
-    def _piece(self, text: memoryview, offset: int, last: bool) -> None:
-        if last or self.salvage.waiting:
-            self._carefully(bytes(text[1:] if last else text[1:-1]), offset + 1, last)
-            return
-        text[0], text[-1] = ord("["), ord("]")
-        try:
-            self.columns.add(DECODER.decode(text))
-        except _REFUSED:
-            self._carefully(bytes(text[1:-1]), offset + 1, last)
-
-    def _carefully(self, text: bytes, offset: int, last: bool) -> None:
-        """Read a refused piece in small ones, so that few events share the fate of a broken one."""
-        if has_not_numbers(text) and self._quickly(text, last):
-            return
-        small = Splitter(io.BytesIO(b"[" + text), _SMALL)
-        small.head()
-        for part, end in small.pieces():
-            inner = bytes(part[1:] if end else part[1:-1])
-            if not self._quickly(inner, last and end):
-                objects = self.salvage.objects(inner, offset + small.offset, last and end)
-                self.columns.add([event_of(o) for o in objects])
-
-    def _quickly(self, text: bytes, last: bool) -> bool:
-        if last or self.salvage.waiting:
-            return False
-        try:
-            events = DECODER.decode(f"[{plain_numbers(text.decode())}]")
-        except _REFUSED:
-            return False
-        self.columns.add(events)
-        return True
-
-    def _tail(self, head: Head) -> Mapping[str, Any]:
-        """What stands behind the list of events."""
-        tail = self.salvage.tail
-        if tail is None:
-            self.losses.notes.append(UNFINISHED)
-            return {}
-        whole = _object(b'{"traceEvents": []' + tail.encode("utf-8", "replace")) if head.text else {}
-        if whole or not tail.strip():
-            return whole
-        return members(tail)
-
-
-def metadata_of(head: Head) -> Mapping[str, Any]:
-    """The top-level keys before the list of events, as far as they can be read."""
-    if head.whole:
-        return _object(head.text + b"[]}") if head.text else {}
-    return members(head.text.decode("utf-8", "replace"))
-
-
-def _object(text: bytes) -> dict[str, Any]:
+    reading = _Reading(stream, path, piece, lambda: "")
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return {k: v for k, v in value.items() if k != "traceEvents"} if isinstance(value, dict) else {}
+        reading.read(_is_odd, None)
+    except NeedsOneProcess:
+        return None
+    return OddPieces(reading.columns.export(), reading.cuts)
+
+
+def _is_odd(piece: Piece) -> bool:
+    """Whether a second process reads this piece: every other one but the last, whose tail the first has to see."""
+    return piece.number % 2 == 1 and not piece.last
+
+
+class _Reading:
+    """One trace on its way from text to columns."""
+
+    def __init__(self, stream: Readable, path: str, piece: int, lost: Lost) -> None:
+        self.damage = Damage()
+        self.columns = Columns(self.damage)
+        self.splitter = Splitter(stream, piece)
+        self.head = _head(self.splitter, path, lost)
+        self.events = EventList(self.splitter, self.head, self.damage, _decoded, _collected)
+        self.cuts: list[int] = []
+
+    def read(self, is_mine: Callable[[Piece], bool], progress: Progress | None) -> None:
+        """Take over the events of the pieces that are mine.
+
+        Raises:
+            NeedsOneProcess: one of them goes on in a piece that isn't.
+        """
+        for piece in self.events.pieces():
+            self.cuts.append(piece.offset)
+            if is_mine(piece):
+                for batch in self.events.read(piece):
+                    self.columns.add(batch)
+                if progress:
+                    progress(self.splitter.bytes_read)
+            elif not self.events.between_events:
+                raise NeedsOneProcess
+        self.cuts.append(self.splitter.bytes_read)
+
+    def trace(self, path: str, lost: str) -> Trace:
+        """The trace of all that was read; `lost` is a sentence on what unpacking lost, or empty."""
+        ending = self._read_behind()
+        if lost:
+            self.damage.notes.insert(0, lost)
+        # JSON's last value of a key counts, and what stands behind the events comes last.
+        metadata = {**metadata_before(self.head), **ending.members}
+        unlinked = self.columns.finish()
+        return linked_trace(trace_info(metadata, path, self.splitter.bytes_read, unlinked), unlinked, self.damage)
+
+    def _read_behind(self) -> Ending:
+        batches = self.events.read_behind()
+        while True:
+            try:
+                self.columns.add(next(batches))
+            except StopIteration as end:
+                ending: Ending = end.value
+                return ending
+
+
+def _head(splitter: Splitter, path: str, lost: Lost) -> Head:
+    head = splitter.head()
+    if head is not None:
+        return head
+    if sentence := lost():
+        raise TraceUnreadable(f"{path} can't be read: {sentence}", "Copy or record it again.")
+    if not splitter.bytes_read:
+        raise TraceEmpty(f"{path} is empty.", "Record it again.")
+    raise TraceUnreadable(
+        f"{path} is no trace: there is no list of events in it.",
+        "Give a Chrome trace as torch.profiler's export_chrome_trace or tensorboard_trace_handler write it.",
+    )
+
+
+def _decoded(text: bytes | memoryview) -> list[Event] | None:
+    """The events of a JSON list, also where it has `NaN` and the like; None where a field has another type or worse."""
+    try:
+        return DECODER.decode(text)
+    except _REFUSED:
+        pass
+    if not has_not_numbers(text):
+        return None
+    try:
+        return DECODER.decode(plain_numbers(bytes(text).decode()))
+    except _REFUSED:
+        return None
+
+
+def _collected(salvaged: list[Salvaged]) -> list[Event]:
+    return [event_of(one.event) for one in salvaged]

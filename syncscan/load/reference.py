@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from syncscan.load.categories import ARGS, ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
-from syncscan.load.columns import FRAME_COLUMNS, TYPES, Raw
+from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
+from syncscan.load.damage import Damage
 from syncscan.load.info import trace_info
-from syncscan.load.link import link
-from syncscan.load.losses import Losses
+from syncscan.load.link import linked_trace
 from syncscan.load.values import copy_name, id_of, nanoseconds, number_of, text_of
 from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Trace, Track
 
@@ -21,23 +21,35 @@ def parse(text: bytes, path: str = "<bytes>") -> Trace:
     """Read a valid, uncompressed trace.
 
     Args:
-        text: the JSON of the trace, an object with `traceEvents` or a bare list.
+        text: the JSON of the trace, an object with `traceEvents` or a bare list. Where the key is there twice, both
+            lists count.
         path: named in the result's `info`.
 
     Raises:
         ValueError: the text isn't JSON.
     """
-    top = json.loads(text)
-    metadata = {} if isinstance(top, list) else {k: v for k, v in top.items() if k != "traceEvents"}
-    events = top if isinstance(top, list) else top.get("traceEvents", [])
-    losses = Losses()
-    raw = _Reader(losses).read(events)
-    return link(trace_info(metadata, path, len(text), raw), raw, losses)
+    pairs: list[tuple[str, Any]] = []
+
+    def remember(of_object: list[tuple[str, Any]]) -> dict[str, Any]:
+        pairs[:] = of_object  # the outermost object is closed last
+        return dict(of_object)
+
+    damage = Damage()
+    top = json.loads(text, object_pairs_hook=remember)
+    if isinstance(top, list):
+        metadata, events = {}, top
+    else:
+        metadata = {key: value for key, value in pairs if key != "traceEvents"}
+        lists = [value for key, value in pairs if key == "traceEvents" and isinstance(value, list)]
+        events = [event for one in lists for event in one]
+        damage.joined = max(0, len(lists) - 1)
+    raw = _Reader(damage).read(events)
+    return linked_trace(trace_info(metadata, path, len(text), raw), raw, damage)
 
 
 class _Reader:
-    def __init__(self, losses: Losses) -> None:
-        self.losses = losses
+    def __init__(self, damage: Damage) -> None:
+        self.damage = damage
         self.strings: list[str] = []
         self.tracks: list[tuple[str, str]] = []
         self.labels: dict[tuple[str, str], str] = {}
@@ -48,18 +60,18 @@ class _Reader:
         self.flow_ends: list[tuple[Any, int, int]] = []
         self._numbers: dict[Any, int] = {}
 
-    def read(self, events: Iterable[Any]) -> Raw:
+    def read(self, events: Iterable[Any]) -> Unlinked:
         count = 0
         for event in events:
             if isinstance(event, dict):
                 count += 1
                 self._event(event)
             else:
-                self.losses.foreign += 1
+                self.damage.foreign += 1
         tracks = [Track(p, t, self.labels.get((p, ""), ""), self.labels.get((p, t), "")) for p, t in self.tracks]
         slices = {n: np.array([s.get(n, NONE) for s in self.slices], t) for n, t in TYPES.items()}
         frames = {n: np.array([f[n] for f in self.frames], TYPES[n]) for n in FRAME_COLUMNS}
-        return Raw(
+        return Unlinked(
             self.strings,
             tracks,
             Slices(**slices),
@@ -87,9 +99,9 @@ class _Reader:
         self.categories.add(cat)
         ts, dur = _ns(e.get("ts")), _ns(e.get("dur"))
         if ts is None:
-            self.losses.untimed += 1
+            self.damage.untimed += 1
             return
-        self.losses.endless += dur is None
+        self.damage.endless += dur is None
         row = {"track": self._track(e), "ts": ts, "dur": max(dur or 0, 0)}
         if cat == PYTHON:
             self.frames.append({**row, "name": self._number(_name(e), self.strings)})

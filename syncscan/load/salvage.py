@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from syncscan.load.losses import Losses
+from syncscan.load.damage import Damage
 from syncscan.load.split import EVENT_KEYS, LONGEST
 
 _NEXT = re.compile(r"\{\s*\"(?:" + EVENT_KEYS.decode() + r")\"\s*:")
@@ -27,7 +28,10 @@ _STRINGS_OR_NOT_NUMBERS = re.compile(rf"\"(?:[^\"\\]|\\.)*\"|{_NOT_NUMBER}", re.
 # Between two quotes without a colon or comma is a key or a string, never what lies between two strings.
 _KEY_OF_NOT_NUMBER = re.compile(rf"(\"[^\"\\:,]{{1,80}}\"\s*:\s*){_NOT_NUMBER}", re.IGNORECASE)
 _LONGEST_REPAIR = 1 << 20
-_WINDOW = 1 << 16
+"""An event of more text than this isn't repaired: the patterns look at each quote again and again."""
+_CHUNK = 1 << 16
+"""Characters that are read at once, and the longest string that may go on behind them: names are shorter."""
+_LONGEST_WORD = len("-Infinity") + 1
 _FIELD = re.compile(
     r"\"(ph|cat|name|pid|tid|ts|dur|id|correlation|External id|external id|Sequence number|Fwd thread id|device|stream"
     r"|bytes|kind)\"\s*:\s*(?:\"((?:[^\"\\\n]|\\.)*)\"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=\s*[,}\]]))"
@@ -38,19 +42,44 @@ _DECODER = json.JSONDecoder(strict=False)
 Object = dict[str, Any]
 
 
-@dataclass(slots=True)
+class Place(enum.Enum):
+    """Where in the list of events the text ends that was read so far."""
+
+    BETWEEN_EVENTS = enum.auto()
+    IN_EVENT = enum.auto()
+    """What is there of the event is kept back, to be read with the text to come."""
+    BEHIND_LIST = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """One event, and its text with the blanks before it; the text is empty where it isn't as the event is."""
+
+    event: Object
+    text: str
+
+
 class Salvage:
     """Reads events one by one, over everything that is broken.
 
-    What may go on in the text to come is kept back and read with it. `tail` is the text behind the list once its end
-    has been seen, None before.
+    Args:
+        damage: counts what was repaired or left out.
     """
 
-    losses: Losses
-    tail: str | None = None
-    _kept: bytes = b""
+    def __init__(self, damage: Damage) -> None:
+        self.place = Place.BETWEEN_EVENTS
+        self._damage = damage
+        self._unfinished: list[bytes] = []
+        self._enough = 0
+        self._tail: list[str] = []
+        self._tail_length = 0
 
-    def objects(self, text: bytes, offset: int, last: bool) -> Iterator[Object]:
+    @property
+    def tail(self) -> str | None:
+        """The text behind the list; None before its end was seen."""
+        return "".join(self._tail) if self.place is Place.BEHIND_LIST else None
+
+    def events(self, text: bytes, offset: int, last: bool) -> Iterator[Salvaged]:
         """The events in this text.
 
         Args:
@@ -58,95 +87,110 @@ class Salvage:
             offset: of the text in the whole, in bytes.
             last: nothing comes after it.
         """
-        if self.tail is not None:
-            self.tail += "," + text.decode("utf-8", "replace")
+        if self.place is Place.BEHIND_LIST:
+            self._add_to_tail("," + text.decode("utf-8", "replace"))
             return
-        if self._kept:
-            offset -= len(self._kept) + 1
-            text, self._kept = self._kept + b"," + text, b""
-        yield from self._events(self._decoded(text, offset), offset, last)
+        if self.place is Place.IN_EVENT:
+            offset -= sum(len(part) + 1 for part in self._unfinished)
+            self._unfinished.append(text)
+            # Tried again with twice the text, so that an event of n pieces isn't read n times.
+            if not last and sum(map(len, self._unfinished)) < self._enough:
+                return
+            text = b",".join(self._unfinished)
+        self.place, self._unfinished = Place.BETWEEN_EVENTS, []
+        yield from self._in_chunks(self._decoded(text, offset), offset, last)
 
-    @property
-    def waiting(self) -> bool:
-        """Whether text is kept back that must be read before what follows, or the list is over."""
-        return bool(self._kept) or self.tail is not None
+    def _add_to_tail(self, text: str) -> None:
+        """Keep text behind the list, as much of it as a tail may have."""
+        room = max(0, LONGEST - self._tail_length)
+        self._tail.append(text[:room])
+        self._tail_length += len(text[:room])
+        self._damage.behind += len(text[room:].encode("utf-8", "replace"))
 
     def _decoded(self, text: bytes, offset: int) -> str:
         try:
             return text.decode()
         except UnicodeDecodeError as e:
             decoded = text.decode("utf-8", "replace")
-            self.losses.encoding += max(1, decoded.count("\N{REPLACEMENT CHARACTER}"))
-            self.losses.at(offset + e.start)
+            self._damage.encoding += max(1, decoded.count("\N{REPLACEMENT CHARACTER}"))
+            self._damage.at(offset + e.start)
             return decoded
 
-    def _events(self, text: str, offset: int, last: bool) -> Iterator[Object]:
-        """The events of this text, window by window: a decoder that fails counts the lines of all it was given."""
-        at, size = 0, _WINDOW
-        while at < len(text) and self.tail is None:
-            window = text[at : at + size]
-            whole = at + size >= len(text)
-            read = yield from self._window(window, offset + at, last and whole)
-            if self.tail is not None:
-                self.tail += text[at + len(window) :]
-            at, size = at + read, (size if read else 4 * size)
-            if whole:
-                self._kept = text[at:].encode() if self.tail is None else b""
+    def _in_chunks(self, text: str, offset: int, last: bool) -> Iterator[Salvaged]:
+        """The events of this text, a chunk at a time: a decoder that fails counts the lines of all it was given."""
+        at, size = 0, _CHUNK
+        while at < len(text):
+            chunk = text[at : at + size]
+            is_rest = at + size >= len(text)
+            read = yield from self._chunk(chunk, offset + at, last and is_rest)
+            if self.place is Place.BEHIND_LIST:
+                self._add_to_tail(text[at + len(chunk) :])
                 return
+            at, size = at + read, (size if read else 4 * size)
+            if is_rest:
+                break
+        if at < len(text):
+            self.place, self._unfinished = Place.IN_EVENT, [text[at:].encode()]
+            self._enough = 2 * len(self._unfinished[0])
 
-    def _window(self, text: str, offset: int, last: bool) -> Generator[Object, None, int]:
-        """Yields the events of a window and returns how much of it was read; the rest goes on behind it."""
-        at, end, solid = 0, len(text), len(text.rstrip())
-        while (at := _BLANK.match(text, at).end()) < end:  # type: ignore[union-attr]
+    def _chunk(self, text: str, offset: int, last: bool) -> Generator[Salvaged, None, int]:
+        """Yields the events of a chunk and returns how much of it was read; the rest goes on behind it."""
+        end, solid, after = len(text), len(text.rstrip()), 0
+        while (at := _BLANK.match(text, after).end()) < end:  # type: ignore[union-attr]
             if text[at] == "]" and self._is_end(text, at):
-                self.tail = text[at + 1 :]
+                self.place = Place.BEHIND_LIST
+                self._add_to_tail(text[at + 1 :])
                 return end
+            blank = text[after:at]
             try:
-                value, at = _DECODER.raw_decode(text, at)
+                value, after = _DECODER.raw_decode(text, at)
             except (ValueError, RecursionError) as e:
-                if not last and end - at < LONGEST and _goes_on(e, solid, end - at):
+                if not last and end - at < LONGEST and _goes_on(e, solid):
                     return at
                 following = _NEXT.search(text, at + 1)
-                stop = following.start() if following else end
-                event = self._repaired(text[at:stop], offset + at, last and following is None)
+                after = following.start() if following else end
+                event = self._repaired(text[at:after], offset + at, last and following is None)
                 if event is not None:
-                    yield event
-                at = stop
+                    yield Salvaged(event, "")
                 continue
             if isinstance(value, dict):
-                yield value
+                yield Salvaged(value, blank[blank.rfind(",") + 1 :] + text[at:after])
             else:
-                self.losses.foreign += 1
+                self._damage.foreign += 1
         return end
 
     def _is_end(self, text: str, at: int) -> bool:
         """Whether this bracket ends the list; in a damaged trace only if no event is in sight behind it."""
-        return bool(LIST_END.match(text, at)) and (self.losses.first is None or not _NEXT_PHASE.search(text, at))
+        return bool(LIST_END.match(text, at)) and (self._damage.first is None or not _NEXT_PHASE.search(text, at))
 
     def _repaired(self, text: str, offset: int, unfinished: bool) -> Object | None:
         """The event that this broken text was once, or its main fields, or None; counted as what it is."""
         if text.strip(" \t\r\n,]}\x00"):
-            self.losses.at(offset)
+            self._damage.at(offset)
         if not text.startswith("{"):
-            self.losses.skipped += len(text.strip().encode())
+            self._damage.skipped += len(text.strip().encode())
             return None
         event = repaired(text)
         if event is not None:
-            self.losses.repaired += 1
+            self._damage.repaired += 1
             return event
         event = None if unfinished else _main_fields(text)
         if event is None:
-            self.losses.dropped += 1
+            self._damage.dropped += 1
         else:
-            self.losses.partial += 1
+            self._damage.partial += 1
         return event
 
 
-def _goes_on(error: Exception, end: int, length: int) -> bool:
-    """Whether a decoder failed for want of more text: at its end, or in a string that isn't too long to be one."""
-    at_end = getattr(error, "pos", 0) >= end
-    in_string = str(getattr(error, "msg", "")).startswith("Unterminated string")
-    return at_end or (in_string and length <= _WINDOW)
+def _goes_on(error: Exception, end: int) -> bool:
+    """Whether a decoder failed for want of more text than up to `end`: there, or in a string short enough to be one.
+
+    A word, a number or an escape that is cut is reported where it begins.
+    """
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    in_string = error.msg.startswith("Unterminated string") and end - error.pos <= _CHUNK
+    return in_string or end - error.pos < _LONGEST_WORD
 
 
 def repaired(text: str) -> Object | None:
@@ -188,7 +232,7 @@ def _number(text: str) -> int | float | None:
         return None
 
 
-def has_not_numbers(text: bytes) -> bool:
+def has_not_numbers(text: bytes | memoryview) -> bool:
     """Whether NaN, Infinity or the like may stand in this text where a number should."""
     return _NOT_NUMBERS_BYTES.search(text) is not None
 
@@ -216,7 +260,7 @@ def members(text: str) -> Object:
             try:
                 found[match[1]], length = _DECODER.raw_decode(text[at : at + size])
             except (ValueError, RecursionError) as e:
-                if len(text) - at <= size or not _goes_on(e, size, size):
+                if len(text) - at <= size or not _goes_on(e, size):
                     break
             else:
                 at += length

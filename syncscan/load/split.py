@@ -6,6 +6,7 @@ decoder: a piece that was cut elsewhere is no valid list, and `salvage` then rea
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -13,15 +14,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 EVENT_KEYS = b"ph|name|cat|pid|tid|ts|dur|args|id|s|bp|tts"
+"""What an event's first key can be: kineto begins with `ph`, other writers sort their keys (the Trace Event Format)."""
 _BETWEEN = re.compile(rb"\}\s*(,)\s*\{\s*\"(?:" + EVENT_KEYS + rb")\"\s*:")
 _ANY_BETWEEN = re.compile(rb"\}\s*(,)\s*\{")
 _LIST = re.compile(rb"\"traceEvents\"\s*:\s*(\[)")
 _FIRST_EVENT = re.compile(rb"\{\s*\"(?:ph|cat)\"\s*:\s*\"")
+# Windows tools begin UTF-8 with a byte order mark.
 _BOM = b"\xef\xbb\xbf"
 LONGEST = 64 << 20
-"""No head, event or tail is longer than this, in bytes."""
+"""No head, event or tail is longer than this, in bytes: what a damaged text may cost in memory. Capture's own table,
+the largest head known, has some megabytes."""
 _PATIENCE = 1 << 20
-"""How far behind what looks like an event a list of events may still begin; if none does, the head is damaged."""
+"""How far behind what looks like an event a list of events may still begin; if none does, the head is damaged.
+Capture's own table holds what looks like events, and stands before the list."""
 
 
 class Readable(Protocol):
@@ -43,6 +48,28 @@ class Head:
     whole: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some events of the list, as text.
+
+    `text` has a byte before its first event and, unless the piece is the last, one after its last event: room for
+    brackets. It may be overwritten, and is valid until the next piece is asked for. The last piece holds what comes
+    behind the last place between two events: an event, the list's end, and the tail.
+    """
+
+    number: int
+    """Counted from 0."""
+    text: memoryview
+    offset: int
+    """Where `text` begins in the whole text, in bytes."""
+    last: bool
+
+    @property
+    def inner(self) -> bytes:
+        """A copy of the text without the bytes for brackets."""
+        return bytes(self.text[1:] if self.last else self.text[1:-1])
+
+
 class Splitter:
     """Cuts the text of a trace at its events.
 
@@ -52,86 +79,85 @@ class Splitter:
     """
 
     def __init__(self, stream: Readable, size: int = 1 << 20) -> None:
+        self.size = size
         self._stream = stream
+        # A sixteenth more than a piece, so that the seam with the next one is in sight when this one is cut.
         self._buffer = bytearray(size + (size >> 4) + 64)
+        # Text that isn't given out yet is buffer[from:to]; `before` bytes were moved out of the buffer's front.
         self._from = self._to = 0
         self._before = 0
 
     @property
-    def offset(self) -> int:
-        """Where in the text the piece begins that was given last, in bytes."""
-        return self._before + self._from
-
-    @property
-    def taken(self) -> int:
+    def bytes_read(self) -> int:
         """Bytes of text read so far."""
         return self._before + self._to
 
     def head(self) -> Head | None:
         """Read up to the first event; None if there is none as far as a head can reach."""
-        searched = 0
+        searched, nesting = 0, _Nesting()
         while True:
             more = self._fill()
             text = self._buffer
             start = len(_BOM) if text.startswith(_BOM) else 0
             first = re.compile(rb"\s*([^\s])").match(text, start, self._to)
             if first and first[1] == b"[":
-                return self._starts(first.start(1), first.start(1), True)
-            for found in _LIST.finditer(text, max(start, searched - 64), self._to):
-                if _is_head(bytes(text[start : found.start(1)])):
-                    return self._starts(start, found.start(1), True)
+                return self._begin_list(first.start(1), first.start(1), True)
+            for found in _LIST.finditer(text, max(start, nesting.at, searched - 64), self._to):
+                nesting.follow(text, found.end())
+                # Deeper it is another object's key. Where what stands before the outer one's isn't JSON, no later key
+                # can make it so.
+                if nesting.depth == 2:
+                    if _is_head(bytes(text[start : found.start(1)])):
+                        return self._begin_list(start, found.start(1), True)
+                    return self._damaged_head(start)
             headless = _FIRST_EVENT.search(text, start, max(start, self._to - _PATIENCE))
             if not more or headless or self._to >= LONGEST:
-                return self._somewhere(start)
+                return self._damaged_head(start)
             searched = self._to
             self._grow()
 
-    def _somewhere(self, start: int) -> Head | None:
+    def _damaged_head(self, start: int) -> Head | None:
         """The head of a text whose own is damaged: up to the list, or else to what looks like an event."""
         found = _LIST.search(self._buffer, start, self._to)
         if found:
-            return self._starts(start, found.start(1), False)
+            return self._begin_list(start, found.start(1), False)
         event = _FIRST_EVENT.search(self._buffer, start, self._to)
         if not event:
             return None
         # The byte before the first event takes the bracket's place.
-        return self._starts(start, max(start, event.start() - 1), False)
+        return self._begin_list(start, max(start, event.start() - 1), False)
 
-    def _starts(self, start: int, bracket: int, whole: bool) -> Head:
+    def _begin_list(self, start: int, bracket: int, whole: bool) -> Head:
         text = bytes(self._buffer[start:bracket])
         self._from = bracket
         return Head(text, whole)
 
-    def pieces(self) -> Iterator[tuple[memoryview, bool]]:
-        """The events in pieces, and whether a piece is the last.
-
-        A piece is text with one byte before its first event and, unless it is the last, one byte after its last. These
-        two bytes, and all others, may be overwritten until the next piece is asked for. The last piece holds what comes
-        behind the last place between two events: an event, the list's end, and the tail.
-        """
+    def pieces(self) -> Iterator[Piece]:
+        """The events in pieces; each one's text is overwritten by the next."""
         more = True
-        while True:
-            cut = self._cut()
-            if cut is None and more and self._to - self._from < LONGEST:
+        for number in itertools.count():
+            cut = self._last_comma()
+            while cut is None and more and self._to - self._from < LONGEST:
                 self._grow()
                 more = self._fill()
-                continue
-            if cut is None and not more:
-                yield memoryview(self._buffer)[self._from : self._to], True
+                cut = self._last_comma()
+            last = cut is None and not more
+            # A text of LONGEST bytes without a comma between events is no event: it is cut anywhere.
+            end = self._to if last else self._to if cut is None else cut + 1
+            yield Piece(number, memoryview(self._buffer)[self._from : end], self._before + self._from, last)
+            if last:
                 return
-            cut = self._to - 1 if cut is None else cut
-            yield memoryview(self._buffer)[self._from : cut + 1], False
-            self._from = cut
+            self._from = end - 1
             self._shift()
             more = self._fill()
 
-    def _cut(self) -> int | None:
-        """Where the last comma between two events is, searched from the end in growing windows."""
+    def _last_comma(self) -> int | None:
+        """Where the last comma between two events is; the text is searched from its end, ever further back."""
         for pattern in (_BETWEEN, _ANY_BETWEEN):
-            window, low = 4096, self._to
+            length, low = 4096, self._to
             while low > self._from + 1:
-                low = max(self._from + 1, self._to - window)
-                window *= 16
+                low = max(self._from + 1, self._to - length)
+                length *= 16
                 found = list(pattern.finditer(self._buffer, low, self._to))
                 if found:
                     return found[-1].start(1)
@@ -148,15 +174,34 @@ class Splitter:
         return True
 
     def _shift(self) -> None:
-        """Move what is left to the front of the buffer."""
-        rest = self._buffer[self._from : self._to]
-        self._buffer[: len(rest)] = rest
+        """Move what isn't given out yet to the front of the buffer."""
+        left = self._buffer[self._from : self._to]
+        self._buffer[: len(left)] = left
         self._before += self._from
-        self._from, self._to = 0, len(rest)
+        self._from, self._to = 0, len(left)
 
     def _grow(self) -> None:
+        """Double the buffer; a new one, as pieces that were given out keep the old one from changing its size."""
         self._shift()
         self._buffer = self._buffer + bytearray(len(self._buffer))
+
+
+class _Nesting:
+    """How many objects and lists a place in a JSON text lies in; each byte is looked at once, however many places."""
+
+    _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|[\]}]', re.DOTALL)
+
+    def __init__(self) -> None:
+        self.at = self.depth = 0
+
+    def follow(self, text: bytearray, to: int) -> None:
+        """Go on to this place; it lies behind the one before, and not in a string."""
+        for token in self._TOKEN.finditer(text, self.at, to):
+            if token[1]:
+                self.depth += 1
+            elif token[0] in b"]}":
+                self.depth -= 1
+        self.at = to
 
 
 def _is_head(text: bytes) -> bool:

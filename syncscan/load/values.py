@@ -14,17 +14,20 @@ from syncscan.model.trace import NONE
 Float64 = np.ndarray[Any, np.dtype[np.float64]]
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+# No id needs more digits, and Python refuses to parse very long integers.
+_LONGEST_NUMBER = 40
 _INT64 = 2**63
 LONGEST_US = 2.0**62 / 1000
 """Times beyond this many µs (146 years) are no times, and nanoseconds of two of them still add up in an int64."""
 
+# libkineto/src/cupti_strings.cpp.
 COPY_KINDS = {"HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "PtoP", "HtoH"}
 
 
 def id_of(value: Any) -> int:
     """An id as an int64: an integer, a whole number or either as text; NONE for anything else."""
     if isinstance(value, str):
-        if not _NUMBER.fullmatch(value) or len(value) > 40:
+        if not _NUMBER.fullmatch(value) or len(value) > _LONGEST_NUMBER:
             return NONE
         value = float(value) if set(value) & set(".eE") else int(value)
     if isinstance(value, float):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.errors import TraceUnreadable
-from syncscan.load.valid import ValidText
+from syncscan.load.valid_json import ValidText
 
 EVENT = '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}'
 
@@ -106,3 +106,20 @@ def test_what_is_no_trace_is_said() -> None:
     """A list of events is the least."""
     with pytest.raises(TraceUnreadable, match="no list of events"):
         valid(b'{"a": 1}')
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "[NaN, 1e999]", '{"a": {"b": -1e999}}', '"\\ud800"'])
+@pytest.mark.parametrize("name", ["before", "behind", "in_event"])
+def test_no_member_keeps_what_strict_readers_refuse(name: str, value: str) -> None:
+    """Neither in front of the events nor behind them nor in one of them."""
+    values = {key: value if key == name else "1" for key in ("before", "behind", "in_event")}
+    body = '{{"ph": "X", "name": NaN, "a": {in_event}}}'.format(**values)
+    text = f'{{"before": {values["before"]}, "traceEvents": [{body}], "behind": {values["behind"]}}}'.encode()
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} isn't JSON")
+
+    written = b"".join(valid(text).document())
+    top = json.loads(written, parse_constant=refuse)
+    json.dumps(top, ensure_ascii=False).encode()
+    assert set(top) == {"before", "traceEvents", "behind"}

@@ -17,18 +17,22 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-WORTHWHILE = 24 << 20
-"""Bytes of text from which a second process saves more time than it costs, measured in benchmarks/README.md."""
+WORTHWHILE_BYTES = 24 << 20
+"""Length of text from which a second process saves more time than it costs, measured in benchmarks/README.md."""
 
 
 def possible() -> bool:
-    """Whether a second process may be forked here, and would have a processor of its own."""
+    """Whether a second process may be forked here, and would have a processor of its own.
+
+    A forked child has one thread: what another one held locked stays locked in it. With torch loaded there are such
+    threads, and a CUDA context that a child must not touch.
+    """
     if sys.platform != "linux" or threading.active_count() > 1 or "torch" in sys.modules:
         return False
     return len(os.sched_getaffinity(0)) > 1
 
 
-class Half:
+class SecondProcess:
     """A child process that makes one value; used as a context, at whose end it is gone.
 
     Args:
@@ -36,38 +40,38 @@ class Half:
     """
 
     def __init__(self, work: Callable[[], Any]) -> None:
-        out, into = os.pipe()
+        read_end, write_end = os.pipe()
         with warnings.catch_warnings():
             # Python 3.12 warns of threads; those that there are belong to numpy's BLAS, which the child doesn't call.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
         if not self._pid:
-            _child(work, into)
-        os.close(into)
-        self._out = os.fdopen(out, "rb")
+            _child(work, write_end)
+        os.close(write_end)
+        self._pipe = os.fdopen(read_end, "rb")
 
     def result(self) -> Any:
         """What the child made, waited for; None if it failed."""
         try:
-            return pickle.load(self._out)
+            return pickle.load(self._pipe)
         except (EOFError, pickle.UnpicklingError):
             return None
 
-    def __enter__(self) -> Half:
+    def __enter__(self) -> SecondProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._out.close()
+        self._pipe.close()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
 
 
-def _child(work: Callable[[], Any], into: int) -> None:
+def _child(work: Callable[[], Any], write_end: int) -> None:
     """Work, send, and go without any of the parent's clean-up."""
     status = 1
     try:
-        with os.fdopen(into, "wb") as f:
+        with os.fdopen(write_end, "wb") as f:
             pickle.dump(work(), f, protocol=5)
         status = 0
     finally:

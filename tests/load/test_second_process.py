@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from syncscan.load import half, load
+from syncscan.load import load, second_process
+from syncscan.load.reader import read_odd_pieces
 from syncscan.model.trace import Trace
 from tests.load.test_oracle import assert_equal
 
@@ -36,15 +39,15 @@ def events(count: int = 400) -> list[dict[str, object]]:
 def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes small traces worth a second process, whatever runs the tests; gives what each child was started with."""
     started: list[int] = []
-    make = half.Half.__init__
+    make = second_process.SecondProcess.__init__
 
-    def counted(self: half.Half, work: object) -> None:
+    def counted(self: second_process.SecondProcess, work: object) -> None:
         started.append(1)
         make(self, work)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(half, "WORTHWHILE", 0)
-    monkeypatch.setattr(half, "possible", lambda: True)
-    monkeypatch.setattr(half.Half, "__init__", counted)
+    monkeypatch.setattr(second_process, "WORTHWHILE_BYTES", 0)
+    monkeypatch.setattr(second_process, "possible", lambda: True)
+    monkeypatch.setattr(second_process.SecondProcess, "__init__", counted)
     return started
 
 
@@ -63,7 +66,7 @@ def test_the_same_trace(tmp_path: Path, forked: list[int], packed: bool, piece: 
 def alone(path: Path) -> Trace:
     """What one process reads."""
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(half, "possible", lambda: False)
+        m.setattr(second_process, "possible", lambda: False)
         return load(path)
 
 
@@ -93,11 +96,45 @@ def test_a_child_that_dies(tmp_path: Path, forked: list[int], monkeypatch: pytes
     path = tmp_path / "t.json"
     path.write_bytes(json.dumps(events()).encode())
     expected = alone(path)
-    monkeypatch.setattr("syncscan.load.reader.read_half", lambda *args: os._exit(3))
+    monkeypatch.setattr("syncscan.load.reader.read_odd_pieces", lambda *args: os._exit(3))
     assert_equal(load(path, piece=1000), expected)
     assert forked == [1]
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_file_that_grows_while_it_is_read(tmp_path: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both processes read what there was at first; that the rest is missing is said."""
+    path = tmp_path / "t.json"
+    text = json.dumps(events()).encode()
+    path.write_bytes(text[: len(text) // 2])
+    expected = alone(path)
+
+    def grow_and_read(*args: Any) -> object:
+        with path.open("ab") as f:
+            f.write(text[len(text) // 2 :])
+        return read_odd_pieces(*args)
+
+    monkeypatch.setattr("syncscan.load.reader.read_odd_pieces", grow_and_read)
+    assert_equal(load(path, piece=10_000), expected)
+    assert forked == [1]
+    assert "ends before" in expected.info.warnings[0]
+
+
+def test_a_file_that_is_replaced_while_it_is_read(
+    tmp_path: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the two saw different texts, even of one length, one process reads it anew."""
+    path = tmp_path / "t.json"
+    path.write_bytes(json.dumps(events()).encode())
+    expected = alone(path)
+    others = [{"name": "other"}, *({**event, "name": "other"} for event in events())]
+    other = json.dumps(others).encode()[: path.stat().st_size]
+    monkeypatch.setattr(
+        "syncscan.load.reader.read_odd_pieces", lambda _, *args: read_odd_pieces(io.BytesIO(other), *args)
+    )
+    assert_equal(load(path, piece=10_000), expected)
+    assert forked == [1]
 
 
 def test_forks_only_where_nothing_speaks_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,12 +142,12 @@ def test_forks_only_where_nothing_speaks_against_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(threading, "active_count", lambda: 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    assert half.possible()
+    assert second_process.possible()
     monkeypatch.setattr(threading, "active_count", lambda: 2)
-    assert not half.possible()
+    assert not second_process.possible()
     monkeypatch.setattr(threading, "active_count", lambda: 1)
     monkeypatch.setitem(sys.modules, "torch", sys)
-    assert not half.possible()
+    assert not second_process.possible()
     monkeypatch.delitem(sys.modules, "torch")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    assert not half.possible()
+    assert not second_process.possible()

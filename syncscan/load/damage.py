@@ -11,9 +11,11 @@ _SENTENCES = (
     ("foreign", "{n} no objects and left out", "entry|entries of traceEvents"),
     ("untimed", "{n} without a usable time and left out", "event"),
     ("endless", "{n} without a usable duration, taken as 0", "event"),
-    ("twice", "{n} twice in the trace and counted once", "event"),
+    ("duplicates", "{n} twice in the trace and counted once", "event"),
     ("ambiguous", "{n} shared by several calls, so that work may be joined to the wrong one", "correlation id"),
+    ("joined", "{n} joined with the first, as the key is there again", "further list|further lists of events"),
     ("skipped", "{n} between events part of none and left out", "byte"),
+    ("behind", "{n} behind the end of the trace and left out: another document, or what is left of one", "byte"),
     ("encoding", "{n} not UTF-8 and shown as \N{REPLACEMENT CHARACTER}", "character"),
 )
 
@@ -22,7 +24,7 @@ DAMAGED_HEAD = "The head of the trace is damaged; some of what it says about its
 
 
 @dataclass(slots=True)
-class Losses:
+class Damage:
     """Counts of everything that was repaired or left out of one trace."""
 
     dropped: int = 0
@@ -34,13 +36,19 @@ class Losses:
     foreign: int = 0
     """Entries of `traceEvents` that aren't objects."""
     untimed: int = 0
+    """Events without a usable time."""
     endless: int = 0
-    twice: int = 0
+    """Events without a usable duration."""
+    duplicates: int = 0
     """Rows that are equal to another in every column."""
     ambiguous: int = 0
     """Correlation ids that more than one runtime call has."""
+    joined: int = 0
+    """Lists of events behind the first."""
     skipped: int = 0
     """Bytes between events that belong to none."""
+    behind: int = 0
+    """Bytes behind the end of the trace."""
     encoding: int = 0
     """Places that aren't UTF-8."""
     first: int | None = None
@@ -53,7 +61,7 @@ class Losses:
         if self.first is None or offset < self.first:
             self.first = offset
 
-    def add(self, other: Losses) -> None:
+    def add(self, other: Damage) -> None:
         """Count what was lost elsewhere too."""
         for name, _, _ in _SENTENCES:
             setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -1,0 +1,132 @@
+"""From the bytes of a trace to its events as valid JSON text: as they stand where they are valid, else repaired."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from syncscan.errors import TraceUnreadable
+from syncscan.load.damage import Damage
+from syncscan.load.event_list import EventList
+from syncscan.load.metadata import Ending, metadata_before
+from syncscan.load.salvage import Salvaged, plain_numbers
+from syncscan.load.split import Head, Readable, Splitter
+
+_PIECE = 1 << 20
+
+
+class _Checked(msgspec.Struct):
+    """An event of which nothing is kept: msgspec checks what it skips, but for its being UTF-8."""
+
+
+_EVENTS = msgspec.json.Decoder(list[_Checked])
+
+
+class ValidText:
+    """The text of a trace in pieces, with what is broken in it repaired as `load` repairs it.
+
+    Args:
+        stream: gives the uncompressed text.
+        path: named in the error.
+        piece: bytes of text in memory at once.
+
+    Raises:
+        TraceUnreadable: there is no list of events.
+    """
+
+    def __init__(self, stream: Readable, path: str = "the trace", piece: int = _PIECE) -> None:
+        self.damage = Damage()
+        """What was repaired or left out, as far as the text was read."""
+        splitter = Splitter(stream, piece)
+        head = splitter.head()
+        if head is None:
+            raise TraceUnreadable(f"{path} holds no list of events.", "Give a Chrome trace written by torch.profiler.")
+        self._events = EventList(splitter, head, self.damage, _as_it_stands, _joined)
+        self._ending = Ending({}, (), "", "")
+        self.head = _valid_head(head)
+        """Text of the outer object up to the list of events; empty where there is none."""
+
+    def document(self) -> Iterator[bytes]:
+        """The whole trace as valid JSON: what stands before the list, the list, what stands behind it."""
+        yield self.head + b"["
+        comma = b""
+        for piece in self.pieces():
+            yield comma + piece
+            comma = b","
+        yield self._end()
+
+    def _end(self) -> bytes:
+        """The end of the list and what stands behind it."""
+        if not self.head:
+            return b"\n]\n"
+        if _is_object('{"traceEvents": []' + self._ending.text):
+            return f"\n]{self._ending.text}".encode()
+        return f"\n]{''.join(f',{member}' for member in _texts(self._ending.members))}\n}}\n".encode()
+
+    def pieces(self) -> Iterator[bytes]:
+        """Text of some events each, with commas between them; with commas between the pieces they are the list."""
+        for piece in self._events.pieces():
+            yield from filter(None, self._events.read(piece))
+        yield from filter(None, self._pieces_behind())
+
+    def _pieces_behind(self) -> Iterator[bytes]:
+        self._ending = yield from self._events.read_behind()
+
+    def events(self) -> Iterator[bytes]:
+        """Text of one event each."""
+        decoder = msgspec.json.Decoder(list[msgspec.Raw])
+        for piece in self.pieces():
+            yield from map(bytes, decoder.decode(b"[" + piece + b"]"))
+
+
+def _as_it_stands(text: bytes | memoryview) -> bytes | None:
+    """The text of a list without its brackets if any reader takes it; None if it is empty or refused."""
+    inner = bytes(text[1:-1])
+    return inner if _is_valid(inner) else None
+
+
+def _joined(salvaged: list[Salvaged]) -> bytes:
+    """Events that were read one by one: as they stand where any reader takes them, else written anew."""
+    texts = ((one.text.encode(), one.event) for one in salvaged)
+    return b",".join(text if text and _is_valid(text) else b"\n" + _as_text(event).encode() for text, event in texts)
+
+
+def _is_valid(events: bytes) -> bool:
+    """Whether strict readers take these events: UTF-8, objects all of them, and no half of a character escaped."""
+    try:
+        if not events.isascii():
+            events.decode()
+        return bool(_EVENTS.decode(b"[" + events + b"]"))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+
+
+def _valid_head(head: Head) -> bytes:
+    """The text before the list as it stands, or written anew where it is damaged or has the list's key twice."""
+    if head.whole and not head.text.strip():
+        return b""
+    if head.whole and head.text.count(b'"traceEvents"') == 1 and _is_object(head.text + b"[]}"):
+        return head.text
+    return f'{{{"".join(f"{member}," for member in _texts(metadata_before(head)))}\n"traceEvents": '.encode()
+
+
+def _is_object(text: bytes | str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+
+
+def _texts(found: Mapping[str, Any]) -> Iterator[str]:
+    """A line of JSON a member of an object."""
+    return (f"\n{_as_text(key)}: {_as_text(value)}" for key, value in found.items())
+
+
+def _as_text(value: Any) -> str:
+    """JSON that strict readers take: non-numbers are null, half characters a question mark."""
+    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+    # In brackets, as a non-number is told by what stands around it.
+    return plain_numbers(f"[{text}]")[1:-1]
