@@ -1,0 +1,55 @@
+"""From the name of an event to what it is: a step, a runtime call, a launch, a call on events, a collective."""
+
+from __future__ import annotations
+
+import re
+
+_VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
+_LAUNCH = re.compile(r"\w*Launch\w*")
+_EVENT_QUERY = re.compile(r"\w*EventQuery\w*")
+_DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
+
+
+def is_step(name: str) -> bool:
+    """Whether an annotation is one of the profiler's own steps, `ProfilerStep#7` (old torch wrote no number)."""
+    return name.startswith("ProfilerStep")
+
+
+def is_optimizer_step(name: str) -> bool:
+    """Whether an annotation is torch's own around `Optimizer.step`, `Optimizer.step#Adam.step`."""
+    return name.startswith("Optimizer.step#")
+
+
+def api_name(name: str) -> str:
+    """A runtime call's name without its version suffix: `cudaStreamSynchronize_ptsz` → `cudaStreamSynchronize`."""
+    return _VERSION.sub("", name)
+
+
+def is_launch(api: str) -> bool:
+    """Whether a runtime call launches kernels or a graph: `cudaLaunchKernelExC`, `hipGraphLaunch`."""
+    return bool(_LAUNCH.fullmatch(api))
+
+
+def is_graph_launch(api: str) -> bool:
+    """Whether a runtime call launches a whole graph: `cudaGraphLaunch`; its kernels share its correlation."""
+    return "GraphLaunch" in api
+
+
+def is_event_query(api: str) -> bool:
+    """Whether a runtime call asks, without waiting, if an event has been reached: `cudaEventQuery`."""
+    return bool(_EVENT_QUERY.fullmatch(api))
+
+
+def is_device_synchronise(api: str) -> bool:
+    """Whether a runtime call waits for all work of a device: `cudaDeviceSynchronize`."""
+    return bool(_DEVICE_SYNCHRONISE.fullmatch(api))
+
+
+def is_collective(name: str) -> bool:
+    """Whether an op is a collective, or torch's record of one: `c10d::allreduce_`, `nccl:all_reduce`."""
+    return name.startswith(("c10d::", "nccl:", "record_param_comms", "_c10d_functional::", "c10d_functional::"))
+
+
+def is_compiled_region(name: str) -> bool:
+    """Whether an op is Dynamo's around a compiled region, `Torch-Compiled Region: 0/0`."""
+    return name.startswith("Torch-Compiled Region")
