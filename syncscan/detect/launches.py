@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncscan.model.names import is_graph_launch
 from syncscan.model.trace import NONE, Category, Trace
 
 _SHARE = 0.9
@@ -20,7 +21,7 @@ def held_launch(trace: Trace) -> tuple[int, int] | None:
     s = trace.slices
     kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (s.correlation != NONE))
     calls = trace.launches_of(kernels)
-    single = (calls != NONE) & ~trace.named(lambda n: "GraphLaunch" in n)[calls]
+    single = (calls != NONE) & ~trace.named(is_graph_launch)[calls]
     kernel, launch = kernels[single], calls[single]
     if len(kernel) < _ENOUGH:
         return None

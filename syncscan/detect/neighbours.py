@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from syncscan.model.names import is_step
 from syncscan.model.trace import NONE, Bool, Category, Int32, Int64, Trace
 
 WRAPPER = re.compile(
@@ -41,7 +42,7 @@ class Neighbours:
         for row, name in self._named(rows[max(0, at - _MOST) : at][::-1]):
             if row not in around:
                 names.append(name)
-            elif name.startswith("ProfilerStep"):
+            elif is_step(name):
                 break
         return tuple(names[::-1])
 
@@ -51,7 +52,7 @@ class Neighbours:
         at = int(np.searchsorted(starts, end))
         names: list[str] = []
         for _, name in self._named(rows[at : at + _MOST]):
-            if name.startswith("ProfilerStep"):
+            if is_step(name):
                 break
             names.append(name)
         return tuple(names)

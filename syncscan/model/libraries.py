@@ -7,8 +7,8 @@ from functools import cache
 
 LIBRARIES = frozenset(
     # torch and what ships or is built with it
-    "torch functorch torchvision torchaudio torchtext torchdata torchao torchrec torchmetrics triton torch_xla torch_npu "
-    "torch_tensorrt torch_tb_profiler "
+    "torch functorch torchvision torchaudio torchtext torchdata torchao torchrec torchmetrics triton torch_xla "
+    "torch_npu torch_tensorrt torch_tb_profiler "
     # trainers and runtimes
     "lightning pytorch_lightning lightning_fabric lightning_utilities ignite fastai accelerate deepspeed megatron apex "
     "xformers flash_attn bitsandbytes vllm "

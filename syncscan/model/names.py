@@ -7,6 +7,7 @@ import re
 _VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
 _LAUNCH = re.compile(r"\w*Launch\w*")
 _EVENT_QUERY = re.compile(r"\w*EventQuery\w*")
+_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)")
 _DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
 
 
@@ -53,3 +54,9 @@ def is_collective(name: str) -> bool:
 def is_compiled_region(name: str) -> bool:
     """Whether an op is Dynamo's around a compiled region, `Torch-Compiled Region: 0/0`."""
     return name.startswith("Torch-Compiled Region")
+
+
+def frame_parts(name: str) -> tuple[str, int, str] | None:
+    """File, line and function of a recorded Python frame, `file.py(LINE): function`; None for built-ins and modules."""
+    match = _FRAME.fullmatch(name)
+    return (match["file"], int(match["line"]), match["function"]) if match else None

@@ -234,7 +234,26 @@ class Trace:
     @cached_property
     def launches(self) -> dict[int, int]:
         """Correlation → row of the runtime or driver call that has it."""
-        rows = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (self.slices.correlation != NONE))
+        return self._by_correlation(Category.RUNTIME, Category.DRIVER)
+
+    def copy_of(self, call: int) -> int:
+        """The row of the device copy that this runtime call started, NONE without."""
+        return self._copies.get(int(self.slices.correlation[call]), NONE)
+
+    def sync_row_of(self, call: int) -> int:
+        """The synchronisation row (`cuda_sync`) that the profiler wrote for this runtime call, NONE without."""
+        return self._sync_rows.get(int(self.slices.correlation[call]), NONE)
+
+    @cached_property
+    def _copies(self) -> dict[int, int]:
+        return self._by_correlation(Category.MEMCPY)
+
+    @cached_property
+    def _sync_rows(self) -> dict[int, int]:
+        return self._by_correlation(Category.SYNC)
+
+    def _by_correlation(self, *categories: Category) -> dict[int, int]:
+        rows = np.flatnonzero(self.is_category(*categories) & (self.slices.correlation != NONE))
         return dict(zip(self.slices.correlation[rows].tolist(), rows.tolist(), strict=True))
 
     def launches_of(self, rows: Int64) -> Int64:

@@ -1,0 +1,77 @@
+"""From a runtime call to the device and stream it waits for, and to whether the host was measurably held."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from syncscan.detect.runtime_calls import waits_by_nature
+from syncscan.model.trace import NONE, Int64, Trace
+from syncscan.model.work import DeviceWork
+
+_HELD_NS = 20_000
+_PROMPT_NS = 100_000
+
+
+class Awaited:
+    """What the calls of one trace wait for."""
+
+    def __init__(self, trace: Trace, work: DeviceWork) -> None:
+        self._trace, self._work = trace, work
+
+    def place(self, rows: tuple[int, ...], api: str) -> tuple[int, int]:
+        """Device and stream that a call waits for; stream NONE for all of the device, device NONE where none worked.
+
+        Its copy says it, or the profiler's synchronisation row; else it is taken to be where the thread launched last.
+
+        Args:
+            rows: its runtime slices.
+            api: the name of the last of them.
+        """
+        slices = self._trace.slices
+        for told in (self._trace.copy_of(rows[0]), self._trace.sync_row_of(rows[-1])):
+            if told != NONE and slices.device[told] != NONE:
+                return int(slices.device[told]), int(slices.stream[told])
+        device, stream = self.last_launch(rows[0])
+        return device, stream if "Stream" in api or "Event" in api else NONE
+
+    def last_launch(self, row: int) -> tuple[int, int]:
+        """Device and stream of the work that this thread launched last before a call; the device's first without."""
+        slices = self._trace.slices
+        calls, work = self._launches
+        at = int(np.searchsorted(calls, row, side="right")) - 1
+        if at >= 0 and slices.track[calls[at]] == slices.track[row]:
+            return int(slices.device[work[at]]), int(slices.stream[work[at]])
+        return self.first_device, NONE
+
+    @property
+    def first_device(self) -> int:
+        """The number of the first device that did work; NONE without any."""
+        return next(iter(self._work.devices), NONE)
+
+    def held(self, begin: int, end: int, device: int, stream: int, api: str) -> bool:
+        """Whether a call (ns) held the host, for most of its time, until work had ended that was queued before.
+
+        Of calls that take long also with nothing queued, only one that returned promptly after the work counts.
+
+        Args:
+            begin, end: when it was called and when it returned.
+            device, stream: what it waits for, as `place` says.
+            api: the name of its first runtime call.
+        """
+        done = self._work.of(device, stream).last_end(begin) if device != NONE else None
+        if done is None or done - begin <= _HELD_NS or end < done - _HELD_NS:
+            return False
+        if not waits_by_nature(api) and end - done > _PROMPT_NS:
+            return False
+        return 2 * (min(done, end) - begin) >= end - begin
+
+    @cached_property
+    def _launches(self) -> tuple[Int64, Int64]:
+        """Rows of calls that launched device work, ascending, and the row of the work of each."""
+        work = self._trace.device_rows
+        calls = self._trace.launches_of(work)
+        launched = np.flatnonzero(calls != NONE)
+        in_order = launched[np.argsort(calls[launched], kind="stable")]
+        return calls[in_order], work[in_order]
