@@ -103,4 +103,4 @@ def _in_steps(ts: int, trace: Trace) -> bool:
     return not trace.steps or trace.step_at(ts) is not None
 
 
-__all__ = ["PREAMBLE", "RuleDoc", "calls", "catalogue", "detect"]
+__all__ = ["PREAMBLE", "Call", "RuleDoc", "calls", "catalogue", "detect"]

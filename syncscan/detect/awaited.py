@@ -11,7 +11,13 @@ from syncscan.model.trace import NONE, Int64, Trace
 from syncscan.model.work import DeviceWork
 
 _HELD_NS = 20_000
+"""A wait for less can't be told from the call's own time: with nothing queued 90 % of 459 calls took up to 19.5 µs.
+
+All figures here: H200, torch 2.11, sample_traces, printed by benchmarks/detect_thresholds.py.
+"""
 _PROMPT_NS = 100_000
+"""A call that waited returns this soon after its work: 95 % of 313 waits within 29 µs. Of 50 calls of the allocator one
+in ten takes longer than this by itself."""
 
 
 class Awaited:

@@ -18,8 +18,15 @@ from syncscan.model.trace import NONE, Bool, Category, Trace
 from syncscan.model.work import DeviceWork
 
 _LONG_NS = 100_000
+"""From this length on a call of unknown name is looked at: with nothing queued 95 % of 459 calls took up to 35 µs.
+
+All figures here: H200, torch 2.11, sample_traces, printed by benchmarks/detect_thresholds.py.
+"""
 _ADJACENT_NS = 20_000
+"""Without an op around them, a copy and a synchronise this close are torch's own pair: 0.6 µs apart at the most in 3
+pairs, 3.9 µs in 954 pairs inside of ops; a program needs longer to call the second from Python."""
 _MOST_BETWEEN = 2
+"""Queries that other versions may make between the two; torch 2.11 made none in 957 pairs."""
 
 _HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
 """hipMemcpyKind, by which a HIP call says its copy's direction itself (hip_runtime_api.h)."""

@@ -61,9 +61,9 @@ _CPU = ("", "aten::to", "aten::_to_copy")
 
 
 def match(call: Call) -> Match | None:
-    """Any copy to the host that no more special rule has taken; one of unknown direction with low confidence."""
+    """Any copy of a tensor to the host that no special rule has taken; one of unknown direction with low confidence."""
     known = call.facts.direction == "DtoH"
-    if not (known or (not call.facts.copy and call.leaf == "aten::copy_")):
+    if call.scalar or not (known or (not call.facts.copy and call.leaf == "aten::copy_")):
         return None
     return Match(
         title=f"{_call(call)} waits for a copy to the host",
