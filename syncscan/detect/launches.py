@@ -8,12 +8,14 @@ from syncscan.model.names import is_graph_launch
 from syncscan.model.trace import NONE, Category, Trace
 
 _SHARE = 0.9
-"""In 50 ordinary recordings up to 0.6 % of the launches outlast their kernel, with launch blocking all of 30 (H200, torch
-2.11, benchmarks/detect_thresholds.py); a few may have been recorded before or after the variable counted."""
+"""In 50 ordinary recordings up to 0.6 % of the launches outlast their kernel, with launch blocking all of 30.
+
+(H200, torch 2.11, sample_traces, benchmarks/detect_thresholds.py.)
+"""
 _ENOUGH = 20
 """Fewer kernels prove nothing: tiny ones can end within their own launch."""
 _TOLERANCE_NS = 1_000
-"""Traces whose times are whole µs are off by as much."""
+"""Traces from before torch 2.4 have whole µs, which are off by as much."""
 
 
 def held_launch(trace: Trace) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ WRAPPER = re.compile(
 )
 """Ops that only hold others: the engine, a backward node, a compiled region."""
 _MOST = 64
-"""How far rules can look: the longest sequence that one knows, the formatter's, is about 40 ops long."""
+"""How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
 
 
 class Neighbours:

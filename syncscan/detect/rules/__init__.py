@@ -157,7 +157,7 @@ LATE = {
     "item": "Nearly every read of one number ends in item; what the number was read for says how to do without.",
     "cpu": "Nearly every read-back ends in a copy to the host; the op around it says how to do without.",
     "to-device": "Any blocking copy to the device; what was copied, and for what, says how to do without.",
-    "explicit-sync": "Any bare synchronise; a scope, frame or call beside it may say that a library or a timer made it.",
+    "explicit-sync": "Any bare synchronise; a scope, frame or call beside it may say that a library or timer made it.",
 }
 """Rules for what is left of a kind, and why others of that kind are asked first; `unclassified` is left out."""
 
