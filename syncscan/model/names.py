@@ -7,7 +7,7 @@ import re
 _VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
 _LAUNCH = re.compile(r"\w*Launch\w*")
 _EVENT_QUERY = re.compile(r"\w*EventQuery\w*")
-_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)")
+_FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)")
 _DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
 
 
