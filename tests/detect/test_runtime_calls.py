@@ -35,7 +35,8 @@ CALLS = {
     """,
     "": """
         cudaLaunchKernel cudaMemcpyPeerAsync cuMemcpyDtoDAsync cudaFreeAsync cudaMallocAsync cudaEventRecord
-        cudaFreeArray cudaStreamWaitEvent urEnqueueEventsWait zeEventQueryStatus notsynchronizeatall cudaMemcpyAsyncs xcudaFree
+        cudaFreeArray cudaStreamWaitEvent urEnqueueEventsWait zeEventQueryStatus
+        notsynchronizeatall cudaMemcpyAsyncs xcudaFree
         zeCommandListCreate
     """,
 }
