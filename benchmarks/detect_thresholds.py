@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from syncscan import load
-from syncscan.detect import Call, calls
+from syncscan.detect import Call, calls_of
 from syncscan.detect.runtime_calls import comes_between, is_copy, is_synchronise, waits_by_nature
 from syncscan.model.names import api_name, is_graph_launch
 from syncscan.model.trace import NONE, Category, Trace
@@ -29,7 +29,7 @@ def main(paths: Sequence[str]) -> None:
     returns, empty, unknown = [], [], []
     for trace in traces:
         work = DeviceWork(trace)
-        for call in calls(trace):
+        for call in calls_of(trace):
             facts = call.facts
             done = work.of(facts.device, facts.stream).last_end(facts.ts) if facts.device != NONE else None
             if not waits_by_nature(facts.apis[0]):
@@ -82,7 +82,7 @@ def held_launches(trace: Trace) -> tuple[float, int]:
 def show_next(traces: Sequence[Trace]) -> None:
     """How soon the next op begins after a number was read, by the case of the zoo that read it."""
     for trace in traces:
-        for call in calls(trace):
+        for call in calls_of(trace):
             case = next((scope for scope in call.scopes if scope.startswith("op::")), "")
             if case and call.top == "aten::item" and call.after:
                 gap = next_gap(call)

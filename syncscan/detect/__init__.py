@@ -11,7 +11,7 @@ import numpy as np
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.neighbours import Neighbours
-from syncscan.detect.rule import Match, Rule, RuleDoc, diagnosis, document
+from syncscan.detect.rule import Match, Rule, RuleDoc, diagnose, document
 from syncscan.detect.rules import PREAMBLE, RULES, unclassified
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.trace import Category, Int32, Trace
@@ -28,11 +28,11 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
     """
     naming = _Naming()
     threads = _program_threads(trace)
-    points = [_point(call, naming.diagnose(call), threads) for call in calls(trace)]
+    points = [_point(call, naming.diagnosis_of(call), threads) for call in calls_of(trace)]
     return tuple(points), tuple(naming.warnings)
 
 
-def calls(trace: Trace) -> Iterator[Call]:
+def calls_of(trace: Trace) -> Iterator[Call]:
     """The blocking calls of a trace as rules are given them, in order of thread and time."""
     neighbours = Neighbours(trace)
     return (Call(facts, trace, neighbours) for facts in blocking_calls(trace, DeviceWork(trace)))
@@ -50,12 +50,12 @@ class _Naming:
         self.broken: set[str] = set()
         self.warnings: list[str] = []
 
-    def diagnose(self, call: Call) -> Diagnosis:
+    def diagnosis_of(self, call: Call) -> Diagnosis:
         for rule in RULES:
             match = self._ask(rule, call)
             if match is not None:
-                return diagnosis(rule, match)
-        return diagnosis(unclassified, unclassified.match(call))
+                return diagnose(rule, match)
+        return diagnose(unclassified, unclassified.match(call))
 
     def _ask(self, rule: Rule, call: Call) -> Match | None:
         if rule.ID in self.broken:
@@ -87,9 +87,9 @@ def _point(call: Call, diagnosis: Diagnosis, threads: set[int]) -> SyncPoint:
 
 def _program_threads(trace: Trace) -> set[int]:
     """Tracks that run the program's ops or steps; a wait elsewhere (pinning, NCCL's watchdog) holds nobody up."""
-    s = trace.slices
-    own = _tracks(s.track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
-    calling = _tracks(s.track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
+    track = trace.slices.track
+    own = _tracks(track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
+    calling = _tracks(track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
     own = own if own & calling else own | calling
     return {t for t in own if not _SERVICE_THREAD.search(trace.tracks[t].thread)}
 
@@ -103,4 +103,4 @@ def _in_steps(ts: int, trace: Trace) -> bool:
     return not trace.steps or trace.step_at(ts) is not None
 
 
-__all__ = ["PREAMBLE", "Call", "RuleDoc", "calls", "catalogue", "detect"]
+__all__ = ["PREAMBLE", "Call", "RuleDoc", "calls_of", "catalogue", "detect"]

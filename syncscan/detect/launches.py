@@ -24,16 +24,16 @@ def held_launch(trace: Trace) -> tuple[int, int] | None:
     With `CUDA_LAUNCH_BLOCKING=1` each launch call returns after its kernel has ended; asynchronous launches return long
     before. So the sign is that at least 90 % of the kernels end before their launch does (catalogue 1.2).
     """
-    s = trace.slices
-    kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (s.correlation != NONE))
+    slices = trace.slices
+    kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (slices.correlation != NONE))
     calls = trace.launches_of(kernels)
     single = (calls != NONE) & ~trace.named(is_graph_launch)[calls]
     kernel, launch = kernels[single], calls[single]
     if len(kernel) < _ENOUGH:
         return None
-    after_call = s.ts[kernel] >= s.ts[launch] - _TOLERANCE_NS
-    held = after_call & (s.end[kernel] <= s.end[launch] + _TOLERANCE_NS)
+    after_call = slices.ts[kernel] >= slices.ts[launch] - _TOLERANCE_NS
+    held = after_call & (slices.end[kernel] <= slices.end[launch] + _TOLERANCE_NS)
     if held.mean() < _SHARE:
         return None
     waiting = launch[held]
-    return int(waiting[np.argmax(s.dur[waiting])]), int(held.sum())
+    return int(waiting[np.argmax(slices.dur[waiting])]), int(held.sum())

@@ -68,7 +68,7 @@ class Rule(Protocol):
         ...
 
 
-def diagnosis(rule: Rule, match: Match) -> Diagnosis:
+def diagnose(rule: Rule, match: Match) -> Diagnosis:
     """What a finding says: the rule's own words, and those of its match."""
     return Diagnosis(
         rule.ID,

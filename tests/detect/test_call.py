@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.detect import Call, calls
+from syncscan.detect import Call, calls_of
 from tests.builder import TraceBuilder
 
 ITEM = "aten::item > aten::_local_scalar_dense"
 
 
 def only(t: TraceBuilder) -> Call:
-    (call,) = calls(t.trace())
+    (call,) = calls_of(t.trace())
     return call
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from syncscan import load
-from syncscan.detect import Call, calls
+from syncscan.detect import Call, calls_of
 from syncscan.detect.rules import BEFORE, LATE, RULES
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
@@ -25,7 +25,7 @@ def recorded() -> tuple[dict[Pair, int], dict[Pair, str], Counter[str]]:
     example: dict[Pair, str] = {}
     named: Counter[str] = Counter()
     for path in sorted(SAMPLES.rglob("*.pt.trace.json.gz")):
-        for call in calls(load.load(path)):
+        for call in calls_of(load.load(path)):
             first, *others = [rule.ID for rule in RULES if rule.match(call) is not None]
             named[first] += 1
             for other in others[:-1]:
