@@ -124,13 +124,26 @@ def test_frames_tell_whose_it_is(frames: list[str], own: int | None) -> None:
 
 @pytest.mark.parametrize(("begin", "end", "own"), [(1100, 1200, None), (1101, 1300, 1100), (1000, 1199, 1100)])
 def test_only_frames_around_it_tell(begin: int, end: int, own: int | None) -> None:
-    """On its thread, from before it to after it; its own bounds are enough."""
+    """From before it to after it; its own bounds are enough."""
     t = recorded()
     t.frame("torch/cuda/__init__.py(9): synchronize", begin, end)
-    with t.thread("other"):
-        t.frame("torch/profiler/profiler.py(3): stop", 1000, 1300)
     t.call("cudaDeviceSynchronize", 1100, 1200)
     assert found(t) == own
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "at"),
+    [("train.py(1): main", "torch/cuda/__init__.py(9): synchronize", 1100),
+     ("torch/cuda/__init__.py(9): synchronize", "torch/profiler/profiler.py(3): stop", None)],
+)  # fmt: skip
+def test_another_threads_frames_dont_tell(own: str, other: str, at: int | None) -> None:
+    """Neither that it is the program's nor that it isn't."""
+    t = recorded()
+    t.frame(own, 1000, 1300)
+    with t.thread("other"):
+        t.frame(other, 1000, 1300)
+    t.call("cudaDeviceSynchronize", 1100, 1200)
+    assert found(t) == at
 
 
 def test_a_trace_without_calls_has_none() -> None:

@@ -124,6 +124,16 @@ def test_the_thread_that_called_the_runtime_last_waited() -> None:
     assert thread(t) == "200"
 
 
+def test_of_a_threads_calls_the_last_counts() -> None:
+    """Not the first, nor how many."""
+    t = called(5)
+    t.call("cudaEventRecord", 20, 21)
+    with t.thread("between", tid=200):
+        t.launch("busy", at=10, lasts=5)
+    row(t, 30, 500)
+    assert thread(t) == str(MAIN)
+
+
 @pytest.mark.parametrize(("again", "waited"), [(500, "200"), (499.999, str(MAIN))])
 def test_a_thread_that_calls_meanwhile_didnt_wait(again: float, waited: str) -> None:
     """From the row's end on it may call again."""
@@ -206,4 +216,22 @@ def test_the_ops_of_another_thread_arent_around_it() -> None:
         t.op("foreign", 1, 900)
     t.call("cudaEventQuery", 8, 9)
     row(t, 30, 500)
+    assert around(t) == ""
+
+
+def test_the_op_may_be_the_first_slice_of_its_thread() -> None:
+    """On Intel no runtime call need be there."""
+    t = TraceBuilder()
+    t.op("aten::item", 20, 900)
+    row(t, 30, 500, name="HOST_EVENT", pid=-1, tid=MAIN)
+    assert around(t) == "aten::item"
+
+
+def test_nothing_may_have_begun_yet() -> None:
+    """Then nothing is around it, whatever lies on the thread before in the trace's order."""
+    t = TraceBuilder()
+    with t.thread("before", tid=MAIN - 1):
+        t.op("foreign", 1, 900)
+    t.op("aten::item", 600, 900)
+    row(t, 30, 500, name="HOST_EVENT", pid=-1, tid=MAIN)
     assert around(t) == ""
