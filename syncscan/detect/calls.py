@@ -54,7 +54,6 @@ class _RuntimeCalls:
     def __init__(self, trace: Trace, awaited: Awaited) -> None:
         self._trace, self._awaited = trace, awaited
         self._rows = np.flatnonzero(trace.is_category(Category.RUNTIME, Category.DRIVER))
-        self._is_synchronise = self._named(runtime_calls.is_synchronise)
         self._is_copy = self._named(runtime_calls.is_copy)
 
     def candidates(self) -> Iterator[BlockingCall]:
@@ -74,7 +73,7 @@ class _RuntimeCalls:
             launches: how many wait.
         """
         slices = self._trace.slices
-        name = api_name(self._trace.name(row))
+        name = self._api(row)
         device, stream = self._awaited.last_launch(row)
         return BlockingCall(
             rows=(row,),
@@ -100,7 +99,7 @@ class _RuntimeCalls:
         """
         slices, rows = self._trace.slices, self._rows
         known = (
-            self._is_synchronise
+            self._named(runtime_calls.is_synchronise)
             | self._is_copy
             | self._named(runtime_calls.frees)
             | self._named(runtime_calls.allocates)
@@ -114,16 +113,13 @@ class _RuntimeCalls:
 
     def _synchronise_behind(self, row: int) -> int:
         """The row of the synchronise that completes a copy, NONE for another call or a copy without one."""
-        first = int(np.searchsorted(self._rows, row))
-        if not self._is_copy[first]:
+        at = int(np.searchsorted(self._rows, row))
+        if not self._is_copy[at]:
             return NONE
-        for at in range(first + 1, min(first + _MOST_BETWEEN + 2, len(self._rows))):
-            following = int(self._rows[at])
-            if self._is_synchronise[at]:
-                return following if self._completes(following, row) else NONE
-            if not runtime_calls.comes_between(api_name(self._trace.name(following))):
-                return NONE
-        return NONE
+        following = self._rows[at + 1 : at + 2 + _MOST_BETWEEN].tolist()
+        after = next((call for call in following if not runtime_calls.comes_between(self._api(call))), NONE)
+        completed = after != NONE and runtime_calls.is_synchronise(self._api(after)) and self._completes(after, row)
+        return after if completed else NONE
 
     def _completes(self, synchronise: int, copy: int) -> bool:
         """Whether the two are one wait: in the same op, or close together in the same scope."""
@@ -136,13 +132,16 @@ class _RuntimeCalls:
         in_op = parent != NONE and slices.category[parent] == Category.CPU_OP
         return bool(in_op or slices.ts[synchronise] - slices.end[copy] < _ADJACENT_NS)
 
+    def _api(self, row: int) -> str:
+        return api_name(self._trace.name(row))
+
     def _copy_name(self, row: int) -> str:
         copy = self._trace.copy_of(row)
         return self._trace.name(copy) if copy != NONE else ""
 
     def _call(self, rows: tuple[int, ...]) -> BlockingCall:
         slices = self._trace.slices
-        names = tuple(api_name(self._trace.name(row)) for row in rows)
+        names = tuple(map(self._api, rows))
         begin, end = int(slices.ts[rows[0]]), int(slices.end[rows[-1]])
         device, stream = self._awaited.place(rows, names[-1])
         copy = self._trace.copy_of(rows[0])

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from syncscan.detect.call import Call
@@ -84,6 +85,7 @@ def diagnose(rule: Rule, match: Match) -> Diagnosis:
     )
 
 
+@cache
 def _in_a_finding(text: str) -> str:
     """The first paragraph as plain text on one line."""
     return " ".join(text.strip().partition("\n\n")[0].replace("`", "").split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 LIBRARIES = frozenset(
     # torch and what ships or is built with it
@@ -35,6 +35,9 @@ _STANDARD = frozenset(
 Not `sys.stdlib_module_names`: users call their own scripts `profile.py`, `test/` or `trace.py`.
 """
 
+_KEPT = 1 << 16
+"""Answers remembered: the same few files are asked about at every call."""
+
 _DEMO = "syncscan/capture/demo_step.py"
 """The program that `syncscan demo` profiles stands for a user's."""
 
@@ -44,6 +47,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:/(?:.*/)?Lib/(?P<inside>.+)")
 """Up to the standard library of a Python on Windows, `C:/Python312/Lib/`; a user's folder may have this name too."""
 
 
+@lru_cache(_KEPT)
 def is_library(file: str) -> bool:
     """Whether a file isn't the user's own code, but a library's, the standard library's or generated (`<string>`).
 
@@ -60,7 +64,7 @@ def is_library(file: str) -> bool:
     return top in LIBRARIES or top in _STANDARD
 
 
-@cache
+@lru_cache(_KEPT)
 def in_package(file: str, package: str) -> bool:
     """Whether a file is this one or lies in this package, compared folder by folder: gpytorch isn't torch.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
 _LAUNCH = re.compile(r"\w*Launch\w*")
@@ -56,6 +57,7 @@ def is_compiled_region(name: str) -> bool:
     return name.startswith("Torch-Compiled Region")
 
 
+@lru_cache(1 << 16)
 def frame_parts(name: str) -> tuple[str, int, str] | None:
     """File, line and function of a recorded Python frame, `file.py(LINE): function`; None for built-ins and modules."""
     match = _FRAME.fullmatch(name)
