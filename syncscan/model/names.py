@@ -1,4 +1,4 @@
-"""From the name of an event to what it is: a step, a runtime call, a launch, a call on events, a collective."""
+"""From the name of an event to what it is: a step, a runtime call, a graph, a collective, a Python frame."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import re
 from functools import lru_cache
 
 _VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
-_LAUNCH = re.compile(r"\w*Launch\w*")
-_EVENT_QUERY = re.compile(r"\w*EventQuery\w*")
-_FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)")
+_FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
 _DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
 
 
@@ -27,19 +25,9 @@ def api_name(name: str) -> str:
     return _VERSION.sub("", name)
 
 
-def is_launch(api: str) -> bool:
-    """Whether a runtime call launches kernels or a graph: `cudaLaunchKernelExC`, `hipGraphLaunch`."""
-    return bool(_LAUNCH.fullmatch(api))
-
-
 def is_graph_launch(api: str) -> bool:
     """Whether a runtime call launches a whole graph: `cudaGraphLaunch`; its kernels share its correlation."""
     return "GraphLaunch" in api
-
-
-def is_event_query(api: str) -> bool:
-    """Whether a runtime call asks, without waiting, if an event has been reached: `cudaEventQuery`."""
-    return bool(_EVENT_QUERY.fullmatch(api))
 
 
 def is_device_synchronise(api: str) -> bool:

@@ -41,6 +41,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
+from syncscan.detect.runtime_calls import frees
 from syncscan.model.finding import Cause, Removal
 
 ID = "allocator"
@@ -59,18 +60,17 @@ Later: constant shapes or few padded sizes, a smaller peak, `PYTORCH_CUDA_ALLOC_
 """
 
 _ALLOCATES = ("cudaMalloc", "hipMalloc", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease")
-_FREES = ("cudaFree", "hipFree")
 
 
 def match(call: Call) -> Match | None:
     """Memory taken or given back inside an op; taking it is only noted, unless the host was held."""
     api = call.facts.apis[0]
-    if api not in _ALLOCATES and api not in _FREES:
+    drains = frees(api)
+    if not (drains or api in _ALLOCATES):
         return None
-    frees = api in _FREES
     return Match(
-        title=f"{api} in the step" + (": the device drains" if frees or call.facts.waited else ""),
+        title=f"{api} in the step" + (": the device drains" if drains or call.facts.waited else ""),
         fix="Constant shapes or few padded sizes, a smaller peak, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
-        intended=not frees and not call.facts.waited,
+        intended=not drains and not call.facts.waited,
         removal=Removal.NOTHING,
     )
