@@ -46,7 +46,7 @@ def main(paths: Sequence[str]) -> None:
     show("from a copy to its synchronise, without an op (µs)", [gap for gap, _, op in pairs if not op])
     print("calls between the two:", dict(zip(*np.unique([n for _, n, _ in pairs], return_counts=True), strict=True)))
     for path, trace in zip(paths or sorted(SAMPLES.rglob("*.pt.trace.json.gz")), traces, strict=True):
-        share, count = held_launches(trace)
+        share, count = blocking_launches(trace)
         print(f"launches that outlast their kernel: {share:6.1%} of {count:5} {Path(path).name}")
     show_next(traces)
 
@@ -69,7 +69,7 @@ def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
         yield int(slices.ts[rows[after]] - slices.end[rows[at]]), after - at - 1, bool(op)
 
 
-def held_launches(trace: Trace) -> tuple[float, int]:
+def blocking_launches(trace: Trace) -> tuple[float, int]:
     """The share of kernels that end before their launch call does, and how many kernels there are."""
     slices = trace.slices
     kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (slices.correlation != NONE))

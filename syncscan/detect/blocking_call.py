@@ -12,7 +12,7 @@ _INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "Dt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockingCall:
-    """A runtime call that can hold the host, or a copy and the synchronise behind it: one wait. Times are in ns."""
+    """A runtime call that can block the host, or a copy and the synchronise behind it: one wait. Times are in ns."""
 
     rows: tuple[int, ...]
     """Its runtime slices in time order."""
@@ -32,7 +32,7 @@ class BlockingCall:
     stream: int
     """What it waits for; NONE for all streams of the device."""
     waited: bool
-    """Whether the host was measurably held for work queued before."""
+    """Whether the host was measurably blocked for work queued before."""
     copy: str = ""
     """Name of the device copy that belongs to it, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without."""
     bytes: int = NONE

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from syncscan.detect import runtime_calls
-from syncscan.detect.awaited import Awaited
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.closing_sync import profiler_sync
-from syncscan.detect.launches import held_launch
+from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
+from syncscan.detect.waits import Waits
 from syncscan.model.names import api_name
 from syncscan.model.trace import NONE, Bool, Category, Trace
 from syncscan.model.work import DeviceWork
@@ -38,21 +38,21 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     A copy and the synchronise behind it in the same op are one call, and so is a call inside another. Launches are
     none, but where every launch waits for its kernel (`CUDA_LAUNCH_BLOCKING`): then the longest stands for them all.
     """
-    awaited = Awaited(trace, work)
-    runtime = _RuntimeCalls(trace, awaited)
+    waits = Waits(trace, work)
+    runtime = _RuntimeCalls(trace, waits)
     found = [call for call in runtime.candidates() if _blocks(call)]
-    found += unseen_waits(trace, awaited, found)
-    held = held_launch(trace)
-    if held is not None:
-        found.append(runtime.of_launches(*held))
+    found += unseen_waits(trace, waits, found)
+    longest = blocking_launch(trace)
+    if longest is not None:
+        found.append(runtime.of_launches(*longest))
     return sorted(found, key=lambda call: (call.track, call.ts))
 
 
 class _RuntimeCalls:
     """The runtime and driver calls of a trace, in order of thread and time, and what each has around and behind it."""
 
-    def __init__(self, trace: Trace, awaited: Awaited) -> None:
-        self._trace, self._awaited = trace, awaited
+    def __init__(self, trace: Trace, waits: Waits) -> None:
+        self._trace, self._waits = trace, waits
         self._rows = np.flatnonzero(trace.is_category(Category.RUNTIME, Category.DRIVER))
         self._is_copy = self._named(runtime_calls.is_copy)
 
@@ -74,7 +74,7 @@ class _RuntimeCalls:
         """
         slices = self._trace.slices
         name = self._api(row)
-        device, stream = self._awaited.last_launch(row)
+        device, stream = self._waits.last_launch(row)
         return BlockingCall(
             rows=(row,),
             api=name,
@@ -143,7 +143,7 @@ class _RuntimeCalls:
         slices = self._trace.slices
         names = tuple(map(self._api, rows))
         begin, end = int(slices.ts[rows[0]]), int(slices.end[rows[-1]])
-        device, stream = self._awaited.place(rows, names[-1])
+        device, stream = self._waits.place(rows, names[-1])
         copy = self._trace.copy_of(rows[0])
         return BlockingCall(
             rows=rows,
@@ -155,7 +155,7 @@ class _RuntimeCalls:
             around=self._around(rows[0]),
             device=device,
             stream=stream,
-            waited=self._awaited.held(begin, end, device, stream, names[0]),
+            waited=self._waits.waited(begin, end, device, stream, names[0]),
             copy=self._copy_name(rows[0]) or _HIP_COPY.get(int(slices.copy_kind[rows[0]]), ""),
             bytes=int(slices.bytes[copy]) if copy != NONE else NONE,
         )
@@ -182,7 +182,7 @@ class _RuntimeCalls:
 
 
 def _blocks(call: BlockingCall) -> bool:
-    """Whether a candidate can hold the host: by definition, by its kind of memory, or because it was measured to."""
+    """Whether a candidate can block the host: by definition, by its kind of memory, or because it was measured to."""
     name = call.apis[0]
     if (
         len(call.rows) > 1

@@ -18,7 +18,7 @@ _TOLERANCE_NS = 1_000
 """Traces from before torch 2.4 have whole µs, which are off by as much."""
 
 
-def held_launch(trace: Trace) -> tuple[int, int] | None:
+def blocking_launch(trace: Trace) -> tuple[int, int] | None:
     """The longest launch of a trace in which launches block, and how many do; None for an ordinary trace.
 
     With `CUDA_LAUNCH_BLOCKING=1` each launch call returns after its kernel has ended; asynchronous launches return long
@@ -32,8 +32,8 @@ def held_launch(trace: Trace) -> tuple[int, int] | None:
     if len(kernel) < _ENOUGH:
         return None
     after_call = slices.ts[kernel] >= slices.ts[launch] - _TOLERANCE_NS
-    held = after_call & (slices.end[kernel] <= slices.end[launch] + _TOLERANCE_NS)
-    if held.mean() < _SHARE:
+    blocked = after_call & (slices.end[kernel] <= slices.end[launch] + _TOLERANCE_NS)
+    if blocked.mean() < _SHARE:
         return None
-    waiting = launch[held]
-    return int(waiting[np.argmax(slices.dur[waiting])]), int(held.sum())
+    waiting = launch[blocked]
+    return int(waiting[np.argmax(slices.dur[waiting])]), int(blocked.sum())

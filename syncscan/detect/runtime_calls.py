@@ -1,4 +1,4 @@
-"""From the name of a runtime call, without its version suffix, to whether and how it can hold the host."""
+"""From the name of a runtime call, without its version suffix, to whether and how it can block the host."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.detect.awaited import Awaited
 from syncscan.detect.blocking_call import BlockingCall
+from syncscan.detect.waits import Waits
 from syncscan.model.trace import NONE, Category, Int64, Trace
 
 _DEVICE_SIDE = re.compile(r"Stream Wait Event|GPU_BARRIER\w*")
@@ -19,7 +19,7 @@ _NO_PROCESS = "-1"
 """The pid of Intel's synchronisation rows; their tid is the host thread's."""
 
 
-def unseen_waits(trace: Trace, awaited: Awaited, seen: Sequence[BlockingCall]) -> Iterator[BlockingCall]:
+def unseen_waits(trace: Trace, waits: Waits, seen: Sequence[BlockingCall]) -> Iterator[BlockingCall]:
     """The waits that only a synchronisation row shows, one a row; not where one of the calls `seen` covers it."""
     slices, threads = trace.slices, _HostThreads(trace)
     seen_between = np.array([(call.ts, call.end) for call in seen], np.int64).reshape(-1, 2)
@@ -30,10 +30,10 @@ def unseen_waits(trace: Trace, awaited: Awaited, seen: Sequence[BlockingCall]) -
             continue
         track = threads.of(row)
         if track != NONE:
-            yield _blocking_call(trace, awaited, row, track)
+            yield _blocking_call(trace, waits, row, track)
 
 
-def _blocking_call(trace: Trace, awaited: Awaited, row: int, track: int) -> BlockingCall:
+def _blocking_call(trace: Trace, waits: Waits, row: int, track: int) -> BlockingCall:
     slices = trace.slices
     name = trace.name(row)
     return BlockingCall(
@@ -44,7 +44,7 @@ def _blocking_call(trace: Trace, awaited: Awaited, row: int, track: int) -> Bloc
         end=int(slices.end[row]),
         track=track,
         around=_around(trace, track, int(slices.ts[row]), int(slices.end[row])),
-        device=int(slices.device[row]) if slices.device[row] != NONE else awaited.first_device,
+        device=int(slices.device[row]) if slices.device[row] != NONE else waits.first_device,
         stream=NONE if name == _WHOLE_DEVICE else int(slices.stream[row]),
         waited=True,
     )

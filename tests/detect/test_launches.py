@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.detect.launches import held_launch
+from syncscan.detect.launches import blocking_launch
 from tests.builder import TraceBuilder
 
 
@@ -31,7 +31,7 @@ def one(launch: tuple[float, float], kernel: tuple[float, float]) -> int | None:
         args={"device": 0, "stream": 7, "correlation": t.events[-1]["args"]["correlation"]},
     )
     launches(t, 19, held=True, start=1000)
-    found = held_launch(t.trace())
+    found = blocking_launch(t.trace())
     return found[1] if found else None
 
 
@@ -40,7 +40,7 @@ def test_a_few_launches_prove_nothing(count: int, found: bool) -> None:
     """From 20 on."""
     t = TraceBuilder()
     launches(t, count, held=True)
-    assert (held_launch(t.trace()) is not None) == found
+    assert (blocking_launch(t.trace()) is not None) == found
 
 
 @pytest.mark.parametrize(("free", "held"), [(2, 18), (3, None)])
@@ -49,7 +49,7 @@ def test_nearly_all_launches_have_to_be_held(free: int, held: int | None) -> Non
     t = TraceBuilder()
     launches(t, 20 - free, held=True)
     launches(t, free, held=False, start=10_000)
-    found = held_launch(t.trace())
+    found = blocking_launch(t.trace())
     assert (found[1] if found else None) == held
 
 
@@ -69,9 +69,9 @@ def test_graphs_dont_count() -> None:
     """All kernels of a graph share its launch, which may well outlast the first of them."""
     t = TraceBuilder()
     launches(t, 40, held=True, api="cudaGraphLaunch")
-    assert held_launch(t.trace()) is None
+    assert blocking_launch(t.trace()) is None
     launches(t, 20, held=True, start=100_000)
-    found = held_launch(t.trace())
+    found = blocking_launch(t.trace())
     assert found is not None
     assert found[1] == 20
 
@@ -83,12 +83,12 @@ def test_kernels_without_a_launch_dont_count() -> None:
     for k in range(20):
         t._work("kernel", "gemm", 50_000 + 100 * k, 50, 7, 0)
         t.events[-1]["args"]["correlation"] = 900_000 + k
-    found = held_launch(t.trace())
+    found = blocking_launch(t.trace())
     assert found is not None
     assert found[1] == 20
 
 
-def test_the_longest_of_the_held_launches_stands_for_all() -> None:
+def test_the_longest_of_the_blocking_launches_stands_for_all() -> None:
     """A longer one that isn't held was waiting for a place in the queue."""
     t = TraceBuilder()
     launches(t, 20, held=True)
@@ -97,7 +97,7 @@ def test_the_longest_of_the_held_launches_stands_for_all() -> None:
     t.call("cudaLaunchKernel", 30_000, 30_900)
     t._work("kernel", "behind", 30_500, 5000, 7, 0)
     trace = t.trace()
-    found = held_launch(trace)
+    found = blocking_launch(trace)
     assert found is not None
     row, count = found
     assert (int(trace.slices.ts[row]), int(trace.slices.dur[row]), count) == (20_000_000, 150_000, 21)
@@ -105,4 +105,4 @@ def test_the_longest_of_the_held_launches_stands_for_all() -> None:
 
 def test_a_trace_without_kernels_has_none() -> None:
     """Not an error."""
-    assert held_launch(TraceBuilder().trace()) is None
+    assert blocking_launch(TraceBuilder().trace()) is None

@@ -1,4 +1,4 @@
-"""From a runtime call to the device and stream it waits for, and to whether the host was measurably held."""
+"""From a runtime call to the device and stream it waits for, and to whether the host was measurably blocked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncscan.detect.runtime_calls import waits_by_nature
 from syncscan.model.trace import NONE, Int64, Trace
 from syncscan.model.work import DeviceWork
 
-_HELD_NS = 20_000
+_SHORTEST_NS = 20_000
 """A wait for less can't be told from the call's own time: with nothing queued 90 % of 459 calls took up to 19.5 µs.
 
 All figures here: H200, torch 2.11, sample_traces, printed by benchmarks/detect_thresholds.py.
@@ -20,7 +20,7 @@ _PROMPT_NS = 100_000
 in ten takes longer than this by itself."""
 
 
-class Awaited:
+class Waits:
     """What the calls of one trace wait for."""
 
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
@@ -56,8 +56,8 @@ class Awaited:
         """The number of the first device that did work; NONE without any."""
         return next(iter(self._work.devices), NONE)
 
-    def held(self, begin: int, end: int, device: int, stream: int, api: str) -> bool:
-        """Whether a call (ns) held the host, for most of its time, until work had ended that was queued before.
+    def waited(self, begin: int, end: int, device: int, stream: int, api: str) -> bool:
+        """Whether a call (ns) blocked the host, for most of its time, until work had ended that was queued before.
 
         Of calls that take long also with nothing queued, only one that returned promptly after the work counts.
 
@@ -67,7 +67,7 @@ class Awaited:
             api: the name of its first runtime call.
         """
         done = self._work.of(device, stream).last_end(begin) if device != NONE else None
-        if done is None or done - begin <= _HELD_NS or end < done - _HELD_NS:
+        if done is None or done - begin <= _SHORTEST_NS or end < done - _SHORTEST_NS:
             return False
         if not waits_by_nature(api) and end - done > _PROMPT_NS:
             return False
