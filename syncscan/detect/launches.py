@@ -22,7 +22,7 @@ def blocking_launch(trace: Trace) -> tuple[int, int] | None:
     """The longest launch of a trace in which launches block, and how many do; None for an ordinary trace.
 
     With `CUDA_LAUNCH_BLOCKING=1` each launch call returns after its kernel has ended; asynchronous launches return long
-    before. So the sign is that at least 90 % of the kernels end before their launch does (catalogue 1.2).
+    before. So the sign is that at least 90 % of the kernels end before their launch does.
     """
     slices = trace.slices
     kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (slices.correlation != NONE))

@@ -580,6 +580,7 @@ def test_launch_blocking_has_the_facts_of_the_longest_launch() -> None:
     (call,) = blocking(t)
     assert (call.api, call.apis, call.launches) == ("cudaLaunchKernel", ("cudaLaunchKernel",), 30)
     assert (call.ts, call.end) == (29_010_000, 29_929_000)
+    assert [t.trace().slices.ts[row] for row in call.rows] == [29_010_000]
     assert (call.device, call.stream, call.waited, call.copy, call.bytes) == (3, 6, True, "", NONE)
     trace = t.trace()
     assert (trace.name(call.around), trace.tracks[call.track].tid) == ("aten::mm", str(MAIN))
@@ -617,6 +618,15 @@ def test_an_id_leads_to_an_op_only_if_that_contains_the_call(start: float, end: 
     t.op("aten::nonzero", 20, 30)
     t.call("cudaStreamSynchronize", start, end)
     assert on_a_row_of_its_own(t, external=1) == ("aten::nonzero" if led else "")
+
+
+def test_what_lies_around_a_call_by_time_goes_before_its_id() -> None:
+    """A runtime's own call around it, on the calls' row."""
+    t = TraceBuilder()
+    t.op("aten::nonzero", 20, 30)
+    with t.thread("calls", tid=4242), t.call("runFunction - wait_for_results", 21, 29):
+        t.call("cudaStreamSynchronize", 22, 28)
+    assert on_a_row_of_its_own(t, external=1) == "runFunction - wait_for_results"
 
 
 def test_an_unknown_id_leads_nowhere() -> None:
