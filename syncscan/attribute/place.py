@@ -10,29 +10,11 @@ import numpy as np
 
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
+from syncscan.model.libraries import is_library
 from syncscan.model.trace import Trace
 
 _FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)")
 _MODULE = "nn.Module: "
-
-FRAMEWORKS = frozenset(
-    "torch torchvision torchaudio torchmetrics torchdata torch_geometric lightning pytorch_lightning lightning_fabric "
-    "lightning_utilities transformers accelerate diffusers datasets timm peft trl deepspeed megatron apex xformers "
-    "flash_attn triton bitsandbytes numpy pandas tqdm wandb ignite fastai detectron2 mmcv mmengine mmdet vllm "
-    "sentence_transformers einops e3nn dgl torchrec monai ultralytics syncscan functorch".split()
-)
-"""Packages whose frames aren't the user's own code: the profiler strips `sys.path` prefixes, so only names are left."""
-
-_DEMO = "syncscan/capture/demo_step.py"
-"""The program that `syncscan demo` profiles stands in for a user's."""
-
-_STDLIB = frozenset(
-    "runpy contextlib threading functools asyncio concurrent multiprocessing logging queue selectors socketserver "
-    "unittest copy pickle weakref abc typing collections importlib".split()
-)
-_DEMO = "syncscan/capture/demo_step.py"
-"""The demo's training step stands for a user's program."""
-_INSTALLED = re.compile(r"(^|/)(site|dist)-packages/|(^|/)lib(64)?/python3(\.\d+)?/")
 _WRAPPERS = re.compile(
     r"(^|/)torch/(_tensor|functional|_jit_internal|_ops|_compile|nn/functional|nn/modules/module|cuda/\w+|cuda/__init__"
     r"|autograd/\w+|utils/_contextlib|_dynamo/eval_frame|accelerator/\w+|xpu/\w+)\.py$"
@@ -49,18 +31,6 @@ class Place:
     owner: str
 
 
-def is_users(file: str) -> bool:
-    """Whether a file is the user's own code, not a framework's, the standard library's or generated."""
-    if file.startswith("<ipython-input") or file.endswith(_DEMO):
-        return True
-    if file.endswith(_DEMO):
-        return True
-    if file.startswith("<") or _INSTALLED.search(file):
-        return False
-    top = re.split(r"[/\\]", file.lstrip("./\\"))[0].removesuffix(".py")
-    return top not in FRAMEWORKS and top not in _STDLIB
-
-
 def pick(frames: Sequence[Frame], exact: bool) -> Place:
     """The innermost user frame, and the framework frame below it that made the call.
 
@@ -70,7 +40,7 @@ def pick(frames: Sequence[Frame], exact: bool) -> Place:
     """
     inner: list[Frame] = []
     for frame in reversed(frames):
-        if is_users(frame.file):
+        if not is_library(frame.file):
             return Place(_source(frame, exact), _source(inner[0], exact) if inner else None, _owner(inner))
         if not frame.file.startswith("<"):
             inner.append(frame)

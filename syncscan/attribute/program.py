@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from syncscan.attribute.place import is_users
 from syncscan.model.capture import Frame
+from syncscan.model.libraries import is_library
 
 _DRIVE = re.compile(r"[A-Za-z]:/")
 
@@ -26,7 +26,7 @@ def program_root(stacks: Iterable[Sequence[Frame]]) -> str:
     entries: Counter[str] = Counter()
     files: set[str] = set()
     for stack in stacks:
-        users = [_posix(frame.file) for frame in stack if is_users(frame.file)]
+        users = [_posix(frame.file) for frame in stack if not is_library(frame.file)]
         files.update(file for file in users if _is_absolute(file))
         if users and _is_absolute(users[0]):
             entries[posixpath.dirname(users[0])] += 1

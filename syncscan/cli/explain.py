@@ -45,7 +45,7 @@ def _markdown(doc: RuleDoc, preamble: str) -> str:
     head = f"# {doc.id}: {doc.name}\n\n{summary} Cause: {doc.cause.value}.\n"
     sections = [f"\n## {title}\n\n{body}\n" for title, body in doc.sections.items()]
     foot = f"\n## What the examples stand on\n\n```python\n{preamble}```\n"
-    return "".join([head, *sections, foot if doc.sections else ""])
+    return "".join([head, *sections, foot if doc.code("Example") else ""])
 
 
 def _rendered(markdown: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Cost, SyncPoint
 from syncscan.model.names import is_event_record
-from syncscan.model.trace import DEVICE, NONE, Trace
+from syncscan.model.trace import NONE, Trace
 
 _ASYNC = re.compile(r"Memcpy\w*Async")
 """With pinned memory these return at once: what waits is the synchronise behind them."""
@@ -49,7 +49,7 @@ class _Ruler:
         start, length = int(s.ts[row]), int(s.dur[row])
         done = self._awaited(point, row, start)
         held = min(max(done - start, 0), length)
-        own = self.trace.work_of(row, *DEVICE)
+        own = self.trace.work_of(row)
         if own == NONE:
             return held
         if "Pinned" in self.trace.name(own) and _ASYNC.search(self.trace.name(row)):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
-from syncscan.detect.rule import RuleDoc, document
+from syncscan.detect.neighbours import Neighbours
+from syncscan.detect.rule import Match, Rule, RuleDoc, diagnose, document
 from syncscan.detect.rules import PREAMBLE, RULES, unclassified
 from syncscan.model.arrays import Int32
 from syncscan.model.device_work import DeviceWork
@@ -27,8 +29,14 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
     """
     naming = _Naming()
     threads = _program_threads(trace)
-    points = [_point(call, naming.diagnose(call), threads, trace) for call in blocking_calls(trace, DeviceWork(trace))]
+    points = [_point(call, naming.diagnosis_of(call), threads) for call in calls_of(trace)]
     return tuple(points), tuple(naming.warnings)
+
+
+def calls_of(trace: Trace) -> Iterator[Call]:
+    """The blocking calls of a trace as rules are given them, in order of thread and time."""
+    neighbours = Neighbours(trace)
+    return (Call(facts, trace, neighbours) for facts in blocking_calls(trace, DeviceWork(trace)))
 
 
 def catalogue() -> tuple[RuleDoc, ...]:
@@ -43,42 +51,46 @@ class _Naming:
         self.broken: set[str] = set()
         self.warnings: list[str] = []
 
-    def diagnose(self, call: Call) -> Diagnosis:
+    def diagnosis_of(self, call: Call) -> Diagnosis:
         for rule in RULES:
-            if rule.ID in self.broken:
-                continue
-            try:
-                diagnosis = rule.match(call)
-            except Exception as e:
-                self.broken.add(rule.ID)
-                self.warnings.append(f"The rule {rule.ID} failed ({type(e).__name__}: {e}) and was skipped.")
-                continue
-            if diagnosis is not None:
-                return diagnosis
-        return unclassified.match(call)
+            match = self._ask(rule, call)
+            if match is not None:
+                return diagnose(rule, match)
+        return diagnose(unclassified, unclassified.match(call))
+
+    def _ask(self, rule: Rule, call: Call) -> Match | None:
+        if rule.ID in self.broken:
+            return None
+        try:
+            return rule.match(call)
+        except Exception as e:
+            self.broken.add(rule.ID)
+            self.warnings.append(f"The rule {rule.ID} failed ({type(e).__name__}: {e}) and was skipped.")
+            return None
 
 
-def _point(call: Call, diagnosis: Diagnosis, threads: set[int], trace: Trace) -> SyncPoint:
-    if call.track not in threads or not _in_steps(call, trace):
+def _point(call: Call, diagnosis: Diagnosis, threads: set[int]) -> SyncPoint:
+    facts = call.facts
+    if facts.track not in threads or not _in_steps(facts.ts, call.trace):
         diagnosis = replace(diagnosis, intended=True)
     return SyncPoint(
-        calls=call.rows,
-        api=call.api,
+        calls=facts.rows,
+        api=facts.api,
         ops=call.chain,
-        track=call.track,
-        ts=call.ts,
-        end=call.end,
-        device=call.device,
-        stream=call.stream,
+        track=facts.track,
+        ts=facts.ts,
+        end=facts.end,
+        device=facts.device,
+        stream=facts.stream,
         diagnosis=diagnosis,
     )
 
 
 def _program_threads(trace: Trace) -> set[int]:
     """Tracks that run the program's ops or steps; a wait elsewhere (pinning, NCCL's watchdog) holds nobody up."""
-    s = trace.slices
-    own = _tracks(s.track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
-    calling = _tracks(s.track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
+    track = trace.slices.track
+    own = _tracks(track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
+    calling = _tracks(track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
     own = own if own & calling else own | calling
     return {t for t in own if not _SERVICE_THREAD.search(trace.tracks[t].thread)}
 
@@ -87,11 +99,9 @@ def _tracks(column: Int32) -> set[int]:
     return set(np.unique(column).tolist())
 
 
-def _in_steps(call: Call, trace: Trace) -> bool:
+def _in_steps(ts: int, trace: Trace) -> bool:
     """False before, between and after the steps, where the profiler does its own work, and in warm-up."""
-    if not trace.steps:
-        return True
-    return trace.step_at(call.ts) is not None
+    return not trace.steps or trace.step_at(ts) is not None
 
 
-__all__ = ["PREAMBLE", "RuleDoc", "catalogue", "detect"]
+__all__ = ["PREAMBLE", "Call", "RuleDoc", "calls_of", "catalogue", "detect"]

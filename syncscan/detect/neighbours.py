@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int32, Int64
+from syncscan.model.names import is_step
 from syncscan.model.recorded_stacks import RecordedStacks
 from syncscan.model.trace import NONE, Category, Trace
 
@@ -16,6 +17,7 @@ WRAPPER = re.compile(
 )
 """Ops that only hold others: the engine, a backward node, a compiled region."""
 _MOST = 64
+"""How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
 
 
 class Neighbours:
@@ -27,6 +29,7 @@ class Neighbours:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self.stacks = RecordedStacks(trace)
+        """What capture recorded of the calls themselves."""
         category = trace.slices.category
         op = category == int(Category.CPU_OP)
         covered = _covered(trace.slices.parent, op & ~trace.named(WRAPPER.match))
@@ -44,7 +47,7 @@ class Neighbours:
         for row, name in self._named(rows[max(0, at - _MOST) : at][::-1]):
             if row not in around:
                 names.append(name)
-            elif name.startswith("ProfilerStep"):
+            elif is_step(name):
                 break
         return tuple(names[::-1])
 
@@ -54,7 +57,7 @@ class Neighbours:
         at = int(np.searchsorted(starts, end))
         names: list[str] = []
         for _, name in self._named(rows[at : at + _MOST]):
-            if name.startswith("ProfilerStep"):
+            if is_step(name):
                 break
             names.append(name)
         return tuple(names)

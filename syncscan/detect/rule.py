@@ -1,4 +1,4 @@
-"""The rule protocol: a rule looks at one blocking call and says what caused it, or passes; its docstring explains."""
+"""The rule protocol: a rule looks at one blocking call and says what it is, or passes; its texts explain the cause."""
 
 from __future__ import annotations
 
@@ -6,44 +6,97 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal
+
+WHY, WHEN_FINE = "Why it stalls", "When it is fine"
+"""The two headings whose text is a constant in the rule, because findings say it too."""
 
 HEADINGS = (
     "What it finds",
-    "Why it stalls",
+    WHY,
     "How it shows in the trace",
     "Example",
     "Use instead",
-    "When it is fine",
+    WHEN_FINE,
     "Versions",
     "References",
 )
 """The headings of every rule's documentation, in their order."""
 
 
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a rule says of the one call that it matches; what it says of all of them are its constants."""
+
+    title: str
+    """What waits for what, in a few words: `x[mask] waits for the number of selected elements`."""
+    fix: str
+    """What to write instead, plain text."""
+    seen: str = ""
+    """A sentence about this very call, where the rule's `WHY` can't say all; it follows there."""
+    cause: Cause | None = None
+    """The class of the catalogue, where one rule spans two; else the rule's."""
+    confidence: Confidence = Confidence.HIGH
+    intended: bool = False
+    """True for waits that are meant or are not the program's own."""
+    removal: Removal = Removal.ASYNC_COPY
+    """What removing the wait leaves behind."""
+
+
 class Rule(Protocol):
-    """What a module in `detect/rules/` provides; its docstring has a summary line and then `HEADINGS` as `## …`."""
+    """What a module in `detect/rules/` provides.
+
+    Its docstring has a summary line and then, as `## …`, those of `HEADINGS` that are no constant.
+    """
 
     ID: str
     """Stable and readable, e.g. `nonzero`: the module's name with hyphens."""
     NAME: str
     """A short title, e.g. `nonzero reads its number of hits back`."""
     CAUSE: Cause
-    """The class of the catalogue; a diagnosis may carry another where one rule spans two."""
+    """The class of the catalogue."""
+    WHY: str
+    """Why the host waits, Markdown: a finding says the first paragraph, the documentation all of them."""
+    WHEN_FINE: str
+    """When to leave it as it is, likewise."""
 
-    def match(self, call: Call) -> Diagnosis | None:
-        """The diagnosis of this call, or None when the rule doesn't apply."""
+    def match(self, call: Call) -> Match | None:
+        """What this call is, or None when the rule doesn't apply."""
         ...
+
+
+def diagnose(rule: Rule, match: Match) -> Diagnosis:
+    """What a finding says: the rule's own words, and those of its match."""
+    return Diagnosis(
+        rule.ID,
+        rule.NAME,
+        match.cause or rule.CAUSE,
+        title=match.title,
+        why=f"{_in_a_finding(rule.WHY)} {match.seen}".rstrip(),
+        fix=match.fix,
+        when_fine=_in_a_finding(rule.WHEN_FINE),
+        confidence=match.confidence,
+        intended=match.intended,
+        removal=match.removal,
+    )
+
+
+@cache
+def _in_a_finding(text: str) -> str:
+    """The first paragraph as plain text on one line."""
+    return " ".join(text.strip().partition("\n\n")[0].replace("`", "").split())
 
 
 @dataclass(frozen=True, slots=True)
 class RuleDoc:
     """What there is to read about a rule: its id, title and cause, one sentence, and a text for each of `HEADINGS`.
 
-    Texts are Markdown. `sections` is empty where Python was started with `-OO`, which drops docstrings.
+    Texts are Markdown. Where Python was started with `-OO`, which drops docstrings, `summary` is empty and `sections`
+    has only what findings say too.
     """
 
     id: str
@@ -63,8 +116,13 @@ _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
 def document(rule: Rule) -> RuleDoc:
-    """The documentation of a rule, from its module's docstring."""
-    text = inspect.cleandoc(rule.__doc__ or "")
-    summary, *rest = _HEADING.split(text)
-    sections = {title: body.strip() for title, body in zip(rest[::2], rest[1::2], strict=True)}
+    """The documentation of a rule, from its module's docstring and its two texts."""
+    summary, *rest = _HEADING.split(inspect.cleandoc(rule.__doc__ or ""))
+    found = {title: body.strip() for title, body in zip(rest[::2], rest[1::2], strict=True)}
+    found |= {WHY: rule.WHY.strip(), WHEN_FINE: rule.WHEN_FINE.strip()}
+    sections = {title: found[title] for title in sorted(found, key=_place)}
     return RuleDoc(rule.ID, rule.NAME, rule.CAUSE, " ".join(summary.split()), sections)
+
+
+def _place(title: str) -> int:
+    return HEADINGS.index(title) if title in HEADINGS else len(HEADINGS)

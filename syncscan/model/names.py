@@ -8,6 +8,7 @@ torch/utils/data/dataloader.py (`enumerate(DataLoader)#…`), torch/optim/optimi
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 STEP = "ProfilerStep"
 """What the profiler's step marks begin with."""
@@ -21,7 +22,9 @@ _STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent(_ptsz)?")
 _EVENT_SYNCHRONISE = re.compile(r"(cuda|hip)EventSynchronize(_ptsz)?")
 _EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery(_ptsz)?")
 _SYNCHRONISE = re.compile(r"(cuda|hip)(Device|Event|Stream)Synchronize(_ptsz)?")
-_DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip)DeviceSynchronize")
+_DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
+_VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
+_FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
 _LOADER = "enumerate(DataLoader)"
 _WORKERS = "_MultiProcessingDataLoaderIter"
 """The iterator that takes batches from workers: the time in its `__next__` is waiting. A loader without workers
@@ -52,6 +55,11 @@ def is_backward(name: str) -> bool:
 def is_optimizer(name: str) -> bool:
     """Whether this is the scope that torch puts around an optimizer's `step` or `zero_grad`."""
     return name.startswith("Optimizer.")
+
+
+def is_optimizer_step(name: str) -> bool:
+    """Whether this is torch's own scope around `Optimizer.step`: `Optimizer.step#Adam.step`."""
+    return name.startswith("Optimizer.step#")
 
 
 def is_loader(name: str) -> bool:
@@ -95,5 +103,32 @@ def is_synchronise(name: str) -> bool:
 
 
 def is_device_synchronise(name: str) -> bool:
-    """Whether this call holds the host until the whole device is done (CUDA and HIP)."""
+    """Whether this call holds the host until the whole device is done."""
     return _DEVICE_SYNCHRONISE.fullmatch(name) is not None
+
+
+def api_name(name: str) -> str:
+    """A runtime call's name without its version suffix: `cudaStreamSynchronize_ptsz` → `cudaStreamSynchronize`."""
+    return _VERSION.sub("", name)
+
+
+def is_graph_launch(name: str) -> bool:
+    """Whether this call launches a whole graph: `cudaGraphLaunch`; its kernels share its correlation."""
+    return "GraphLaunch" in name
+
+
+def is_collective(name: str) -> bool:
+    """Whether an op is a collective, or torch's record of one: `c10d::allreduce_`, `nccl:all_reduce`."""
+    return name.startswith(("c10d::", "nccl:", "record_param_comms", "_c10d_functional::", "c10d_functional::"))
+
+
+def is_compiled_region(name: str) -> bool:
+    """Whether an op is Dynamo's around a compiled region, `Torch-Compiled Region: 0/0`."""
+    return name.startswith("Torch-Compiled Region")
+
+
+@lru_cache(1 << 16)
+def frame_parts(name: str) -> tuple[str, int, str] | None:
+    """File, line and function of a recorded Python frame, `file.py(LINE): function`; None for built-ins and modules."""
+    match = _FRAME.fullmatch(name)
+    return (match["file"], int(match["line"]), match["function"]) if match else None

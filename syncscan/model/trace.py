@@ -243,12 +243,17 @@ class Trace:
         calls = calls[np.argsort(s.correlation[calls], kind="stable")]
         return s.correlation[calls], calls
 
-    def work_of(self, call: int, *categories: Category) -> int:
-        """The row of these categories (device work or synchronisation) that has a call's correlation, NONE without.
+    def work_of(self, call: int) -> int:
+        """The row of the device work that a call started, NONE without; of several, as of a graph, the last."""
+        return self._by_correlation(DEVICE).get(int(self.slices.correlation[call]), NONE)
 
-        Of several, as a graph's launch has, the last in the trace's order.
-        """
-        return self._by_correlation(categories).get(int(self.slices.correlation[call]), NONE)
+    def copy_of(self, call: int) -> int:
+        """The row of the device copy that a call started, NONE without."""
+        return self._by_correlation((Category.MEMCPY,)).get(int(self.slices.correlation[call]), NONE)
+
+    def sync_row_of(self, call: int) -> int:
+        """The synchronisation row (`cuda_sync`) that the profiler wrote for a call, NONE without."""
+        return self._by_correlation((Category.SYNC,)).get(int(self.slices.correlation[call]), NONE)
 
     def _by_correlation(self, categories: tuple[Category, ...]) -> dict[int, int]:
         known = self._rows_of_correlation

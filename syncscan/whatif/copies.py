@@ -27,7 +27,7 @@ class Copies:
 
     def whole(self, call: int) -> tuple[tuple[int, int], float] | None:
         """The (device, stream) of the copy to the host that this call launches, and its length in ns: a read-back's."""
-        row = self.trace.work_of(call, Category.MEMCPY)
+        row = self.trace.copy_of(call)
         if row == NONE or "DtoH" not in self.trace.name(row):
             return None
         s = self.trace.slices
@@ -36,7 +36,7 @@ class Copies:
     def saved(self, call: int) -> tuple[tuple[int, int], float] | None:
         """The (device, stream) of the pageable copy that this call launches, and what pinning saves of it in ns."""
         s = self.trace.slices
-        row = self.trace.work_of(call, Category.MEMCPY)
+        row = self.trace.copy_of(call)
         name = self.trace.name(row) if row != NONE and s.bytes[row] > 0 else ""
         if "Pageable" not in name:
             return None

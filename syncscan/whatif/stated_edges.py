@@ -10,7 +10,7 @@ import numpy as np
 
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import CaptureTable, EventCall, Handle
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import NONE, Trace
 
 _NEAR_NS = 100_000
 """How long after its callback a call may begin: the callback takes 1 to 3 µs, a preempted thread longer."""
@@ -32,7 +32,7 @@ def stated_edges(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
 def _from_sync_rows(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
     s = trace.slices
     record_of = dict(zip(s.correlation[records].tolist(), records.tolist(), strict=True))
-    rows = ((row, trace.work_of(row, Category.SYNC)) for row in waits.tolist())
+    rows = ((row, trace.sync_row_of(row)) for row in waits.tolist())
     awaited = ((row, int(s.awaits[sync])) for row, sync in rows if sync != NONE and s.awaits[sync] != NONE)
     return {row: record_of[record] for row, record in awaited if record in record_of}
 

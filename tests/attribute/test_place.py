@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from syncscan.attribute.place import is_users, modules, names_around, parse, pick
+from syncscan.attribute.place import modules, names_around, parse, pick
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
 from tests.builder import TraceBuilder
@@ -12,43 +10,6 @@ from tests.builder import TraceBuilder
 TRAIN = Frame("train.py", 10, "step")
 TENSOR = Frame("torch/_tensor.py", 1000, "unique")
 CLIP = Frame("torch/nn/utils/clip_grad.py", 200, "clip_grad_norm_")
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        "train.py",
-        "./project/train.py",
-        "/home/me/project/train.py",
-        "/tmp/ipykernel_17/1234.py",
-        "<ipython-input-3-abc>",
-        "torchbench/run.py",
-        "C:\\me\\train.py",
-        "/venv/lib/python3.12/site-packages/syncscan/capture/demo_step.py",
-    ],
-)
-def test_the_users_own(file: str):
-    """Scripts, packages, notebook cells and the demo's step are the user's."""
-    assert is_users(file)
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        "torch/functional.py",
-        "/venv/lib/python3.12/site-packages/some_library/x.py",
-        "/usr/lib/python3/dist-packages/x.py",
-        "transformers/trainer.py",
-        "lightning/pytorch/trainer/trainer.py",
-        "runpy.py",
-        "<frozen runpy>",
-        "<eval_with_key>.7",
-        "syncscan/capture/session.py",
-    ],
-)
-def test_not_the_users(file: str):
-    """Frameworks, whatever is installed, the standard library and generated code aren't."""
-    assert not is_users(file)
 
 
 def test_the_innermost_user_frame_is_picked():

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from syncscan.detect import detect
-from syncscan.detect.calls import api_name
+from syncscan.detect.blocking_call import BlockingCall
+from syncscan.detect.calls import blocking_calls
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Cause, SyncPoint
+from syncscan.model.names import api_name
+from syncscan.model.trace import NONE
 from tests.builder import MAIN, TraceBuilder
 
 ITEM = "aten::item > aten::_local_scalar_dense"
@@ -374,3 +378,271 @@ def test_an_unknown_call_around_a_synchronise_doesnt_hide_it() -> None:
         t.call("runFunction - wait_for_results", 100, 1100)
         t.call("mtiaStreamSynchronize", 110, 1010)
     assert apis(t) == ["mtiaStreamSynchronize"]
+
+
+def blocking(t: TraceBuilder) -> list[BlockingCall]:
+    """All that can hold the host, whether it did or not."""
+    trace = t.trace()
+    return blocking_calls(trace, DeviceWork(trace))
+
+
+def rename(t: TraceBuilder, name: str) -> None:
+    """Give the call of the copy that was added last another name."""
+    t.events[-2]["name"] = name
+
+
+PAGEABLE_D2H, PINNED_D2H = "Memcpy DtoH (Device -> Pageable)", "Memcpy DtoH (Device -> Pinned)"
+PAGEABLE_H2D, PINNED_H2D = "Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pinned -> Device)"
+
+
+@pytest.mark.parametrize(
+    ("api", "copy", "idle", "busy"),
+    [
+        ("cudaMemcpyAsync", PAGEABLE_D2H, True, True),
+        ("cudaMemcpyAsync", PINNED_D2H, False, False),
+        ("cudaMemcpyAsync", PAGEABLE_H2D, False, True),
+        ("cudaMemcpyAsync", PINNED_H2D, False, False),
+        ("cudaMemcpyAsync", "Memcpy DtoD (Device -> Device)", False, False),
+        ("cudaMemcpyAsync", "Memcpy PtoP (Device -> Device)", False, False),
+        ("hipMemcpyAsync", "Memcpy DtoH", False, True),
+        ("hipMemcpyAsync", "Memcpy HtoD", False, True),
+        ("cudaMemcpy", PAGEABLE_D2H, True, True),
+        ("cudaMemcpy", PINNED_H2D, True, True),
+        ("cudaMemcpy", "Memcpy DtoD (Device -> Device)", False, False),
+        ("hipMemcpyWithStream", "Memcpy PtoP (Device -> Device)", False, False),
+        ("urEnqueueUSMMemcpy", "Memcpy D2M(Device -> Memory)", False, True),
+        ("urEnqueueUSMMemcpy", "Memcpy D2D(Device -> Device)", False, False),
+    ],
+)
+def test_which_copies_can_hold_the_host(api: str, copy: str, idle: bool, busy: bool) -> None:
+    """By definition, by their kind of memory, or because they were measured to wait for the work before them."""
+    for work, expected in ((0, idle), (5000, busy)):
+        t = TraceBuilder()
+        if work:
+            t.launch("busy", at=1, lasts=work)
+        t.copy(copy, at=10, lasts=50, blocks=True)
+        rename(t, api)
+        assert [call.copy for call in blocking(t)] == ([copy] if expected else [])
+
+
+@pytest.mark.parametrize("api", ["cudaFree", "hipFree", "cudaMalloc", "cudaHostAlloc", "cuMemMap"])
+def test_allocators_are_candidates_however_short(api: str) -> None:
+    """What they mean is for the rules to say."""
+    t = TraceBuilder()
+    t.call(api, 10, 11)
+    assert [call.api for call in blocking(t)] == [api]
+
+
+@pytest.mark.parametrize(("lasts", "seen"), [(100, True), (99.999, False)])
+def test_a_call_of_unknown_name_is_looked_at_from_a_length_on(lasts: float, seen: bool) -> None:
+    """From 100 µs; shorter ones are most likely slow by themselves."""
+    t = TraceBuilder()
+    t.launch("busy", at=1, lasts=1000)
+    t.call("cudaFreeArray", 1010 - lasts, 1010)
+    assert bool(blocking(t)) == seen
+
+
+@pytest.mark.parametrize(("gap", "calls"), [(19.999, 1), (20, 2)])
+def test_without_an_op_a_copy_and_a_synchronise_belong_together_if_they_are_close(gap: float, calls: int) -> None:
+    """In Python 20 µs go by between two statements; a scope or another call around them doesn't join them."""
+    for around in (None, "scope"):
+        t = TraceBuilder()
+        if around:
+            t.scope(around, 1, 900)
+        t.copy(PAGEABLE_D2H, at=10)
+        t.call("cudaStreamSynchronize", 11 + gap, 500)
+        assert len(blocking(t)) == calls
+
+
+def test_in_an_op_they_belong_together_however_far_apart() -> None:
+    """An op makes no other use of the two."""
+    t = TraceBuilder()
+    with t.op("aten::copy_", 1, 900):
+        t.copy(PAGEABLE_D2H, at=10)
+        t.call("cudaStreamSynchronize", 400, 500)
+    assert [call.apis for call in blocking(t)] == [("cudaMemcpyAsync", "cudaStreamSynchronize")]
+
+
+def test_in_two_ops_they_dont_belong_together() -> None:
+    """The second op's synchronise is its own, also when it is inside of the copy's."""
+    t = TraceBuilder()
+    with t.op("aten::outer", 1, 900):
+        t.copy(PAGEABLE_D2H, at=10)
+        with t.op("aten::inner", 12, 600):
+            t.call("cudaStreamSynchronize", 13, 500)
+    assert [len(call.rows) for call in blocking(t)] == [1, 1]
+
+
+def test_on_two_threads_they_dont_belong_together() -> None:
+    """Although the one is the next call of the trace's list after the other."""
+    t = TraceBuilder()
+    t.copy(PAGEABLE_D2H, at=10)
+    with t.thread("other"):
+        t.call("cudaStreamSynchronize", 12, 500)
+    assert [len(call.rows) for call in blocking(t)] == [1, 1]
+
+
+def test_a_copy_that_stays_on_the_device_needs_no_synchronise() -> None:
+    """The one behind it is another wait."""
+    t = TraceBuilder()
+    with t.op("aten::copy_", 1, 900):
+        t.copy("Memcpy DtoD (Device -> Device)", at=10)
+        t.call("cudaStreamSynchronize", 12, 500)
+    assert [call.apis for call in blocking(t)] == [("cudaStreamSynchronize",)]
+
+
+@pytest.mark.parametrize(
+    ("between", "joined"),
+    [
+        ([], True),
+        (["cudaStreamIsCapturing"], True),
+        (["cudaEventQuery", "cudaPointerGetAttributes"], True),
+        (["cudaEventQuery", "cudaEventQuery", "cudaEventQuery"], False),
+        (["cudaLaunchKernel"], False),
+        (["cudaEventQuery", "cudaEventRecord"], False),
+    ],
+)
+def test_up_to_two_queries_may_come_between_the_two(between: list[str], joined: bool) -> None:
+    """Anything else is the next thing that the op does."""
+    t = TraceBuilder()
+    with t.op("aten::copy_", 1, 900):
+        t.copy(PAGEABLE_D2H, at=10)
+        for k, name in enumerate(between):
+            t.call(name, 12 + k, 12.5 + k)
+        t.call("cudaStreamSynchronize", 20, 500)
+    assert [len(call.rows) for call in blocking(t)] == ([2] if joined else [1, 1])
+
+
+def test_only_a_copy_is_completed_by_a_synchronise() -> None:
+    """Two synchronises in a row are two waits, and memory given back is a third."""
+    t = TraceBuilder()
+    with t.op("aten::op", 1, 900):
+        t.call("cudaStreamSynchronize", 10, 20)
+        t.call("cudaStreamSynchronize", 21, 30)
+        t.call("cudaFree", 31, 40)
+        t.call("cudaStreamSynchronize", 41, 50)
+    assert [len(call.rows) for call in blocking(t)] == [1, 1, 1, 1]
+
+
+def test_a_copy_may_be_the_last_call() -> None:
+    """Nothing follows it on any thread."""
+    t = TraceBuilder()
+    t.copy(PAGEABLE_D2H, at=10)
+    assert [call.apis for call in blocking(t)] == [("cudaMemcpyAsync",)]
+
+
+def test_the_facts_of_a_pair_span_both() -> None:
+    """From the copy's begin to the synchronise's end; the longer one names it; size and place are the copy's."""
+    t = TraceBuilder()
+    with t.op("aten::copy_", 1, 900):
+        t.copy(PAGEABLE_D2H, at=10, stream=9, device=1)
+        t.call("cudaStreamSynchronize_ptsz", 20, 500)
+    (call,) = blocking(t)
+    trace = t.trace()
+    assert (call.ts, call.end, call.api) == (10_000, 500_000, "cudaStreamSynchronize")
+    assert call.apis == ("cudaMemcpyAsync", "cudaStreamSynchronize")
+    assert (call.copy, call.bytes, call.device, call.stream) == (PAGEABLE_D2H, 8, 1, 9)
+    assert (trace.name(call.around), trace.tracks[call.track].tid, call.launches) == ("aten::copy_", str(MAIN), 0)
+
+
+def test_the_first_of_two_equally_long_calls_names_a_pair() -> None:
+    """So that the name doesn't depend on chance."""
+    t = TraceBuilder()
+    with t.op("aten::copy_", 1, 900):
+        t.copy(PAGEABLE_D2H, at=10)
+        t.call("cudaStreamSynchronize", 20, 21)
+    assert [call.api for call in blocking(t)] == ["cudaMemcpyAsync"]
+
+
+def test_a_call_without_a_copy_has_no_size() -> None:
+    """NONE, which no copy has."""
+    t = TraceBuilder()
+    t.call("cudaDeviceSynchronize", 10, 20)
+    t.call("cudaMalloc", 30, 40)
+    assert [(call.copy, call.bytes) for call in blocking(t)] == [("", NONE)]  # the first is the profiler's own
+
+
+@pytest.mark.parametrize(("kind", "copy"), [("1", "Memcpy HtoD"), ("2", "Memcpy DtoH"), ("3", ""), ("4", "")])
+def test_a_hip_call_says_its_copys_direction_where_the_device_lost_it(kind: str, copy: str) -> None:
+    """Kinds 1 and 2 of hipMemcpyKind; a copy on the device (3) is none, and 4 leaves it to the runtime."""
+    t = TraceBuilder("rocm")
+    t.call("hipMemcpyWithStream", 10, 500, kind=kind)
+    assert [call.copy for call in blocking(t)] == ([] if kind == "3" else [copy])
+
+
+def test_launch_blocking_has_the_facts_of_the_longest_launch() -> None:
+    """It waited, for its own stream, and stands for all."""
+    t = TraceBuilder()
+    with t.op("aten::mm", 0, 60_000):
+        for k in range(30):
+            t.call("cudaLaunchKernel_ptsz", 10 + 1000 * k, 900 + 1000 * k + k)
+            t._work("kernel", "gemm", 50 + 1000 * k, 800, 5 + k % 2, 3)
+    (call,) = blocking(t)
+    assert (call.api, call.apis, call.launches) == ("cudaLaunchKernel", ("cudaLaunchKernel",), 30)
+    assert (call.ts, call.end) == (29_010_000, 29_929_000)
+    assert [t.trace().slices.ts[row] for row in call.rows] == [29_010_000]
+    assert (call.device, call.stream, call.waited, call.copy, call.bytes) == (3, 6, True, "", NONE)
+    trace = t.trace()
+    assert (trace.name(call.around), trace.tracks[call.track].tid) == ("aten::mm", str(MAIN))
+
+
+def test_calls_come_in_order_of_thread_and_time() -> None:
+    """Wherever they were found."""
+    t = TraceBuilder()
+    with t.thread("first", tid=MAIN - 1):
+        t.launch("busy", at=1, lasts=900)
+        t.call("cudaStreamSynchronize", 2000, 2100)
+    t.call("cudaStreamSynchronize", 1500, 1510)
+    t.call("cudaStreamSynchronize", 1000, 1010)
+    sync_row(t, "Stream Sync", 30, 903, correlation=77)
+    assert [call.ts // 1000 for call in blocking(t)] == [30, 2000, 1000, 1500]
+
+
+def on_a_row_of_its_own(t: TraceBuilder, external: int) -> str:
+    """The op that the one call is led to, where calls have tracks of their own; empty for none."""
+    for event in t.events:
+        if event.get("cat") == "cuda_runtime":
+            event["tid"] = 4242
+            event["args"]["External id"] = external
+    trace = t.trace()
+    (call,) = blocking_calls(trace, DeviceWork(trace))
+    return trace.name(call.around) if call.around != NONE else ""
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "led"), [(20, 30, True), (19.999, 30, False), (20, 30.001, False), (22, 28, True)]
+)
+def test_an_id_leads_to_an_op_only_if_that_contains_the_call(start: float, end: float, led: bool) -> None:
+    """Ids are used again; the op's own bounds still count."""
+    t = TraceBuilder()
+    t.op("aten::nonzero", 20, 30)
+    t.call("cudaStreamSynchronize", start, end)
+    assert on_a_row_of_its_own(t, external=1) == ("aten::nonzero" if led else "")
+
+
+def test_what_lies_around_a_call_by_time_goes_before_its_id() -> None:
+    """A runtime's own call around it, on the calls' row."""
+    t = TraceBuilder()
+    t.op("aten::nonzero", 20, 30)
+    with t.thread("calls", tid=4242), t.call("runFunction - wait_for_results", 21, 29):
+        t.call("cudaStreamSynchronize", 22, 28)
+    assert on_a_row_of_its_own(t, external=1) == "runFunction - wait_for_results"
+
+
+def test_an_unknown_id_leads_nowhere() -> None:
+    """The op may be missing."""
+    t = TraceBuilder()
+    t.op("aten::nonzero", 20, 30)
+    t.call("cudaStreamSynchronize", 22, 28)
+    assert on_a_row_of_its_own(t, external=99) == ""
+
+
+def test_ids_lead_nowhere_where_calls_lie_on_the_threads_of_their_ops() -> None:
+    """There the nesting says it: a call at the top is at the top."""
+    t = TraceBuilder()
+    with t.thread("other"):
+        t.op("aten::nonzero", 20, 30)
+        t.call("cudaEventQuery", 22, 23)
+    t.call("cudaStreamSynchronize", 22, 28)
+    t.events[-1]["args"]["External id"] = 1
+    assert [call.around for call in blocking(t)] == [NONE]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,8 @@ import pytest
 
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue
 from syncscan.detect import rules as folder
-from syncscan.detect.rule import HEADINGS
+from syncscan.detect.rule import HEADINGS, WHEN_FINE, WHY, Match, Rule, diagnose
+from syncscan.detect.rules import item
 from syncscan.model.finding import Cause
 
 DOCS = {doc.id: doc for doc in catalogue()}
@@ -46,6 +50,44 @@ def test_a_rule_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc) 
     assert all(doc.sections.values())
     assert doc.summary.endswith(".")
     assert doc.name
+
+
+@pytest.mark.parametrize("rule", folder.RULES, ids=lambda rule: rule.ID)
+def test_why_and_when_it_is_fine_are_written_once(rule: Rule) -> None:
+    """In constants: the docstring hasn't their headings, and a match none of their words."""
+    assert not re.search(f"^## ({WHY}|{WHEN_FINE})$", rule.__doc__ or "", re.MULTILINE)
+    source = inspect.getsource(rule)  # type: ignore[arg-type]
+    assert not re.search(r"\b(why|when_fine)=", source)
+
+
+@pytest.mark.parametrize("rule", folder.RULES, ids=lambda rule: rule.ID)
+def test_a_finding_says_the_first_paragraph_in_plain_text(rule: Rule) -> None:
+    """One line without marks, as long as a reader reads it; the documentation has all paragraphs."""
+    said, doc = diagnose(rule, Match("title", "fix")), DOCS[rule.ID]
+    for text, heading in ((said.why, WHY), (said.when_fine, WHEN_FINE)):
+        assert "\n" not in text
+        assert "`" not in text
+        assert text.endswith(".")
+        assert len(text) <= 240
+        assert " ".join(doc.sections[heading].replace("`", "").split()).startswith(text)
+
+
+def test_what_was_seen_of_a_call_follows_why() -> None:
+    """Where the rule can't know everything."""
+    said = diagnose(item, Match("title", "fix", seen="It was read 7 times."))
+    assert said.why.startswith("The number exists when ")
+    assert said.why.endswith(" It was read 7 times.")
+
+
+def test_findings_keep_their_words_without_docstrings() -> None:
+    """`python -OO` strips the documentation; why a call waits and when that is fine are said all the same."""
+    code = (
+        "from syncscan.detect import catalogue; from syncscan.detect.rule import Match, diagnose; "
+        "from syncscan.detect.rules import nonzero; d = diagnose(nonzero, Match('t', 'f')); "
+        "print(d.why[:10], d.when_fine[:8], sorted(catalogue()[0].sections), catalogue()[0].summary == '', sep='|')"
+    )
+    said = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "The result|When the|['When it is fine', 'Why it stalls']|True"
 
 
 @pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)

@@ -286,6 +286,20 @@ def test_intended_waits_are_marked() -> None:
     assert Wait(copy="", api="cudaEventSynchronize", scopes=["FullyShardedDataParallel.rate_limiter"]).named().intended
 
 
+def test_a_number_read_at_the_end_of_a_step_is_a_number() -> None:
+    """Nothing follows it but the next step: no rule fails over that."""
+    t = TraceBuilder()
+    t.step(0, 1011)
+    t.launch("busy", at=1, lasts=1000)
+    for op in ("aten::item", "aten::_local_scalar_dense"):
+        t.op(op, 10, 1010)
+    t.copy(D2H_PINNED, at=12)
+    t.call("cudaStreamSynchronize", 14, 1009)
+    t.step(1011, 2000)
+    (point,), warnings = detect(t.trace())
+    assert (point.diagnosis.rule, warnings) == ("item", ())
+
+
 def test_allocating_is_noted_and_freeing_is_found() -> None:
     """`cudaMalloc` doesn't wait for queued work; `cudaFree` drains the device."""
     t = TraceBuilder()

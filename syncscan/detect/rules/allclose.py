@@ -4,10 +4,6 @@
 
 `torch.allclose`, `torch.testing.assert_close`, `numpy`-like assertions on device tensors.
 
-## Why it stalls
-
-The answer is a Python bool, so the host waits for it.
-
 ## How it shows in the trace
 
 `aten::allclose > … > aten::item`; for `assert_close` `aten::isclose`, `aten::all`, then `aten::is_nonzero >
@@ -25,11 +21,6 @@ result = torch.allclose(x, x + 1e-9)
 result = torch.isclose(x, x + 1e-9).all()  # a tensor: read it later, or torch._assert_async(result)
 ```
 
-## When it is fine
-
-In tests. In a training loop check every some steps; `torch._assert_async` raises on the device and ends the CUDA
-context.
-
 ## Versions
 
 `aten::allclose` reads with `item()` in all versions.
@@ -43,25 +34,29 @@ context.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "allclose"
 NAME = "A comparison with tolerance is read back"
 CAUSE = Cause.CHECK
+WHY = """\
+`allclose` and `assert_close` give their answer to Python as a bool, so the host waits for it.
+"""
+WHEN_FINE = """\
+In tests.
+
+In a training loop check every some steps; `torch._assert_async` raises on the device and ends the CUDA context.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """`aten::allclose`, torch.testing, or a truth value of `isclose`."""
     asked = call.under("aten::is_nonzero") and any(n in call.before[-3:] for n in ("aten::isclose", "aten::allclose"))
-    if not (asked or call.under("aten::allclose") or call.in_library("torch/testing/")):
+    if not (asked or call.under("aten::allclose") or call.in_library("torch/testing")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a comparison with tolerance waits for its answer",
-        why="allclose and assert_close give their answer to Python; the host waits for it.",
         fix="Keep it on the device: torch.isclose(a, b).all(), read every some steps; or move the check into a test.",
-        when_fine="In tests.",
         removal=Removal.ASYNC_COPY,
     )

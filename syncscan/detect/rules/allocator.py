@@ -5,11 +5,6 @@
 `cudaFree` and `cudaMalloc` inside ops: memory is so short or so fragmented that the cache is given back and taken
 again.
 
-## Why it stalls
-
-`cudaFree` waits until the device is idle. `cudaMalloc` takes time on the host but doesn't wait for queued work
-(measured), so it is only noted.
-
 ## How it shows in the trace
 
 `cudaFree`, `cudaMalloc`, `cuMemUnmap`, `cuMemMap` (on ROCm `hipFree`, `hipMalloc`) below `aten::empty`,
@@ -32,11 +27,6 @@ parts = [buffer[: 64 + i] for i in range(4)]  # one size
 result = torch.ones(64, 64, device=device).sum()
 ```
 
-## When it is fine
-
-In the first steps. Later: constant shapes or few padded sizes, a smaller peak,
-`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
-
 ## Versions
 
 All versions.
@@ -50,30 +40,37 @@ All versions.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.detect.runtime_calls import frees
+from syncscan.model.finding import Cause, Removal
 
 ID = "allocator"
 NAME = "The allocator frees memory in the step"
 CAUSE = Cause.ALLOC
+WHY = """\
+The cache had no block to give, because memory is short or shapes change from step to step: `cudaFree` waits until the
+device is idle, `cudaMalloc` takes time on the host but doesn't wait for queued work.
+
+That `cudaMalloc` doesn't wait was measured, so it is only noted.
+"""
+WHEN_FINE = """\
+In the first steps.
+
+Later: constant shapes or few padded sizes, a smaller peak, `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
+"""
 
 _ALLOCATES = ("cudaMalloc", "hipMalloc", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease")
-_FREES = ("cudaFree", "hipFree")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Memory taken or given back inside an op; taking it is only noted, unless the host was held."""
-    api = call.apis[0]
-    if api not in _ALLOCATES and api not in _FREES:
+    api = call.facts.apis[0]
+    drains = frees(api)
+    if not (drains or api in _ALLOCATES):
         return None
-    frees = api in _FREES
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
-        title=f"{api} in the step" + (": the device drains" if frees or call.waited else ""),
-        why="The cache had no block to give: memory is short, or shapes change from step to step.",
+    return Match(
+        title=f"{api} in the step" + (": the device drains" if drains or call.facts.waited else ""),
         fix="Constant shapes or few padded sizes, a smaller peak, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
-        when_fine="In the first steps.",
-        intended=not frees and not call.waited,
+        intended=not drains and not call.facts.waited,
         removal=Removal.NOTHING,
     )

@@ -4,10 +4,6 @@
 
 `torch.autograd.detect_anomaly()` and `set_detect_anomaly(True)`.
 
-## Why it stalls
-
-After each node of the backward pass the answer is read back: one wait for every op of the forward.
-
 ## How it shows in the trace
 
 `autograd::engine::evaluate_function: … > aten::_is_any_true > … aten::item`, or `aten::item` after `aten::isnan` and
@@ -30,10 +26,6 @@ leaf.square().sum().backward()
 result = leaf.grad
 ```
 
-## When it is fine
-
-While hunting for the op that makes a NaN, and never else.
-
 ## Versions
 
 `_is_any_true` in torch 2.6 and later; `aten::any` before.
@@ -47,29 +39,32 @@ While hunting for the op that makes a NaN, and never else.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "anomaly-mode"
 NAME = "Anomaly mode checks every gradient"
 CAUSE = Cause.CHECK
+WHY = """\
+`detect_anomaly` asks of each gradient whether it holds NaN and reads the answer back: one wait after each node of the
+backward pass, so one for every op of the forward.
+"""
+WHEN_FINE = """\
+While hunting for the op that makes a NaN, and never else.
+"""
 
 _QUESTIONS = (("aten::isnan", "aten::_is_any_true"), ("aten::ne", "aten::any"), ("aten::isnan", "aten::any"))
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A truth value read by the autograd engine itself, outside of the node."""
     engine = bool(call.ops) and call.ops[0].startswith("autograd::engine::evaluate_function") and not call.backward
     if not (call.scalar and engine):
         return None
     if call.before[-2:] not in _QUESTIONS and not call.under("aten::_is_any_true"):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="anomaly mode waits after every backward node",
-        why="detect_anomaly asks of each gradient whether it holds NaN, and reads the answer back.",
         fix="Remove torch.autograd.detect_anomaly() or set_detect_anomaly(True) once the bug is found.",
-        when_fine="While hunting for the op that makes a NaN.",
         removal=Removal.NOTHING,
     )

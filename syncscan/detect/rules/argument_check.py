@@ -6,10 +6,6 @@
 `multinomial` of old versions, `embedding_renorm_` and other ops that ask `equal`, `min` or `any` of the device to
 raise or warn.
 
-## Why it stalls
-
-The check needs its answer on the host, although the result does not depend on it.
-
 ## How it shows in the trace
 
 `aten::cov > aten::equal > aten::item`, `aten::istft > aten::equal > aten::item`, `aten::normal > … > aten::item`,
@@ -29,10 +25,6 @@ Not compared: both draw random numbers, from different generators' states.
 result = (torch.zeros_like(x) + x.abs() * torch.randn_like(x)).shape
 ```
 
-## When it is fine
-
-In tests and tools; when it runs rarely. Doing the arithmetic by hand loses the check.
-
 ## Versions
 
 `multinomial` checks on the device since torch 2.x (`aten::_assert_async`).
@@ -47,11 +39,20 @@ In tests and tools; when it runs rarely. Doing the arithmetic by hand loses the 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "argument-check"
 NAME = "Op reads a value back to check its arguments"
 CAUSE = Cause.CHECK
+WHY = """\
+A value is read back from the device only to raise or to warn; the result doesn't depend on it.
+"""
+WHEN_FINE = """\
+In tests and tools, or when it runs rarely.
+
+Doing the arithmetic by hand loses the check.
+"""
 
 _FIXES = {
     "aten::corrcoef": "Compute it by hand: c = x - x.mean(1, keepdim=True); normalise c and multiply c @ c.T.",
@@ -68,19 +69,14 @@ _FIXES = {
 }
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """One of the ops that check their arguments on the host."""
     op = call.first(*_FIXES)
     if not op:
         return None
     name = op.removeprefix("aten::")
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{name} waits to check its arguments",
-        why=f"{name} reads a value back from the device only to raise or to warn; its result doesn't depend on it.",
         fix=_FIXES[op],
-        when_fine="In tests, or when it runs rarely.",
         removal=Removal.NOTHING,
     )

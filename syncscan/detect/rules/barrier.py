@@ -4,11 +4,6 @@
 
 `torch.distributed.barrier()`, `monitored_barrier` and `Work.wait` with a timeout, with NCCL or RCCL.
 
-## Why it stalls
-
-The barrier is an all-reduce whose end the host waits for: the slowest rank holds all of them, and all queued work
-with it.
-
 ## How it shows in the trace
 
 `cudaStreamSynchronize` near `c10d::barrier` or `nccl:all_reduce_barrier` (`record_param_comms`), or with a frame of
@@ -28,11 +23,6 @@ Not run: a barrier needs several processes.
 result = x.sum()
 ```
 
-## When it is fine
-
-Around file access and at the start and end of training. Collectives order the devices among themselves: no barrier is
-needed before one.
-
 ## Versions
 
 Read in torch 2.6.
@@ -46,26 +36,31 @@ Read in torch 2.6.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "barrier"
 NAME = "A barrier waits for all ranks"
 CAUSE = Cause.DIST
+WHY = """\
+`dist.barrier()` is an all-reduce whose end the host waits for: the slowest rank holds all of them, and all queued work
+with it.
+"""
+WHEN_FINE = """\
+Around file access, and at the start and the end of training.
+
+Collectives order the devices among themselves: no barrier is needed before one.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A synchronise inside or next to a barrier."""
-    inside = any("barrier" in op for op in call.ops) or call.in_library(": barrier", "monitored_barrier")
-    beside = call.synchronises and not call.ops and any("barrier" in n for n in call.before[-2:])
+    inside = any("barrier" in op for op in call.ops) or call.in_library_function("barrier", "monitored_barrier")
+    beside = call.facts.synchronises and not call.ops and any("barrier" in n for n in call.before[-2:])
     if not (inside or beside):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a barrier waits for all ranks and all queued work",
-        why="dist.barrier() is an all-reduce whose end the host waits for; the slowest rank holds all of them.",
         fix="Remove it from the loop: collectives order the devices among themselves.",
-        when_fine="Around file access, at the start and the end.",
         removal=Removal.NOTHING,
     )

@@ -5,11 +5,6 @@
 Assigning a device tensor through a boolean mask: `x[mask] = values`, `x[mask] = zero_dim_tensor`, `index_put_` with
 masks.
 
-## Why it stalls
-
-The mask is turned into indices with `nonzero`, whose length the host waits for. A Python number in place of the
-tensor goes to `masked_fill_` and doesn't wait.
-
 ## How it shows in the trace
 
 `aten::index_put_ > aten::_index_put_impl_ > aten::nonzero` with a copy to the host.
@@ -28,11 +23,6 @@ result = y
 result = torch.where(mask, x.amax(), x)
 ```
 
-## When it is fine
-
-Rarely; the static form costs a pass over the whole tensor, which is cheap. For a vector of values use
-`masked_scatter_`, which takes them in order and doesn't wait.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -46,29 +36,34 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.ops import INDEX_ASSIGNMENTS
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "boolean-assign"
 NAME = "Assignment through a mask reads its length back"
 CAUSE = Cause.SHAPE
+WHY = """\
+Assigning a tensor through a boolean mask turns the mask into indices with `nonzero`, and the host waits for their
+number.
 
-_ASSIGN = ("aten::index_put_", "aten::_index_put_impl_", "aten::index_put")
+A Python number in place of the tensor goes to `masked_fill_` and doesn't wait.
+"""
+WHEN_FINE = """\
+Outside of the training loop.
+
+Rarely inside: the static form costs a pass over the whole tensor, which is cheap. For a vector of values use
+`masked_scatter_`, which takes them in order and doesn't wait.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """`aten::index_put_` over `aten::nonzero`, outside of a backward pass."""
-    if not (call.under(*_ASSIGN) and call.under("aten::nonzero")):
+    if not (call.under(*INDEX_ASSIGNMENTS) and call.under("aten::nonzero")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="x[mask] = tensor waits for the number of masked elements",
-        why="Assigning a tensor through a boolean mask turns the mask into indices, and the host waits for their "
-        "number.",
-        fix="torch.where(mask, value, x) for a zero-dimensional value, x.masked_scatter_(mask, values) for a vector, "
-        "or a "
-        "Python number as value: x[mask] = 0.0 doesn't wait.",
-        when_fine="Outside of the training loop.",
+        fix="torch.where(mask, value, x) for a zero-dimensional value, x.masked_scatter_(mask, values) for a "
+        "vector, or a Python number as value: x[mask] = 0.0 doesn't wait.",
         removal=Removal.KERNELS,
     )

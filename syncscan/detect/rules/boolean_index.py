@@ -4,11 +4,6 @@
 
 Reading through a boolean mask on the device: `x[mask]`, `x[mask1, :, mask2]`.
 
-## Why it stalls
-
-The result is as long as the mask has true elements. Indexing turns the mask into indices with `nonzero`, and the host
-waits for the count; each mask of the index costs one wait, and its backward another.
-
 ## How it shows in the trace
 
 `aten::index > aten::nonzero` with a copy to the host and a `cudaStreamSynchronize`.
@@ -25,12 +20,6 @@ result = x[mask].mean()
 result = torch.where(mask, x, 0).sum() / mask.sum()
 ```
 
-## When it is fine
-
-When far fewer elements than the whole are selected and much work follows on them: the static form computes on all.
-Guard divisions: an empty mask gives 0/0. Where `x` may hold NaN or infinity, `torch.where` before the arithmetic,
-never `x * mask`.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11; for the pinned count see `nonzero`.
@@ -44,27 +33,33 @@ Read in torch 2.6 and seen in traces of 2.11; for the pinned count see `nonzero`
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "boolean-index"
 NAME = "Boolean indexing reads its length back"
 CAUSE = Cause.SHAPE
+WHY = """\
+The result of `x[mask]` is as long as the mask has true elements: indexing turns the mask into indices with `nonzero`,
+and the host waits for the device to count them.
+
+Each mask of the index costs one wait, and its backward another.
+"""
+WHEN_FINE = """\
+When far fewer elements than the whole are selected and much work follows on them: the static form computes on all.
+
+Guard divisions: an empty mask gives 0/0. Where `x` may hold NaN or infinity, `torch.where` before the arithmetic,
+never `x * mask`.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """`aten::index` over `aten::nonzero`."""
     if not (call.under("aten::index") and call.under("aten::nonzero")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="x[mask] waits for the number of selected elements",
-        why="The result of x[mask] is as long as the mask has true elements; the host waits for the device to count "
-        "them.",
-        fix="Keep the shape: torch.where(mask, x, 0) and weighted reductions, (x * mask).sum() / mask.sum() in place "
-        "of "
-        "x[mask].mean(); in losses ignore_index or reduction='none' times the mask.",
-        when_fine="When few elements are selected and much work follows on them: the static form computes on all.",
+        fix="Keep the shape: torch.where(mask, x, 0) and weighted reductions, (x * mask).sum() / mask.sum() in "
+        "place of x[mask].mean(); in losses ignore_index or reduction='none' times the mask.",
         removal=Removal.KERNELS,
     )

@@ -4,11 +4,6 @@
 
 `torch.nn.utils.clip_grad_norm_` and `get_total_norm` with `error_if_nonfinite=True`.
 
-## Why it stalls
-
-To raise, the host needs to know whether the norm is NaN or infinite; the norm is ready only after the whole backward
-pass.
-
 ## How it shows in the trace
 
 `aten::isnan`, `aten::isinf`, `aten::logical_or`, then `aten::is_nonzero > aten::item`; frames of
@@ -30,10 +25,6 @@ leaf.square().sum().backward()
 result = torch.nn.utils.clip_grad_norm_([leaf], 1.0)  # read the norm every some steps
 ```
 
-## When it is fine
-
-While hunting for NaN. Without the flag clipping doesn't wait; a NaN norm makes all gradients NaN.
-
 ## Versions
 
 `error_if_nonfinite` is False by default in all versions.
@@ -47,26 +38,31 @@ While hunting for NaN. Without the flag clipping doesn't wait; a NaN norm makes 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "clip-grad"
 NAME = "Clipping asks whether the norm is finite"
 CAUSE = Cause.CHECK
+WHY = """\
+To raise, `error_if_nonfinite=True` needs to know on the host whether the norm is NaN or infinite, and the norm is
+ready only after the whole backward pass.
+"""
+WHEN_FINE = """\
+While hunting for NaN.
+
+Without the flag clipping doesn't wait; a NaN norm makes all gradients NaN.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A truth value of `isnan or isinf`, or one inside torch's clipping code."""
     asked = call.under("aten::is_nonzero") and call.before[-1:] == ("aten::logical_or",)
     nonfinite = asked and any(n in call.before[-6:] for n in ("aten::isinf", "aten::isnan"))
-    if not (nonfinite or call.in_library("clip_grad.py")):
+    if not (nonfinite or call.in_library("torch/nn/utils/clip_grad.py")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="gradient clipping waits to know whether the norm is finite",
-        why="error_if_nonfinite=True reads the norm's state back after the whole backward pass, to raise.",
         fix="Leave error_if_nonfinite at False (clipping then doesn't wait) and look at the norm every some steps.",
-        when_fine="While hunting for NaN.",
         removal=Removal.ASYNC_COPY,
     )

@@ -5,11 +5,6 @@
 `t.coalesce()`, and what coalesces for you: `SparseAdam` with `Embedding(sparse=True)`, `torch.sparse.sum`. Making the
 sparse gradient itself didn't wait (torch 2.11, measured).
 
-## Why it stalls
-
-Sorting and merging the indices uses Thrust, which waits at its end, and the number of different indices is read back.
-torch's sync debug mode doesn't see these waits.
-
 ## How it shows in the trace
 
 `aten::coalesce > aten::_coalesce` with several bare `cudaStreamSynchronize` calls and a copy to the host.
@@ -29,11 +24,6 @@ indices = torch.stack([labels, labels])
 result = torch.zeros(8, 8, device=device).index_put_((indices[0], indices[1]), x[0], accumulate=True)
 ```
 
-## When it is fine
-
-When the sparse result is much smaller than a dense one. A tensor that is coalesced by construction can say so:
-`torch.sparse_coo_tensor(…, is_coalesced=True)` (checked only under sparse invariants).
-
 ## Versions
 
 `is_coalesced=` exists since torch 2.1.
@@ -47,25 +37,33 @@ When the sparse result is much smaller than a dense one. A tensor that is coales
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.ops import COALESCES
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "coalesce"
 NAME = "coalesce reads its number of entries back"
 CAUSE = Cause.SHAPE
+WHY = """\
+Merging equal indices sorts them with Thrust, which waits at its end, and reads the number of different ones back.
+
+torch's sync debug mode doesn't see these waits.
+"""
+WHEN_FINE = """\
+When the sparse tensor is much smaller than a dense one would be.
+
+A tensor that is coalesced by construction can say so: `torch.sparse_coo_tensor(…, is_coalesced=True)` (checked only
+under sparse invariants).
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Anything below `aten::coalesce` or `aten::_coalesce`."""
-    if not call.under("aten::coalesce", "aten::_coalesce"):
+    if not call.under(*COALESCES):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="coalesce waits for the number of different indices",
-        why="Merging equal indices sorts them with Thrust, which waits at its end, and reads their number back.",
         fix="Build it coalesced and say so (is_coalesced=True), accumulate into a dense tensor with index_put_ or "
         "index_add_, or take dense gradients (Embedding(sparse=False)).",
-        when_fine="When the sparse tensor is much smaller than a dense one would be.",
         removal=Removal.KERNELS,
     )

@@ -4,10 +4,6 @@
 
 `dist.all_reduce(metric); metric.item()` in every step; `.tolist()` of counts before or after an exchange.
 
-## Why it stalls
-
-The value exists when all ranks have contributed, so the wait includes the slowest of them.
-
 ## How it shows in the trace
 
 `aten::item` or a copy to the host with `c10d::allreduce_`, `nccl:all_reduce` or `record_param_comms` as the op
@@ -31,10 +27,6 @@ history += loss  # reduce and read the sum every some steps
 result = history.item()
 ```
 
-## When it is fine
-
-At the end of an epoch, or every some hundred steps.
-
 ## Versions
 
 All versions.
@@ -48,26 +40,31 @@ All versions.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.ops import reads_back
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
+from syncscan.model.names import is_collective
 
 ID = "collective-readback"
 NAME = "A reduced value is read back"
 CAUSE = Cause.DIST
+WHY = """\
+The value exists only when every rank has contributed, so the wait includes the slowest of them.
+"""
+WHEN_FINE = """\
+At the end of an epoch, or every some hundred steps.
+"""
 
-_COLLECTIVE = ("c10d::", "nccl:", "record_param_comms", "_c10d_functional::", "c10d_functional::")
+_AVERAGES = ("aten::div_", "aten::div", "aten::detach", "aten::mul_")
+"""What programs do to a reduced value before they read it."""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A read-back whose last ops before it are a collective's."""
-    last = [n for n in call.before[-3:] if n not in ("aten::div_", "aten::div", "aten::detach", "aten::mul_")]
-    if not (last and last[-1].startswith(_COLLECTIVE) and (call.scalar or call.direction == "DtoH")):
+    last = [n for n in call.before[-3:] if n not in _AVERAGES]
+    if not (last and is_collective(last[-1]) and reads_back(call)):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a reduced value is read back: the wait includes the slowest rank",
-        why="The value exists only when every rank has contributed; the host waits for all of them.",
         fix="Accumulate on the device, and reduce and read every some steps.",
-        when_fine="At the end of an epoch.",
     )

@@ -4,10 +4,6 @@
 
 `3 in t`, `t[0] in t`: `Tensor.__contains__`.
 
-## Why it stalls
-
-Python's `in` gives a bool: the comparison and `any` run on the device, and the host waits for their answer.
-
 ## How it shows in the trace
 
 `aten::eq`, `aten::any`, `aten::item`, with a frame of `torch/_tensor.py: __contains__`.
@@ -24,10 +20,6 @@ result = 3 in labels
 result = (labels == 3).any()  # a tensor: use it with torch.where, or read it later
 ```
 
-## When it is fine
-
-When the answer steers what the host does next. Membership of many values: `torch.isin`, which doesn't wait.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -41,24 +33,28 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
 
 ID = "contains"
 NAME = "Membership is tested on the host"
 CAUSE = Cause.CTRL
+WHY = """\
+Python's `in` gives a bool: the comparison and `any` run on the device, and the host waits for their answer.
+"""
+WHEN_FINE = """\
+When the answer steers what the host does next.
+
+Membership of many values: `torch.isin`, which doesn't wait.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """`Tensor.__contains__`, by its frame or by the ops it leaves."""
     asked = call.top == "aten::item" and call.before[-2:] == ("aten::eq", "aten::any") and not call.frames
-    if not (asked or call.in_library(": __contains__")):
+    if not (asked or call.in_library_function("__contains__")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="'in' waits for its answer",
-        why="Python's in gives a bool; the host waits until the device has compared.",
         fix="(t == value).any() kept as a tensor, torch.isin for many values; torch.where to act on it.",
-        when_fine="When the answer steers what the host does next.",
     )

@@ -4,10 +4,6 @@
 
 `t.cpu()`, `t.to('cpu')`, `t.cpu().numpy()`, `t.type(torch.FloatTensor)`, `cpu_tensor.copy_(t)`.
 
-## Why it stalls
-
-The copy goes to pageable memory, behind all work queued before, and the host waits for its end.
-
 ## How it shows in the trace
 
 `aten::to > aten::_to_copy > aten::copy_` with `Memcpy DtoH (Device -> Pageable)`; the wait shows in
@@ -31,11 +27,6 @@ if device == "cuda":
 result = buffer
 ```
 
-## When it is fine
-
-For final results and checkpoints. A result of `non_blocking=True` must not be read before an event recorded after the
-copy is done: until then it holds garbage. A cast that stays on the device is `.type(torch.float32)` or `.float()`.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11; non-contiguous tensors are copied on the device first.
@@ -49,39 +40,45 @@ Read in torch 2.6 and seen in traces of 2.11; non-contiguous tensors are copied 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Confidence, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Confidence
 
 ID = "cpu"
 NAME = "A tensor is copied to the host"
 CAUSE = Cause.READBACK
+WHY = """\
+The tensor is copied to pageable host memory behind all work queued before, and the host waits for its end.
+"""
+WHEN_FINE = """\
+For final results and checkpoints.
+
+A result of `non_blocking=True` must not be read before an event recorded after the copy is done: until then it holds
+garbage. A cast that stays on the device is `.type(torch.float32)` or `.float()`.
+"""
 
 _COPIES = ("", "aten::to", "aten::_to_copy", "aten::copy_", "aten::clone")
+_CPU = ("", "aten::to", "aten::_to_copy")
 
 
-def match(call: Call) -> Diagnosis | None:
-    """Any copy to the host that no more special rule has taken; one of unknown direction with low confidence."""
-    known = call.direction == "DtoH"
-    if not (known or (not call.copy and call.leaf == "aten::copy_")):
+def match(call: Call) -> Match | None:
+    """Any copy of a tensor to the host that no special rule has taken; one of unknown direction with low confidence."""
+    known = call.facts.direction == "DtoH"
+    if call.scalar or not (known or (not call.facts.copy and call.leaf == "aten::copy_")):
         return None
-    what = (
-        "numpy()"
-        if call.called("numpy")
-        else ".cpu()"
-        if call.top in ("", "aten::to", "aten::_to_copy")
-        else _plain(call.top)
-    )
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
-        title=f"{what} waits for a copy to the host",
-        why="The tensor is copied to pageable host memory behind all work queued before, and the host waits for it.",
+    return Match(
+        title=f"{_call(call)} waits for a copy to the host",
         fix="Read late: copy into a pinned buffer with non_blocking=True, record an event, go on, and read after "
         "event.synchronize() a step later; never without the event. Reduce on the device first.",
-        when_fine="For final results and checkpoints.",
-        confidence=Confidence.LOW if not known else Confidence.HIGH if call.top in _COPIES else Confidence.MEDIUM,
+        confidence=_confidence(call) if known else Confidence.LOW,
     )
 
 
-def _plain(op: str) -> str:
-    return "copy_" if op == "aten::copy_" else op.removeprefix("aten::")
+def _call(call: Call) -> str:
+    """What the program called, as its author would write it."""
+    if call.called("numpy"):
+        return "numpy()"
+    return ".cpu()" if call.top in _CPU else call.top.removeprefix("aten::")
+
+
+def _confidence(call: Call) -> Confidence:
+    return Confidence.HIGH if call.top in _COPIES else Confidence.MEDIUM

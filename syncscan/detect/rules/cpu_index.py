@@ -4,10 +4,6 @@
 
 `x[[0, 1]]`, `x[numpy_index]`, `x[cpu_tensor]`, reading and assigning.
 
-## Why it stalls
-
-The index is in pageable memory: it is copied with a wait for all work queued before.
-
 ## How it shows in the trace
 
 `aten::index` or `aten::index_put_ > aten::to > aten::_to_copy > aten::copy_` with a small `Memcpy HtoD (Pageable ->
@@ -26,10 +22,6 @@ rows = torch.arange(0, 6, 2, device=device)  # made once, or a slice: x[0:6:2]
 result = x[rows].sum()
 ```
 
-## When it is fine
-
-When the index changes in every step and comes from the host: send it with `pin_memory()` and `non_blocking=True`.
-
 ## Versions
 
 A boolean mask on the host is turned into indices there; sent without a wait since about torch 2.9.
@@ -43,13 +35,22 @@ A boolean mask on the host is turned into indices there; sent without a wait sin
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.ops import INDEXINGS
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "cpu-index"
 NAME = "An index is copied to the device"
 CAUSE = Cause.PAGEABLE
+WHY = """\
+A list, NumPy array or CPU tensor as index lies in pageable memory: its copy to the device waits for all work queued
+before.
+"""
+WHEN_FINE = """\
+Outside of the loop.
 
-_INDEXING = ("aten::index", "aten::index_put_", "aten::_index_put_impl_", "aten::index_put", "aten::_unsafe_index")
+When the index changes in every step and comes from the host: send it with `pin_memory()` and `non_blocking=True`.
+"""
 
 _BETWEEN = (
     "aten::lift_fresh",
@@ -62,22 +63,16 @@ _BETWEEN = (
 )
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A copy to the device inside an indexing op, or one that an indexing op follows at once."""
-    inside = call.under(*_INDEXING)
+    inside = call.under(*INDEXINGS)
     following = [n for n in call.after[:8] if n not in _BETWEEN]
-    follows = call.top == "aten::to" and bool(following) and following[0] in _INDEXING
-    if call.direction != "HtoD" or not (inside or follows):
+    follows = call.top == "aten::to" and bool(following) and following[0] in INDEXINGS
+    if call.facts.direction != "HtoD" or not (inside or follows):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="an index on the host is copied to the device, with a wait",
-        why="A list, NumPy array or CPU tensor as index lies in pageable memory; its copy waits for all queued work.",
-        fix="Keep the index as a device tensor, made once; use slices for ranges. If it comes from the host in each "
-        "step: "
-        "pin_memory() and to(device, non_blocking=True).",
-        when_fine="Outside of the loop.",
+        fix="Keep the index as a device tensor, made once; use slices for ranges. If it comes from the host in "
+        "each step: pin_memory() and to(device, non_blocking=True).",
         removal=Removal.PINNED_COPY,
     )

@@ -4,10 +4,6 @@
 
 `F.ctc_loss` and `nn.CTCLoss` with `input_lengths` or `target_lengths` as device tensors, on torch's own kernel.
 
-## Why it stalls
-
-The kernel's launch needs the lengths on the host: both are copied there, and their products back to the device.
-
 ## How it shows in the trace
 
 `aten::ctc_loss > aten::to > aten::_to_copy > aten::copy_` to pageable memory twice, then small copies to the device
@@ -34,11 +30,6 @@ lengths = torch.full((4,), 16, dtype=torch.int), torch.full((4,), 4, dtype=torch
 result = F.ctc_loss(log_probs, targets.int(), *lengths)
 ```
 
-## When it is fine
-
-When the lengths are made on the device. cuDNN's kernel takes lengths on the host, under the conditions that the
-documentation names (`int32`, blank 0, targets of at most 256).
-
 ## Versions
 
 The cuDNN path depends on version and input; the trace shows which one ran (`aten::_cudnn_ctc_loss`).
@@ -52,26 +43,32 @@ The cuDNN path depends on version and input; the trace shows which one ran (`ate
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "ctc-loss"
 NAME = "ctc_loss copies its lengths to the host"
 CAUSE = Cause.SHAPE
+WHY = """\
+The kernel is launched with the lengths on the host: given as device tensors both are copied there first, and their
+products back to the device.
+"""
+WHEN_FINE = """\
+When the lengths are computed on the device.
+
+cuDNN's kernel takes lengths on the host, under the conditions that the documentation names (`int32`, blank 0, targets
+of at most 256).
+"""
 
 _OPS = ("aten::ctc_loss", "aten::_ctc_loss", "aten::_cudnn_ctc_loss", "aten::_use_cudnn_ctc_loss")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Anything below `aten::ctc_loss`, or in its backward."""
     if not (call.under(*_OPS) or call.backward.startswith("CtcLossBackward")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="ctc_loss waits for its lengths",
-        why="The kernel is launched with the lengths on the host; given as device tensors they are copied there first.",
         fix="Keep input_lengths and target_lengths as CPU tensors (int32), as the data loader made them.",
-        when_fine="When the lengths are computed on the device.",
         removal=Removal.KERNELS,
     )

@@ -5,10 +5,6 @@
 `DistributedDataParallel` in its first ten iterations and in every hundredth: it times forward, backward and
 communication.
 
-## Why it stalls
-
-The host waits for events of the iteration before, which are done unless the host runs far ahead.
-
 ## How it shows in the trace
 
 `cudaEventSynchronize` in pairs at the very start of the annotation `DistributedDataParallel.forward`, before any op,
@@ -28,10 +24,6 @@ Not run: DDP needs a process group.
 result = x.sum()  # the same, later
 ```
 
-## When it is fine
-
-Always: it is DDP's own, and rare. Record later iterations to see a step as it usually is.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -45,28 +37,33 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "ddp-statistics"
 NAME = "DDP reads its timing events"
 CAUSE = Cause.DIST
+WHY = """\
+In its first ten iterations and every hundredth DDP waits for the events of the iteration before, which are done unless
+the host runs far ahead.
+"""
+WHEN_FINE = """\
+Always: it is DDP's own, and rare.
+
+Record later iterations to see a step as it usually is.
+"""
 
 _FORWARD = "DistributedDataParallel.forward"
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """An event synchronise before the first op of DDP's forward, or inside its statistics."""
     opens = call.scopes[-1:] == (_FORWARD,) and not call.ops and not call.since_scope
-    if not ((opens and "EventSynchronize" in call.api) or call.called("set_runtime_stats_and_log")):
+    if not ((opens and "EventSynchronize" in call.facts.api) or call.called("set_runtime_stats_and_log")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="DDP reads its timing events for its statistics",
-        why="In its first ten iterations and every hundredth DDP waits for the events of the iteration before.",
         fix="Leave it, and record later iterations: skip at least ten before the profiler's schedule starts.",
-        when_fine="Always: it is DDP's own, and rare.",
         intended=True,
         removal=Removal.NOTHING,
     )

@@ -5,10 +5,6 @@
 FSDP's state dicts and CPU offload, DDP's `Join`, DTensor comparisons, ZeRO's consolidation, pipeline validation,
 `all_to_all_single` with sizes from the device.
 
-## Why it stalls
-
-Sizes, flags or whole parameters are needed on the host.
-
 ## How it shows in the trace
 
 A wait whose innermost frames are in `torch/distributed/`, or a synchronise inside an annotation of FSDP.
@@ -27,11 +23,6 @@ Not run: these need several processes.
 result = x.sum()
 ```
 
-## When it is fine
-
-Saving state is rare. CPU offload pays with waits for memory. Uneven inputs: equalise the batches. Sizes of an
-all-to-all: fix the capacity, or exchange the sizes one step ahead.
-
 ## Versions
 
 FSDP1 and FSDP2 differ in where they wait.
@@ -45,26 +36,30 @@ FSDP1 and FSDP2 differ in where they wait.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
 
 ID = "distributed"
 NAME = "torch.distributed waits"
 CAUSE = Cause.DIST
+WHY = """\
+Sharded state, CPU offload, uneven inputs and exchanged sizes need values, flags or whole parameters on the host.
+"""
+WHEN_FINE = """\
+When saving or loading state, which is rare.
+
+CPU offload pays with waits for memory. Uneven inputs: equalise the batches. Sizes of an all-to-all: fix the capacity,
+or exchange the sizes one step ahead.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A wait in the code of torch.distributed, not in the module it wraps."""
-    fsdp = call.in_scope("FullyShardedDataParallel._", "FSDP::") and call.synchronises and not call.ops
-    if not (fsdp or call.in_library("torch/distributed/", "algorithms/join.py")):
+    fsdp = call.in_scope("FullyShardedDataParallel._", "FSDP::") and call.facts.synchronises and not call.ops
+    if not (fsdp or call.in_library("torch/distributed")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="torch.distributed waits for sizes, flags or offloaded parameters",
-        why="Sharded state, CPU offload, uneven inputs and exchanged sizes need values on the host.",
-        fix="Offload only if memory demands it; save state rarely; equalise batches instead of Join; give all-to-all "
-        "fixed "
-        "sizes, or exchange them one step ahead.",
-        when_fine="When saving or loading state.",
+        fix="Offload only if memory demands it; save state rarely; equalise batches instead of Join; give "
+        "all-to-all fixed sizes, or exchange them one step ahead.",
     )

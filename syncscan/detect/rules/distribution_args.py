@@ -5,11 +5,6 @@
 Constructing a distribution, `log_prob`, `cdf` and `sample` of `torch.distributions` with `validate_args` on, which is
 the default.
 
-## Why it stalls
-
-Each constraint is evaluated on the device and its answer read back: two waits for a `Normal`, one more for a
-`log_prob`.
-
 ## How it shows in the trace
 
 Frames of `torch/distributions/`; without stacks `aten::_is_all_true` (or `aten::all`) directly before
@@ -29,11 +24,6 @@ normal = torch.distributions.Normal(x, torch.ones_like(x), validate_args=False)
 result = normal.log_prob(x)
 ```
 
-## When it is fine
-
-While developing. `torch.distributions.Distribution.set_default_validate_args(False)` turns all checks off, and so
-does `python -O`; wrong parameters then give NaN instead of an error.
-
 ## Versions
 
 On by default since torch 1.8. `_is_all_true` is asked in newer versions, `all` in older ones.
@@ -47,26 +37,32 @@ On by default since torch 1.8. `_is_all_true` is asked in newer versions, `all` 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "distribution-args"
 NAME = "A distribution checks its arguments on the host"
 CAUSE = Cause.CHECK
+WHY = """\
+`torch.distributions` evaluates its constraints on the device and reads each answer back: two waits for a `Normal`, one
+more for a `log_prob`.
+"""
+WHEN_FINE = """\
+While developing.
+
+`torch.distributions.Distribution.set_default_validate_args(False)` turns all checks off, and so does `python -O`; wrong
+parameters then give NaN instead of an error.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A wait inside torch.distributions, or its way of asking whether all is valid."""
     asked = call.top == "aten::is_nonzero" and call.before[-1:] == ("aten::_is_all_true",)
-    if not (asked or call.in_library("torch/distributions/")):
+    if not (asked or call.in_library("torch/distributions")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a distribution waits to validate its arguments",
-        why="torch.distributions evaluates its constraints on the device and reads each answer back.",
-        fix="Pass validate_args=False once the model works, or Distribution.set_default_validate_args(False): wrong "
-        "parameters then give NaN instead of an error.",
-        when_fine="While developing.",
+        fix="Pass validate_args=False once the model works, or Distribution.set_default_validate_args(False): "
+        "wrong parameters then give NaN instead of an error.",
         removal=Removal.NOTHING,
     )

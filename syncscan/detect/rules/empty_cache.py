@@ -4,11 +4,6 @@
 
 `torch.cuda.empty_cache()` in the loop.
 
-## Why it stalls
-
-Freeing memory waits until the device is idle, and the next step has to allocate it all again. torch's sync debug mode
-doesn't see it.
-
 ## How it shows in the trace
 
 `cudaFree` (with expandable segments `cudaStreamSynchronize` and `cuMemUnmap`) without an op around it; a C frame
@@ -28,11 +23,6 @@ if device == "cuda":
 result = (x @ x).sum()  # memory stays in the allocator's cache
 ```
 
-## When it is fine
-
-Between phases, from training to evaluation, or when another process needs the memory. Against fragmentation:
-`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
-
 ## Versions
 
 All versions. Expandable segments since torch 2.1.
@@ -46,28 +36,37 @@ All versions. Expandable segments since torch 2.1.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.detect.runtime_calls import frees
+from syncscan.model.finding import Cause, Removal
 
 ID = "empty-cache"
 NAME = "empty_cache drains the device"
 CAUSE = Cause.ALLOC
+WHY = """\
+Memory can be freed only when the device is idle, and the next step has to allocate it all again.
 
-_FREES = ("cudaFree", "hipFree", "cuMemUnmap", "cuMemRelease")
+torch's sync debug mode doesn't see this wait.
+"""
+WHEN_FINE = """\
+Between phases, from training to evaluation, or when another process needs the memory.
+
+Against fragmentation: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
+"""
+
+_UNMAPS = ("cuMemUnmap", "cuMemRelease")
+"""How expandable segments give memory back."""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Memory given back outside of any op, or a wait inside `empty_cache`."""
-    outside = call.apis[0] in _FREES and not call.ops
-    if not (outside or call.in_library(": empty_cache", "emptyCache")):
+    api = call.facts.apis[0]
+    outside = (frees(api) or api in _UNMAPS) and not call.ops
+    if not (outside or call.in_library_function("empty_cache")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="empty_cache waits for the device and gives its memory back",
-        why="Memory can be freed only when the device is idle; the next step allocates it all again.",
         fix="Remove torch.cuda.empty_cache() from the loop. Against fragmentation set "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
-        when_fine="Between phases, or when another process needs the memory.",
         removal=Removal.NOTHING,
     )

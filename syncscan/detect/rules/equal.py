@@ -4,10 +4,6 @@
 
 `torch.equal(a, b)` and `a.equal(b)` on device tensors; DTensor's comparison.
 
-## Why it stalls
-
-The answer is a Python bool. It is free only when shapes differ, nothing is stored, or both are the same memory.
-
 ## How it shows in the trace
 
 `aten::equal > … > aten::item`, outside of an op that uses it as a check.
@@ -24,10 +20,6 @@ result = torch.equal(x, x.clone())
 result = (x == x.clone()).all()  # a tensor: use it with torch.where, or read it later
 ```
 
-## When it is fine
-
-When the answer steers what the host does next and much device work depends on it.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -41,24 +33,28 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "equal"
 NAME = "equal brings its answer to the host"
 CAUSE = Cause.CTRL
+WHY = """\
+`torch.equal` gives a Python bool; the host waits until the device has compared.
+
+It is free only when shapes differ, nothing is stored, or both are the same memory.
+"""
+WHEN_FINE = """\
+When the answer steers what the host does next, and much device work depends on it.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """`aten::equal` as the program's own call."""
     if not call.under("aten::equal"):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="torch.equal waits for its answer",
-        why="torch.equal gives a Python bool; the host waits until the device has compared.",
         fix="Keep it on the device: (a == b).all() as a tensor in torch.where, or read every some steps.",
-        when_fine="When the answer steers what the host does next.",
         removal=Removal.ASYNC_COPY,
     )

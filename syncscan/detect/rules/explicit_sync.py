@@ -5,11 +5,6 @@
 Explicit synchronises of a device, a stream or an event, also `torch.accelerator.synchronize` and
 `torch.xpu.synchronize`.
 
-## Why it stalls
-
-The host launches nothing while it waits. torch orders the work of a stream by itself, and copies with their
-consumers: a synchronise is needed only before the host reads memory that it filled with `non_blocking=True`.
-
 ## How it shows in the trace
 
 `cudaDeviceSynchronize`, `cudaStreamSynchronize` or `cudaEventSynchronize` (on ROCm `hip…`) without an op around it;
@@ -29,12 +24,6 @@ if device == "cuda":
 result = (x @ x).sum()
 ```
 
-## When it is fine
-
-Around a measurement outside of the loop; before the host reads a buffer that a `non_blocking` copy fills (an event is
-enough); before another library takes the memory. Between streams use `stream.wait_stream` or `wait_event`: the device
-waits, not the host.
-
 ## Versions
 
 Event synchronises are hidden in traces of torch 1.12 to 2.1.
@@ -48,29 +37,37 @@ Event synchronises are hidden in traces of torch 1.12 to 2.1.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "explicit-sync"
 NAME = "Explicit synchronise"
 CAUSE = Cause.EXPLICIT
+WHY = """\
+The program asks to wait; the host launches nothing meanwhile.
+
+torch orders the work of a stream by itself, and copies with their consumers: a synchronise is needed only before the
+host reads memory that it filled with `non_blocking=True`.
+"""
+WHEN_FINE = """\
+Around a measurement outside of the loop, or before the host reads a buffer that a `non_blocking` copy fills (an event
+is enough).
+
+Before another library takes the memory. Between streams use `stream.wait_stream` or `wait_event`: the device waits,
+not the host.
+"""
 
 _WHAT = {"Device": "the whole device", "Ctx": "the whole device", "Context": "the whole device", "Event": "an event"}
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Any synchronise without an op around it and without a copy."""
-    if not call.synchronises or call.ops:
+    if not call.facts.synchronises or call.ops:
         return None
-    what = next((text for word, text in _WHAT.items() if word in call.api), "a stream")
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
-        title=f"{call.api}: the program waits for {what}",
-        why=f"The program asks to wait for {what}; nothing is launched meanwhile.",
+    what = next((text for word, text in _WHAT.items() if word in call.facts.api), "a stream")
+    return Match(
+        title=f"{call.facts.api}: the program waits for {what}",
         fix="Remove it from the loop. For time, events read after the loop; between streams, wait_stream or "
-        "wait_event; "
-        "before reading a non_blocking copy, the event of that copy.",
-        when_fine="Around a measurement, or before the host reads a buffer that a non_blocking copy fills.",
+        "wait_event; before reading a non_blocking copy, the event of that copy.",
         removal=Removal.NOTHING,
     )

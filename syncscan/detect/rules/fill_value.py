@@ -5,10 +5,6 @@
 `masked_fill(mask, v)`, `index_fill(dim, index, v)`, `fill_(v)`, `F.pad(…, value=v)` with `v` a zero-dimensional
 tensor on the device (or on another one).
 
-## Why it stalls
-
-The kernel takes the value as an argument of its launch, so the host must know it.
-
 ## How it shows in the trace
 
 `aten::masked_fill_ > aten::item`, `aten::index_fill_ > aten::item`, `aten::fill_ > aten::item`.
@@ -27,10 +23,6 @@ value = x.amax()
 result = torch.where(mask, value, x)
 ```
 
-## When it is fine
-
-With a Python number or a CPU scalar there is no wait.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -44,11 +36,20 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "fill-value"
 NAME = "A fill value is read back"
 CAUSE = Cause.READBACK
+WHY = """\
+The kernel takes the value as an argument of its launch, so a zero-dimensional device tensor is read back for it.
+"""
+WHEN_FINE = """\
+Outside of the loop.
+
+With a Python number or a CPU scalar there is no wait.
+"""
 
 _FIXES = {
     "aten::masked_fill_": "torch.where(mask, value, x) takes the value from the device; a Python number doesn't wait "
@@ -62,20 +63,14 @@ _FIXES = {
 }
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A scalar read inside an op that fills."""
     op = call.first(*_FIXES)
     if not (op and call.scalar):
         return None
     name = op.removeprefix("aten::")
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{name} waits for its value",
-        why=f"{name} takes its value as an argument of the launch; a zero-dimensional device tensor is read back for "
-        "it.",
         fix=_FIXES[op],
-        when_fine="Outside of the loop.",
         removal=Removal.KERNELS,
     )

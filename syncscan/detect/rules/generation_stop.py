@@ -4,10 +4,6 @@
 
 Hugging Face `generate`: the stopping test, attention masks tested with `.all()`, streamers, some logits processors.
 
-## Why it stalls
-
-The host waits for the token before it launches the work of the next one.
-
 ## How it shows in the trace
 
 `aten::is_nonzero > aten::item` or a copy to the host with frames of `transformers/generation/` or `masking_utils.py`.
@@ -30,11 +26,6 @@ unfinished = labels > 0
 result = unfinished.sum()  # test the copy of an earlier step, when its event is done
 ```
 
-## When it is fine
-
-Latency of one user's stream needs the token at once. Else test one step late (newer transformers do), use a static
-cache with compiled decoding, and pass no mask when nothing is padded.
-
 ## Versions
 
 transformers ≥ 5 defers the stop test.
@@ -48,23 +39,28 @@ transformers ≥ 5 defers the stop test.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
 
 ID = "generation-stop"
 NAME = "Generation asks after every token"
 CAUSE = Cause.CTRL
+WHY = """\
+The stopping test, a mask test or a streamer needs the token on the host before the work of the next can be launched.
+"""
+WHEN_FINE = """\
+When every token must be shown at once, for the latency of one user's stream.
+
+Else test one step late (newer transformers do), use a static cache with compiled decoding, and pass no mask when
+nothing is padded.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A wait inside the generation code of transformers."""
-    if not call.in_library("transformers/generation/", "transformers/masking_utils.py"):
+    if not call.in_library("transformers/generation", "transformers/masking_utils.py"):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="generation waits for each token to know whether it is finished",
-        why="The stopping test, a mask test or a streamer needs the token on the host before the next can be launched.",
         fix="Test one step late on an asynchronous copy, stream in batches of tokens, pass full masks or none.",
-        when_fine="When every token must be shown at once.",
     )

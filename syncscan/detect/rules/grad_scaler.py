@@ -4,11 +4,6 @@
 
 `torch.amp.GradScaler` with an optimizer that isn't fused.
 
-## Why it stalls
-
-Whether the optimizer's step is skipped is decided on the host, so `found_inf` is read back after all gradients: the
-host waits for the whole backward pass.
-
 ## How it shows in the trace
 
 `aten::item` after `aten::_amp_foreach_non_finite_check_and_unscale_` and before `Optimizer.step#…`; frames of
@@ -38,11 +33,6 @@ scaler.update()
 result = parameter.detach()
 ```
 
-## When it is fine
-
-When the optimizer has no fused form. With bfloat16 no scaler is needed at all. `unscale_`, `update` and `scale` don't
-wait; `get_scale()` does.
-
 ## Versions
 
 Fused Adam and AdamW take `found_inf` on the device since torch 2.0, fused SGD since about 2.3.
@@ -56,31 +46,41 @@ Fused Adam and AdamW take `found_inf` on the device since torch 2.0, fused SGD s
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
+from syncscan.model.names import is_optimizer_step
 
 ID = "grad-scaler"
 NAME = "GradScaler reads found_inf back"
 CAUSE = Cause.CHECK
+WHY = """\
+Whether to skip the optimizer's step is decided on the host: `found_inf` is read back after all gradients, so the host
+waits for the whole backward pass.
+"""
+WHEN_FINE = """\
+When the optimizer has no fused form and float16 is needed.
 
+With bfloat16 no scaler is needed at all. `unscale_`, `update` and `scale` don't wait; `get_scale()` does.
+"""
+
+_SCALERS = (
+    "torch/amp/grad_scaler.py",
+    "torch/cuda/amp/grad_scaler.py",
+    "torch/distributed/fsdp/sharded_grad_scaler.py",
+)
 _UNSCALE = ("aten::_amp_foreach_non_finite_check_and_unscale_", "aten::_amp_non_finite_check_and_unscale_")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A read-back between unscaling and the optimizer's step, or inside the scaler's code."""
     scaled = call.scalar and any(n in call.before for n in _UNSCALE)
-    steps = any(n.startswith("Optimizer.step#") or n == "aten::_amp_update_scale_" for n in call.after[:6])
-    inside = call.in_library("amp/grad_scaler.py", "sharded_grad_scaler.py")
+    steps = any(is_optimizer_step(n) or n == "aten::_amp_update_scale_" for n in call.after[:6])
+    inside = call.in_library(*_SCALERS)
     if not (inside or (scaled and steps and call.top == "aten::item")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="GradScaler.step waits to know whether a gradient overflowed",
-        why="Whether to skip the optimizer's step is decided on the host: found_inf is read back after the whole "
-        "backward.",
         fix="Use a fused optimizer (fused=True): it takes found_inf on the device. Or train in bfloat16 without a "
         "scaler.",
-        when_fine="When the optimizer has no fused form and float16 is needed.",
         removal=Removal.ASYNC_COPY,
     )

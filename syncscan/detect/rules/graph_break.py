@@ -4,11 +4,6 @@
 
 `.item()`, `bool(t)` or data-dependent shapes inside a function under `torch.compile`.
 
-## Why it stalls
-
-Dynamo stops compiling at the read-back, runs it eagerly and goes on in a second graph: a wait, and two smaller graphs
-instead of one.
-
 ## How it shows in the trace
 
 A read-back inside a `Torch-Compiled Region` slice but outside of its `## Call CompiledFxGraph …`, with the next region
@@ -35,11 +30,6 @@ def step(t):
 result = step(x)  # under torch.compile
 ```
 
-## When it is fine
-
-`torch._dynamo.config.capture_scalar_outputs = True` keeps `.item()` in one graph, but the wait stays; `torch.where`
-and `torch.cond` remove both.
-
 ## Versions
 
 Regions are named in traces since about torch 2.1.
@@ -53,32 +43,46 @@ Regions are named in traces since about torch 2.1.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
+from syncscan.model.names import is_compiled_region
 
 ID = "graph-break"
 NAME = "A graph break reads a value back"
 CAUSE = Cause.READBACK
+WHY = """\
+Dynamo stops compiling at the read-back, runs it eagerly and goes on in a second graph: a wait, and two smaller graphs
+instead of one.
+"""
+WHEN_FINE = """\
+Outside of the hot function.
 
-_REGION = "Torch-Compiled Region"
-_GRAPH = "## Call CompiledFxGraph"
+`torch._dynamo.config.capture_scalar_outputs = True` keeps `.item()` in one graph, but the wait stays; `torch.where` and
+`torch.cond` remove both.
+"""
+
+_READS = {
+    "aten::item": CAUSE,
+    "aten::to": CAUSE,
+    "aten::is_nonzero": Cause.CTRL,
+    "aten::nonzero": Cause.SHAPE,
+}
+"""Read-backs that Dynamo leaves to eager mode, and the cause of each."""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A read-back that runs eagerly inside a compiled region, or between two different ones."""
-    if call.top not in ("aten::item", "aten::is_nonzero", "aten::nonzero", "aten::to") or call.direction == "HtoD":
+    if call.top not in _READS or call.facts.direction == "HtoD":
         return None
-    inside = any(op.startswith(_REGION) for op in call.ops) and not any(op.startswith(_GRAPH) for op in call.ops)
-    before = next((n for n in call.before[:-9:-1] if n.startswith(_REGION)), "")
-    after = next((n for n in call.after[:8] if n.startswith(_REGION)), "")
+    compiled = any(op.startswith("## Call CompiledFxGraph") for op in call.ops)
+    inside = any(map(is_compiled_region, call.ops)) and not compiled
+    before = next(filter(is_compiled_region, call.before[:-9:-1]), "")
+    after = next(filter(is_compiled_region, call.after[:8]), "")
     if not (inside or (before and after and before != after)):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        {"aten::is_nonzero": Cause.CTRL, "aten::nonzero": Cause.SHAPE}.get(call.top, CAUSE),
+    return Match(
         title="a read-back breaks the compiled graph in two",
-        why="Dynamo can't compile the read-back: it runs eagerly, waits, and a second graph follows.",
-        fix="Keep the value a tensor (torch.where, torch.cond). capture_scalar_outputs=True mends the break, not the "
-        "wait.",
-        when_fine="Outside of the hot function.",
+        fix="Keep the value a tensor (torch.where, torch.cond). capture_scalar_outputs=True mends the break, not "
+        "the wait.",
+        cause=_READS[call.top],
     )

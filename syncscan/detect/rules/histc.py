@@ -4,10 +4,6 @@
 
 `torch.histc(x, bins)` with `min` and `max` left at 0.
 
-## Why it stalls
-
-Without a range the data's own range is taken, and both ends are copied to the host before the kernel can be launched.
-
 ## How it shows in the trace
 
 `aten::histc > aten::to > aten::_to_copy > aten::copy_` to pageable memory, twice.
@@ -28,11 +24,6 @@ result = torch.histc(x.clamp(low, high), bins=16, min=low, max=high)
 result = result.sum()
 ```
 
-## When it is fine
-
-When the range isn't known and the histogram is drawn rarely. Values outside of a given range are left out: clamp
-first.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -46,24 +37,29 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "histc"
 NAME = "histc reads its range back"
 CAUSE = Cause.SHAPE
+WHY = """\
+Without `min` and `max` the range of the data is taken, and both ends are copied to the host before the kernel can be
+launched.
+"""
+WHEN_FINE = """\
+When the range isn't known and the histogram is drawn rarely.
+
+Values outside of a given range are left out: clamp first.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Anything below `aten::histc` or `aten::histogram`."""
     if not call.under("aten::histc", "aten::histogram"):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="histc waits for the smallest and largest value",
-        why="Without min and max the range of the data is taken, and both ends are copied to the host first.",
         fix="Give the range: torch.histc(x, bins, min=low, max=high); clamp x first if values outside must be counted.",
-        when_fine="When the range isn't known and the histogram is drawn rarely.",
         removal=Removal.KERNELS,
     )

@@ -4,11 +4,6 @@
 
 `IndexBackward0` of a forward `x[mask]`: a second wait for the same mask, on the autograd thread.
 
-## Why it stalls
-
-The gradient is written through the mask with `_index_put_impl_`, which calls `nonzero` on it again; the autograd
-thread waits, and nothing of the rest of the backward pass is launched meanwhile.
-
 ## How it shows in the trace
 
 `autograd::engine::evaluate_function: IndexBackward0 > IndexBackward0 > aten::_index_put_impl_ > aten::nonzero` on the
@@ -30,10 +25,6 @@ torch.where(mask, leaf, 0).square().sum().backward()
 result = leaf.grad
 ```
 
-## When it is fine
-
-When the forward is fine as it is: the two stand and fall together.
-
 ## Versions
 
 The autograd node is called `IndexBackward` before about torch 1.10 and `IndexBackward0` since.
@@ -47,26 +38,29 @@ The autograd node is called `IndexBackward` before about torch 1.10 and `IndexBa
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "index-backward"
 NAME = "The backward of x[mask] waits again"
 CAUSE = Cause.SHAPE
+WHY = """\
+The gradient of `x[mask]` is written through the mask, which is turned into indices a second time: the autograd thread
+waits for their number, and nothing of the rest of the backward pass is launched meanwhile.
+
+It is `_index_put_impl_` that calls `nonzero` on the mask again.
+"""
+WHEN_FINE = """\
+When the forward `x[mask]` is fine; the two stand and fall together.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """`aten::nonzero` below the backward node of an indexing op."""
     if not (call.backward.startswith(("IndexBackward", "IndexPutBackward")) and call.under("aten::nonzero")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="the backward of x[mask] waits for the number of selected elements",
-        why="The gradient of x[mask] is written through the mask, which is turned into indices a second time: the "
-        "autograd "
-        "thread waits for their number.",
         fix="Change the forward: torch.where(mask, x, 0) or a weighted reduction has a backward without a wait.",
-        when_fine="When the forward x[mask] is fine; the two stand and fall together.",
         removal=Removal.KERNELS,
     )

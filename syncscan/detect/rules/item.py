@@ -4,10 +4,6 @@
 
 `t.item()`, `float(t)`, `int(t)`, `complex(t)`, `operator.index(t)`.
 
-## Why it stalls
-
-The number exists when all work queued before it is done; until then the host launches nothing.
-
 ## How it shows in the trace
 
 `aten::item > aten::_local_scalar_dense` over a copy of a few bytes and `cudaStreamSynchronize`. `aten::item` without
@@ -31,11 +27,6 @@ for row in x[:4]:
 result = total  # read it every some steps
 ```
 
-## When it is fine
-
-Once an epoch, or when the value steers the host in this very step. Detach what you keep: else the graph stays alive.
-Several values: one `torch.stack(values).tolist()`.
-
 ## Versions
 
 Copied into pinned memory since about torch 2.3, so that the wait shows in `cudaStreamSynchronize`; before, in
@@ -50,33 +41,31 @@ Copied into pinned memory since about torch 2.3, so that the wait shows in `cuda
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Confidence, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Confidence
 
 ID = "item"
 NAME = "A number is read back"
 CAUSE = Cause.READBACK
+WHY = """\
+The number exists when all work queued before it is done; the host launches nothing until then.
+"""
+WHEN_FINE = """\
+Once an epoch, or when the value steers the host in this very step.
+
+Detach what you keep: else the graph stays alive. Several values: one `torch.stack(values).tolist()`.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Any scalar read that no more special rule has taken."""
     if not call.scalar:
         return None
     inside = call.top if call.top not in ("aten::item", "aten::_local_scalar_dense") else ""
-    what = (
-        inside.removeprefix("aten::")
-        if inside
-        else ".item()"
-        if call.called("item") or not call.profiled
-        else "float() or int()"
-    )
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
-        title=f"{what} waits for a number",
-        why="The number exists when all work queued before it is done; the host launches nothing until then.",
+    own = ".item()" if call.called("item") or not call.profiled else "float() or int()"
+    return Match(
+        title=f"{inside.removeprefix('aten::') or own} waits for a number",
         fix="Keep it on the device: total += loss.detach(), read every some steps; several values with one "
         "torch.stack(values).tolist().",
-        when_fine="Once an epoch, or when the value steers the host in this very step.",
         confidence=Confidence.MEDIUM if inside else Confidence.HIGH,
     )

@@ -4,11 +4,6 @@
 
 A trace in which at least nine of ten kernels end before the call that launched them returns.
 
-## Why it stalls
-
-With `CUDA_LAUNCH_BLOCKING=1` (on ROCm `AMD_SERIALIZE_KERNEL`, `HIP_LAUNCH_BLOCKING`) host and device never overlap:
-each step takes the sum of both.
-
 ## How it shows in the trace
 
 Launches as long as their kernels, each kernel inside its launch. One finding stands for all launches. In an ordinary
@@ -29,10 +24,6 @@ Not recorded: the variable must be set before the program starts; a recording of
 result = x.relu().sum()  # without it
 ```
 
-## When it is fine
-
-While looking for the kernel of an illegal memory access.
-
 ## Versions
 
 All versions.
@@ -46,24 +37,29 @@ All versions.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "launch-blocking"
 NAME = "Every launch waits for its kernel"
 CAUSE = Cause.DEBUG
+WHY = """\
+Each launch returns only when its kernel has ended, so host and device never work at the same time: each step takes the
+sum of both.
+
+It is set by `CUDA_LAUNCH_BLOCKING=1`, on ROCm by `AMD_SERIALIZE_KERNEL` or `HIP_LAUNCH_BLOCKING`.
+"""
+WHEN_FINE = """\
+While looking for the kernel of an illegal memory access.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """The one call that stands for all launches that wait."""
-    if not call.launches:
+    if not call.facts.launches:
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
-        title=f"all {call.launches} launches wait for their kernel: CUDA_LAUNCH_BLOCKING is set",
-        why="Each launch returns only when its kernel has ended, so host and device never work at the same time.",
+    return Match(
+        title=f"all {call.facts.launches} launches wait for their kernel: CUDA_LAUNCH_BLOCKING is set",
         fix="Unset CUDA_LAUNCH_BLOCKING (AMD_SERIALIZE_KERNEL, HIP_LAUNCH_BLOCKING) and record again.",
-        when_fine="While looking for the kernel of an illegal memory access.",
         removal=Removal.NOTHING,
     )

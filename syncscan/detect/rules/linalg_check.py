@@ -5,11 +5,6 @@
 `torch.linalg.inv`, `solve`, `cholesky`, `lu_factor`, `eigh`, `svd`, `pinv`, `matrix_rank`, `lstsq`, `eig`,
 `ldl_factor`, and the old names `torch.inverse`, `torch.cholesky`.
 
-## Why it stalls
-
-The factorisation leaves an error flag for each matrix on the device. To raise a Python exception the host reads them,
-and waits for all work queued before.
-
 ## How it shows in the trace
 
 `aten::linalg_inv > … > aten::_linalg_check_errors > aten::item`; `svd` and `eigh` copy a convergence flag besides,
@@ -29,12 +24,6 @@ spd = x @ x.T + 64 * torch.eye(64, device=device)
 result, info = torch.linalg.inv_ex(spd)  # read info later, every some steps
 ```
 
-## When it is fine
-
-When the matrix may be singular and the program must stop at once. `inv_ex`, `cholesky_ex`, `solve_ex`, `lu_factor_ex`
-and `ldl_factor_ex` don't check: a singular matrix goes through silently unless `info` is read at some time. `svd`,
-`eigh` and `lstsq` have no such variant. `det`, `slogdet`, `lu` and `qr` don't wait.
-
 ## Versions
 
 `inv_ex` and `cholesky_ex` since torch 1.9, the others later. MAGMA back ends synchronise the device besides.
@@ -48,11 +37,23 @@ and `ldl_factor_ex` don't check: a singular matrix goes through silently unless 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "linalg-check"
 NAME = "Linear algebra reads its error flags back"
 CAUSE = Cause.CHECK
+WHY = """\
+The factorisation leaves an error flag for each matrix on the device: to raise when one is singular or doesn't converge
+the host reads them back, behind all work queued before.
+"""
+WHEN_FINE = """\
+When the program must stop at the first bad matrix, or when it runs rarely.
+
+`inv_ex`, `cholesky_ex`, `solve_ex`, `lu_factor_ex` and `ldl_factor_ex` don't check: a singular matrix goes through
+silently unless `info` is read at some time. `svd`, `eigh` and `lstsq` have no such variant. `det`, `slogdet`, `lu` and
+`qr` don't wait.
+"""
 
 _VARIANTS = {
     "inv": "inv_ex",
@@ -62,52 +63,33 @@ _VARIANTS = {
     "lu_factor": "lu_factor_ex",
     "ldl_factor": "ldl_factor_ex",
 }
-_OLD: tuple[str, ...] = (
-    "aten::inverse",
-    "aten::cholesky",
-    "aten::cholesky_inverse",
-    "aten::cholesky_solve",
-    "aten::symeig",
-    "aten::lstsq",
+_OLD = frozenset(
+    f"aten::{op}"
+    for op in "inverse cholesky cholesky_inverse cholesky_solve symeig lstsq svd pinverse matrix_rank _symeig_helper "
+    "_svd_helper geqrf triangular_solve lu_solve _lu_with_info logdet solve ormqr".split()
 )
-_OLD += ("aten::svd", "aten::pinverse", "aten::matrix_rank", "aten::_symeig_helper", "aten::_svd_helper", "aten::geqrf")
-_OLD += (
-    "aten::triangular_solve",
-    "aten::lu_solve",
-    "aten::_lu_with_info",
-    "aten::logdet",
-    "aten::solve",
-    "aten::ormqr",
+"""Names from before torch.linalg."""
+_NO_VARIANT = (
+    "This op has no variant without the check: run it rarely, batch the matrices into one call, or take a "
+    "factorisation that has one (cholesky_ex, lu_factor_ex, inv_ex)."
 )
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Any wait inside an op of torch.linalg, but for those that need a size."""
     op = next((op for op in call.ops if op.startswith("aten::linalg_") or op in _OLD), "")
     if not (op or call.under("aten::_linalg_check_errors")) or call.under("aten::linalg_matrix_exp"):
         return None
     name = (op or call.op).removeprefix("aten::").removeprefix("linalg_")
-    variant = _VARIANTS.get(name)
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"linalg.{name} waits for its error flag",
-        why=f"To raise when a matrix is singular or doesn't converge, linalg.{name} reads a flag back from the device.",
-        fix=_fix(variant),
-        when_fine="When the program must stop at the first bad matrix, or when it runs rarely.",
+        fix=_fix(_VARIANTS[name]) if name in _VARIANTS else _NO_VARIANT,
         removal=Removal.KERNELS,
     )
 
 
-def _fix(variant: str | None) -> str:
-    if variant:
-        return (
-            f"torch.linalg.{variant}(…) doesn't check: it returns info besides. The check is lost, so look at "
-            "info.any() "
-            "now and then, with a copy that you don't wait for."
-        )
+def _fix(variant: str) -> str:
     return (
-        "This op has no variant without the check: run it rarely, batch the matrices into one call, or take a "
-        "factorisation that has one (cholesky_ex, lu_factor_ex, inv_ex)."
+        f"torch.linalg.{variant}(…) doesn't check: it returns info besides. The check is lost, so look at info.any() "
+        "now and then, with a copy that you don't wait for."
     )

@@ -4,10 +4,6 @@
 
 `torch.masked_select(x, mask)` and `x.masked_select(mask)`.
 
-## Why it stalls
-
-The result is as long as the mask has true elements; the host waits for the count before it can allocate it.
-
 ## How it shows in the trace
 
 `aten::masked_select` over `aten::nonzero` (on some versions `aten::index > aten::nonzero`), with a copy to the host.
@@ -24,10 +20,6 @@ result = torch.masked_select(x, mask).sum()
 result = torch.where(mask, x, 0).sum()
 ```
 
-## When it is fine
-
-When the selection is small and much work follows on it. The backward of `masked_select` doesn't wait again.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11; on the CPU the chain differs (`aten::item`).
@@ -41,24 +33,29 @@ Read in torch 2.6 and seen in traces of 2.11; on the CPU the chain differs (`ate
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "masked-select"
 NAME = "masked_select reads its length back"
 CAUSE = Cause.SHAPE
+WHY = """\
+The result is as long as the mask has true elements; the host waits for the device to count them before it can allocate
+it.
+"""
+WHEN_FINE = """\
+When few elements are selected and much work follows on them.
+
+The backward of `masked_select` doesn't wait again.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Anything below `aten::masked_select`."""
     if not call.under("aten::masked_select"):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="masked_select waits for the number of selected elements",
-        why="The result is as long as the mask has true elements; the host waits for the device to count them.",
         fix="torch.where(mask, x, fill) keeps the shape; reduce with the mask: torch.where(mask, x, 0).sum().",
-        when_fine="When few elements are selected and much work follows on them.",
         removal=Removal.KERNELS,
     )

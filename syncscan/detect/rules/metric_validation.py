@@ -4,10 +4,6 @@
 
 torchmetrics with `validate_args=True` (the default): unique labels, value ranges.
 
-## Why it stalls
-
-The checks call `unique` and truth values on the device tensors: several waits for each update of each metric.
-
 ## How it shows in the trace
 
 Frames of `torchmetrics/` around `aten::_unique2` or `aten::is_nonzero`.
@@ -28,10 +24,6 @@ from torchmetrics.functional.classification import multiclass_accuracy
 result = multiclass_accuracy(labels, labels, num_classes=8, validate_args=False)
 ```
 
-## When it is fine
-
-In tests, and for the first batches.
-
 ## Versions
 
 Read in torchmetrics 1.9.
@@ -45,24 +37,33 @@ Read in torchmetrics 1.9.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
+from syncscan.model.libraries import in_package
 
 ID = "metric-validation"
 NAME = "A metric validates its inputs on the host"
 CAUSE = Cause.CHECK
+WHY = """\
+torchmetrics looks at the values of its inputs on the host at every update, with `unique` and truth values: several
+waits for each metric.
+"""
+WHEN_FINE = """\
+In tests, for the first batches, and at the end of an epoch.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+_VALIDATES = ("_validation", "_check_", "_basic_")
+"""Parts of the names of torchmetrics' functions that look at values: `_multiclass_stat_scores_tensor_validation`."""
+
+
+def match(call: Call) -> Match | None:
     """A wait inside torchmetrics' validation code."""
-    if not (call.in_library("torchmetrics/") and call.in_library("_validation", "_check_", "_basic_")):
+    functions = [frame.function for frame in call.library_frames if in_package(frame.file, "torchmetrics")]
+    if not any(part in function for function in functions for part in _VALIDATES):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a metric waits to validate its inputs",
-        why="torchmetrics looks at the values of its inputs on the host at every update.",
         fix="Make the metric with validate_args=False, give num_classes, and call compute() once an epoch.",
-        when_fine="In tests, and at the end of an epoch.",
         removal=Removal.NOTHING,
     )

@@ -4,10 +4,6 @@
 
 `if torch.isnan(loss)`, `torch.isnan(x).any().item()`, `assert torch.isfinite(loss).all()`.
 
-## Why it stalls
-
-The guard waits for the value it guards, which is ready only when all work before it is.
-
 ## How it shows in the trace
 
 `aten::isnan`, `aten::isinf` or `aten::isfinite`, maybe `aten::any` or `aten::all`, then `aten::is_nonzero >
@@ -31,11 +27,6 @@ bad_steps += torch.isnan(loss)  # read it every some steps
 result = torch.nan_to_num(loss)
 ```
 
-## When it is fine
-
-When a NaN must stop the run at once. To skip an update on the device multiply it by `torch.isfinite(loss)` or use
-`torch.where`; `torch._assert_async` raises on the device and ends the CUDA context.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -49,17 +40,27 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "nan-guard"
 NAME = "A NaN guard asks the host"
 CAUSE = Cause.CHECK
+WHY = """\
+The host asks whether a value is finite that is ready only when all work before it is done.
+"""
+WHEN_FINE = """\
+When a NaN must stop the run at once, or every some hundred steps.
+
+To skip an update on the device multiply it by `torch.isfinite(loss)` or use `torch.where`; `torch._assert_async` raises
+on the device and ends the CUDA context.
+"""
 
 _GUARDS = ("aten::isnan", "aten::isinf", "aten::isfinite")
 _REDUCTIONS = ("aten::any", "aten::all", "aten::logical_not", "aten::bitwise_not", "aten::sum", "aten::max")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A value read back directly after a test for finite numbers."""
     if not call.scalar or call.top not in ("aten::item", "aten::is_nonzero"):
         return None
@@ -68,15 +69,9 @@ def match(call: Call) -> Diagnosis | None:
     if guard not in _GUARDS:
         return None
     test = guard.removeprefix("aten::")
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"a guard with {test} waits for its answer",
-        why=f"The host asks {test} of a value that is ready only when all work before it is done.",
-        fix="Count on the device (bad += torch.isnan(loss)) and read the count every some steps; neutralise on the "
-        "device "
-        "with torch.nan_to_num or torch.where(torch.isfinite(loss), loss, 0).",
-        when_fine="When a NaN must stop the run at once, or every some hundred steps.",
+        fix="Count on the device (bad += torch.isnan(loss)) and read the count every some steps; neutralise on "
+        "the device with torch.nan_to_num or torch.where(torch.isfinite(loss), loss, 0).",
         removal=Removal.ASYNC_COPY,
     )

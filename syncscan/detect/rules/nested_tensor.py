@@ -5,10 +5,6 @@
 `unbind` and `split` of jagged tensors, `to_padded_tensor` of strided ones, attention over jagged ones without
 `max_seqlen`. `to_padded_tensor` of a jagged tensor didn't wait (torch 2.11, measured).
 
-## Why it stalls
-
-Padding, splitting and attention need the longest or all lengths on the host; they live on the device.
-
 ## How it shows in the trace
 
 Ops with `nested` or `jagged` in their name over `aten::item` or a copy to the host; frames in `torch/nested/`.
@@ -28,11 +24,6 @@ lengths = [16, 16, 16, 16]  # the collator knows them
 result = x.split(lengths)[0].sum()
 ```
 
-## When it is fine
-
-Once for a batch: a jagged tensor keeps what it has read, so reuse the same one. Pass `min_seqlen` and `max_seqlen` to
-`torch.nested.nested_tensor_from_jagged`.
-
 ## Versions
 
 Jagged layout since torch 2.1; the strided layout reads more.
@@ -46,28 +37,34 @@ Jagged layout since torch 2.1; the strided layout reads more.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "nested-tensor"
 NAME = "Nested tensor reads its lengths back"
 CAUSE = Cause.SHAPE
+WHY = """\
+The lengths of a nested tensor are on the device; padding, splitting and attention need the longest or all of them on
+the host.
+"""
+WHEN_FINE = """\
+Once for a batch.
+
+A jagged tensor keeps what it has read, so reuse the same one. Pass `min_seqlen` and `max_seqlen` to
+`torch.nested.nested_tensor_from_jagged`.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """An op of nested tensors around the call, or their Python code."""
     op = next((op for op in call.ops if "nested" in op or "jagged" in op or op == "aten::to_padded_tensor"), "")
     jagged = "PythonSubclass" in call.ops and call.top in ("aten::unbind", "aten::split_with_sizes", "aten::chunk")
-    if not (op or jagged or call.in_library("torch/nested/")):
+    if not (op or jagged or call.in_library("torch/nested")):
         return None
     what = op.removeprefix("aten::") or "a nested tensor"
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{what} waits for lengths",
-        why="The lengths of a nested tensor are on the device; padding, splitting and attention need them on the host.",
-        fix="Pass min_seqlen and max_seqlen when it is made (nested_tensor_from_jagged), and reuse the same nested "
-        "tensor.",
-        when_fine="Once for a batch.",
+        fix="Pass min_seqlen and max_seqlen when it is made (nested_tensor_from_jagged), and reuse the same "
+        "nested tensor.",
         removal=Removal.KERNELS,
     )

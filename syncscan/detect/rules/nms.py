@@ -4,11 +4,6 @@
 
 `torchvision.ops.nms`, `batched_nms` and the detection heads built on them.
 
-## Why it stalls
-
-How many boxes remain is known only after the suppression. torchvision's kernel also copies its matrix of overlaps in
-older versions.
-
 ## How it shows in the trace
 
 `torchvision::nms > aten::masked_select > aten::nonzero`, or a copy to the host below `torchvision::nms`.
@@ -33,11 +28,6 @@ best = x[:, 3].topk(16).indices
 result = boxes[best].sum()
 ```
 
-## When it is fine
-
-In inference, where the boxes go to the host anyway. In training pick a fixed number with `topk` and mask, or run the
-suppression for the whole batch at once to wait once.
-
 ## Versions
 
 Seen in traces of torchvision 0.26 and read in older sources; which call shows the wait has changed.
@@ -51,28 +41,35 @@ Seen in traces of torchvision 0.26 and read in older sources; which call shows t
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "nms"
 NAME = "nms reads its number of boxes back"
 CAUSE = Cause.SHAPE
+WHY = """\
+How many boxes remain is known only when the suppression has run; the host waits for it.
+
+torchvision's kernel also copies its matrix of overlaps in older versions.
+"""
+WHEN_FINE = """\
+In inference, where the boxes go to the host anyway.
+
+In training pick a fixed number with `topk` and mask, or run the suppression for the whole batch at once to wait once.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Anything below torchvision's suppression ops."""
     op = next((op for op in call.ops if op.startswith("torchvision::") and "nms" in op), "")
-    batched = call.direction == "HtoD" and any(n.startswith("torchvision::") and "nms" in n for n in call.after[:6])
+    batched = call.facts.direction == "HtoD" and any(
+        n.startswith("torchvision::") and "nms" in n for n in call.after[:6]
+    )
     if not (op or batched or call.in_library("torchvision/ops/boxes.py")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="nms waits for the number of boxes it keeps",
-        why="How many boxes remain is known only when the suppression has run; the host waits for it.",
-        fix="Suppress the whole batch at once (batched_nms) so that it waits once, or keep a fixed number of boxes "
-        "with topk "
-        "and carry a mask.",
-        when_fine="In inference, where the boxes go to the host anyway.",
+        fix="Suppress the whole batch at once (batched_nms) so that it waits once, or keep a fixed number of "
+        "boxes with topk and carry a mask.",
         removal=Removal.KERNELS,
     )

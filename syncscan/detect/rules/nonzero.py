@@ -4,11 +4,6 @@
 
 `torch.nonzero(x)`, `x.nonzero(as_tuple=True)`, `torch.where(condition)` with one argument, and `torch.argwhere`.
 
-## Why it stalls
-
-The result has as many rows as there are hits. The host has to allocate it, so it waits until the device has counted
-them, and with the count for all work queued before.
-
 ## How it shows in the trace
 
 `aten::nonzero` (inside `aten::nonzero_numpy`, `aten::where` or `aten::argwhere`) with a `cudaMemcpyAsync` of eight
@@ -27,12 +22,6 @@ result = x[hits[:, 0], hits[:, 1]].sum()
 result = torch.where(x > 0, x, 0).sum()
 ```
 
-## When it is fine
-
-When the number of hits really steers what runs next on the host, or once an epoch. If a bound N on the number of hits
-is known, `torch.nonzero_static(x, size=N, fill_value=-1)` gives a result of fixed length; the padded rows need
-masking.
-
 ## Versions
 
 The count is copied into pinned memory since about torch 2.5; before, the wait shows in `cudaMemcpyAsync`.
@@ -47,11 +36,22 @@ The count is copied into pinned memory since about torch 2.5; before, the wait s
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "nonzero"
 NAME = "nonzero reads its number of hits back"
 CAUSE = Cause.SHAPE
+WHY = """\
+The result is as long as there are hits, and the host has to allocate it: it waits until the device has counted them,
+and with the count for all work queued before.
+"""
+WHEN_FINE = """\
+When the number of hits steers what the host does next, or rarely (once an epoch).
+
+If a bound N on the number of hits is known, `torch.nonzero_static(x, size=N, fill_value=-1)` gives a result of fixed
+length; the padded rows need masking.
+"""
 
 _FORMS = {
     "aten::where": "torch.where(condition)",
@@ -61,20 +61,14 @@ _FORMS = {
 }
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Any `aten::nonzero` that no more special rule has taken."""
     if not call.under("aten::nonzero"):
         return None
     form = _FORMS[call.first(*_FORMS)]
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{form} waits for its number of hits",
-        why=f"The result of {form} is as long as there are hits, so the host waits for the device to count them.",
-        fix="Stay masked: torch.where(condition, a, b) with three arguments, or multiply by the mask and reduce. With "
-        "a "
-        "known bound N use torch.nonzero_static(x, size=N) and mask the padded rows.",
-        when_fine="When the number of hits steers what the host does next, or rarely (once an epoch).",
+        fix="Stay masked: torch.where(condition, a, b) with three arguments, or multiply by the mask and reduce. "
+        "With a known bound N use torch.nonzero_static(x, size=N) and mask the padded rows.",
         removal=Removal.KERNELS,
     )

@@ -5,10 +5,6 @@
 `torch.arange(t)`, `torch.full((3,), t)`, `torch.linspace(0, t, 5)`, `x.add(y, alpha=t)`, `x.view(t, -1)`, `range(t)`,
 `[0] * t`, `torch.clamp(x, max=t)` of old versions.
 
-## Why it stalls
-
-The argument parser turns the tensor into a number, which reads it back.
-
 ## How it shows in the trace
 
 `aten::item` inside `aten::linspace`, `aten::arange`, `aten::full` …, or directly before such an op.
@@ -28,10 +24,6 @@ i = torch.arange(bound, device=device)
 result = torch.where(i < labels.max(), i, 0).sum()
 ```
 
-## When it is fine
-
-Outside of the loop. Keep sizes as Python ints, and use the overloads that take tensors: `x * t` instead of `alpha=t`.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -45,46 +37,55 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Confidence, Diagnosis
+from syncscan.detect.ops import converts_to_a_number
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Confidence
 
 ID = "number-argument"
 NAME = "A tensor is used as a number"
 CAUSE = Cause.READBACK
+WHY = """\
+The op needs a Python number; the argument parser turns the tensor that it got into one, which reads it back from the
+device.
+"""
+WHEN_FINE = """\
+Outside of the loop.
+
+Keep sizes as Python ints, and use the overloads that take tensors: `x * t` instead of `alpha=t`.
+"""
 
 _OPS = {
     f"aten::{op}"
-    for op in "arange linspace logspace full full_like zeros ones empty rand randn randint eye range new_full "
-    "new_zeros new_empty add add_ sub sub_ addmm addcmul addcdiv clamp clamp_ view reshape expand narrow repeat "
-    "topk".split()
+    for op in "arange linspace logspace full full_like zeros ones empty rand randn randint eye range "
+    "new_full new_zeros new_empty add add_ sub sub_ addmm addcmul addcdiv clamp clamp_ view "
+    "reshape expand narrow repeat topk".split()
 }
 
 _SIZED = _OPS - {f"aten::{op}" for op in "add add_ sub sub_ addmm addcmul addcdiv clamp clamp_".split()}
 """Ops that take sizes: a number read directly before is most likely for them; arithmetic follows by chance."""
 
-AT_ONCE_NS = 4_000
-"""An op begins this soon after the read of its own argument; the next statement's op takes longer."""
+_AT_ONCE_NS = 4_000
+"""An op begins this soon after the read of its own argument, the next statement's op from 4.4 µs on.
+
+0.9 to 3.2 µs for most, 5.3 for topk and 6.1 for expand, which are missed (H200, torch 2.11, the zoo of ops without
+stacks; benchmarks/detect_thresholds.py).
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A scalar read inside a factory or an op with a number as argument, or directly before one."""
     inside = next((op for op in call.ops if op in _OPS), "")
-    reads = call.top == "aten::item" and not call.called("item") and call.followed_within(AT_ONCE_NS)
-    following = call.after[0] if reads and call.after[0] in _SIZED else ""
+    reads = converts_to_a_number(call) and call.followed_within(_AT_ONCE_NS)
+    following = next((n for n in call.after[:1] if reads and n in _SIZED), "")
     op = inside or following
     if not (call.scalar and op):
         return None
     name = op.removeprefix("aten::")
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{name} waits for a tensor that it takes as a number"
         if inside
         else f"a number is read back, most likely as an argument of {name}",
-        why=f"{name} needs a Python number; the tensor it got is read back from the device.",
-        fix="Keep sizes and bounds as Python ints from shapes or the configuration; for arithmetic use the overload "
-        "that takes "
-        "a tensor (x * t); for ranges compare with torch.arange of a fixed length.",
-        when_fine="Outside of the loop.",
+        fix="Keep sizes and bounds as Python ints from shapes or the configuration; for arithmetic use the "
+        "overload that takes a tensor (x * t); for ranges compare with torch.arange of a fixed length.",
         confidence=Confidence.HIGH if inside else Confidence.MEDIUM,
     )

@@ -4,11 +4,6 @@
 
 `all_gather_object`, `broadcast_object_list`, `gather_object`, `scatter_object_list` and `send_object_list` with NCCL.
 
-## Why it stalls
-
-The pickled object is copied to the device, its size exchanged and read back, the result copied to the host and
-unpickled.
-
 ## How it shows in the trace
 
 Read-backs and copies with frames of `torch/distributed/distributed_c10d.py: …_object…`; without stacks `aten::empty`,
@@ -28,10 +23,6 @@ Not run: a collective needs several processes.
 result = x.mean()  # all_reduce of a tensor, read every some steps
 ```
 
-## When it is fine
-
-Rarely: at the end of an epoch, or in a group made with `backend='gloo'`, which keeps objects on the host.
-
 ## Versions
 
 All versions.
@@ -45,33 +36,42 @@ All versions.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
+from syncscan.model.names import is_collective
 
 ID = "object-collective"
 NAME = "Object collectives go through the host"
 CAUSE = Cause.DIST
+WHY = """\
+With NCCL the pickled object is copied to the device, its size exchanged and read back on the host, the result copied
+to the host and unpickled.
+"""
+WHEN_FINE = """\
+Once an epoch.
 
-_OBJECTS = ("_object_list", "_gather_object", ": gather_object", "_to_object", "_object_to_tensor", "send_object")
+Or in a group made with `backend='gloo'`, which keeps objects on the host.
+"""
 
-_COLLECTIVES = ("c10d::", "nccl:", "record_param_comms")
+_OBJECTS = (
+    *("all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"),
+    *("send_object_list", "recv_object_list", "_object_to_tensor", "_tensor_to_object"),
+)
+"""Functions of torch/distributed/distributed_c10d.py."""
+
 _PACKING = frozenset(
-    "empty set_ to lift_fresh detach detach_ zeros ones select unsqueeze squeeze resize_ slice cat item view narrow "
-    "resolve_conj resolve_neg alias".split()
+    "empty set_ to lift_fresh detach detach_ zeros ones select unsqueeze squeeze resize_ slice "
+    "cat item view narrow resolve_conj resolve_neg alias".split()
 )
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A wait inside torch's object collectives: by its frames, or by the ops since bytes became a tensor."""
-    if not (call.in_library(*_OBJECTS) or _since_bytes(call)):
+    if not (call.in_library_function(*_OBJECTS) or _since_bytes(call)):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a collective of Python objects waits for sizes and bytes",
-        why="With NCCL the pickled object goes to the device and back, and its size is read on the host.",
         fix="Exchange tensors (all_reduce, all_gather_into_tensor), or objects in a process group with backend='gloo'.",
-        when_fine="Once an epoch.",
     )
 
 
@@ -82,5 +82,5 @@ def _since_bytes(call: Call) -> bool:
     if not marks or call.top not in ("aten::to", "aten::item"):
         return False
     since = before[marks[-1] + 2 :]
-    near = any(n.startswith(_COLLECTIVES) for n in (*since, *call.after[:12]))
-    return near and all(n.startswith(_COLLECTIVES) or n.removeprefix("aten::") in _PACKING for n in since)
+    near = any(is_collective(n) for n in (*since, *call.after[:12]))
+    return near and all(is_collective(n) or n.removeprefix("aten::") in _PACKING for n in since)

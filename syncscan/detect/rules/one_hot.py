@@ -4,10 +4,6 @@
 
 `torch.nn.functional.one_hot(x)`.
 
-## Why it stalls
-
-The result is as wide as the largest class plus one, so the host waits for the maximum.
-
 ## How it shows in the trace
 
 `aten::one_hot > aten::item`.
@@ -24,10 +20,6 @@ result = F.one_hot(labels)
 result = F.one_hot(labels, num_classes=8)
 ```
 
-## When it is fine
-
-When the number of classes is unknown. With `num_classes` a class out of range is caught by an assert on the device.
-
 ## Versions
 
 With `num_classes` there is no wait on CUDA (torch 2.6 and later); on the CPU the check reads values all the same.
@@ -41,24 +33,28 @@ With `num_classes` there is no wait on CUDA (torch 2.6 and later); on the CPU th
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "one-hot"
 NAME = "one_hot reads its number of classes back"
 CAUSE = Cause.SHAPE
+WHY = """\
+Without `num_classes` the result is as wide as the largest class plus one, so the host reads the maximum back.
+"""
+WHEN_FINE = """\
+When the number of classes isn't known beforehand.
+
+With `num_classes` a class out of range is caught by an assert on the device.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Anything below `aten::one_hot`."""
     if not call.under("aten::one_hot"):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="one_hot waits for the largest class",
-        why="Without num_classes the result is as wide as the largest class plus one, which the host reads back.",
         fix="Give it: F.one_hot(x, num_classes=n). A class out of range is then caught by an assert on the device.",
-        when_fine="When the number of classes isn't known beforehand.",
         removal=Removal.KERNELS,
     )

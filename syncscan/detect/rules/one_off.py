@@ -4,10 +4,6 @@
 
 CUDA graph capture, `torch.compile`'s benchmarking of kernels and recording of its graphs, `load_state_dict`, tuning.
 
-## Why it stalls
-
-These synchronise on purpose, to measure or to leave a clean state.
-
 ## How it shows in the trace
 
 Waits with frames of `torch/cuda/graphs.py`, `torch/_inductor/`, `torch/_dynamo/`, `load_state_dict`.
@@ -28,10 +24,6 @@ module.load_state_dict({name: torch.zeros_like(p) for name, p in module.state_di
 result = module(x)
 ```
 
-## When it is fine
-
-Always, as long as it happens before the steps that are measured: warm up longer.
-
 ## Versions
 
 All versions.
@@ -45,35 +37,46 @@ All versions.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "one-off"
 NAME = "One-off work waits"
 CAUSE = Cause.INIT
+WHY = """\
+It synchronises on purpose, to measure or to leave a clean state.
+"""
+WHEN_FINE = """\
+Always, as long as it happens before the training loop.
 
-_PLACES = {
+Warm up longer where it reaches into the steps that are measured.
+"""
+
+_PACKAGES = {
     "torch/cuda/graphs.py": ("capturing a CUDA graph", Cause.EXPLICIT),
-    "torch/_inductor/": ("torch.compile's benchmarking", Cause.INIT),
+    "torch/_inductor": ("torch.compile's benchmarking", Cause.INIT),
     "triton/runtime/autotuner.py": ("tuning a kernel", Cause.INIT),
-    ": load_state_dict": ("loading a state dict", Cause.INIT),
-    ": _load_from_state_dict": ("loading a state dict", Cause.INIT),
-    "torch/serialization.py": ("loading a checkpoint", Cause.INIT),
 }
+_LOADING = "torch/serialization.py"
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A wait inside code that runs once."""
-    found = next((_PLACES[part] for part in _PLACES if call.in_library(part)), None)
-    if found is None or (call.in_library("torch/serialization.py") and call.direction == "DtoH"):
+    place, cause = _place(call)
+    if not place or (call.in_library(_LOADING) and call.facts.direction == "DtoH"):
         return None
-    place, cause = found
-    return Diagnosis(
-        ID,
-        NAME,
-        cause,
+    return Match(
         title=f"{place} waits, once",
-        why="It synchronises on purpose, to measure or to leave a clean state.",
         fix="Keep it out of the measured steps: warm up longer.",
-        when_fine="Always, before the training loop.",
+        cause=cause,
         removal=Removal.NOTHING,
     )
+
+
+def _place(call: Call) -> tuple[str, Cause]:
+    for package, place in _PACKAGES.items():
+        if call.in_library(package):
+            return place
+    if call.in_library_function("load_state_dict", "_load_from_state_dict"):
+        return "loading a state dict", Cause.INIT
+    return ("loading a checkpoint", Cause.INIT) if call.in_library(_LOADING) else ("", Cause.INIT)

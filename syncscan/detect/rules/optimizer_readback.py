@@ -5,10 +5,6 @@
 `Adafactor` and `ASGD`, a learning rate that is a device tensor, `step` counters that a checkpoint moved to the
 device, `LBFGS`.
 
-## Why it stalls
-
-The value is needed as a Python number for each parameter or each group: many waits in one `step()`.
-
 ## How it shows in the trace
 
 `aten::item` inside `Optimizer.step#…`. `aten::item` without a runtime call below it is a CPU tensor and no wait.
@@ -33,11 +29,6 @@ optimizer.step()
 result = parameter.detach()
 ```
 
-## When it is fine
-
-When the optimizer's step is rare. `capturable=True` or `fused=True` keep counters and learning rate on the device;
-load checkpoints with `map_location` so that `step` stays on the CPU.
-
 ## Versions
 
 Adam's `step` is a CPU tensor since torch 1.12. A tensor `lr` is taken since about torch 2.1.
@@ -51,29 +42,36 @@ Adam's `step` is a CPU tensor since torch 1.12. A tensor `lr` is taken since abo
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.ops import reads_back
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
+from syncscan.model.names import is_optimizer_step
 
 ID = "optimizer-readback"
 NAME = "The optimizer reads values back"
 CAUSE = Cause.READBACK
+WHY = """\
+A learning rate, a counter or a norm that lives on the device is needed as a Python number, for each parameter or each
+group: many waits in one `step()`.
+"""
+WHEN_FINE = """\
+When the optimizer steps rarely.
+
+`capturable=True` or `fused=True` keep counters and learning rate on the device; load checkpoints with `map_location` so
+that `step` stays on the CPU.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A read-back inside an optimizer's step."""
-    scope = next((s for s in call.scopes if s.startswith("Optimizer.step#")), "")
-    if not (scope or call.in_library("torch/optim/")) or call.direction == "HtoD":
+    scope = next((s for s in call.scopes if is_optimizer_step(s)), "")
+    if not (scope or call.in_library("torch/optim")) or call.facts.direction == "HtoD":
         return None
-    if not (call.scalar or call.direction == "DtoH"):
+    if not reads_back(call):
         return None
     name = scope.removeprefix("Optimizer.step#").removesuffix(".step") or "the optimizer"
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{name} reads values back in its step",
-        why="A learning rate, a counter or a norm that lives on the device is needed as a Python number.",
-        fix="Keep lr a Python float, or use capturable=True or fused=True; load checkpoints so that 'step' stays on "
-        "the CPU; "
-        "Adafactor, ASGD and LBFGS read by design: choose another optimizer or a fused form.",
-        when_fine="When the optimizer steps rarely.",
+        fix="Keep lr a Python float, or use capturable=True or fused=True; load checkpoints so that 'step' stays "
+        "on the CPU; Adafactor, ASGD and LBFGS read by design: choose another optimizer or a fused form.",
     )

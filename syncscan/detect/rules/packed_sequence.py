@@ -4,10 +4,6 @@
 
 `nn.utils.rnn.pack_padded_sequence` with lengths on the device, `pad_packed_sequence` and RNNs over packed sequences.
 
-## Why it stalls
-
-The batch sizes of a packed sequence steer a loop on the host, so the lengths must come there.
-
 ## How it shows in the trace
 
 A copy to the host with a frame of `torch/nn/utils/rnn.py`, or directly before `aten::_pack_padded_sequence`.
@@ -28,10 +24,6 @@ packed = torch.nn.utils.rnn.pack_padded_sequence(x[None].transpose(0, 1), length
 result = packed.data
 ```
 
-## When it is fine
-
-When the lengths are computed on the device. Padding without packing, with a mask, never waits.
-
 ## Versions
 
 The lengths must be on the CPU since torch 1.7, so the copy is written by the caller.
@@ -45,25 +37,31 @@ The lengths must be on the CPU since torch 1.7, so the copy is written by the ca
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "packed-sequence"
 NAME = "Packing reads lengths back"
 CAUSE = Cause.SHAPE
+WHY = """\
+The batch sizes of a packed sequence steer a loop on the host, so the lengths must come there; they were on the device.
+"""
+WHEN_FINE = """\
+When the lengths are computed on the device.
+
+Padding without packing, with a mask, never waits.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A read-back inside torch's packing code, or directly before the packing op."""
-    packs = call.direction != "HtoD" and call.top == "aten::to" and "aten::_pack_padded_sequence" in call.after[:6]
-    if not (packs or call.in_library("nn/utils/rnn.py") or call.under("aten::_pack_padded_sequence")):
+    packs = (
+        call.facts.direction != "HtoD" and call.top == "aten::to" and "aten::_pack_padded_sequence" in call.after[:6]
+    )
+    if not (packs or call.in_library("torch/nn/utils/rnn.py") or call.under("aten::_pack_padded_sequence")):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="packing sequences waits for their lengths",
-        why="A packed sequence is laid out by the host, which needs the lengths; they were on the device.",
         fix="Keep the lengths on the CPU, as the data loader made them; or pad and mask instead of packing.",
-        when_fine="When the lengths are computed on the device.",
         removal=Removal.ASYNC_COPY,
     )

@@ -5,11 +5,6 @@
 `buffer.copy_(t, non_blocking=True)` into an ordinary CPU tensor; in older versions also
 `t.to("cpu", non_blocking=True)`.
 
-## Why it stalls
-
-The driver can't write pageable memory behind the host's back: it waits inside `cudaMemcpyAsync`. torch's sync debug
-mode doesn't see this wait. Since no synchronise follows, reading the result too early is a bug on other systems.
-
 ## How it shows in the trace
 
 `aten::copy_` over `cudaMemcpyAsync` (`Device -> Pageable`) without a synchronise behind it.
@@ -36,10 +31,6 @@ if device == "cuda":
 result = copy
 ```
 
-## When it is fine
-
-For tiny copies. Never read the result before an event that was recorded after the copy is done.
-
 ## Versions
 
 `t.to("cpu", non_blocking=True)` allocates pinned memory in newer versions (it didn't wait in torch 2.11, measured).
@@ -53,26 +44,32 @@ For tiny copies. Never read the result before an event that was recorded after t
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
 
 ID = "pageable-readback"
 NAME = "A non-blocking read-back blocks"
 CAUSE = Cause.PAGEABLE
+WHY = """\
+The driver can't write pageable memory behind the host's back: it waits inside the copy call, `cudaMemcpyAsync`.
+
+torch's sync debug mode doesn't see this wait. Since no synchronise follows, reading the result too early is a bug on
+other systems.
+"""
+WHEN_FINE = """\
+For tiny copies.
+
+Never read the result before an event that was recorded after the copy is done.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A copy to pageable memory that no synchronise follows."""
-    alone = len(call.rows) == 1 and "Async" in call.api
-    if not (alone and call.direction == "DtoH" and not call.pinned):
+    alone = len(call.facts.rows) == 1 and "Async" in call.facts.api
+    if not (alone and call.facts.direction == "DtoH" and not call.facts.pinned):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a non_blocking copy to pageable memory waits all the same",
-        why="The driver can't write pageable memory behind the host's back: it waits inside the copy call.",
-        fix="Copy into a pinned buffer: torch.empty(…, pin_memory=True).copy_(t, non_blocking=True), record an event, "
-        "and "
-        "read only after event.synchronize(): without it the values are garbage.",
-        when_fine="For tiny copies.",
+        fix="Copy into a pinned buffer: torch.empty(…, pin_memory=True).copy_(t, non_blocking=True), record an "
+        "event, and read only after event.synchronize(): without it the values are garbage.",
     )

@@ -4,11 +4,6 @@
 
 `t.pin_memory()`, `torch.empty(…, pin_memory=True)`, `cudaHostRegister` on the training thread.
 
-## Why it stalls
-
-Pinning asks the driver for memory under a global lock; freeing or unregistering it may wait for the device. The
-caching host allocator spares both once its blocks fit.
-
 ## How it shows in the trace
 
 `cudaHostAlloc`, `cudaMallocHost`, `cudaHostRegister`, `cudaFreeHost`, `cudaHostUnregister` (on ROCm `hipHostMalloc`,
@@ -32,10 +27,6 @@ batch = torch.ones(64, 64)
 result = batch.to(device).sum()  # or DataLoader(pin_memory=True): its own thread pins
 ```
 
-## When it is fine
-
-In the first steps, until the host allocator's cache is warm: it is only noted unless the host was held.
-
 ## Versions
 
 All versions.
@@ -49,27 +40,33 @@ All versions.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "pin-memory"
 NAME = "Pinning memory in the step"
 CAUSE = Cause.ALLOC
+WHY = """\
+Pinned memory comes from the driver under a global lock, and giving it back or unregistering it may wait for the device.
+
+The caching host allocator spares both once its blocks fit.
+"""
+WHEN_FINE = """\
+In the first steps, until the cache of pinned memory is warm.
+
+It is only noted unless the host was held.
+"""
 
 _PINS = ("HostAlloc", "MallocHost", "HostMalloc", "HostRegister", "FreeHost", "HostFree", "HostUnregister")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Host memory pinned or unpinned; only noted unless the host was held."""
-    if not call.apis[0].endswith(_PINS):
+    if not call.facts.apis[0].endswith(_PINS):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
-        title=f"{call.apis[0]} on the training thread",
-        why="Pinned memory comes from the driver under a global lock, and giving it back may wait for the device.",
+    return Match(
+        title=f"{call.facts.apis[0]} on the training thread",
         fix="Let the data loader pin (DataLoader(pin_memory=True)), or reuse one pinned buffer.",
-        when_fine="In the first steps, until the cache of pinned memory is warm.",
-        intended=not call.waited,
+        intended=not call.facts.waited,
         removal=Removal.NOTHING,
     )

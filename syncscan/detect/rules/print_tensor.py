@@ -4,11 +4,6 @@
 
 `print(t)`, `str(t)`, `repr(t)`, `f'{t}'`, `logger.info(t)`, a debugger's display.
 
-## Why it stalls
-
-To choose its number format, torch asks for the smallest, the largest and the finite values one by one: a dozen waits
-for one small tensor.
-
 ## How it shows in the trace
 
 Frames of `torch/_tensor_str.py`; without stacks a burst: `aten::isfinite`, `aten::ne`, `aten::__and__`,
@@ -28,10 +23,6 @@ Not compared: the text holds the device's name.
 result = str(x[0, :4].cpu())  # one copy instead of a dozen waits; better: print shapes
 ```
 
-## When it is fine
-
-While debugging. In a loop print every some steps, and copy to the host first.
-
 ## Versions
 
 Seen in traces of torch 2.11; the frames are the same in older versions.
@@ -44,42 +35,50 @@ Seen in traces of torch 2.11; the frames are the same in older versions.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
 
 ID = "print-tensor"
 NAME = "Printing a tensor reads it back"
 CAUSE = Cause.LOG
+WHY = """\
+To choose its number format torch reads the smallest, the largest and the finite values back one by one: a dozen waits
+for one small tensor.
+"""
+WHEN_FINE = """\
+While debugging.
+
+In a loop print every some steps, and copy to the host first.
+"""
 
 _FORMATTER = ("aten::isfinite", "aten::ne", "aten::__and__")
+_READ_ONE = ("aten::detach", "aten::item", "aten::resolve_conj", "aten::resolve_neg")
 _BURST = frozenset(
     f"aten::{op}"
-    for op in "abs to min max unbind ceil ne is_nonzero div gt lt le ge eq detach item resolve_conj resolve_neg select "
-    "slice alias view reshape lift_fresh masked_select any isinf isnan cat unsqueeze squeeze flatten numpy_T".split()
+    for op in "abs to min max unbind ceil ne is_nonzero div gt lt le ge eq detach item resolve_conj "
+    "resolve_neg select slice alias view reshape lift_fresh masked_select any isinf isnan cat "
+    "unsqueeze squeeze flatten numpy_T".split()
 )
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A wait inside torch's formatting code, or, where no frames tell, in the burst of ops that it leaves."""
     if not (call.in_library("torch/_tensor_str.py") or (not call.frames and _in_burst(call))):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="printing a tensor waits, once for every question about its values",
-        why="To choose its format torch reads the extremes and single values of the tensor back, one by one.",
         fix="Don't print in the loop; else print(t.detach().cpu()), which costs one copy, and only every some steps.",
-        when_fine="While debugging.",
     )
 
 
 def _of_integers(before: tuple[str, ...]) -> bool:
     """Whether elements are being formatted one by one: all of a flattened tensor, each detached and read."""
-    k = len(before)
-    while k and before[k - 1] in ("aten::detach", "aten::item", "aten::resolve_conj", "aten::resolve_neg"):
-        k -= 1
-    return k < len(before) and before[max(0, k - 2) : k] == ("aten::reshape", "aten::unbind")
+    reads = list(takewhile(_READ_ONE.__contains__, reversed(before)))
+    flattened = before[: len(before) - len(reads)][-2:]
+    return bool(reads) and flattened == ("aten::reshape", "aten::unbind")
 
 
 def _in_burst(call: Call) -> bool:
@@ -89,5 +88,5 @@ def _in_burst(call: Call) -> bool:
         return call.top in ("aten::item", "aten::to")
     if call.top == "aten::masked_select":
         return before[-3:] == _FORMATTER
-    marks = [i for i in range(3, len(before)) if before[i] == "aten::masked_select" and before[i - 3 : i] == _FORMATTER]
-    return bool(marks) and all(op in _BURST for op in before[marks[-1] :]) and call.top in _BURST
+    selections = [at for at, op in enumerate(before) if op == "aten::masked_select" and before[:at][-3:] == _FORMATTER]
+    return bool(selections) and _BURST.issuperset((*before[selections[-1] :], call.top))

@@ -4,11 +4,6 @@
 
 `ProdBackward0` and `CumprodBackward0`.
 
-## Why it stalls
-
-The gradient of a product divides by its factors, which fails at zero: autograd counts the zeros on the device and
-reads the count back to choose its formula.
-
 ## How it shows in the trace
 
 `ProdBackward0 > … > aten::item` or `aten::nonzero`, `CumprodBackward0 > … > aten::any > aten::item`, on the autograd
@@ -30,10 +25,6 @@ leaf.log().sum().backward()
 result = leaf.grad
 ```
 
-## When it is fine
-
-When factors may be zero or negative: `exp(cumsum(log))` is right only for positive ones.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -47,27 +38,31 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "prod-backward"
 NAME = "The backward of a product looks for zeros"
 CAUSE = Cause.READBACK
+WHY = """\
+The gradient of a product divides by its factors, which fails at zero: autograd counts the zeros on the device and reads
+the count back to choose its formula.
+"""
+WHEN_FINE = """\
+When factors may be zero or negative.
+
+`exp(cumsum(log))` is right only for positive ones.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Anything below the backward of prod or cumprod."""
     if not call.backward.startswith(("ProdBackward", "CumprodBackward")):
         return None
-    op = "cumprod" if call.backward.startswith("Cum") else "prod"
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    op, logarithms = ("cumprod", "cumsum") if call.backward.startswith("Cum") else ("prod", "sum")
+    return Match(
         title=f"the backward of {op} waits for a count of zeros",
-        why=f"The gradient of {op} divides by its factors; autograd reads back whether any is zero to choose its "
-        "formula.",
-        fix=f"For positive factors compute {op} in logarithms: torch.exp(torch.{'cumsum' if op == 'cumprod' else 'sum'}"
-        "(x.log(), dim)); its backward doesn't wait.",
-        when_fine="When factors may be zero or negative.",
+        fix=f"For positive factors compute {op} in logarithms: torch.exp(torch.{logarithms}(x.log(), dim)); its "
+        "backward doesn't wait.",
         removal=Removal.KERNELS,
     )

@@ -5,10 +5,6 @@
 Observers' `calculate_qparams`, `fake_quantize_per_channel_affine` with checks, `fused_moving_avg_obs_fake_quant` per
 row.
 
-## Why it stalls
-
-Scales and zero points are checked or turned into Python numbers on the host.
-
 ## How it shows in the trace
 
 Ops with `fake_quant` or `obs` in their name, or frames of `torch/ao/quantization/`, over `aten::item` or
@@ -30,10 +26,6 @@ zero_point = torch.zeros((), dtype=torch.int32, device=device)
 result = torch.fake_quantize_per_tensor_affine(x, scale, zero_point, -128, 127)
 ```
 
-## When it is fine
-
-While calibrating. Freeze the observers before training on; the per-tensor fused path doesn't wait.
-
 ## Versions
 
 Tensor-valued scales are taken since about torch 1.10.
@@ -47,28 +39,32 @@ Tensor-valued scales are taken since about torch 1.10.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "quantization"
 NAME = "Quantisation reads its scale back"
 CAUSE = Cause.CHECK
+WHY = """\
+Scales and zero points are checked, or turned into Python numbers, on the host.
+"""
+WHEN_FINE = """\
+While calibrating.
+
+Freeze the observers before training on; the per-tensor fused path doesn't wait.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A quantisation op around the call, or torch's quantisation code."""
     op = next((op for op in call.ops if "fake_quant" in op or "quantize_per" in op or "_obs_" in op), "")
-    if not (op or _observes(call) or call.in_library("ao/quantization/", "torchao/")):
+    if not (op or _observes(call) or call.in_library("torch/ao/quantization", "torchao")):
         return None
     what = op.removeprefix("aten::") or "a quantisation observer"
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{what} waits for a scale or zero point",
-        why="Scales and zero points are checked, or turned into Python numbers, on the host.",
         fix="Keep scale and zero point as tensors, use the fused per-tensor path, and freeze observers after "
         "calibration.",
-        when_fine="While calibrating.",
         removal=Removal.NOTHING,
     )
 

@@ -4,10 +4,6 @@
 
 `torch.repeat_interleave(x, repeats)` and `x.repeat_interleave(repeats)` with a device tensor as `repeats`.
 
-## Why it stalls
-
-The result is as long as the sum of the repeats; the host waits for it, and for a check that none is negative.
-
 ## How it shows in the trace
 
 `aten::repeat_interleave > aten::repeat_interleave > aten::item`, twice.
@@ -26,11 +22,6 @@ repeats = torch.full((64,), 2, device=device)
 result = torch.repeat_interleave(x, repeats, dim=0, output_size=128)
 ```
 
-## When it is fine
-
-When the total isn't known on the host. A wrong `output_size` gives garbage or an assert on the device: pass it only
-where it is certain.
-
 ## Versions
 
 `output_size` exists since about torch 1.10.
@@ -44,26 +35,27 @@ where it is certain.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "repeat-interleave"
 NAME = "repeat_interleave reads its length back"
 CAUSE = Cause.SHAPE
+WHY = """\
+The result is as long as the sum of the repeats, which the host reads back, with a check that none is negative.
+"""
+WHEN_FINE = """\
+When the total isn't known on the host; a wrong `output_size` gives garbage or an assert on the device.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Anything below `aten::repeat_interleave`."""
     if not call.under("aten::repeat_interleave"):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="repeat_interleave waits for the sum of its repeats",
-        why="The result is as long as the sum of the repeats, which the host reads back, with a check for negative "
-        "ones.",
         fix="Pass the total that the host knows: torch.repeat_interleave(x, repeats, output_size=n), or an int of "
         "repeats.",
-        when_fine="When the total isn't known on the host; a wrong output_size gives garbage.",
         removal=Removal.KERNELS,
     )

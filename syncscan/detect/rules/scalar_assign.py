@@ -4,10 +4,6 @@
 
 `x[index] = 1.0` with a device index, `x[0] = 5.0` and `x[i, j] = 1.0` of single elements.
 
-## Why it stalls
-
-The number becomes a CPU tensor and is copied to the device, with a wait for all work queued before.
-
 ## How it shows in the trace
 
 `aten::index_put_ > aten::_index_put_impl_ > aten::to > … > aten::copy_`, or `aten::copy_` alone, with a `Memcpy HtoD
@@ -31,12 +27,6 @@ y.index_fill_(0, index, 1.0)
 result = y
 ```
 
-## When it is fine
-
-Outside of the loop. `x[mask] = 1.0` with a boolean mask doesn't wait (it is `masked_fill_`), nor does a number for a
-whole row or slice (`x[0] = 5.0` of a matrix is a fill, measured); for single elements `x[i, j : j + 1] = 5.0` or
-`x[i, j].fill_(5.0)`.
-
 ## Versions
 
 Later versions fill single elements without a copy (changed upstream in 2026).
@@ -50,34 +40,39 @@ Later versions fill single elements without a copy (changed upstream in 2026).
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.ops import INDEX_ASSIGNMENTS
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "scalar-assign"
 NAME = "An assigned number is copied to the device"
 CAUSE = Cause.PAGEABLE
+WHY = """\
+The Python number becomes a CPU tensor, and its copy to the device waits for all work queued before.
+"""
+WHEN_FINE = """\
+Outside of the loop.
 
-_INDEXING = ("aten::index_put_", "aten::_index_put_impl_", "aten::index_put")
+`x[mask] = 1.0` with a boolean mask doesn't wait (it is `masked_fill_`), nor does a number for a whole row or slice
+(`x[0] = 5.0` of a matrix is a fill, measured); for single elements `x[i, j : j + 1] = 5.0` or `x[i, j].fill_(5.0)`.
+"""
+
 _SCALAR = 16
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A copy of one element to the device inside an assignment."""
-    small = call.direction == "HtoD" and 0 < call.bytes <= _SCALAR
+    small = call.facts.direction == "HtoD" and 0 < call.facts.bytes <= _SCALAR
     if not small:
         return None
-    through_index = call.under(*_INDEXING) and call.bytes <= _SCALAR // 2
+    through_index = call.under(*INDEX_ASSIGNMENTS) and call.facts.bytes <= _SCALAR // 2
     single = call.top == "aten::copy_" and call.before[-1:] in (("aten::select",), ("aten::slice",), ("aten::fill_",))
     if not (through_index or single):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{'x[index] = number' if through_index else 'x[i] = number'} copies the number to the device, with a "
         "wait",
-        why="The Python number becomes a CPU tensor, and its copy to the device waits for all work queued before.",
         fix="x.index_fill_(0, index, value) or a device tensor as value; for one element x[i : i + 1] = value or "
         "x[i].fill_(value), which don't copy.",
-        when_fine="Outside of the loop.",
         removal=Removal.PINNED_COPY,
     )

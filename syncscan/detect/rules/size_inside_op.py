@@ -4,10 +4,6 @@
 
 `torch.combinations`, `torch.segment_reduce`, `torch.mode` of long rows, `torch.matrix_exp` of a batch.
 
-## Why it stalls
-
-The op needs a number from the device to size its result or to choose its next kernel.
-
 ## How it shows in the trace
 
 `aten::combinations > aten::masked_select > aten::nonzero`, `aten::segment_reduce > aten::item`, `aten::mode` with
@@ -27,10 +23,6 @@ i, j = torch.triu_indices(8, 8, offset=1, device=device)
 result = (x[0, i] - x[0, j]).abs().sum()
 ```
 
-## When it is fine
-
-When the op runs rarely or on little data.
-
 ## Versions
 
 `segment_reduce(unsafe=True)` skips the checks; `triu_indices` never waits.
@@ -44,37 +36,39 @@ When the op runs rarely or on little data.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "size-inside-op"
 NAME = "Op reads a size back inside"
 CAUSE = Cause.SHAPE
+WHY = """\
+The op needs a number from the device to size its result or to choose its next kernel.
+"""
+WHEN_FINE = """\
+When it runs rarely, or on little data.
+"""
 
+_SQUARINGS = "Keep it out of the hot path, or take a fixed number of squarings (Taylor or Padé by hand)."
 _FIXES = {
     "aten::combinations": "Index with cached torch.triu_indices(n, n, offset=1, device=…): it doesn't wait.",
     "aten::segment_reduce": "Pass unsafe=True when the lengths are known to be right (the check is lost), or "
     "scatter_reduce_.",
     "aten::_segment_reduce_backward": "Use scatter_reduce_ with an index of segments.",
     "aten::mode": "Count with F.one_hot(x, n).sum(...) over a known range and take argmax.",
-    "aten::linalg_matrix_exp": "Keep it out of the hot path, or take a fixed number of squarings (Taylor or Padé by "
-    "hand).",
-    "aten::matrix_exp": "Keep it out of the hot path, or take a fixed number of squarings (Taylor or Padé by hand).",
+    "aten::linalg_matrix_exp": _SQUARINGS,
+    "aten::matrix_exp": _SQUARINGS,
 }
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """One of the ops that read a size back themselves."""
     op = call.first(*_FIXES)
     if not op:
         return None
     name = op.removeprefix("aten::")
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{name} waits for a size",
-        why=f"{name} needs a number from the device to size its result or to choose its next kernel.",
         fix=_FIXES[op],
-        when_fine="When it runs rarely, or on little data.",
         removal=Removal.KERNELS,
     )

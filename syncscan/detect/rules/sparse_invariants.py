@@ -5,10 +5,6 @@
 `torch.sparse.check_sparse_tensor_invariants`, `torch.sparse_coo_tensor(…, check_invariants=True)`, constructors
 without a size.
 
-## Why it stalls
-
-The indices are checked for their range and order on the device, and the answers read back.
-
 ## How it shows in the trace
 
 `aten::_validate_sparse_coo_tensor_args`, `aten::_validate_compressed_sparse_indices` and kin over `aten::item`.
@@ -27,10 +23,6 @@ indices = torch.stack([labels, labels])
 result = torch.sparse_coo_tensor(indices, x[0], (8, 8), check_invariants=False).to_dense()
 ```
 
-## When it is fine
-
-In tests. Give the size: without it the constructor reads the largest index.
-
 ## Versions
 
 Checks are off by default since torch 2.0.
@@ -44,29 +36,34 @@ Checks are off by default since torch 2.0.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.ops import COALESCES
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "sparse-invariants"
 NAME = "Sparse invariants are checked on the host"
 CAUSE = Cause.CHECK
+WHY = """\
+Range and order of the indices are checked on the device, and the answers read back.
+"""
+WHEN_FINE = """\
+In tests.
+
+Give the size: without it the constructor reads the largest index.
+"""
 
 _CONSTRUCTORS = ("aten::sparse_coo_tensor", "aten::sparse_csr_tensor", "aten::sparse_compressed_tensor")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A validation op of sparse tensors, or a constructor that looks for its size."""
     op = next((op for op in call.ops if "_validate_" in op and ("sparse" in op or "compressed" in op)), "")
     op = op or call.first(*_CONSTRUCTORS)
-    if not op or call.under("aten::coalesce", "aten::_coalesce"):
+    if not op or call.under(*COALESCES):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a sparse tensor waits to check its indices",
-        why="Range and order of the indices are checked on the device, and the answers read back.",
         fix="Give the size, and turn the checks off once the data is right: check_invariants=False, "
         "torch.sparse.check_sparse_tensor_invariants.disable().",
-        when_fine="In tests.",
         removal=Removal.NOTHING,
     )

@@ -5,11 +5,6 @@
 `to_sparse`, `to_sparse_csr`, batched products (`bmm`) of COO tensors, and their `index_select`, softmax and sums. On
 torch 2.11 `torch.sparse.mm`, `to_dense` and additions of coalesced tensors didn't wait (measured).
 
-## Why it stalls
-
-The number of stored elements decides the shapes: it is counted on the device and read back. Batched products of COO
-tensors synchronise the whole device and copy with `cudaMemcpy`.
-
 ## How it shows in the trace
 
 `aten::to_sparse > aten::_to_sparse > aten::nonzero`; `aten::bmm` over `cudaDeviceSynchronize` and `cudaMemcpy`; other
@@ -28,10 +23,6 @@ result = torch.sparse.mm(sparse, x)
 result = x.relu() @ x
 ```
 
-## When it is fine
-
-When the data is very sparse and the conversion happens once: convert before the loop, keep the CSR form.
-
 ## Versions
 
 Read in torch 2.6 and measured on 2.11.
@@ -45,30 +36,37 @@ Read in torch 2.6 and measured on 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "sparse-op"
 NAME = "Sparse op reads its sizes back"
 CAUSE = Cause.SHAPE
+WHY = """\
+How many elements a sparse tensor stores is known to the device alone and decides the shapes: it is counted there, and
+the host reads it back to go on.
+
+Batched products of COO tensors synchronise the whole device and copy with `cudaMemcpy`.
+"""
+WHEN_FINE = """\
+When the data is very sparse and the op runs rarely.
+
+Convert once, before the loop, and keep the CSR form.
+"""
 
 _PARTS = ("sparse", "csr", "csc", "_nnz", "indices_copy")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """An op with sparse in its name, or one that waits only for sparse tensors."""
     name = next((op for op in call.ops if any(part in op for part in _PARTS)), "")
     name = name or (call.first("aten::index_select") if call.scalar else call.first("aten::bmm", "aten::bmm_out"))
     if not name:
         return None
     op = name.removeprefix("aten::")
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{op} waits for the sizes of a sparse tensor",
-        why="How many elements a sparse tensor stores is known to the device alone; the host reads it back to go on.",
         fix="Convert once, before the loop, and keep the CSR form; or stay dense with a mask where the data isn't "
         "very sparse.",
-        when_fine="When the data is very sparse and the op runs rarely.",
         removal=Removal.KERNELS,
     )

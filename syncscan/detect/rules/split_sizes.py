@@ -5,10 +5,6 @@
 `torch.split(x, sizes.tolist())`, `torch.tensor_split(x, indices.cpu())`, `x.split(int(n))` with sizes that were
 computed on the device.
 
-## Why it stalls
-
-A split makes views, whose shapes are the host's business: the sizes are copied there first.
-
 ## How it shows in the trace
 
 A copy to the host, or `aten::item`, directly before `aten::split_with_sizes`, `aten::split` or `aten::tensor_split`.
@@ -27,11 +23,6 @@ sizes = [16, 16, 16, 16]  # the data loader knows them
 result = torch.split(x, sizes)[1]
 ```
 
-## When it is fine
-
-When the sizes exist on the device only. Often the split isn't needed: scatter and segment reductions take an index of
-segments (`torch.repeat_interleave(ids, sizes, output_size=n)`), and grouped products take offsets.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -45,29 +36,33 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Confidence, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Confidence
 
 ID = "split-sizes"
 NAME = "Sizes of a split are read back"
 CAUSE = Cause.SHAPE
+WHY = """\
+A split makes views, whose shapes the host computes: the sizes are copied there, behind all queued work.
+"""
+WHEN_FINE = """\
+When the sizes exist on the device only.
+
+Often the split isn't needed: scatter and segment reductions take an index of segments
+(`torch.repeat_interleave(ids, sizes, output_size=n)`), and grouped products take offsets.
+"""
 
 _SPLITS = ("aten::split_with_sizes", "aten::split", "aten::tensor_split", "aten::unsafe_split_with_sizes")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A read-back that a split follows at once."""
-    reads = call.scalar or (call.direction == "DtoH" and call.leaf == "aten::copy_")
+    reads = call.scalar or (call.facts.direction == "DtoH" and call.leaf == "aten::copy_")
     if not (reads and call.top in ("aten::to", "aten::item") and call.after[:1] and call.after[0] in _SPLITS):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a split waits for its sizes",
-        why="A split makes views, whose shapes the host computes: the sizes are copied there, behind all queued work.",
-        fix="Take the sizes from the host (the collator knows them); or don't split: segment reductions and grouped "
-        "products "
-        "take indices and offsets on the device.",
-        when_fine="When the sizes exist on the device only.",
+        fix="Take the sizes from the host (the collator knows them); or don't split: segment reductions and "
+        "grouped products take indices and offsets on the device.",
         confidence=Confidence.MEDIUM,
     )

@@ -5,10 +5,6 @@
 `if t:`, `while t:`, `not t`, `assert t`, `a and b`, `bool(t)`, Python's `max`, `min`, `sorted` and `in [a, b]` over
 tensors.
 
-## Why it stalls
-
-Control flow on the host needs the answer before it can launch anything further.
-
 ## How it shows in the trace
 
 `aten::is_nonzero > aten::item`, without a C frame; a comparison op directly before tells what was asked.
@@ -25,11 +21,6 @@ result = x * 2 if x.sum() > 0 else x
 result = torch.where(x.sum() > 0, x * 2, x)
 ```
 
-## When it is fine
-
-When the branch spares much work. For assertions `torch._assert_async(t)` checks on the device, and ends the CUDA
-context when it fails. An update that must be skipped can be multiplied by the condition instead.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -43,28 +34,34 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
 
 ID = "tensor-bool"
 NAME = "Control flow asks the device"
 CAUSE = Cause.CTRL
+WHY = """\
+`if`, `while`, `not`, `and`, `assert` and `bool` need the answer on the host before anything further can be launched.
+"""
+WHEN_FINE = """\
+When the branch spares more work than the wait costs.
+
+For assertions `torch._assert_async(t)` checks on the device, and ends the CUDA context when it fails. An update that
+must be skipped can be multiplied by the condition instead.
+"""
 
 _COMPARISONS = ("aten::gt", "aten::lt", "aten::ge", "aten::le", "aten::eq", "aten::ne", "aten::any", "aten::all")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Any truth value of a tensor that no more special rule has taken."""
     if not call.under("aten::is_nonzero"):
         return None
     asked = call.before[-1] if call.before and call.before[-1] in _COMPARISONS else ""
     what = f" of {asked.removeprefix('aten::')}" if asked else ""
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"control flow waits for the truth value{what} of a tensor",
-        why="if, while, not, and, assert and bool need the answer on the host before anything further can be launched.",
-        fix="torch.where(cond, a, b) instead of a branch; multiply an update by the condition instead of skipping it; "
-        "torch.maximum and torch.sort instead of Python's max and sorted; torch._assert_async(t) for assertions.",
-        when_fine="When the branch spares more work than the wait costs.",
+        fix="torch.where(cond, a, b) instead of a branch; multiply an update by the condition instead of skipping "
+        "it; torch.maximum and torch.sort instead of Python's max and sorted; torch._assert_async(t) for "
+        "assertions.",
     )

@@ -5,10 +5,6 @@
 `torch.tensor`, `new_tensor`, `as_tensor` and `from_numpy(…).to` of lists, numbers and NumPy arrays;
 `torch.cuda.FloatTensor(list)`.
 
-## Why it stalls
-
-The data lies in pageable memory; the constructor has no `non_blocking`, so the host waits for all work queued before.
-
 ## How it shows in the trace
 
 `aten::to > aten::_to_copy > aten::copy_` with `Memcpy HtoD (Pageable -> Device)`, followed by `aten::lift_fresh` and
@@ -26,11 +22,6 @@ result = x * torch.tensor(0.5, device=device)
 result = x * torch.full((), 0.5, device=device)  # filled on the device; or just x * 0.5
 ```
 
-## When it is fine
-
-Once, before the loop: keep it as a buffer. `torch.full`, `zeros` and `arange` with `device=` make their values on the
-device. Data from the host: `torch.tensor(data).pin_memory().to(device, non_blocking=True)`.
-
 ## Versions
 
 `aten::lift_fresh` since torch 1.12.
@@ -44,30 +35,33 @@ device. Data from the host: `torch.tensor(data).pin_memory().to(device, non_bloc
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "tensor-constructor"
 NAME = "A constructor copies its data to the device"
 CAUSE = Cause.PAGEABLE
+WHY = """\
+The data lies in pageable memory and the constructor has no `non_blocking`: the host waits for all work queued before.
+"""
+WHEN_FINE = """\
+Once, before the loop: keep it as a buffer.
+
+`torch.full`, `zeros` and `arange` with `device=` make their values on the device. Data from the host:
+`torch.tensor(data).pin_memory().to(device, non_blocking=True)`.
+"""
 
 _CONSTRUCTORS = ("tensor", "as_tensor", "new_tensor", "asarray", "FloatTensor", "LongTensor", "scalar_tensor")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A copy to the device inside a constructor: by its C frame, or by what follows it."""
     lifted = "aten::lift_fresh" in call.after[:1] or call.after[:1] == ("aten::detach_",)
-    if call.direction != "HtoD" or not (lifted or call.called(*_CONSTRUCTORS)):
+    if call.facts.direction != "HtoD" or not (lifted or call.called(*_CONSTRUCTORS)):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="a tensor constructor copies its data to the device, with a wait",
-        why="The data lies in pageable memory and the constructor has no non_blocking: the host waits for all queued "
-        "work.",
-        fix="Make it once and keep it (a buffer), or make it on the device: torch.full, zeros, arange with device=…; "
-        "plain "
-        "Python numbers in arithmetic need no tensor.",
-        when_fine="Once, before the loop.",
+        fix="Make it once and keep it (a buffer), or make it on the device: torch.full, zeros, arange with "
+        "device=…; plain Python numbers in arithmetic need no tensor.",
         removal=Removal.PINNED_COPY,
     )

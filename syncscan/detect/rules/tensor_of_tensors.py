@@ -4,10 +4,6 @@
 
 `torch.tensor`, `as_tensor` and `np.array` of a list of zero-dimensional device tensors.
 
-## Why it stalls
-
-The constructor asks each element for its number, one wait each, and then copies the result to the device again.
-
 ## How it shows in the trace
 
 Several `aten::item` and, for a device tensor, `aten::to` from pageable memory with `aten::lift_fresh` after it; a C
@@ -25,10 +21,6 @@ result = torch.tensor([x.min(), x.max()], device=device)
 result = torch.stack([x.min(), x.max()])
 ```
 
-## When it is fine
-
-Never in a loop: `torch.stack` does the same on the device.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -42,31 +34,37 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Confidence, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Confidence
 
 ID = "tensor-of-tensors"
 NAME = "torch.tensor reads device scalars back"
 CAUSE = Cause.READBACK
+WHY = """\
+The constructor reads each element back, one wait each, and copies the result to the device again.
+"""
+WHEN_FINE = """\
+Outside of the loop.
+
+Never in one: `torch.stack` does the same on the device.
+"""
 
 _CONSTRUCTORS = ("tensor", "as_tensor", "asarray", "new_tensor")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A scalar read inside the constructor of a tensor."""
     before = [n for n in call.before if n != "aten::item"]
     after = [n for n in call.after[:16] if n != "aten::item"]
     fills = before[-1:] == ["aten::empty"] and after[:2] == ["aten::to", "aten::lift_fresh"]
     reads = call.top == "aten::item" and (call.called(*_CONSTRUCTORS) or fills)
-    copies = call.direction == "HtoD" and call.before[-1:] == ("aten::item",) and after[:1] == ["aten::lift_fresh"]
+    copies = (
+        call.facts.direction == "HtoD" and call.before[-1:] == ("aten::item",) and after[:1] == ["aten::lift_fresh"]
+    )
     if not (reads or copies) or call.called("item"):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="torch.tensor([…]) waits for every device scalar in its list",
-        why="The constructor reads each element back, one wait each, and copies the result to the device again.",
         fix="torch.stack([a, b]) does the same on the device.",
-        when_fine="Outside of the loop.",
         confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,
     )

@@ -5,10 +5,6 @@
 `torch.cuda.synchronize()` or `event.synchronize()` before `elapsed_time` or `time.perf_counter()`, `triton.testing`,
 `torch.utils.benchmark`.
 
-## Why it stalls
-
-To read a clock at the right moment the host waits for the device: the measurement changes what it measures.
-
 ## How it shows in the trace
 
 A synchronise without an op, with `cudaEventElapsedTime` (or, in traces before 2026, `INVALID` behind two
@@ -38,10 +34,6 @@ if device == "cuda":
     end.record()  # keep both; read elapsed_time after the loop
 ```
 
-## When it is fine
-
-In a benchmark, where nothing else is measured.
-
 ## Versions
 
 All versions. `elapsed_time` itself never waits: it raises when an event isn't done.
@@ -55,32 +47,38 @@ All versions. `elapsed_time` itself never waits: it raises when an event isn't d
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "timing"
 NAME = "Timing code waits"
 CAUSE = Cause.EXPLICIT
+WHY = """\
+To read a clock at the right moment the host waits for the device, so the measurement changes the step that it measures.
+"""
+WHEN_FINE = """\
+In a benchmark, where nothing else is measured.
+"""
 
 _QUERIES = ("cudaEventQuery", "hipEventQuery", "cudaStreamIsCapturing")
-_TIMERS = ("triton/testing", "utils/benchmark", ": do_bench", ": perf_counter", ": blocked_autorange", "timeit.py")
+_TIMERS = ("triton/testing.py", "torch/utils/benchmark", "timeit.py")
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """An explicit synchronise whose next call reads the time between two events, or inside timing code."""
-    if not call.synchronises or call.ops:
+    if not call.facts.synchronises or call.ops:
         return None
     following = [n for n in call.after[:4] if n not in _QUERIES]
     queried = call.after[:2] == ("cudaEventQuery", "cudaEventQuery") and following[:1] == ["INVALID"]
-    if not (queried or any("EventElapsedTime" in n for n in following[:1]) or call.in_frame(*_TIMERS)):
+    if not (queried or any("EventElapsedTime" in n for n in following[:1]) or _in_a_timer(call)):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
-        title=f"timing code waits in {call.api}",
-        why="To read a clock at the right moment the host waits for the device, so the measurement changes the step.",
+    return Match(
+        title=f"timing code waits in {call.facts.api}",
         fix="Record events in the loop and read elapsed_time after it: a recorded event costs the host next to "
         "nothing.",
-        when_fine="In a benchmark.",
         removal=Removal.NOTHING,
     )
+
+
+def _in_a_timer(call: Call) -> bool:
+    return call.in_frame(*_TIMERS) or call.in_function("do_bench", "blocked_autorange")

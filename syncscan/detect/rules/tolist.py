@@ -4,10 +4,6 @@
 
 `t.tolist()`, iteration that ends in Python numbers, `torch.split(x, sizes.tolist())`.
 
-## Why it stalls
-
-All elements are copied to pageable memory, behind all work queued before.
-
 ## How it shows in the trace
 
 `aten::to > aten::_to_copy > aten::copy_` to pageable memory, after `aten::resolve_conj` and `aten::resolve_neg`; a C
@@ -25,11 +21,6 @@ result = sum(labels.tolist())
 result = labels.sum().item()
 ```
 
-## When it is fine
-
-At the end of an epoch; one `tolist` is far better than a loop of `item`. To go on meanwhile: copy into pinned memory
-with `non_blocking=True`, record an event, and read after `event.synchronize()`.
-
 ## Versions
 
 Read in torch 2.6 and seen in traces of 2.11.
@@ -43,26 +34,30 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
 
 ID = "tolist"
 NAME = "tolist copies a tensor back"
 CAUSE = Cause.READBACK
+WHY = """\
+All elements are copied to pageable host memory, behind all work queued before.
+"""
+WHEN_FINE = """\
+At the end of an epoch; one `tolist` is far better than a loop of `item`.
+
+To go on meanwhile: copy into pinned memory with `non_blocking=True`, record an event, and read after
+`event.synchronize()`.
+"""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """The copy of `tolist`, by its C frame or by the ops before it."""
     resolved = call.before[-2:] == ("aten::resolve_conj", "aten::resolve_neg") and not call.profiled
-    if not (call.direction != "HtoD" and call.leaf == "aten::copy_" and (resolved or call.called("tolist"))):
+    if not (call.facts.direction != "HtoD" and call.leaf == "aten::copy_" and (resolved or call.called("tolist"))):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="tolist waits for a copy of the tensor",
-        why="All elements are copied to pageable host memory, behind all work queued before.",
-        fix="Compute on the device and read one result; or read late: copy into pinned memory with non_blocking=True, "
-        "record "
-        "an event, and read after event.synchronize(), a step later.",
-        when_fine="At the end of an epoch.",
+        fix="Compute on the device and read one result; or read late: copy into pinned memory with "
+        "non_blocking=True, record an event, and read after event.synchronize(), a step later.",
     )

@@ -4,10 +4,6 @@
 
 Calls that can wait for the device for a reason that the trace doesn't tell: extensions, custom ops, libraries.
 
-## Why it stalls
-
-The host is held inside the call; why, only its code can say.
-
 ## How it shows in the trace
 
 Any blocking call with ops that no rule names: a bare `cudaStreamSynchronize` inside a custom op, or a runtime call
@@ -27,10 +23,6 @@ Not run: it stands for what no rule knows.
 result = x.sum()
 ```
 
-## When it is fine
-
-When the value is needed on the host at this point.
-
 ## Versions
 
 All versions.
@@ -44,25 +36,27 @@ All versions.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Confidence, Removal
 
 ID = "unclassified"
 NAME = "Unclassified wait"
 CAUSE = Cause.UNKNOWN
+WHY = """\
+The host is held inside the call; why, only its code can say.
+"""
+WHEN_FINE = """\
+When the value is needed on the host at this point.
+"""
 
 
-def match(call: Call) -> Diagnosis:
-    """Always a diagnosis: it shows the chain of ops and calls, and claims no cause."""
-    chain = " > ".join((*call.ops, *call.apis))
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
-        title=f"{call.api} waits for the device" + (f" in {call.op}" if call.op else ""),
-        why=f"The host waits in {chain}.",
-        fix="Look at the chain and the frames around it; record with stacks for the line. In an extension, look for a "
-        "synchronise, a copy to the host, or a Thrust algorithm without par_nosync.",
-        when_fine="When the value is needed on the host at this point.",
+def match(call: Call) -> Match:
+    """Always a match: it shows the chain of ops and calls, and claims no cause."""
+    return Match(
+        title=f"{call.facts.api} waits for the device" + (f" in {call.op}" if call.op else ""),
+        fix="Look at the chain and the frames around it; record with stacks for the line. In an extension, look "
+        "for a synchronise, a copy to the host, or a Thrust algorithm without par_nosync.",
+        seen=f"The host waits in {' > '.join((*call.ops, *call.facts.apis))}.",
         confidence=Confidence.LOW,
         removal=Removal.KERNELS,
     )

@@ -4,11 +4,6 @@
 
 `torch.unique(x)`, `torch.unique_consecutive(x)`, and both with `dim=`.
 
-## Why it stalls
-
-The result is as long as there are different values. With `dim=` several Thrust algorithms run, and each of them
-waits; torch's own sync debug mode doesn't see those.
-
 ## How it shows in the trace
 
 `aten::_unique2 > aten::item` or `aten::unique_consecutive > aten::item`; with `dim=` `aten::unique_dim` (or
@@ -26,11 +21,6 @@ result = torch.unique(labels).numel() < 2
 result = labels.max() == labels.min()
 ```
 
-## When it is fine
-
-Once before training, or on the CPU in the data loader. Counts of known classes: `scatter_add_` or `bincount`'s
-replacement. Number of different values with a static shape: sort, compare neighbours, sum the flags.
-
 ## Versions
 
 The length is read with `item()`, pinned since about torch 2.3.
@@ -44,11 +34,23 @@ The length is read with `item()`, pinned since about torch 2.3.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis, Removal
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
 
 ID = "unique"
 NAME = "unique reads its number of values back"
 CAUSE = Cause.SHAPE
+WHY = """\
+The result is as long as there are different values; the host waits for the device to count them.
+
+With `dim=` several Thrust algorithms run, and each of them waits; torch's own sync debug mode doesn't see those.
+"""
+WHEN_FINE = """\
+Once, before the training loop, or when the values themselves are needed on the host.
+
+Or on the CPU, in the data loader. Counts of known classes: `scatter_add_` or `bincount`'s replacement. Number of
+different values with a static shape: sort, compare neighbours, sum the flags.
+"""
 
 _FORMS = {
     "aten::_unique2": "torch.unique",
@@ -59,20 +61,14 @@ _FORMS = {
 }
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """Anything below one of the unique ops."""
     form = _FORMS.get(call.first(*_FORMS))
     if form is None:
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title=f"{form} waits for its number of values",
-        why=f"The result of {form} is as long as there are different values; the host waits for the device to count "
-        "them.",
-        fix="Keep the size static: sort and compare neighbours ((s[1:] != s[:-1]).sum() + 1 counts them), scatter_add_ "
-        "into a vector of known classes, or do it on the CPU while loading the data.",
-        when_fine="Once, before the training loop; or when the values themselves are needed on the host.",
+        fix="Keep the size static: sort and compare neighbours ((s[1:] != s[:-1]).sum() + 1 counts them), "
+        "scatter_add_ into a vector of known classes, or do it on the CPU while loading the data.",
         removal=Removal.KERNELS,
     )

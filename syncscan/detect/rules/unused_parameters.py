@@ -4,11 +4,6 @@
 
 `DistributedDataParallel(find_unused_parameters=True)` when a parameter was not used on this rank.
 
-## Why it stalls
-
-At the end of the backward pass the map of used parameters is copied to the host, behind all gradients and
-collectives.
-
 ## How it shows in the trace
 
 `aten::copy_` to pageable memory on the autograd thread, among ops called `torch.distributed.ddp.reducer::…`, after the
@@ -28,10 +23,6 @@ Not run: DDP needs several processes.
 result = x.sum()  # DistributedDataParallel(model, static_graph=True)
 ```
 
-## When it is fine
-
-When the used parameters really change from step to step. Nothing is copied while every parameter is used.
-
 ## Versions
 
 Read in torch 2.6 and seen in a trace of 2.11: the copy happens only when a parameter was unused.
@@ -45,28 +36,33 @@ Read in torch 2.6 and seen in a trace of 2.11: the copy happens only when a para
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Diagnosis
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
 
 ID = "unused-parameters"
 NAME = "DDP reads back which parameters were used"
 CAUSE = Cause.DIST
+WHY = """\
+`find_unused_parameters=True` copies the map of used parameters to the host at the end of the backward pass, behind all
+gradients and collectives.
+"""
+WHEN_FINE = """\
+When the used parameters really change from step to step.
+
+Nothing is copied while every parameter is used.
+"""
 
 _REDUCER = "torch.distributed.ddp.reducer::"
 """What the reducer calls its ops while it hands the reduced gradients back."""
 
 
-def match(call: Call) -> Diagnosis | None:
+def match(call: Call) -> Match | None:
     """A blocking copy to the host among the reducer's own ops."""
-    if not (call.top == call.leaf == "aten::copy_" and call.direction == "DtoH"):
+    if not (call.top == call.leaf == "aten::copy_" and call.facts.direction == "DtoH"):
         return None
     if not any(n.startswith(_REDUCER) for n in (*call.before[-8:], *call.after[:8])):
         return None
-    return Diagnosis(
-        ID,
-        NAME,
-        CAUSE,
+    return Match(
         title="DDP waits to know which parameters were used",
-        why="find_unused_parameters=True copies the map of used parameters to the host, behind all gradients.",
         fix="Turn it off when all parameters are used; static_graph=True when always the same ones are unused.",
-        when_fine="When the used parameters really change from step to step.",
     )

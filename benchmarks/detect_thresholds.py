@@ -1,0 +1,109 @@
+"""From the recordings to what the thresholds of `syncscan.detect` rest on: prints the figures that its comments quote.
+
+    python -m benchmarks.detect_thresholds [TRACE …]        (default: everything in sample_traces)
+
+Recorded on an H200 with torch 2.11 (sample_traces/README.md). Run it again on recordings of another chip or version
+before moving a threshold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from syncscan.model.work import DeviceWork
+
+from syncscan import load
+from syncscan.detect import Call, calls_of
+from syncscan.detect.runtime_calls import comes_between, is_copy, is_synchronise, waits_by_nature
+from syncscan.model.names import api_name, is_graph_launch
+from syncscan.model.trace import NONE, Category, Trace
+
+SAMPLES = Path(__file__).parent.parent / "sample_traces"
+
+
+def main(paths: Sequence[str]) -> None:
+    traces = [load.load(p) for p in paths or sorted(map(str, SAMPLES.rglob("*.pt.trace.json.gz")))]
+    returns, empty, unknown = [], [], []
+    for trace in traces:
+        work = DeviceWork(trace)
+        for call in calls_of(trace):
+            facts = call.facts
+            done = work.of(facts.device, facts.stream).last_end(facts.ts) if facts.device != NONE else None
+            if not waits_by_nature(facts.apis[0]):
+                unknown.append(facts.end - facts.ts)
+            elif done is not None and done - facts.ts > 200_000 and facts.end >= done:
+                returns.append(facts.end - done)
+            elif done is not None and done <= facts.ts:
+                empty.append(facts.end - facts.ts)
+    show("a wait returns this long after its work (µs)", returns)
+    show("a call with nothing queued takes (µs)", empty)
+    show("an allocator or unknown call takes (µs)", unknown)
+    pairs = [pair for trace in traces for pair in copies_and_synchronises(trace)]
+    show("from a copy to its synchronise, in an op (µs)", [gap for gap, _, op in pairs if op])
+    show("from a copy to its synchronise, without an op (µs)", [gap for gap, _, op in pairs if not op])
+    print("calls between the two:", dict(zip(*np.unique([n for _, n, _ in pairs], return_counts=True), strict=True)))
+    for path, trace in zip(paths or sorted(SAMPLES.rglob("*.pt.trace.json.gz")), traces, strict=True):
+        share, count = blocking_launches(trace)
+        print(f"launches that outlast their kernel: {share:6.1%} of {count:5} {Path(path).name}")
+    show_next(traces)
+
+
+def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
+    """Gap in ns, calls between, and whether an op is around, of every copy whose next call but queries synchronises."""
+    slices = trace.slices
+    rows = np.flatnonzero(trace.is_category(Category.RUNTIME, Category.DRIVER))
+    names = [api_name(trace.name(int(row))) for row in rows]
+    for at, name in enumerate(names):
+        if not is_copy(name):
+            continue
+        after = next((k for k in range(at + 1, len(rows)) if not comes_between(names[k])), None)
+        if after is None or not is_synchronise(names[after]) or slices.track[rows[after]] != slices.track[rows[at]]:
+            continue
+        parent = int(slices.parent[rows[at]])
+        if parent != slices.parent[rows[after]]:
+            continue
+        op = parent != NONE and slices.category[parent] == Category.CPU_OP
+        yield int(slices.ts[rows[after]] - slices.end[rows[at]]), after - at - 1, bool(op)
+
+
+def blocking_launches(trace: Trace) -> tuple[float, int]:
+    """The share of kernels that end before their launch call does, and how many kernels there are."""
+    slices = trace.slices
+    kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (slices.correlation != NONE))
+    launch = trace.launches_of(kernels)
+    single = (launch != NONE) & ~trace.named(is_graph_launch)[launch]
+    kernel, launch = kernels[single], launch[single]
+    return (float((slices.end[kernel] <= slices.end[launch] + 1_000).mean()) if len(kernel) else 0.0), len(kernel)
+
+
+def show_next(traces: Sequence[Trace]) -> None:
+    """How soon the next op begins after a number was read, by the case of the zoo that read it."""
+    for trace in traces:
+        for call in calls_of(trace):
+            case = next((scope for scope in call.scopes if scope.startswith("op::")), "")
+            if case and call.top == "aten::item" and call.after:
+                gap = next_gap(call)
+                print(f"{gap / 1e3:8.1f} µs to {call.after[0]:30} {case}")
+
+
+def next_gap(call: Call) -> int:
+    low, high = 0, 10_000_000
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if call.followed_within(middle) else (middle + 1, high)
+    return low
+
+
+def show(what: str, ns: Sequence[int]) -> None:
+    if not ns:
+        print(f"{what}: none")
+        return
+    cuts = np.percentile(np.array(ns) / 1e3, [0, 1, 5, 50, 90, 95, 99, 100])
+    print(f"{what}: n {len(ns)}, 0/1/5/50/90/95/99/100 % " + " ".join(f"{cut:.1f}" for cut in cuts))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,65 @@
+"""The facts of one blocking call, as `calls` finds them in a trace: what was called, when, and what it waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncscan.model.trace import NONE
+
+_INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "DtoD", "D2S": "DtoD", "S2D": "DtoD"}
+"""How Intel's profiler writes the direction of a copy: to and from memory, the device and shared memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockingCall:
+    """A runtime call that can block the host, or a copy and the synchronise behind it: one wait. Times are in ns."""
+
+    rows: tuple[int, ...]
+    """Its runtime slices in time order."""
+    api: str
+    """The runtime call's name without version suffix, e.g. `cudaStreamSynchronize`; the longest of `rows`."""
+    apis: tuple[str, ...]
+    """Names of all `rows`."""
+    ts: int
+    """When the first of `rows` begins."""
+    end: int
+    """When the last of `rows` ends."""
+    track: int
+    """The host thread's track."""
+    around: int
+    """Row of the innermost host slice around it; NONE at the top."""
+    device: int
+    stream: int
+    """What it waits for; NONE for all streams of the device."""
+    waited: bool
+    """Whether the host was measurably blocked for work queued before."""
+    copy: str = ""
+    """Name of the device copy that belongs to it, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without."""
+    bytes: int = NONE
+    """Size of its copy; NONE without."""
+    launches: int = 0
+    """How many launches of the trace waited for their own kernel; only on the one call that stands for them all."""
+
+    @property
+    def direction(self) -> str:
+        """`DtoH`, `HtoD`, `DtoD`, … of its copy; empty without a copy. Intel's `D2M` and `M2D` are read as the same."""
+        _, word, *_ = (*self.copy.split(), "", "")
+        return _INTEL.get(word.partition("(")[0], word)
+
+    @property
+    def pageable(self) -> bool:
+        """True when its copy touches pageable host memory (HIP traces don't say: then False)."""
+        return "Pageable" in self.copy
+
+    @property
+    def pinned(self) -> bool:
+        """True when its copy touches pinned host memory (HIP traces don't say: then False)."""
+        return "Pinned" in self.copy
+
+    @property
+    def synchronises(self) -> bool:
+        """True for a synchronise of a device, stream or event that has no copy with it."""
+        return not self.copy and any("ynchronize" in api or api.endswith(" Sync") for api in self.apis)
+
+
+__all__ = ["BlockingCall"]

@@ -1,0 +1,106 @@
+"""From a trace's synchronisation rows to the waits that no runtime call shows: those of extensions, filtered calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from syncscan.detect.blocking_call import BlockingCall
+from syncscan.detect.waits import Waits
+from syncscan.model.arrays import Int64
+from syncscan.model.trace import NONE, Category, Trace
+
+_DEVICE_SIDE = re.compile(r"Stream Wait Event|GPU_BARRIER\w*")
+"""Rows of the synchronisation categories that make the device wait, not the host."""
+_WHOLE_DEVICE = "Context Sync"
+_NO_PROCESS = "-1"
+"""The pid of Intel's synchronisation rows; their tid is the host thread's."""
+
+
+def unseen_waits(trace: Trace, waits: Waits, seen: Sequence[BlockingCall]) -> Iterator[BlockingCall]:
+    """The waits that only a synchronisation row shows, one a row; not where one of the calls `seen` covers it."""
+    slices, threads = trace.slices, _HostThreads(trace)
+    seen_between = np.array([(call.ts, call.end) for call in seen], np.int64).reshape(-1, 2)
+    of_host = trace.is_category(Category.SYNC) & ~trace.named(_DEVICE_SIDE.fullmatch)
+    rows = np.flatnonzero(of_host)
+    for row in rows[trace.calls_of(rows) == NONE].tolist():
+        if _covered(int(slices.ts[row]), int(slices.end[row]), seen_between):
+            continue
+        track = threads.of(row)
+        if track != NONE:
+            yield _blocking_call(trace, waits, row, track)
+
+
+def _blocking_call(trace: Trace, waits: Waits, row: int, track: int) -> BlockingCall:
+    slices = trace.slices
+    name = trace.name(row)
+    return BlockingCall(
+        rows=(row,),
+        api=name,
+        apis=(name,),
+        ts=int(slices.ts[row]),
+        end=int(slices.end[row]),
+        track=track,
+        around=_around(trace, track, int(slices.ts[row]), int(slices.end[row])),
+        device=int(slices.device[row]) if slices.device[row] != NONE else waits.first_device,
+        stream=NONE if name == _WHOLE_DEVICE else int(slices.stream[row]),
+        waited=True,
+    )
+
+
+def _covered(begin: int, end: int, calls: Int64) -> bool:
+    """Whether one of these (begin, end) takes up half of this interval: the same wait on two clocks isn't two."""
+    overlap = np.minimum(calls[:, 1], end) - np.maximum(calls[:, 0], begin)
+    return bool((2 * overlap >= max(end - begin, 1)).any())
+
+
+class _HostThreads:
+    """Finds the host thread of a synchronisation row, which lies on the device's track."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def of(self, row: int) -> int:
+        """The track of the thread that waited, NONE where no thread can be it.
+
+        On Intel the row's tid names it; else it is the one that called the runtime last, if it was quiet meanwhile.
+        """
+        own = self._trace.tracks[int(self._trace.slices.track[row])]
+        if own.pid == _NO_PROCESS:
+            return next((track for track in self._calls if self._trace.tracks[track].tid == own.tid), NONE)
+        last = {track: self._last_call(track, row) for track in self._calls}
+        waited = max(last, key=last.__getitem__, default=NONE)
+        return waited if last.get(waited, NONE) != NONE else NONE
+
+    @cached_property
+    def _calls(self) -> dict[int, Int64]:
+        """When each host thread called the runtime, ascending, by its track."""
+        trace = self._trace
+        host = trace.is_category(Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME)
+        calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
+        spans = {track: trace.track_rows(track) for track in np.unique(trace.slices.track[host]).tolist()}
+        return {track: trace.slices.ts[rows][calls[rows]] for track, rows in spans.items()}
+
+    def _last_call(self, track: int, row: int) -> int:
+        """When a thread last called the runtime by the time of this row; NONE if never, or if it calls meanwhile."""
+        slices, calls = self._trace.slices, self._calls[track]
+        at = int(np.searchsorted(calls, slices.ts[row], side="right"))
+        quiet = at == len(calls) or calls[at] >= slices.end[row]
+        return int(calls[at - 1]) if at and quiet else NONE
+
+
+def _around(trace: Trace, track: int, begin: int, end: int) -> int:
+    """The innermost op or annotation of a thread that contains this interval, NONE without."""
+    slices, rows = trace.slices, trace.track_rows(track)
+    last_begun = rows.start + int(np.searchsorted(slices.ts[rows], begin, side="right")) - 1
+    if last_begun < rows.start:
+        return NONE
+    outwards = (last_begun, *trace.ancestors(last_begun)[::-1])
+    return next((row for row in outwards if slices.end[row] >= end and _holds_others(trace, row)), NONE)
+
+
+def _holds_others(trace: Trace, row: int) -> bool:
+    return trace.slices.category[row] in (Category.CPU_OP, Category.ANNOTATION)

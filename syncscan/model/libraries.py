@@ -1,0 +1,91 @@
+"""From a recorded path of a Python file to whose it is, a library's or the user's, and to the package it lies in."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+LIBRARIES = frozenset(
+    # torch and what ships or is built with it
+    "torch functorch torchvision torchaudio torchtext torchdata torchao torchrec torchmetrics triton torch_xla "
+    "torch_npu torch_tensorrt torch_tb_profiler "
+    # trainers and runtimes
+    "lightning pytorch_lightning lightning_fabric lightning_utilities ignite fastai accelerate deepspeed megatron apex "
+    "xformers flash_attn bitsandbytes vllm "
+    # models, losses, tensors of a kind
+    "transformers diffusers peft trl sentence_transformers timm einops e3nn dgl monai ultralytics detectron2 mmcv "
+    "mmengine mmdet gpytorch linear_operator torch_geometric torch_scatter torch_sparse torch_cluster "
+    "torch_spline_conv pyg_lib "
+    # arrays, files, progress, logging
+    "numpy scipy sklearn pandas fsspec tqdm wandb tensorboard tensorboardX mlflow clearml trackio syncscan".split()
+)
+"""Top-level packages of other people that training programs import, by the name they are imported under.
+
+The profiler strips every `sys.path` prefix from a file's name, so the first part of the path is often all there is to
+tell a library by; what lies in site-packages needs no entry. Whole names only: `torch_experiments` is a user's folder.
+Hugging Face's `datasets` is left out, because so many programs have a folder of their own with that name.
+"""
+
+_STANDARD = frozenset(
+    "runpy contextlib threading functools asyncio concurrent multiprocessing logging queue selectors socketserver "
+    "unittest copy pickle weakref abc typing collections importlib".split()
+)
+"""Modules of the standard library that call other people's code, so that they stand between two frames.
+
+Not `sys.stdlib_module_names`: users call their own scripts `profile.py`, `test/` or `trace.py`.
+"""
+
+_KEPT = 1 << 16
+"""Answers remembered: the same few files are asked about at every call."""
+
+_DEMO = "syncscan/capture/demo_step.py"
+"""The program that `syncscan demo` profiles stands for a user's."""
+
+_INSTALLED = re.compile(r".*(?:^|/)(?:(?:site|dist)-packages|lib(?:64)?/python3(?:\.\d+)?)/(?P<inside>.+)")
+"""Up to the last folder of installed packages, or the standard library's on Linux and macOS."""
+_WINDOWS = re.compile(r"[A-Za-z]:/(?:.*/)?Lib/(?P<inside>.+)")
+"""Up to the standard library of a Python on Windows, `C:/Python312/Lib/`; a user's folder may have this name too."""
+
+
+@lru_cache(_KEPT)
+def is_library(file: str) -> bool:
+    """Whether a file isn't the user's own code, but a library's, the standard library's or generated (`<string>`).
+
+    Args:
+        file: as the profiler names it (`torch/nn/functional.py`) or as Python does (an absolute path, on Windows too).
+    """
+    path = file.replace("\\", "/")
+    if path.endswith(_DEMO) or path.startswith("<ipython-input"):
+        return False
+    if path.startswith("<") or _INSTALLED.match(path):
+        return True
+    windows = _WINDOWS.match(path)
+    top = _parts(windows["inside"] if windows else path)[0].removesuffix(".py")
+    return top in LIBRARIES or top in _STANDARD
+
+
+@lru_cache(_KEPT)
+def in_package(file: str, package: str) -> bool:
+    """Whether a file is this one or lies in this package, compared folder by folder: gpytorch isn't torch.
+
+    Args:
+        file: as for `is_library`.
+        package: a folder or a file from the package's root on, `torch/distributions` or `torch/serialization.py`.
+    """
+    path, wanted = file.replace("\\", "/"), package.split("/")
+    installed = _INSTALLED.match(path) or _WINDOWS.match(path)
+    parts = _parts(installed["inside"] if installed else path)
+    rooted = installed is not None or not _absolute(path)
+    starts = range(1 if rooted else len(parts))  # a source tree's own root is unknown: the package may begin anywhere
+    return any(parts[at : at + len(wanted)] == wanted for at in starts)
+
+
+def _parts(path: str) -> list[str]:
+    return path.lstrip("./").split("/")
+
+
+def _absolute(path: str) -> bool:
+    return path.startswith("/") or path[1:3] == ":/"
+
+
+__all__ = ["LIBRARIES", "in_package", "is_library"]

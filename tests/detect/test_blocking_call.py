@@ -1,0 +1,61 @@
+"""What the facts of a blocking call say of its copy."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.detect.blocking_call import BlockingCall
+
+
+def call(copy: str = "", *apis: str) -> BlockingCall:
+    return BlockingCall(
+        rows=(0,), api="", apis=apis, ts=0, end=0, track=0, around=0, device=0, stream=0, waited=False, copy=copy
+    )
+
+
+@pytest.mark.parametrize(
+    ("copy", "direction"),
+    [
+        ("Memcpy DtoH (Device -> Pinned)", "DtoH"),
+        ("Memcpy HtoD (Pageable -> Device)", "HtoD"),
+        ("Memcpy DtoD (Device -> Device)", "DtoD"),
+        ("Memcpy PtoP (Device -> Device)", "PtoP"),
+        ("Memcpy HtoD", "HtoD"),
+        ("Memcpy D2M(Device -> Memory)", "DtoH"),
+        ("Memcpy D2H", "DtoH"),
+        ("Memcpy M2D(Memory -> Device)", "HtoD"),
+        ("Memcpy H2D", "HtoD"),
+        ("Memcpy D2D(Device -> Device)", "DtoD"),
+        ("Memcpy D2S(Device -> Shared)", "DtoD"),
+        ("Memcpy S2D(Shared -> Device)", "DtoD"),
+        ("CopyKernel", ""),
+        ("", ""),
+    ],
+)
+def test_the_direction_is_the_second_word_of_the_copys_name(copy: str, direction: str) -> None:
+    """As CUDA, HIP and Intel write it."""
+    assert call(copy).direction == direction
+
+
+def test_the_kind_of_memory_is_in_the_name_too() -> None:
+    """HIP doesn't say."""
+    kinds = ["Memcpy DtoH (Device -> Pinned)", "Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Host -> Device)"]
+    assert [(call(k).pinned, call(k).pageable) for k in kinds] == [(True, False), (False, True), (False, False)]
+
+
+@pytest.mark.parametrize(
+    ("copy", "apis", "expected"),
+    [
+        ("", ("cudaStreamSynchronize",), True),
+        ("", ("zeFenceHostSynchronize",), True),
+        ("", ("xpu_synchronize",), True),
+        ("", ("Stream Sync",), True),
+        ("", ("cudaMemcpyAsync", "cudaStreamSynchronize"), True),
+        ("Memcpy DtoH (Device -> Pinned)", ("cudaMemcpyAsync", "cudaStreamSynchronize"), False),
+        ("", ("cudaFree",), False),
+        ("", ("urQueueFinish",), False),
+    ],
+)
+def test_a_synchronise_has_no_copy(copy: str, apis: tuple[str, ...], expected: bool) -> None:
+    """A copy and the synchronise behind it are a read-back."""
+    assert call(copy, *apis).synchronises == expected

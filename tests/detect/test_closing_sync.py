@@ -1,0 +1,151 @@
+"""Which device synchronise is the profiler's own: the last one, outside of everything and followed by nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.detect.closing_sync import profiler_sync
+from syncscan.model.trace import NONE
+from tests.builder import TraceBuilder
+
+
+def found(t: TraceBuilder) -> int | None:
+    """When the profiler's synchronise begins, µs; None without."""
+    trace = t.trace()
+    row = profiler_sync(trace)
+    return None if row == NONE else int(trace.slices.ts[row]) // 1000
+
+
+def recorded() -> TraceBuilder:
+    """A step of 1000 µs with some work."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("busy", at=1, lasts=500)
+    return t
+
+
+@pytest.mark.parametrize(
+    "api",
+    ["cudaDeviceSynchronize", "cudaDeviceSynchronize_v3020", "hipDeviceSynchronize", "xpuDeviceSynchronize",
+     "mtiaDeviceSynchronize", "DeviceSynchronize"],
+)  # fmt: skip
+def test_every_vendors_device_synchronise_can_be_it(api: str) -> None:
+    """With or without a version."""
+    t = recorded()
+    t.call(api, 1100, 1200)
+    assert found(t) == 1100
+
+
+@pytest.mark.parametrize("api", ["cudaStreamSynchronize", "cudaEventSynchronize", "myDeviceSynchronize", "cudaMalloc"])
+def test_other_calls_arent(api: str) -> None:
+    """The profiler waits for the whole device."""
+    t = recorded()
+    t.call(api, 1100, 1200)
+    assert found(t) is None
+
+
+def test_an_op_of_that_name_isnt_a_call() -> None:
+    """Only runtime and driver calls are asked."""
+    t = recorded()
+    t.op("cudaDeviceSynchronize", 1100, 1200)
+    assert found(t) is None
+
+
+def test_of_several_it_is_the_last() -> None:
+    """On any thread."""
+    t = recorded()
+    t.call("cudaDeviceSynchronize", 1100, 1200)
+    with t.thread("other"):
+        t.call("cudaDeviceSynchronize", 1300, 1400)
+    t.call("cudaDeviceSynchronize", 1250, 1260)
+    assert found(t) == 1300
+
+
+@pytest.mark.parametrize(("at", "own"), [(999, None), (1000, 1000)])
+def test_a_step_ends_before_it(at: int, own: int | None) -> None:
+    """Inside of a step it is the program's."""
+    t = recorded()
+    t.call("cudaDeviceSynchronize", at, 1200)
+    assert found(t) == own
+
+
+def test_in_an_op_or_scope_it_is_the_programs() -> None:
+    """However deep."""
+    for kind in ("op", "scope"):
+        t = recorded()
+        with getattr(t, kind)("outer", 1100, 1300), t.call("cudaOther", 1110, 1290):
+            t.call("cudaDeviceSynchronize", 1120, 1200)
+        assert found(t) is None
+
+
+def test_inside_another_call_alone_it_is_the_profilers() -> None:
+    """A vendor's runtime may wrap it."""
+    t = recorded()
+    with t.call("cudaOther", 1110, 1290):
+        t.call("cudaDeviceSynchronize", 1120, 1200)
+    assert found(t) == 1120
+
+
+@pytest.mark.parametrize(("launched", "own"), [(1100, 1100), (1101, None)])
+def test_a_launch_after_it_makes_it_the_programs(launched: int, own: int | None) -> None:
+    """The profiler stops collecting then; one that began together with it, on another thread, doesn't count."""
+    t = recorded()
+    t.call("cudaDeviceSynchronize", 1100, 1200)
+    with t.thread("other"):
+        t.launch("more", at=launched, lasts=10)
+    assert found(t) == own
+
+
+def test_work_without_a_launch_says_nothing() -> None:
+    """Its launch may lie before the recording."""
+    t = recorded()
+    t.call("cudaDeviceSynchronize", 1100, 1200)
+    t._work("kernel", "stray", 1300, 10, 7, 0)
+    t.events[-1]["args"]["correlation"] = 999_999
+    assert found(t) == 1100
+
+
+@pytest.mark.parametrize(
+    ("frames", "own"),
+    [
+        (["train.py(1): main", "torch/cuda/__init__.py(9): synchronize"], None),
+        (["train.py(1): main"], 1100),
+        (["train.py(1): main", "torch/profiler/profiler.py(3): stop", "torch/cuda/__init__.py(9): synchronize"], 1100),
+    ],
+)
+def test_frames_tell_whose_it_is(frames: list[str], own: int | None) -> None:
+    """The program's is called through torch's own function, and not by the profiler."""
+    t = recorded()
+    for depth, name in enumerate(frames):
+        t.frame(name, 1010 + depth, 1300 - depth)
+    t.call("cudaDeviceSynchronize", 1100, 1200)
+    assert found(t) == own
+
+
+@pytest.mark.parametrize(("begin", "end", "own"), [(1100, 1200, None), (1101, 1300, 1100), (1000, 1199, 1100)])
+def test_only_frames_around_it_tell(begin: int, end: int, own: int | None) -> None:
+    """From before it to after it; its own bounds are enough."""
+    t = recorded()
+    t.frame("torch/cuda/__init__.py(9): synchronize", begin, end)
+    t.call("cudaDeviceSynchronize", 1100, 1200)
+    assert found(t) == own
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "at"),
+    [("train.py(1): main", "torch/cuda/__init__.py(9): synchronize", 1100),
+     ("torch/cuda/__init__.py(9): synchronize", "torch/profiler/profiler.py(3): stop", None)],
+)  # fmt: skip
+def test_another_threads_frames_dont_tell(own: str, other: str, at: int | None) -> None:
+    """Neither that it is the program's nor that it isn't."""
+    t = recorded()
+    t.frame(own, 1000, 1300)
+    with t.thread("other"):
+        t.frame(other, 1000, 1300)
+    t.call("cudaDeviceSynchronize", 1100, 1200)
+    assert found(t) == at
+
+
+def test_a_trace_without_calls_has_none() -> None:
+    """Not an error."""
+    assert found(TraceBuilder()) is None

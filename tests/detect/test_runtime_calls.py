@@ -1,0 +1,102 @@
+"""What the name of a runtime call says of how it can hold the host."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.detect import runtime_calls
+
+KINDS = {
+    "synchronise": runtime_calls.is_synchronise,
+    "blocking copy": runtime_calls.is_blocking_copy,
+    "async copy": runtime_calls.is_async_copy,
+    "frees": runtime_calls.frees,
+    "allocates": runtime_calls.allocates,
+}
+CALLS = {
+    "synchronise": """
+        cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cuCtxSynchronize cuStreamSynchronize
+        hipStreamSynchronize hipDeviceSynchronize hipEventSynchronize mtiaStreamSynchronize zeFenceHostSynchronize
+        zeCommandQueueSynchronize zeCommandListHostSynchronize zeEventHostSynchronize urQueueFinish urEventWait
+        cuContextSynchronize Stream_synchronize xpuQueueSynchronize zeCommandListSynchronize synchronize
+        zeEventHostReset
+    """,
+    "blocking copy": """
+        cudaMemcpy cudaMemcpy2D cudaMemcpy3D cudaMemcpyToSymbol cudaMemcpyFromSymbol cudaMemcpyToArray
+        cudaMemcpyFromArray hipMemcpy hipMemcpyWithStream hipMemcpyDtoH hipMemcpyHtoD cuMemcpyDtoH cuMemcpyHtoD
+    """,
+    "async copy": """
+        cudaMemcpyAsync cudaMemcpy2DAsync cudaMemcpy3DAsync hipMemcpyAsync cuMemcpyDtoHAsync cuMemcpyHtoDAsync
+    """,
+    "frees": "cudaFree hipFree",
+    "allocates": """
+        cudaMalloc cudaHostAlloc cudaMallocHost hipHostMalloc hipHostRegister cudaHostRegister cudaFreeHost hipHostFree
+        cudaHostUnregister hipMalloc cuMemCreate cuMemMap cuMemUnmap cuMemRelease
+    """,
+    "": """
+        cudaLaunchKernel cudaMemcpyPeerAsync cuMemcpyDtoDAsync cudaFreeAsync cudaMallocAsync cudaEventRecord
+        cudaFreeArray cudaStreamWaitEvent urEnqueueEventsWait zeEventQueryStatus
+        notsynchronizeatall cudaMemcpyAsyncs xcudaFree
+        zeCommandListCreate
+    """,
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in CALLS.items() for name in names.split()])
+def test_a_call_is_of_one_kind_or_of_none(kind: str, name: str) -> None:
+    """No call is two of them."""
+    assert [known for known, predicate in KINDS.items() if predicate(name)] == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CALLS if kind])
+def test_all_but_the_allocators_wait_by_nature(kind: str) -> None:
+    """And nothing unknown does."""
+    assert {runtime_calls.waits_by_nature(name) for name in CALLS[kind].split()} == {kind != "allocates"}
+    assert not any(map(runtime_calls.waits_by_nature, CALLS[""].split()))
+
+
+def test_a_copy_is_of_either_kind() -> None:
+    """And nothing else."""
+    copies = CALLS["blocking copy"] + CALLS["async copy"]
+    assert all(map(runtime_calls.is_copy, copies.split()))
+    assert not any(map(runtime_calls.is_copy, (CALLS["synchronise"] + CALLS["frees"] + CALLS[""]).split()))
+
+
+@pytest.mark.parametrize(
+    "name",
+    """cudaLaunchKernel cudaLaunchKernelExC cudaGraphLaunch hipExtModuleLaunchKernel cudaEventQuery cudaStreamQuery
+    cudaStreamIsCapturing cudaStreamGetCaptureInfo_v2 cudaPointerGetAttributes cudaFuncGetAttributes cudaMemsetAsync
+    cudaPeekAtLastError cudaStreamWaitEvent cuStreamWaitValue32 cudaEventRecordWithFlags urEnqueueEventsWaitWithBarrier
+    __cudaPushCallConfiguration __cudaPopCallConfiguration zeCommandListAppendMemoryCopy cuLinkComplete
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor cuModuleLoadData cudaGraphInstantiate cudaStreamEndCapture
+    cudaGraphExecUpdate cuModuleUnload cuLibraryUnload cuModuleFuncGetAttribute hipFuncGet""".split(),
+)
+def test_calls_that_take_long_for_other_reasons_are_never_taken_to_wait(name: str) -> None:
+    """A full queue, a capture, loading code."""
+    assert not runtime_calls.may_drain(name)
+
+
+@pytest.mark.parametrize("name", ["cudaFreeArray", "cudaStreamDestroy", "cudaGetDeviceProperties", "somethingNew"])
+def test_any_other_call_may_wait(name: str) -> None:
+    """Nobody has a list of all that do: what was measured decides."""
+    assert runtime_calls.may_drain(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "between"),
+    [
+        ("cudaStreamIsCapturing", True),
+        ("cudaStreamGetCaptureInfo", True),
+        ("cudaEventQuery", True),
+        ("hipStreamQuery", True),
+        ("cudaPointerGetAttributes", True),
+        ("cudaPeekAtLastError", True),
+        ("cudaEventRecord", False),
+        ("cudaLaunchKernel", False),
+        ("cudaMemsetAsync", False),
+    ],
+)
+def test_only_queries_come_between_a_copy_and_its_synchronise(name: str, between: bool) -> None:
+    """A record or a launch is the program's next statement; and none of the queries waits itself."""
+    assert runtime_calls.comes_between(name) == between
+    assert not between or not runtime_calls.may_drain(name)

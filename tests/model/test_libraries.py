@@ -1,0 +1,99 @@
+"""Whose file it is: paths as the profiler, Python and Windows write them, and names that only look like a library's."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.model.libraries import LIBRARIES, in_package, is_library
+
+SITE = "/venv/lib/python3.12/site-packages"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "train.py",
+        "./project/train.py",
+        "/home/me/project/train.py",
+        "/tmp/ipykernel_17/1234.py",
+        "<ipython-input-3-abc>",
+        "torchbench/run.py",
+        "torch_experiments/model.py",
+        "datasets/coco.py",
+        "/home/me/torch/train.py",
+        "C:\\me\\train.py",
+        "C:\\me\\Lib\\train.py",
+        f"{SITE}/syncscan/capture/demo_step.py",
+        "syncscan\\capture\\demo_step.py",
+    ],
+)
+def test_the_users_own(file: str) -> None:
+    """Scripts, packages, notebook cells and the demo's step are the user's, also in folders named like a library."""
+    assert not is_library(file)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "torch/functional.py",
+        "torch_geometric/nn/conv/gcn_conv.py",
+        "gpytorch/distributions/multivariate_normal.py",
+        f"{SITE}/some_library/x.py",
+        "/usr/lib/python3/dist-packages/x.py",
+        "/usr/lib/python3.12/threading.py",
+        "C:\\venv\\Lib\\site-packages\\some_library\\x.py",
+        "C:\\Python312\\Lib\\contextlib.py",
+        "C:\\Python312\\Lib\\concurrent\\futures\\thread.py",
+        "transformers/trainer.py",
+        "lightning/pytorch/trainer/trainer.py",
+        "runpy.py",
+        "<frozen runpy>",
+        "<eval_with_key>.7",
+        "<string>",
+        "syncscan/capture/session.py",
+    ],
+)
+def test_not_the_users(file: str) -> None:
+    """Libraries, whatever is installed, the standard library and generated code aren't."""
+    assert is_library(file)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "torch/distributions/normal.py",
+        f"{SITE}/torch/distributions/normal.py",
+        "C:\\venv\\Lib\\site-packages\\torch\\distributions\\normal.py",
+        "/home/me/pytorch/torch/distributions/normal.py",
+        "torch\\distributions\\normal.py",
+    ],
+)
+@pytest.mark.parametrize("package", ["torch", "torch/distributions", "torch/distributions/normal.py"])
+def test_a_file_lies_in_its_package(file: str, package: str) -> None:
+    """As the profiler strips it, installed, on Windows, and in a source tree whose root nobody knows."""
+    assert in_package(file, package)
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [
+        ("gpytorch/distributions/multivariate_normal.py", "torch/distributions"),
+        (f"{SITE}/gpytorch/distributions/multivariate_normal.py", "torch/distributions"),
+        ("/home/me/gpytorch/distributions/normal.py", "torch/distributions"),
+        ("torch/distributions_old/normal.py", "torch/distributions"),
+        ("torch/distributions.py", "torch/distributions"),
+        (f"{SITE}/library/torch/distributions/normal.py", "torch/distributions"),
+        ("project/torch/distributions/normal.py", "torch/distributions"),
+        ("torch/serialization.pyc", "torch/serialization.py"),
+        ("torch", "torch/distributions"),
+    ],
+)
+def test_a_package_is_compared_folder_by_folder(file: str, package: str) -> None:
+    """A part of a name is no package, nor is a package of the same name inside another one."""
+    assert not in_package(file, package)
+
+
+def test_libraries_are_names_of_packages() -> None:
+    """No path, no pattern and nothing that a split went wrong over: each can be imported under this name."""
+    assert all(name.isidentifier() for name in LIBRARIES)
+    assert {"torch", "numpy", "transformers"} <= LIBRARIES
