@@ -1,0 +1,312 @@
+"""Each number that a projection rests on, from both sides: a trace whose answer it decides, by whatever road it is used.
+
+A change of a number by more than it is known to (`python -m benchmarks.mutants constants`) makes one of these fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from syncscan.api import analyze_trace
+from syncscan.model.analysis import Analysis, Bound
+from syncscan.model.projection import Projection
+from syncscan.whatif.groups import worth_removing
+from syncscan.whatif.throttle import slowdown
+from tests.builder import TraceBuilder
+from tests.whatif.story import Item, profiled, real, told
+
+COOL = {"clocks": {"calibrated": {"power_w": 150, "power_limit_w": 700}}}
+"""Capture's table of a chip with so much power to spare that it keeps its clock."""
+IN_TURN: list[Item] = [("launch", 500.0), ("wait", 0.0), ("work", 400.0)]
+"""The device works 500 µs, then the host 400 µs."""
+
+
+def known(t: TraceBuilder, cool: bool = True) -> Analysis:
+    """Its analysis as if the step took without the profiler what it took with it, on a device that keeps its clock."""
+    if cool:
+        t.metadata["syncscan"] = COOL
+    return profiled(analyze_trace(t.trace()))
+
+
+def edges(p: Projection) -> tuple[float, float]:
+    """The range as parts of the step."""
+    return p.range_us[0] / p.baseline_us, p.range_us[1] / p.baseline_us
+
+
+# ------------------------------------------------------------------ how wide a range is
+
+
+def test_a_step_is_measured_to_1_percent() -> None:
+    """With nothing removed and nothing else open, the range is 1 % to both sides."""
+    assert edges(known(told(IN_TURN)).whatif()) == pytest.approx((0.99, 1.01), abs=0.001)
+
+
+def test_the_model_leaves_a_tenth_of_a_saving_open() -> None:
+    """1 % of the step and 10 % of what the projection saves, to both sides."""
+    p = known(told(IN_TURN)).whatif("all")
+    ratio = p.predicted_us / p.baseline_us
+    slack = 0.01 + 0.10 * (1.0 - ratio)
+    assert ratio == pytest.approx(0.55, abs=0.01)
+    assert edges(p) == pytest.approx((ratio - slack, ratio + slack), abs=0.001)
+
+
+def test_a_chip_of_unknown_power_may_lose_15_percent() -> None:
+    """A device that loses all its pauses may run 15 % longer, where the trace says nothing of its power."""
+    cool, unknown = known(told(IN_TURN)).whatif("all"), known(told(IN_TURN), cool=False).whatif("all")
+    assert (unknown.range_us[1] - cool.range_us[1]) / cool.predicted_us == pytest.approx(0.15, abs=0.005)
+    assert unknown.range_us[0] == cool.range_us[0]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "limit", "busy", "expected"),
+    [(600, 700, 0.7, 0.0612), (690, 700, 0.9, 0.0307), (100, 700, 0.1, 0.0), (700, 700, 0.3, 0.25), (0, 700, 0.5, 0.15)],
+)
+def test_power_slows_a_chip_by_its_0_4th_power(drawn: float, limit: float, busy: float, expected: float) -> None:
+    """((0.15 limit + (drawn - 0.15 limit) / busy) / limit) ** 0.4, at most a quarter; 15 % where nothing is known."""
+    t = TraceBuilder(syncscan={"clocks": {"calibrated": {"power_w": drawn, "power_limit_w": limit}}})
+    t.op("aten::add", 0, 1)
+    assert slowdown(t.trace(), busy) == pytest.approx(expected, abs=0.0005)
+
+
+def test_the_ranges_of_25_findings_are_sought_with_all_replays() -> None:
+    """Those that cost the most: only their ranges allow for a replacement that does without the op's own host time."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=30 * 200):
+        for k in range(30):
+            at = start + 200 * k
+            with t.scope(f"part {k}", at, at + 190), t.op("aten::item", at + 1, at + 185):
+                t.sync("aten::_local_scalar_dense", at=at + 10, wait=40 - k)
+    found = sorted(real(known(t)), key=lambda f: -(f.wait_us + f.bubble_us))
+    most = [f.gain.range_us[1] - f.gain.recoverable_us for f in found if f.gain]
+    assert len(most) == 30
+    assert min(most[:25]) > 70 + max(most[25:])
+
+
+# ------------------------------------------------------------------ what bounds a step
+
+
+def in_turn(device: float, host: float = 0.0, loader: float = 0.0) -> TraceBuilder:
+    """Steps of 1,000 µs: the host launches, waits for so much device work, computes, loads, and idles in the rest."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        if loader:
+            name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+            t.scope(name, start + 1000 - loader, start + 1000)
+        t.launch("kernel", at=start + host, lasts=device)
+        t.synchronize(at=start + host + 1)
+    return t
+
+
+@pytest.mark.parametrize(("device", "bound"), [(912, Bound.DEVICE), (888, Bound.SYNC)])
+def test_a_device_that_works_nine_tenths_of_a_projected_step_bounds_it(device: float, bound: Bound) -> None:
+    """With its sync kept, a step goes at the device's pace from 90 % on; below, host and device take turns."""
+    assert known(in_turn(device)).whatif().bound_after is bound
+
+
+@pytest.mark.parametrize(("device", "bound"), [(80, Bound.HOST), (115, Bound.SYNC)])
+def test_a_host_that_waits_for_less_than_a_tenth_bounds_a_projected_step(device: float, bound: Bound) -> None:
+    """With its sync kept, a step is the host's where it waits less than a tenth of it."""
+    assert known(in_turn(device, host=500)).whatif().bound_after is bound
+
+
+@pytest.mark.parametrize(("loader", "paced"), [(56, True), (44, False)])
+def test_a_step_that_waits_a_twentieth_for_its_loader_goes_at_its_pace(loader: float, paced: bool) -> None:
+    """From 5 % of the step on nothing is gained from removing syncs: the workers set the pace."""
+    p = known(in_turn(400, loader=loader)).whatif("all")
+    assert (p.bound_after is Bound.INPUT) is paced
+    assert (p.saving_us == 0) is paced
+
+
+# ------------------------------------------------------------------ the profiler's own time
+
+
+def recorded(slices: int, **metadata: Any) -> Projection:
+    """Steps of 1,000 µs of host time, in which so many ops are recorded, projected without a known step time."""
+    t = TraceBuilder(**metadata)
+    for start in t.steps(4, lasts=1000):
+        t.launch("kernel", at=start + 1, lasts=20)
+        for k in range(slices - 2):
+            t.op("aten::add", start + 5 + 990 * k / slices, start + 5 + 990 * (k + 0.9) / slices)
+    return analyze_trace(t.trace()).whatif()
+
+
+def test_recording_a_slice_costs_2_5_us() -> None:
+    """100 slices in 1,000 µs of host time: a quarter of it is the profiler's."""
+    assert recorded(100).host_scale == pytest.approx(0.75, abs=0.01)
+
+
+def test_recording_python_frames_too_costs_1_8_times_that() -> None:
+    """100 slices in 1,000 µs of host time, with stacks: 45 % of it is the profiler's."""
+    assert recorded(100, with_stack=1).host_scale == pytest.approx(0.55, abs=0.01)
+
+
+def test_a_guess_leaves_the_program_a_third_of_its_time() -> None:
+    """However many slices were recorded, 35 % is taken to be the program's."""
+    assert recorded(600).host_scale == pytest.approx(0.35)
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "scale"), [(0.22, 0.21), (0.18, None), (0.5, 0.5), (1.45, 1.46), (1.6, None)]
+)
+def test_a_host_is_scaled_within_what_is_plausible(step_ms: float, scale: float | None) -> None:
+    """A host-bound step explains a known time by its host, from 0.2 to 1.5 times; beyond that by nothing."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.op("aten::add", start + 10, start + 15)
+        t.launch("kernel", at=start + 20, lasts=4)
+        t.synchronize(at=start + 22)
+    p = analyze_trace(t.trace(), step_ms=step_ms).whatif()
+    guessed = pytest.approx(1.0, abs=0.02)
+    assert p.host_scale == (guessed if scale is None else pytest.approx(scale, abs=0.02))
+    assert (p.baseline_us == pytest.approx(1000 * step_ms, rel=0.002)) is (scale is not None)
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "replayed_ms"), [(1.5, 1.5), (1.2, 1.4), (2.9, 2.9), (3.3, 3.0)]
+)
+def test_a_device_is_stretched_within_what_clocks_explain(step_ms: float, replayed_ms: float) -> None:
+    """A step of 2 ms of device work explains a known time by other clocks, from 0.7 to 1.5 times."""
+    plan: list[Item] = [("launch", 2000.0), ("work", 5.0), ("read", 0.0)]
+    p = analyze_trace(told(plan).trace(), step_ms=step_ms).whatif()
+    assert p.baseline_us == pytest.approx(1000 * replayed_ms, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("host", "off", "found"), [(42, 1.003, False), (68, 1.003, True), (20, 1.0085, False), (20, 1.012, True)]
+)
+def test_a_host_that_moves_a_step_by_less_than_1_percent_is_not_sought(host: float, off: float, found: bool) -> None:
+    """Where half of what is guessed to be the profiler's (0.65 of this host's time) makes less of the step than that,
+    and the guess explains the known time as well: then the guess stays.
+    """
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=2000 + host):
+        t.launch("kernel", at=start, lasts=1990)
+        t.synchronize(at=start + 3)
+        for k in range(60):
+            t.op("aten::add", start + 1995 + 0.05 * k, start + 1995.04 + 0.05 * k)
+    p = analyze_trace(t.trace(), step_ms=(1.99415 + 0.35 * host / 1000) * off).whatif()
+    assert (p.host_scale != pytest.approx(0.35)) is found
+
+
+# ------------------------------------------------------------------ what a device and a queue hold
+
+
+def test_a_stream_holds_1024_launches() -> None:
+    """After 2,000 launches of 10 µs the last 1,024 are still to run: 10.2 ms, then the device is dry until the next step."""
+    plan: list[Item] = [*[("launch", 10.0)] * 2000, ("work", 1.0), ("wait", 0.0), ("work", 15_000.0)]
+    p = known(told(plan, steps=2)).whatif("all")
+    assert p.predicted_us == pytest.approx(24_800, abs=900)
+
+
+# ------------------------------------------------------------------ which sets are worth removing
+
+
+def removed(gains: Iterable[float]) -> list[tuple[int, ...]]:
+    """The sets worth removing where each finding saves so many percent, by itself."""
+    gains = list(gains)
+    return [s.members for s in worth_removing(lambda gone: 100.0 - sum(gains[n] for n in gone), range(len(gains)))]
+
+
+def together(*members: int, of: int) -> list[tuple[int, ...]]:
+    """The sets worth removing where only these findings together save anything: half of the step."""
+
+    def period(gone: frozenset[int]) -> float:
+        return 50.0 if gone.issuperset(members) else 100.0
+
+    return [tuple(sorted(s.members)) for s in worth_removing(period, range(of))]
+
+
+def test_a_set_must_save_a_hundredth() -> None:
+    """1.1 % is worth a change, 0.9 % isn't."""
+    assert removed([1.1]) == [(0,)]
+    assert removed([0.9]) == []
+
+
+def test_five_sets_are_sought() -> None:
+    """Of seven findings that save 10 % each, five are named."""
+    assert len(removed([10.0] * 7)) == 5
+
+
+def test_pairs_are_sought_among_the_first_ten() -> None:
+    """The last two of ten are tried together; the eleventh and twelfth of twelve are found only as what is left of all."""
+    asked: list[frozenset[int]] = []
+
+    def period(gone: frozenset[int]) -> float:
+        asked.append(gone)
+        return 100.0 - len(gone)
+
+    list(worth_removing(period, range(12)))
+    pairs = {tuple(sorted(gone)) for gone in asked if len(gone) == 2}
+    assert (8, 9) in pairs
+    assert not [pair for pair in pairs if max(pair) > 9 and min(pair) > 0]
+
+
+def test_forty_findings_are_weighed() -> None:
+    """A saving of the fortieth is seen, one of the forty-first isn't."""
+    assert removed([0.0] * 39 + [5.0]) == [(39,)]
+    assert removed([0.0] * 40 + [5.0]) == []
+
+
+@pytest.mark.parametrize(("third", "members"), [(0.8, (0, 1, 2)), (1.2, (0, 1, 2, 3))])
+def test_a_finding_stays_out_of_a_set_that_it_adds_less_than_a_fiftieth_to(third: float, members: tuple[int, ...]) -> None:
+    """Three save 50 % together and nothing alone; a fourth with them adds 0.8 or 1.2 % of the step."""
+
+    def period(gone: frozenset[int]) -> float:
+        three = gone.issuperset({0, 1, 2})
+        return 100.0 - 50.0 * three - third * (three and 3 in gone)
+
+    (found,) = [s for s in worth_removing(period, range(4)) if len(s.members) > 1]
+    assert tuple(sorted(found.members)) == members
+
+
+# ------------------------------------------------------------------ what is advised
+
+
+@pytest.mark.parametrize(("work", "advised"), [(28.0, True), (9.0, False)])
+def test_a_fiftieth_of_the_step_is_worth_advice(work: float, advised: bool) -> None:
+    """A sync that keeps the device idle for 2.5 % of the step is to be removed; of 1.5 % nothing is said."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1003 + work):
+        t.launch("kernel", at=start + work, lasts=1000)
+        t.synchronize(at=start + work + 1)
+    analysis = known(t)
+    assert analysis.step.advice[0].startswith("Remove the sync") is advised
+
+
+@pytest.mark.parametrize(("device", "said"), [(915, "the device is busy"), (885, "The host is the limit")])
+def test_a_device_that_works_nine_tenths_leaves_nothing_to_gain(device: float, said: str) -> None:
+    """A host-bound step without syncs is told which of the two limits it."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch("kernel", at=start + 10, lasts=device)
+        for k in range(100):
+            t.op("aten::add", start + 20 + 9 * k, start + 27 + 9 * k)
+    assert said in known(t).step.advice[0]
+
+
+@pytest.mark.parametrize(("side", "listed"), [(12.0, True), (8.0, False)])
+def test_a_stream_with_a_hundredth_of_the_work_is_listed(side: float, listed: bool) -> None:
+    """Of two streams that share the device; less than 1 % isn't worth a line."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=2000):
+        t.launch("kernel", at=start + 10, lasts=1000 - side)
+        t.launch("side", at=start + 20, lasts=side, stream=13)
+    assert bool(known(t).overlaps) is listed
+
+
+# ------------------------------------------------------------------ which steps are replayed
+
+
+def test_six_steps_at_even_ranks_of_length_are_replayed() -> None:
+    """Of thirteen steps those of rank 1, 3, 5, 7, 9 and 11: what the replay takes is their mean."""
+    lengths = [1000 * 1.3**rank for rank in range(13)]
+    t, now = TraceBuilder(), 0.0
+    for rank in (6, 0, 12, 3, 9, 1, 11, 5, 7, 2, 10, 4, 8):
+        with t.step(now, now + lengths[rank]):
+            t.launch("kernel", at=now + 10, lasts=10)
+        now += lengths[rank]
+    expected = sum(lengths[rank] for rank in (1, 3, 5, 7, 9, 11)) / 6
+    assert analyze_trace(t.trace()).whatif().baseline_us == pytest.approx(expected, rel=0.002)
