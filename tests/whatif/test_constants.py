@@ -62,7 +62,13 @@ def test_a_chip_of_unknown_power_may_lose_15_percent() -> None:
 
 @pytest.mark.parametrize(
     ("drawn", "limit", "busy", "expected"),
-    [(600, 700, 0.7, 0.0612), (690, 700, 0.9, 0.0307), (100, 700, 0.1, 0.0), (700, 700, 0.3, 0.25), (0, 700, 0.5, 0.15)],
+    [
+        (600, 700, 0.7, 0.0612),
+        (690, 700, 0.9, 0.0307),
+        (100, 700, 0.1, 0.0),
+        (700, 700, 0.3, 0.25),
+        (0, 700, 0.5, 0.15),
+    ],
 )
 def test_power_slows_a_chip_by_its_0_4th_power(drawn: float, limit: float, busy: float, expected: float) -> None:
     """((0.15 limit + (drawn - 0.15 limit) / busy) / limit) ** 0.4, at most a quarter; 15 % where nothing is known."""
@@ -148,9 +154,7 @@ def test_a_guess_leaves_the_program_a_third_of_its_time() -> None:
     assert recorded(600).host_scale == pytest.approx(0.35)
 
 
-@pytest.mark.parametrize(
-    ("step_ms", "scale"), [(0.22, 0.21), (0.18, None), (0.5, 0.5), (1.45, 1.46), (1.6, None)]
-)
+@pytest.mark.parametrize(("step_ms", "scale"), [(0.22, 0.21), (0.18, None), (0.5, 0.5), (1.45, 1.46), (1.6, None)])
 def test_a_host_is_scaled_within_what_is_plausible(step_ms: float, scale: float | None) -> None:
     """A host-bound step explains a known time by its host, from 0.2 to 1.5 times; beyond that by nothing."""
     t = TraceBuilder()
@@ -164,9 +168,7 @@ def test_a_host_is_scaled_within_what_is_plausible(step_ms: float, scale: float 
     assert (p.baseline_us == pytest.approx(1000 * step_ms, rel=0.002)) is (scale is not None)
 
 
-@pytest.mark.parametrize(
-    ("step_ms", "replayed_ms"), [(1.5, 1.5), (1.2, 1.4), (2.9, 2.9), (3.3, 3.0)]
-)
+@pytest.mark.parametrize(("step_ms", "replayed_ms"), [(1.5, 1.5), (1.2, 1.4), (2.9, 2.9), (3.3, 3.0)])
 def test_a_device_is_stretched_within_what_clocks_explain(step_ms: float, replayed_ms: float) -> None:
     """A step of 2 ms of device work explains a known time by other clocks, from 0.7 to 1.5 times."""
     plan: list[Item] = [("launch", 2000.0), ("work", 5.0), ("read", 0.0)]
@@ -251,7 +253,9 @@ def test_forty_findings_are_weighed() -> None:
 
 
 @pytest.mark.parametrize(("third", "members"), [(0.8, (0, 1, 2)), (1.2, (0, 1, 2, 3))])
-def test_a_finding_stays_out_of_a_set_that_it_adds_less_than_a_fiftieth_to(third: float, members: tuple[int, ...]) -> None:
+def test_a_finding_stays_out_of_a_set_that_it_adds_less_than_a_fiftieth_to(
+    third: float, members: tuple[int, ...]
+) -> None:
     """Three save 50 % together and nothing alone; a fourth with them adds 0.8 or 1.2 % of the step."""
 
     def period(gone: frozenset[int]) -> float:
