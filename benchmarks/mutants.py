@@ -39,6 +39,8 @@ from mutmut.stats import status_by_exit_code
 WORKERS = 2
 MOVED = 1.5
 """By how much a constant is moved, down and up: what is known less exactly than that is no measurement."""
+WITH_CONSTANTS = ("syncscan/model/*.py",)
+"""Further files whose constants are moved."""
 TIMEOUT_S = 240
 COPIED = ("syncscan", "tests", "benchmarks", "sample_traces", "notebooks", "pyproject.toml", "README.md", ".ci")
 SUMMARY = "| file | mutants | killed | survived | share killed |\n|---|--:|--:|--:|--:|"
@@ -53,7 +55,7 @@ def run(sample: int, seed: int, files: list[str]) -> None:
         old.unlink()
     names: list[str] = []
     if sample or files:
-        _mutmut("no such mutant")
+        _mutmut("no-such-mutant")
         names = [name for file, codes in _results() if _asked(file, files) for name in codes]
     if sample:
         names = random.Random(seed).sample(names, min(sample, len(names)))
@@ -165,7 +167,8 @@ class Constant:
 
 def constants(patterns: list[str]) -> None:
     """Move each constant, run the tests, print which moves they notice."""
-    files = sorted({p for glob in config().only_mutate for p in Path().glob(glob) if p.suffix == ".py"})
+    globs = [*config().only_mutate, *WITH_CONSTANTS]
+    files = sorted({path for glob in globs for path in Path().glob(glob) if path.suffix == ".py"})
     todo = [c for path in files for c in _constants(path) if _asked(c.name, patterns)]
     trees: Queue[Path] = Queue()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
@@ -182,19 +185,28 @@ def constants(patterns: list[str]) -> None:
 
 
 def _constants(path: Path) -> Iterator[Constant]:
+    """The numbers of a module's own assignments, and the shares (between 0 and 1) in its functions."""
     source = path.read_text()
     for statement in ast.parse(source).body:
-        if isinstance(statement, ast.Assign) and not _is_alias(statement):
+        if isinstance(statement, ast.Assign) and _is_constant(statement):
             name = ", ".join(n.id for n in ast.walk(statement.targets[0]) if isinstance(n, ast.Name))
-            for node in ast.walk(statement.value):
-                if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-                    for to in _moves(node.value):
-                        yield Constant(path, name, node.lineno, node.value, to, _replaced(source, node, to))
+            found = [n for n in _numbers(statement.value) if n.value not in (0, 1)]
+        elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            name, found = statement.name, [n for n in _numbers(statement) if 0 < n.value < 1]
+        else:
+            continue
+        for node in found:
+            for to in _moves(node.value):
+                yield Constant(path, name, node.lineno, node.value, to, _replaced(source, node, to))
 
 
-def _is_alias(statement: ast.Assign) -> bool:
-    """A type's name or an empty array: nothing in it is measured."""
-    return any(isinstance(n, ast.Name) and not n.id.lstrip("_").isupper() for n in ast.walk(statement.targets[0]))
+def _is_constant(statement: ast.Assign) -> bool:
+    """Written in capitals: not a type's name."""
+    return all(n.id.isupper() for n in ast.walk(statement.targets[0]) if isinstance(n, ast.Name))
+
+
+def _numbers(tree: ast.AST) -> list[ast.Constant]:
+    return [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and type(n.value) in (int, float)]
 
 
 def _moves(value: float) -> Iterable[float]:
