@@ -193,16 +193,6 @@ def test_a_host_that_moves_a_step_by_less_than_1_percent_is_not_sought(host: flo
     assert (p.host_scale != pytest.approx(0.35)) is found
 
 
-# ------------------------------------------------------------------ what a device and a queue hold
-
-
-def test_a_stream_holds_1024_launches() -> None:
-    """After 2,000 launches of 10 µs the last 1,024 are still to run: 10.2 ms, then the device is dry until the next step."""
-    plan: list[Item] = [*[("launch", 10.0)] * 2000, ("work", 1.0), ("wait", 0.0), ("work", 15_000.0)]
-    p = known(told(plan, steps=2)).whatif("all")
-    assert p.predicted_us == pytest.approx(24_800, abs=900)
-
-
 # ------------------------------------------------------------------ which sets are worth removing
 
 
@@ -233,7 +223,7 @@ def test_five_sets_are_sought() -> None:
 
 
 def test_pairs_are_sought_among_the_first_ten() -> None:
-    """The last two of ten are tried together; the eleventh and twelfth of twelve are found only as what is left of all."""
+    """The last two of ten are tried together, the eleventh and twelfth of twelve aren't."""
     asked: list[frozenset[int]] = []
 
     def period(gone: frozenset[int]) -> float:
@@ -314,3 +304,116 @@ def test_six_steps_at_even_ranks_of_length_are_replayed() -> None:
         now += lengths[rank]
     expected = sum(lengths[rank] for rank in (1, 3, 5, 7, 9, 11)) / 6
     assert analyze_trace(t.trace()).whatif().baseline_us == pytest.approx(expected, rel=0.002)
+
+
+# ------------------------------------------------------------------ what the device does by itself
+
+
+def test_the_device_pauses_1_us_between_kernels_that_it_never_had_queued() -> None:
+    """Twenty kernels of 20 µs, each waited for; without the waits they follow one another, 1 µs apart."""
+    plan: list[Item] = [item for k in range(20) for item in (("launch", 20.0 + k / 100), ("wait", 0.0))]
+    work = sum(amount for _, amount in plan)
+    assert known(told(plan)).whatif("all").predicted_us == pytest.approx(work + 20, abs=3)
+
+
+@pytest.mark.parametrize(("gap", "replayed"), [(18, 18), (22, 1)])
+def test_a_pause_of_20_us_between_queued_kernels_is_not_the_devices_own(gap: float, replayed: float) -> None:
+    """Shorter ones are its own, and it makes them too where it had to wait for a launch in the trace."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1400):
+        t.launch("first", at=start, lasts=50)
+        t._free[0, 7] += gap
+        t.launch("second", at=start + 2, lasts=50)
+        for k in range(20):
+            at = start + 150 + 55 * k
+            t.launch(("first", "second")[k % 2], at=at, lasts=50)
+            t.synchronize(at=at + 2)
+    p = known(t).whatif("all")
+    assert p.predicted_us == pytest.approx(22 * 50 + gap + 10 * replayed + 11, abs=12)
+
+
+# ------------------------------------------------------------------ what a wait is made of
+
+
+def own_us(p: Projection) -> float:
+    """The host's own work in a projected step, on the recorded clock: the profiler's part counted in."""
+    return p.host_limit_us / p.host_scale
+
+
+def waiting(returns: float, api: str = "cudaDeviceSynchronize") -> TraceBuilder:
+    """Steps of 1,000 µs: 500 µs of device work and a synchronise that returns so long after it."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        done = t.launch("kernel", at=start, lasts=500)
+        t.call(api, start + 10, done + returns)
+    return t
+
+
+def test_a_call_that_always_waited_would_cost_10_us_without() -> None:
+    """Of the step's 1,000 µs, 499 are the wait and its end; 10 count as the call's own."""
+    assert own_us(known(waiting(returns=8)).whatif()) == pytest.approx(1000 - 499 + 10, abs=2)
+
+
+@pytest.mark.parametrize(("returns", "own"), [(150, 0), (240, 40)])
+def test_a_host_that_goes_on_200_us_late_was_held_by_something_else(returns: float, own: float) -> None:
+    """What a synchronise lasts longer than that behind the device's end stays when it is removed."""
+    p = known(waiting(returns)).whatif("all")
+    assert own_us(p) == pytest.approx(1000 - 491 - returns + own, abs=2)
+
+
+@pytest.mark.parametrize(("early", "waited"), [(4.5, True), (5.5, False)])
+def test_clocks_of_host_and_device_differ_by_5_us(early: float, waited: bool) -> None:
+    """A synchronise that returned a little before the work's end waited for it all the same: its time isn't the host's."""
+    assert (own_us(known(waiting(-early)).whatif()) < 600) is waited
+
+
+@pytest.mark.parametrize(("lasts", "found"), [(56, True), (44, False)])
+def test_the_stream_of_a_synchronise_of_50_us_is_sought(lasts: float, found: bool) -> None:
+    """One that lasts that long and isn't explained by the stream it is said to wait for, waited for another."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        done = t.launch("copy", at=start, lasts=900, stream=13)
+        t.launch("kernel", at=start + 5, lasts=20, stream=7)
+        t.call("cudaStreamSynchronize", done + 2 - lasts, done + 2)
+    rest = 1000 - lasts
+    assert own_us(known(t).whatif()) == pytest.approx(rest + (10 if found else lasts), abs=3)
+
+
+def test_a_host_goes_on_10_us_after_the_device_where_no_wait_was_seen() -> None:
+    """300 µs of work are done before the host asks; a host of half that speed-up waits for it, and 10 µs more."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch("kernel", at=start, lasts=300)
+        t.call("cudaDeviceSynchronize", start + 400, start + 401)
+        for k in range(20):
+            t.op("aten::add", start + 410 + k, start + 410.5 + k)
+    p = analyze_trace(t.trace(), step_ms=0.6).whatif()
+    assert p.host_scale == pytest.approx((600 - 301 - 10) / 600, abs=0.004)
+
+
+@pytest.mark.parametrize(("queued", "lasts", "own"), [(930, 500, 0), (870, 500, 500), (930, 60, 0), (930, 40, 40)])
+def test_a_launch_of_50_us_with_900_in_flight_met_a_full_queue(queued: int, lasts: float, own: float) -> None:
+    """Such a launch is no work of the host's; with fewer in flight, or shorter, it is."""
+    t = TraceBuilder()
+    with t.step(0, 100_000):
+        for k in range(queued):
+            t.launch("kernel", at=2 * k, lasts=100)
+        t.launch("last", at=2000, lasts=100)
+        t.events[-2]["dur"] = lasts
+        t.launch("after", at=99_000, lasts=10)
+    assert own_us(known(t).whatif()) == pytest.approx(100_000 - lasts + own, abs=5)
+
+
+@pytest.mark.parametrize(("slices", "one"), [(10, True), (8, False)])
+def test_a_thread_that_takes_turns_for_a_tenth_of_its_slices_goes_its_own_way(slices: int, one: bool) -> None:
+    """Twelve turns with the step's thread in 120 slices: the step goes on there; in 96 it is a thread beside it."""
+    t = TraceBuilder()
+    for start in t.steps(12, lasts=1000):
+        t.launch("first", at=start + 10, lasts=20)
+        with t.thread("worker", tid=300):
+            for k in range(slices - 2):
+                t.op("aten::add", start + 50 + 2 * k, start + 51 + 2 * k)
+            t.launch("second", at=start + 100, lasts=400)
+            t.synchronize(at=start + 102)
+        t.launch("third", at=start + 900, lasts=20)
+    assert (known(t).whatif("all").saving_us > 300) is one

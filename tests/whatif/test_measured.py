@@ -1,7 +1,7 @@
 """Projections beside measured truth: recorded steps whose time without a sync was measured too, without the profiler.
 
-Held are the error, the truth inside the range, and the range's width: a range can't be made right by making it wide, nor
-narrow by luck. What is said of a step is a part of its time with all its syncs.
+Held are the error, the truth inside the range, and the range's width: a range can't be made right by making it wide.
+What is said of a step is a part of its time with all its syncs.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def cases() -> Iterator[tuple[str, str, float, float]]:
                 yield name, variant, ms[variant] / ms[""], truth["standard_error"][name][variant]
 
 
-@pytest.mark.parametrize(("name", "variant", "measured", "standard_error"), cases())
+@pytest.mark.parametrize(("name", "variant", "measured", "standard_error"), list(cases()))
 def test_a_projection_is_what_the_step_took_without_its_syncs(
     name: str, variant: str, measured: float, standard_error: float
 ) -> None:
