@@ -1,12 +1,13 @@
 """From the code that measures and projects to the changes of it that no test notices.
 
-    python -m benchmarks.mutants run [--sample N] [--seed S] [FILE…]    changes functions (mutmut), then prints the table
-    python -m benchmarks.mutants constants [NAME | FILE…]               moves numbers that stand outside of functions
+    python -m benchmarks.mutants run [--sample N] [--seed S] [FILE…]    changes functions (mutmut), prints the table
+    python -m benchmarks.mutants constants [NAME | FILE…]               moves the numbers that results depend on
     python -m benchmarks.mutants table [--survivors]                    prints the last run's table again
 
 Which files are changed and which tests run stands in pyproject.toml (`tool.mutmut`). mutmut changes functions alone, so
-that the constants of a module would stay as they are; `constants` moves each of those by half of it, down and up (a
-share above a half: its distance from 1), in a copy of the tree, and runs the same tests. NAME and FILE are globs.
+that the constants of a module would stay as they are; `constants` moves each of those, and each share in a function, by
+half of it, down and up (a share above a half: its distance from 1), in a copy of the tree, and runs the same tests.
+NAME and FILE are globs.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@
 A workload is a step whose syncs can be left out one by one. Each variant is timed without the profiler, the variants in
 turn and then in turn backwards (A B B A), so that a drift of the clocks meets all alike, the device drained at the end
 of each; the first quartile of the rounds counts. Beside it stands the standard error of the variant's time as a part of
-the full step's, from the ratios of the rounds. Only the step with all its syncs is recorded. CASE is a glob of workloads'
-names; with `--bytes` a recording that would be larger, packed, holds fewer steps. `--raw` keeps the unprofiled step's
-time from the projection.
+the full step's, from the ratios of the rounds. Only the step with all its syncs is recorded. CASE is a glob of names of
+workloads; with `--bytes` a recording that would be larger, packed, holds fewer steps. `--raw` keeps the unprofiled
+step's time from the projection.
 
 The recordings in sample_traces/whatif, which tests/whatif/test_measured.py holds projections to, are those of
 

@@ -19,7 +19,7 @@ def step(t: TraceBuilder) -> StepSummary:
 
 
 def working(device: float, unprofiled: float | None = None) -> TraceBuilder:
-    """Steps of 1,000 µs in which the device works so long; `unprofiled` is what capture measured without the profiler."""
+    """Steps of 1,000 µs in which the device works so long; `unprofiled`: what capture measured without the profiler."""
     t = TraceBuilder()
     if unprofiled is not None:
         t.metadata["syncscan"] = {"unprofiled_step_us": unprofiled}
@@ -65,7 +65,7 @@ def test_a_loader_that_takes_a_tenth_of_a_step_bounds_it(loader: float, bound: B
 
 @pytest.mark.parametrize(("idle", "bound"), [(105, Bound.SYNC), (95, Bound.HOST)])
 def test_idle_time_behind_syncs_of_a_tenth_of_a_step_bounds_it(idle: float, bound: Bound) -> None:
-    """A synchronise of that length, behind which the device stands still in a step of 1,000 µs; the rest isn't its doing."""
+    """A synchronise of that length, behind which the device stands still in a step of 1,000 µs: its doing."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         done = t.launch("kernel", at=start, lasts=600)

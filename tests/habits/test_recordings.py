@@ -72,9 +72,10 @@ MEASURED = [
     ("loader-few-workers", "loader.few", 13.63, 0.28, 0.77),
     ("data-parallel", "parallel.data", 3.67, 0.19, 0.29),
 ]
-"""Rule, bad recording, the unprofiled step of the good one in ms, from the recordings' own calibration; the largest error
-of the gain and the widest range, as parts of the bad step: what they are today, so that neither grows unseen. A loader's
-and a precision's gain depend on what the trace can't tell (how many workers, how fast a kernel): their ranges are wide.
+"""Rule, bad recording, the unprofiled step of the good one in ms, from the recordings' own calibration; the largest
+error of the gain and the widest range, as parts of the bad step: what they are today, so that neither grows unseen.
+A loader's and a precision's gain depend on what the trace can't tell (how many workers, how fast a kernel): their
+ranges are wide.
 """
 
 

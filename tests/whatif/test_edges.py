@@ -122,3 +122,20 @@ def test_a_callback_is_the_call_within_100_us_after_it(before: float, told: bool
     events = [[t.base_ns + round(at * 1000), MAIN, kind, event, 0] for at, kind, event in seen]
     t.metadata["syncscan"] = {"events": events}
     assert launches_before_record(t.trace()) == (1 if told else 2)
+
+
+@pytest.mark.parametrize(("others", "found"), [(255, True), (256, False)])
+def test_the_last_256_records_of_all_threads_are_looked_through(others: int, found: bool) -> None:
+    """For the waiting thread's own; one that lies behind so many of another thread's isn't sought."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("produce", at=10, lasts=100)
+        t.call("cudaEventRecord", 12, 13)
+        with t.thread("beside", tid=300):
+            for k in range(others):
+                t.call("cudaEventRecord", 20 + k / 10, 20.05 + k / 10)
+        t.call("cudaStreamWaitEvent", 100, 101)
+        t._free[0, 13] = 111
+        t.launch("consume", at=105, lasts=100, stream=13)
+    edges = [n for n in build(t.trace(), []).programs[0].nodes if isinstance(n, Await)]
+    assert bool(edges) is found
