@@ -12,7 +12,10 @@ import pytest
 
 from syncscan.api import analyze_trace
 from syncscan.model.analysis import Analysis, Bound
+from syncscan.model.finding import Confidence
+from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.projection import Projection
+from syncscan.whatif import project_habits
 from syncscan.whatif.groups import worth_removing
 from syncscan.whatif.throttle import slowdown
 from tests.builder import TraceBuilder
@@ -437,3 +440,28 @@ def test_a_thread_that_takes_turns_for_a_tenth_of_its_slices_goes_its_own_way(sl
             t.synchronize(at=start + 102)
         t.launch("third", at=start + 900, lasts=20)
     assert (known(t).whatif("all").saving_us > 300) is one
+
+
+# ------------------------------------------------------------------ what else may change
+
+
+def test_a_habits_range_leaves_half_of_what_the_replay_leaves() -> None:
+    """A step of 1,000 µs of which 900 go: 100 stay, so at most 50 more are gained, though the model is 100 µs unsure."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch("kernel", at=start + 2, lasts=20)
+        for k in range(40):
+            t.op("aten::add", start + 5 + 2 * k, start + 6 + 2 * k)
+        t.scope("compute", start + 95, start + 995)
+    analysis = known(t)
+    trace = analysis.trace
+    rows = [row for row in range(len(trace.slices)) if trace.name(row) == "compute"]
+    host = tuple((int(trace.slices.track[r]), int(trace.slices.ts[r]), int(trace.slices.end[r])) for r in rows)
+    words = Advice("made-up", Area.INPUT, "Computes", "It does.", "Don't.", "Never.")
+    habit = Habit("made-up-0", words, Confidence.HIGH, (), "", 1.0, (), 900.0, (Change(host=host),))
+    (found,) = project_habits(analysis, [habit])
+    assert found.gain is not None
+    saved = found.gain.recoverable_us
+    assert saved == pytest.approx(900, abs=5)
+    assert found.gain.range_us[1] == pytest.approx(saved + 0.5 * (1000 - saved), abs=2)
+    assert found.gain.range_us[0] == pytest.approx(saved - 0.01 * 1000 - 0.1 * saved, abs=2)
