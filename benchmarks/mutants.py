@@ -92,7 +92,7 @@ def table(survivors: bool) -> None:
         alive += [name for name, code in codes.items() if _fate(code) == "survived"]
     _row("all", every)
     if alive:
-        _explain(alive, survivors)
+        _explain(alive, every, survivors)
 
 
 def _fate(code: int | None) -> str:
@@ -108,11 +108,16 @@ def _row(name: str, found: collections.Counter[str]) -> None:
     print(f"| {name} | {count} | {found['killed']} | {found['survived']} | {share} |")
 
 
-def _explain(alive: list[str], names: bool) -> None:
+def _explain(alive: list[str], every: collections.Counter[str], names: bool) -> None:
     changes = {name: _change(get_diff_for_mutant(name)) for name in alive}
+    kinds = collections.Counter(_kind(*change) for change in changes.values())
     print("\n| kind of survivor | mutants |\n|---|--:|")
-    for kind, count in collections.Counter(_kind(*change) for change in changes.values()).most_common():
+    for kind, count in kinds.most_common():
         print(f"| {kind} | {count} |")
+    if kinds[GUARD]:
+        every["survived"] -= kinds[GUARD]
+        print(f"\nWithout the survivors that change a {GUARD} alone:\n{SUMMARY}")
+        _row("all", every)
     for name, (before, after) in changes.items() if names else ():
         print(f"\n{name}\n    - {before}\n    + {after}")
 
@@ -123,6 +128,9 @@ def _change(diff: str) -> tuple[str, str]:
     return tuple(" ".join(line[1:].strip() for line in lines if line[:1] == sign) for sign in "-+")  # type: ignore[return-value]
 
 
+GUARD = "guard (strict, dtype, kind)"
+_GUARD = re.compile(r",?\s*(strict|dtype|kind)=[\w.\"']+|,(?=\s*\))")
+"""Arguments that change no result of right code: `zip`'s check of lengths, an array's type said twice, which sort."""
 _KINDS = {
     "comparison": r"[<>]=?|[!=]=|in|is|not",
     "and, or": r"and|or",
@@ -134,7 +142,9 @@ _KINDS = {
 
 
 def _kind(before: str, after: str) -> str:
-    """What sort of change this is, by the first token that differs."""
+    """What sort of change this is, by the tokens that differ."""
+    if _tokens(_GUARD.sub("", before)) == _tokens(_GUARD.sub("", after)):
+        return GUARD
     old, new = _tokens(before), _tokens(after)
     edits = [e for e in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if e[0] != "equal"]
     fresh = [token for _, _, _, a, b in edits for token in new[a:b]]
