@@ -250,7 +250,8 @@ def _tested(constant: Constant, trees: Queue[Path]) -> str:
     tree = trees.get()
     try:
         (tree / constant.file).write_text(constant.source)
-        chosen = [*config().pytest_add_cli_args, *config().pytest_add_cli_args_test_selection]
+        likely = sorted(str(path.relative_to(tree)) for path in tree.glob("tests/*/test_constants.py"))
+        chosen = [*config().pytest_add_cli_args, *likely, *config().pytest_add_cli_args_test_selection]
         command = [sys.executable, "-m", "pytest", "-x", "-q", *chosen]
         env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
         ended = subprocess.run(command, cwd=tree, env=env, capture_output=True, timeout=TIMEOUT_S)
