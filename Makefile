@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint .ci/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench mutants docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -26,8 +26,12 @@ bench: $(VENV)/bench $(VENV)/test ## Measure: what must be fast, and reading big
 	$(BIN)/python -m pytest -m bench
 	$(BIN)/python -m benchmarks.reading
 
+mutants: $(VENV)/mutants ## Change the code and count the changes that no test notices; SAMPLE=300 SEED=1 for a quick look
+	$(BIN)/python -m benchmarks.mutants constants
+	$(BIN)/python -m benchmarks.mutants run $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
+
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "syncscan needs Python 3.10 or newer; set PYTHON=python3.x"; exit 1; }
@@ -47,4 +51,8 @@ $(VENV)/lint: $(VENV)/test
 
 $(VENV)/bench: $(BIN)/python pyproject.toml
 	$(PIP) --editable '.[bench]'
+	@touch $@
+
+$(VENV)/mutants: $(VENV)/test
+	$(PIP) --editable '.[mutants]'
 	@touch $@

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from syncscan.model.work import DeviceWork
 
 from syncscan import load
 from syncscan.detect import Call, calls_of
 from syncscan.detect.runtime_calls import comes_between, is_copy, is_synchronise, waits_by_nature
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.names import api_name, is_graph_launch
 from syncscan.model.trace import NONE, Category, Trace
 

@@ -1,21 +1,32 @@
 """Does a projected step match the step measured without its syncs? Records the truth on a GPU, then compares.
 
-    python benchmarks/whatif.py record DIR [SECONDS]    on a GPU: times every step with and without syncs, records it
+    python benchmarks/whatif.py record DIR [--seconds S] [--rounds N] [--bytes B] [--cases CASE…]
+                                                        on a GPU: times every step with and without syncs, records it
     python benchmarks/whatif.py table DIR [--raw]       anywhere: projects from the recordings, prints a Markdown table
 
 A workload is a step whose syncs can be left out one by one. Each variant is timed without the profiler, the variants in
-turn over several rounds, the device drained at the end of each; the first quartile of the rounds counts. Only the step
-with all its syncs is recorded. `--raw` keeps the unprofiled step's time from the projection.
+turn and then in turn backwards (A B B A), so that a drift of the clocks meets all alike, the device drained at the end
+of each; the first quartile of the rounds counts. Beside it stands the standard error of the variant's time as a part of
+the full step's, from the ratios of the rounds. Only the step with all its syncs is recorded. CASE is a glob of names of
+workloads; with `--bytes` a recording that would be larger, packed, holds fewer steps. `--raw` keeps the unprofiled
+step's time from the projection.
+
+The recordings in sample_traces/whatif, which tests/whatif/test_measured.py holds projections to, are those of
+
+    python benchmarks/whatif.py record sample_traces/whatif --seconds 0.2 --rounds 8 --bytes 200000 \
+        --cases "random step [0-4]" experts detector "small language model"
 """
 
 from __future__ import annotations
 
+import argparse
+import fnmatch
 import gzip
 import itertools
 import json
+import math
 import random
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +36,8 @@ Step = Callable[[], None]
 Keeps = Callable[[int], bool]
 """Whether the step keeps its sync of this number."""
 ROUNDS = 6
+STEPS = 3
+"""Steps in a recording."""
 
 
 # ------------------------------------------------------------------ workloads
@@ -202,25 +215,38 @@ def workloads() -> Iterator[tuple[str, int, Callable[[Keeps], Step]]]:
 # ------------------------------------------------------------------ the truth, on a GPU
 
 
-def record(out: Path, seconds: float) -> None:
+def record(out: Path, cases: list[str], seconds: float, rounds: int, largest: int | None) -> None:
     """Time each workload's variants in turn, then record the one with all its syncs."""
     import torch
 
-    truth: dict[str, dict[str, float]] = {}
+    ms: dict[str, dict[str, float]] = {}
+    errors: dict[str, dict[str, float]] = {}
     out.mkdir(parents=True, exist_ok=True)
     for name, count, build in workloads():
+        if cases and not any(fnmatch.fnmatch(name, case) for case in cases):
+            continue
         torch.manual_seed(0)
         gone = {"all": set(range(count)), **({str(k): {k} for k in range(count)} if count > 1 else {})}
         steps = {"": build(lambda _: True), **{v: build(lambda k, g=g: k not in g) for v, g in gone.items()}}
         for step in steps.values():
             _timed(step, 0.1)
-        rounds = [{v: _timed(step, seconds) for v, step in steps.items()} for _ in range(ROUNDS)]
-        truth[name] = {v: sorted(r[v] for r in rounds)[ROUNDS // 4] for v in steps}
-        _trace(steps[""], out / f"{name.replace(' ', '_')}.json")
-        print(name, truth[name], flush=True)
-        (out / "truth.json").write_text(
-            json.dumps({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "ms": truth})
-        )
+        times = [_round(steps, seconds, backwards=bool(number % 2)) for number in range(rounds)]
+        ms[name] = {v: sorted(r[v] for r in times)[rounds // 4] for v in steps}
+        errors[name] = {v: _standard_error([r[v] / r[""] for r in times]) for v in steps if v}
+        _trace(steps[""], out / f"{name.replace(' ', '_')}.json.gz", largest)
+        print(name, ms[name], flush=True)
+        truth = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "ms": ms, "standard_error": errors}
+        (out / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
+
+
+def _round(steps: dict[str, Step], seconds: float, backwards: bool) -> dict[str, float]:
+    """Each variant's time, in turn; every other round in turn backwards."""
+    order = list(steps)[:: -1 if backwards else 1]
+    return {v: _timed(steps[v], seconds) for v in order}
+
+
+def _standard_error(ratios: list[float]) -> float:
+    return statistics.stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else 0.0
 
 
 def _timed(step: Step, seconds: float) -> float:
@@ -239,17 +265,26 @@ def _timed(step: Step, seconds: float) -> float:
     return (time.perf_counter() - begin) / count * 1e3
 
 
-def _trace(step: Step, path: Path) -> None:
+def _trace(step: Step, path: Path, largest: int | None) -> None:
+    """Record some steps; fewer where the file would be larger than `largest` bytes."""
+    for active in range(STEPS, 0, -1):
+        path.write_bytes(_recorded(step, active, path.with_suffix("")))
+        if largest is None or path.stat().st_size <= largest:
+            return
+
+
+def _recorded(step: Step, active: int, plain: Path) -> bytes:
     from torch.profiler import ProfilerActivity, profile, schedule
 
     both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    with profile(activities=both, schedule=schedule(wait=1, warmup=3, active=3, repeat=1)) as prof:
-        for _ in range(7):
+    with profile(activities=both, schedule=schedule(wait=1, warmup=3, active=active, repeat=1)) as prof:
+        for _ in range(4 + active):
             step()
             prof.step()
-    prof.export_chrome_trace(str(path))
-    path.with_suffix(".json.gz").write_bytes(gzip.compress(path.read_bytes()))
-    path.unlink()
+    prof.export_chrome_trace(str(plain))
+    packed = gzip.compress(plain.read_bytes(), mtime=0)
+    plain.unlink()
+    return packed
 
 
 # ------------------------------------------------------------------ the comparison, anywhere
@@ -290,9 +325,24 @@ def table(folder: Path, raw: bool) -> None:
     print(f"inside its range: {statistics.mean(inside):.0%}, mean width {statistics.mean(widths):.0%} of the step")
 
 
-if __name__ == "__main__":
-    command, folder = sys.argv[1], Path(sys.argv[2])
-    if command == "record":
-        record(folder, float(sys.argv[3]) if len(sys.argv) > 3 else 0.25)
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    recording, comparing = commands.add_parser("record"), commands.add_parser("table")
+    for command in (recording, comparing):
+        command.add_argument("folder", type=Path)
+    recording.add_argument("--cases", nargs="+", default=[])
+    recording.add_argument("--seconds", type=float, default=0.25)
+    recording.add_argument("--rounds", type=int, default=ROUNDS)
+    recording.add_argument("--bytes", type=int)
+    comparing.add_argument("--raw", action="store_true")
+    given = parser.parse_args()
+    if given.command == "record":
+        record(given.folder, given.cases, given.seconds, given.rounds, given.bytes)
     else:
-        table(folder, "--raw" in sys.argv)
+        table(given.folder, given.raw)
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ from hypothesis import settings
 from syncscan import __version__
 
 settings.register_profile("shared", deadline=None)
+settings.register_profile("mutants", deadline=None, derandomize=True, max_examples=8)
 settings.load_profile("shared")
 
 GOLDEN = Path(__file__).parent / "golden"

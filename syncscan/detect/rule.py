@@ -36,6 +36,8 @@ class Match:
     """What waits for what, in a few words: `x[mask] waits for the number of selected elements`."""
     fix: str
     """What to write instead, plain text."""
+    removal: Removal
+    """What of the call is left when that is done."""
     seen: str = ""
     """A sentence about this very call, where the rule's `WHY` can't say all; it follows there."""
     cause: Cause | None = None
@@ -43,8 +45,6 @@ class Match:
     confidence: Confidence = Confidence.HIGH
     intended: bool = False
     """True for waits that are meant or are not the program's own."""
-    removal: Removal = Removal.ASYNC_COPY
-    """What removing the wait leaves behind."""
 
 
 class Rule(Protocol):

@@ -23,7 +23,10 @@ MIN_STRETCH, MAX_STRETCH = 0.7, 1.5
 """What it may say of the device: other clocks."""
 NOISE = 0.01
 """What of a step's time no two measurements agree on."""
+LESS = 0.8
+"""A step that takes as long with so much of the host's time isn't held by the host."""
 _ROUNDS = 24
+"""Halvings of an interval: to 1e-7 of it, far below what any time is known to."""
 
 
 _UNKNOWN = (
@@ -98,9 +101,16 @@ def guess(graph: Graph, slices: float, stacks: bool) -> float:
 
 
 def _insensitive(graph: Graph, guessed: float, target: float) -> bool:
-    """Whether the guess already explains the step, and the host's share hardly matters: then it can't be found."""
-    as_guessed, other = period(prepare(graph, guessed)), period(prepare(graph, (guessed + 1.0) / 2))
-    return abs(as_guessed - target) <= NOISE * target and abs(other - as_guessed) <= NOISE * target
+    """Whether the guess already explains the step, and the host's share hardly matters: then it can't be found.
+
+    Less of the host's time must make no difference either: with few slices the guess leaves nothing to be more of.
+    """
+    as_guessed = period(prepare(graph, guessed))
+    others = [period(prepare(graph, scale)) for scale in ((guessed + 1.0) / 2, LESS * guessed)]
+    return (
+        all(abs(other - as_guessed) <= NOISE * target for other in others)
+        and abs(as_guessed - target) <= NOISE * target
+    )
 
 
 def _scale(graph: Graph, target: float) -> float | None:

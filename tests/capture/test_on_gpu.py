@@ -114,6 +114,7 @@ def test_calls_that_no_callback_reports_have_their_lines(tmp_path: Path) -> None
     assert [line - step.__code__.co_firstlineno for line in lines_here] == [1, 2, 3]
 
 
+@pytest.mark.bench
 def test_a_row_costs_less_than_three_microseconds(capsys: pytest.CaptureFixture[str]) -> None:
     """What recording adds to a stream synchronise, once the callbacks are on."""
     assert lines.arm()

@@ -48,7 +48,7 @@ def test_json_follows_the_contract(trace: str) -> None:
     assert found["speedup"] == pytest.approx(found["baseline_us"] / found["predicted_us"])
     assert found["range_us"][0] <= found["predicted_us"] <= found["range_us"][1]
     assert found["predicted_us"] >= max(found["limits"]["host_us"], found["limits"]["device_us"]) * 0.999
-    assert found["bound_after"] in {"device", "host", "sync", "input", "unknown"}
+    assert found["bound_after"] == "device"
 
 
 def test_several_selectors_add_up(trace: str) -> None:

@@ -17,7 +17,7 @@ from syncscan.detect import PREAMBLE, RuleDoc, catalogue
 from syncscan.detect import rules as folder
 from syncscan.detect.rule import HEADINGS, WHEN_FINE, WHY, Match, Rule, diagnose
 from syncscan.detect.rules import item
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 
 DOCS = {doc.id: doc for doc in catalogue()}
 NOT_COMPARED = re.compile(r"^Not (compared|run): \S", re.MULTILINE)
@@ -63,7 +63,7 @@ def test_why_and_when_it_is_fine_are_written_once(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", folder.RULES, ids=lambda rule: rule.ID)
 def test_a_finding_says_the_first_paragraph_in_plain_text(rule: Rule) -> None:
     """One line without marks, as long as a reader reads it; the documentation has all paragraphs."""
-    said, doc = diagnose(rule, Match("title", "fix")), DOCS[rule.ID]
+    said, doc = diagnose(rule, Match("title", "fix", Removal.NOTHING)), DOCS[rule.ID]
     for text, heading in ((said.why, WHY), (said.when_fine, WHEN_FINE)):
         assert "\n" not in text
         assert "`" not in text
@@ -74,7 +74,7 @@ def test_a_finding_says_the_first_paragraph_in_plain_text(rule: Rule) -> None:
 
 def test_what_was_seen_of_a_call_follows_why() -> None:
     """Where the rule can't know everything."""
-    said = diagnose(item, Match("title", "fix", seen="It was read 7 times."))
+    said = diagnose(item, Match("title", "fix", Removal.NOTHING, seen="It was read 7 times."))
     assert said.why.startswith("The number exists when ")
     assert said.why.endswith(" It was read 7 times.")
 
@@ -83,7 +83,8 @@ def test_findings_keep_their_words_without_docstrings() -> None:
     """`python -OO` strips the documentation; why a call waits and when that is fine are said all the same."""
     code = (
         "from syncscan.detect import catalogue; from syncscan.detect.rule import Match, diagnose; "
-        "from syncscan.detect.rules import nonzero; d = diagnose(nonzero, Match('t', 'f')); "
+        "from syncscan.model.finding import Removal; "
+        "from syncscan.detect.rules import nonzero; d = diagnose(nonzero, Match('t', 'f', Removal.NOTHING)); "
         "print(d.why[:10], d.when_fine[:8], sorted(catalogue()[0].sections), catalogue()[0].summary == '', sep='|')"
     )
     said = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True).stdout

@@ -60,28 +60,35 @@ def test_a_step_without_syncs_has_no_other_habits_than_its_own(name):
 
 
 MEASURED = [
-    ("pageable-input", "copies.pageable", 5.58),
-    ("copy-in-line", "copies.pinned", 2.87),
-    ("fp32-matmul", "tips.fp32", 3.19),
-    ("fp32-matmul", "tips.fp32", 3.04),
-    ("optimizer-loop", "tips.optimizer_loop", 8.20),
-    ("launch-bound", "tips.eager", 1.57),
-    ("loader-no-workers", "loader.none", 13.63),
-    ("loader-few-workers", "loader.few", 13.63),
-    ("data-parallel", "parallel.data", 3.67),
+    ("pageable-input", "copies.pageable", 5.58, 0.03, 0.16),
+    ("copy-in-line", "copies.pinned", 2.87, 0.01, 0.56),
+    ("fp32-matmul", "tips.fp32", 3.19, 0.16, 0.64),
+    ("fp32-matmul", "tips.fp32", 3.04, 0.17, 0.64),
+    ("optimizer-loop", "tips.optimizer_loop", 8.20, 0.03, 0.28),
+    ("launch-bound", "tips.eager", 1.57, 0.01, 0.19),
+    ("loader-no-workers", "loader.none", 13.63, 0.15, 0.54),
+    ("loader-few-workers", "loader.few", 13.63, 0.28, 0.77),
+    ("data-parallel", "parallel.data", 3.67, 0.19, 0.29),
 ]
-"""Rule, bad recording, and the unprofiled step of the good one in ms, from the recordings' own calibration."""
+"""Rule, bad recording, the unprofiled step of the good one in ms, from the recordings' own calibration; the largest
+error of the gain and the widest range, as parts of the bad step: what they are today, so that neither grows unseen.
+A loader's and a precision's gain depend on what the trace can't tell (how many workers, how fast a kernel): their
+ranges are wide.
+"""
 
 
-@pytest.mark.parametrize(("rule", "bad", "good_ms"), MEASURED)
-def test_the_measured_gain_lies_in_the_projected_range(rule, bad, good_ms):
+@pytest.mark.parametrize(("rule", "bad", "good_ms", "error", "width"), MEASURED)
+def test_the_measured_gain_lies_in_the_projected_range(rule, bad, good_ms, error, width):
     """What removing the habit really gave, against the replay of the bad recording."""
     habit = found(bad)[rule]
     low, high = habit.gain.range_us
     path = RECORDED / f"{bad}.pt.trace.json.gz"
-    gained = api.analyze(path).step.unprofiled_us - good_ms * 1e3
+    step_us = api.analyze(path).step.unprofiled_us
+    gained = step_us - good_ms * 1e3
     assert habit.gain.basis is Basis.REPLAY
     assert low <= gained <= high
+    assert abs(habit.gain.recoverable_us - gained) <= error * step_us
+    assert high - low <= width * step_us
 
 
 @pytest.mark.parametrize(

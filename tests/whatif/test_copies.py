@@ -47,3 +47,15 @@ def test_without_either_nothing_is_assumed() -> None:
 def test_a_pinned_copy_has_nothing_to_gain() -> None:
     """Only pageable copies become faster."""
     assert saved_us(copies((PINNED, 20_000_000), major=9)) is None
+
+
+@pytest.mark.parametrize(("major", "saved"), [(6, 0), (7, 800), (8, 900), (9, 952), (10, 952), (12, 952)])
+def test_a_generations_link_is_known(major: int, saved: float) -> None:
+    """2.4 MB at 12, 24 and 50 bytes a ns (PCIe 3, 4 and 5, as measured copies reach) take 200, 100 and 48 µs."""
+    assert saved_us(copies((PAGEABLE, 2_400_000), major=major)) == pytest.approx(saved)
+
+
+@pytest.mark.parametrize(("size", "saved"), [(1_000_000, 900), (999_999, 998)])
+def test_only_a_large_pinned_copy_tells_the_links_speed(size: int, saved: float) -> None:
+    """A pinned copy of 1 MB in 1 ms says 1 byte a ns; a smaller one is mostly latency and says nothing."""
+    assert saved_us(copies((PAGEABLE, 100_000), (PINNED, size), major=9)) == pytest.approx(saved)

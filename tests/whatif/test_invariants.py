@@ -20,7 +20,9 @@ _BEGIN: list[Item] = [("work", 800.0), ("launch", 40.0)]
 _PLANS = st.lists(_ITEMS, min_size=1, max_size=14).map(lambda plan: [*_BEGIN, *plan])
 _ROUNDING = 1.001
 
-_settings = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_settings = settings(
+    max_examples=min(25, settings().max_examples), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def _subsets(analysis: Analysis) -> list[list[str]]:

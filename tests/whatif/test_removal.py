@@ -72,6 +72,7 @@ def test_a_read_back_takes_its_copy_off_the_device() -> None:
             t.launch("gemm", at=at + 1, lasts=140)
             done = t.copy(READ, at=at + 5, lasts=30)
             t.op("aten::item", at + 3, done + 3)
+            t.op("aten::_local_scalar_dense", at + 4, done + 2.5)
             t.call("cudaStreamSynchronize", at + 8, done + 2)
     analysis = api.analyze_trace(t.trace(), step_ms=2.0)
     assert analysis.whatif("all").device_limit_us == pytest.approx(1400, rel=0.02)

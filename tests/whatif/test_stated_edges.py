@@ -75,3 +75,67 @@ def test_an_event_synchronise_waits_for_its_record_only() -> None:
     analysis = api.analyze_trace(t.trace(), step_ms=1.5)
     assert analysis.whatif().baseline_us == pytest.approx(1500, rel=0.01)
     assert analysis.whatif("all").saving_us < 200
+
+
+@pytest.mark.parametrize(("early", "explains"), [(4, True), (6, False)])
+def test_clocks_of_two_streams_differ_by_5_us(early: float, explains: bool) -> None:
+    """A record whose work ended a little after the waiting work began may be the one that is meant."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        for k in range(2):
+            t.launch("produce", at=10 + 100 * k, lasts=300)
+            t.call("cudaEventRecord", 50 + 100 * k, 51 + 100 * k)
+        t.call("cudaStreamWaitEvent", 300, 301)
+        t._free[0, 13] = t.free_at(7) - early
+        t.launch("consume", at=310, lasts=100, stream=13)
+    assert launches_before_record(t.trace()) == (2 if explains else 1)
+
+
+@pytest.mark.parametrize(("behind", "found"), [(7, True), (8, False)])
+def test_the_last_eight_records_are_tried(behind: int, found: bool) -> None:
+    """One that explains the wait, with so many behind it whose work ends too late; further back none is sought."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("produce", at=10, lasts=100)
+        t.call("cudaEventRecord", 12, 13)
+        t.launch("later", at=14, lasts=1000)
+        for k in range(behind):
+            t.call("cudaEventRecord", 20 + 2 * k, 21 + 2 * k)
+        t.call("cudaStreamWaitEvent", 100, 101)
+        t._free[0, 13] = 111
+        t.launch("consume", at=105, lasts=100, stream=13)
+    edges = [n for n in build(t.trace(), []).programs[0].nodes if isinstance(n, StreamWait)]
+    assert bool(edges) is found
+
+
+@pytest.mark.parametrize(("before", "told"), [(-1.9, True), (-2.1, False), (99, True), (101, False)])
+def test_a_callback_is_the_call_within_100_us_after_it(before: float, told: bool) -> None:
+    """It fires so long before its call, or up to 2 µs after its begin, clocks allowed for."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        for k in range(2):
+            t.launch("produce", at=10 + 300 * k, lasts=100)
+            t.call("cudaEventRecord", 200 + 300 * k, 201 + 300 * k)
+        t.call("cudaStreamWaitEvent", 800, 801)
+        t.launch("consume", at=810, lasts=100, stream=13)
+    seen = [(200 - before, "record", 111), (499, "record", 222), (799, "wait", 111)]
+    events = [[t.base_ns + round(at * 1000), MAIN, kind, event, 0] for at, kind, event in seen]
+    t.metadata["syncscan"] = {"events": events}
+    assert launches_before_record(t.trace()) == (1 if told else 2)
+
+
+@pytest.mark.parametrize(("others", "found"), [(255, True), (256, False)])
+def test_the_last_256_records_of_all_threads_are_looked_through(others: int, found: bool) -> None:
+    """For the waiting thread's own; one that lies behind so many of another thread's isn't sought."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("produce", at=10, lasts=100)
+        t.call("cudaEventRecord", 12, 13)
+        with t.thread("beside", tid=300):
+            for k in range(others):
+                t.call("cudaEventRecord", 20 + k / 10, 20.05 + k / 10)
+        t.call("cudaStreamWaitEvent", 100, 101)
+        t._free[0, 13] = 111
+        t.launch("consume", at=105, lasts=100, stream=13)
+    edges = [n for n in build(t.trace(), []).programs[0].nodes if isinstance(n, StreamWait)]
+    assert bool(edges) is found

@@ -58,5 +58,5 @@ def match(call: Call) -> Match | None:
     return Match(
         title="a comparison with tolerance waits for its answer",
         fix="Keep it on the device: torch.isclose(a, b).all(), read every some steps; or move the check into a test.",
-        removal=Removal.ASYNC_COPY,
+        removal=Removal.KERNELS,
     )

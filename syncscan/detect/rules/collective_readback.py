@@ -42,7 +42,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.ops import reads_back
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 from syncscan.model.names import is_collective
 
 ID = "collective-readback"
@@ -67,4 +67,5 @@ def match(call: Call) -> Match | None:
     return Match(
         title="a reduced value is read back: the wait includes the slowest rank",
         fix="Accumulate on the device, and reduce and read every some steps.",
+        removal=Removal.NOTHING,
     )

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 
 ID = "contains"
 NAME = "Membership is tested on the host"
@@ -57,4 +57,5 @@ def match(call: Call) -> Match | None:
     return Match(
         title="'in' waits for its answer",
         fix="(t == value).any() kept as a tensor, torch.isin for many values; torch.where to act on it.",
+        removal=Removal.NOTHING,
     )

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Confidence
+from syncscan.model.finding import Cause, Confidence, Removal
 
 ID = "cpu"
 NAME = "A tensor is copied to the host"
@@ -70,6 +70,7 @@ def match(call: Call) -> Match | None:
         fix="Read late: copy into a pinned buffer with non_blocking=True, record an event, go on, and read after "
         "event.synchronize() a step later; never without the event. Reduce on the device first.",
         confidence=_confidence(call) if known else Confidence.LOW,
+        removal=Removal.ASYNC_COPY,
     )
 
 

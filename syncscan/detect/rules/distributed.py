@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 
 ID = "distributed"
 NAME = "torch.distributed waits"
@@ -62,4 +62,5 @@ def match(call: Call) -> Match | None:
         title="torch.distributed waits for sizes, flags or offloaded parameters",
         fix="Offload only if memory demands it; save state rarely; equalise batches instead of Join; give "
         "all-to-all fixed sizes, or exchange them one step ahead.",
+        removal=Removal.ASYNC_COPY,
     )

@@ -56,5 +56,5 @@ def match(call: Call) -> Match | None:
     return Match(
         title="torch.equal waits for its answer",
         fix="Keep it on the device: (a == b).all() as a tensor in torch.where, or read every some steps.",
-        removal=Removal.ASYNC_COPY,
+        removal=Removal.KERNELS,
     )

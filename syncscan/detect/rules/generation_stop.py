@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 
 ID = "generation-stop"
 NAME = "Generation asks after every token"
@@ -63,4 +63,5 @@ def match(call: Call) -> Match | None:
     return Match(
         title="generation waits for each token to know whether it is finished",
         fix="Test one step late on an asynchronous copy, stream in batches of tokens, pass full masks or none.",
+        removal=Removal.NOTHING,
     )

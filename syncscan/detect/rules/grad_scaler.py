@@ -82,5 +82,5 @@ def match(call: Call) -> Match | None:
         title="GradScaler.step waits to know whether a gradient overflowed",
         fix="Use a fused optimizer (fused=True): it takes found_inf on the device. Or train in bfloat16 without a "
         "scaler.",
-        removal=Removal.ASYNC_COPY,
+        removal=Removal.NOTHING,
     )

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 from syncscan.model.names import is_compiled_region
 
 ID = "graph-break"
@@ -85,4 +85,5 @@ def match(call: Call) -> Match | None:
         fix="Keep the value a tensor (torch.where, torch.cond). capture_scalar_outputs=True mends the break, not "
         "the wait.",
         cause=_READS[call.top],
+        removal=Removal.NOTHING,
     )

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Confidence
+from syncscan.model.finding import Cause, Confidence, Removal
 
 ID = "item"
 NAME = "A number is read back"
@@ -68,4 +68,5 @@ def match(call: Call) -> Match | None:
         fix="Keep it on the device: total += loss.detach(), read every some steps; several values with one "
         "torch.stack(values).tolist().",
         confidence=Confidence.MEDIUM if inside else Confidence.HIGH,
+        removal=Removal.NOTHING,
     )

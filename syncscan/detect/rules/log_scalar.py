@@ -40,7 +40,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.ops import reads_back
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Confidence
+from syncscan.model.finding import Cause, Confidence, Removal
 
 ID = "log-scalar"
 NAME = "Logging reads a value back"
@@ -77,4 +77,5 @@ def match(call: Call) -> Match | None:
         "torch.stack(values).tolist(); or copy into pinned memory with non_blocking=True, record an event and "
         "read a step later, after the event.",
         confidence=Confidence.MEDIUM if formats else Confidence.HIGH,
+        removal=Removal.NOTHING,
     )

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 from syncscan.model.names import is_collective
 
 ID = "object-collective"
@@ -72,6 +72,7 @@ def match(call: Call) -> Match | None:
     return Match(
         title="a collective of Python objects waits for sizes and bytes",
         fix="Exchange tensors (all_reduce, all_gather_into_tensor), or objects in a process group with backend='gloo'.",
+        removal=Removal.NOTHING,
     )
 
 

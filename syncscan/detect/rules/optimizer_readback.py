@@ -44,7 +44,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.ops import reads_back
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 from syncscan.model.names import is_optimizer_step
 
 ID = "optimizer-readback"
@@ -74,4 +74,5 @@ def match(call: Call) -> Match | None:
         title=f"{name} reads values back in its step",
         fix="Keep lr a Python float, or use capturable=True or fused=True; load checkpoints so that 'step' stays "
         "on the CPU; Adafactor, ASGD and LBFGS read by design: choose another optimizer or a fused form.",
+        removal=Removal.NOTHING,
     )

@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 
 ID = "pageable-readback"
 NAME = "A non-blocking read-back blocks"
@@ -72,4 +72,5 @@ def match(call: Call) -> Match | None:
         title="a non_blocking copy to pageable memory waits all the same",
         fix="Copy into a pinned buffer: torch.empty(…, pin_memory=True).copy_(t, non_blocking=True), record an "
         "event, and read only after event.synchronize(): without it the values are garbage.",
+        removal=Removal.ASYNC_COPY,
     )

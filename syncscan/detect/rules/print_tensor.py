@@ -39,7 +39,7 @@ from itertools import takewhile
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 
 ID = "print-tensor"
 NAME = "Printing a tensor reads it back"
@@ -71,6 +71,7 @@ def match(call: Call) -> Match | None:
     return Match(
         title="printing a tensor waits, once for every question about its values",
         fix="Don't print in the loop; else print(t.detach().cpu()), which costs one copy, and only every some steps.",
+        removal=Removal.NOTHING,
     )
 
 

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Confidence
+from syncscan.model.finding import Cause, Confidence, Removal
 
 ID = "split-sizes"
 NAME = "Sizes of a split are read back"
@@ -65,4 +65,5 @@ def match(call: Call) -> Match | None:
         fix="Take the sizes from the host (the collator knows them); or don't split: segment reductions and "
         "grouped products take indices and offsets on the device.",
         confidence=Confidence.MEDIUM,
+        removal=Removal.NOTHING,
     )

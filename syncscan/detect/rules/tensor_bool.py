@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 
 ID = "tensor-bool"
 NAME = "Control flow asks the device"
@@ -64,4 +64,5 @@ def match(call: Call) -> Match | None:
         fix="torch.where(cond, a, b) instead of a branch; multiply an update by the condition instead of skipping "
         "it; torch.maximum and torch.sort instead of Python's max and sorted; torch._assert_async(t) for "
         "assertions.",
+        removal=Removal.NOTHING,
     )

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Confidence
+from syncscan.model.finding import Cause, Confidence, Removal
 
 ID = "tensor-of-tensors"
 NAME = "torch.tensor reads device scalars back"
@@ -67,4 +67,5 @@ def match(call: Call) -> Match | None:
         title="torch.tensor([…]) waits for every device scalar in its list",
         fix="torch.stack([a, b]) does the same on the device.",
         confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,
+        removal=Removal.NOTHING,
     )

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 
 ID = "tolist"
 NAME = "tolist copies a tensor back"
@@ -60,4 +60,5 @@ def match(call: Call) -> Match | None:
         title="tolist waits for a copy of the tensor",
         fix="Compute on the device and read one result; or read late: copy into pinned memory with "
         "non_blocking=True, record an event, and read after event.synchronize(), a step later.",
+        removal=Removal.ASYNC_COPY,
     )
