@@ -73,7 +73,7 @@ def blocking_launches(trace: Trace) -> tuple[float, int]:
     """The share of kernels that end before their launch call does, and how many kernels there are."""
     slices = trace.slices
     kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (slices.correlation != NONE))
-    launch = trace.launches_of(kernels)
+    launch = trace.calls_of(kernels)
     single = (launch != NONE) & ~trace.named(is_graph_launch)[launch]
     kernel, launch = kernels[single], launch[single]
     return (float((slices.end[kernel] <= slices.end[launch] + 1_000).mean()) if len(kernel) else 0.0), len(kernel)

@@ -14,7 +14,8 @@ step's time from the projection.
 The recordings in sample_traces/whatif, which tests/whatif/test_measured.py holds projections to, are those of
 
     python benchmarks/whatif.py record sample_traces/whatif --seconds 0.2 --rounds 8 --bytes 200000 \
-        --cases "random step [0-4]" experts detector "small language model"
+        --cases "random step [0-4]" experts detector "small language model" "guarded gradients" denoiser agent \
+        evaluation
 """
 
 from __future__ import annotations
@@ -202,6 +203,98 @@ def language_model(keeps: Keeps, layers: int = 6, batch: int = 48) -> Step:
     return step
 
 
+def guarded_gradients(keeps: Keeps) -> Step:
+    """A small transformer, bound by its host, that asks of each parameter's gradient whether it holds NaN."""
+    import torch
+    from torch import nn
+
+    layer = nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True, dropout=0.0)
+    net = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False).cuda()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-5)
+    x = torch.randn(16, 64, 256, device="cuda")
+
+    def step() -> None:
+        optimizer.zero_grad()
+        net(x).square().mean().backward()
+        for parameter in net.parameters():
+            bad = torch.isnan(parameter.grad).any()
+            _kept(keeps, 0, "guard", lambda flag=bad: bool(flag))
+        optimizer.step()
+
+    return step
+
+
+def denoiser(keeps: Keeps) -> Step:
+    """Sixteen steps of a denoising loop whose schedule lies on the device."""
+    import torch
+    from torch import nn
+
+    blocks = [m for _ in range(8) for m in (nn.Conv2d(64, 64, 3, padding=1), nn.SiLU())]
+    net = nn.Sequential(*blocks).cuda().half()
+    schedule = torch.linspace(999, 0, 16, device="cuda").long()
+    known = schedule.tolist()
+
+    @torch.no_grad()
+    def step() -> None:
+        x = torch.randn(4, 64, 32, 32, device="cuda", dtype=torch.half)
+        for k in range(16):
+            at = _kept(keeps, 0, "timestep", lambda k=k: schedule[k].item(), known[k])
+            x = x - net(x) * (0.1 + at / 1e6)
+
+    return step
+
+
+def agent(keeps: Keeps) -> Step:
+    """A policy that chooses thirty actions in a row, the host reading each, and learns from them."""
+    import torch
+    from torch import nn
+
+    policy = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 8)).cuda()
+    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-5)
+    states = torch.randn(30, 64, device="cuda")
+
+    def step() -> None:
+        total = 0
+        with torch.no_grad():
+            for state in states:
+                action = policy(state).argmax()
+                total += _kept(keeps, 0, "action", action.item, 3)
+        loss = policy(states).logsumexp(-1).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        _kept(keeps, 1, "log", lambda: loss.detach().cpu().numpy())
+
+    return step
+
+
+def evaluation(keeps: Keeps) -> Step:
+    """A small convolution net whose loop reads five metrics of every batch."""
+    import torch
+    from torch import nn
+
+    widths = [3, 32, 64, 64, 128]
+    layers = [
+        m for a, b in itertools.pairwise(widths) for m in (nn.Conv2d(a, b, 3, 2, 1), nn.BatchNorm2d(b), nn.ReLU())
+    ]
+    net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10)).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.0, momentum=0.9)
+    x, y = torch.randn(64, 3, 64, 64, device="cuda"), torch.randint(0, 10, (64,), device="cuda")
+
+    def step() -> None:
+        logits = net(x)
+        loss = nn.functional.cross_entropy(logits, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        hits = logits.argmax(-1) == y
+        metrics = (loss, hits.float().mean(), hits.sum(), logits.max(), logits.norm())
+        for metric in metrics:
+            _kept(keeps, 0, "metric", lambda m=metric: float(m))
+
+    return step
+
+
 def workloads() -> Iterator[tuple[str, int, Callable[[Keeps], Step]]]:
     """(name, number of syncs, builder) of each step."""
     for seed in range(10):
@@ -209,6 +302,10 @@ def workloads() -> Iterator[tuple[str, int, Callable[[Keeps], Step]]]:
     yield "experts", 2, experts
     yield "detector", 2, detector
     yield "language model", 4, language_model
+    yield "guarded gradients", 1, guarded_gradients
+    yield "denoiser", 1, denoiser
+    yield "agent", 2, agent
+    yield "evaluation", 1, evaluation
     yield "small language model", 4, lambda keeps: language_model(keeps, layers=8, batch=2)
 
 
