@@ -35,7 +35,9 @@ NO_CALLBACKS = (
     "This torch's sync callbacks are missing, or couldn't be stopped again: lines come from its sync debug mode, which"
     " sees fewer syncs."
 )
-OTHER_PROFILER = "The program runs a profiler of its own, and torch allows one at a time: the capture waits for its end."
+OTHER_PROFILER = (
+    "The program runs a profiler of its own, and torch allows one at a time: the capture waits for its end."
+)
 
 
 def profile(

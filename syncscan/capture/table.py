@@ -57,15 +57,23 @@ def lines_table(recording: Recording, warned: Sequence[tuple[int, Sequence[Frame
     modules: Interned[str] = Interned()
     paths = _Paths(recording.roots)
     rows = []
-    for (at, tid, kind, handle, _, module, borrowed), stack in zip(recording.syncs, _stacks(recording.syncs), strict=True):
+    for (at, tid, kind, handle, _, module, borrowed), stack in zip(
+        recording.syncs, _stacks(recording.syncs), strict=True
+    ):
         stack_id = stacks(tuple(frames(frame) for frame in stack)) if stack else -1
         module_id = modules(paths(module)) if module is not None else -1
         rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else recording.trainer])
     calls = [
         [begin, end, tid, stacks(tuple(frames(frame) for frame in stack))]
-        for (begin, end, tid, _), stack in zip(recording.calls, _resolved([c[-1] for c in recording.calls]), strict=True)
+        for (begin, end, tid, _), stack in zip(
+            recording.calls, _resolved([c[-1] for c in recording.calls]), strict=True
+        )
     ]
-    rest = {"warned": [[tid, stacks(tuple(frames(f) for f in stack))] for tid, stack in warned]} if warned is not None else {}
+    rest = (
+        {"warned": [[tid, stacks(tuple(frames(f) for f in stack))] for tid, stack in warned]}
+        if warned is not None
+        else {}
+    )
     return {
         "source": "callbacks" if warned is None else "warnings",
         "columns": list(COLUMNS),

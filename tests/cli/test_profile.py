@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from syncscan.cli.profile import command
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("own_main_program")
 
 SHORT = ["--calibrate", "1", "--wait", "0", "--warmup", "1", "--active", "2"]
 
@@ -40,7 +41,7 @@ def test_the_report_is_on_stdout_and_the_rest_on_stderr(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert trace.name in result.stdout
     assert f"syncscan: wrote {trace}" in result.stderr
-    assert "ended the script after 7 steps: the capture is complete" in result.stderr
+    assert "ended the script after 8 steps: the capture is complete" in result.stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
@@ -72,7 +73,7 @@ def test_a_script_that_fails_before_its_first_step_gets_no_such_advice(tmp_path:
 def test_too_few_steps_are_counted(tmp_path: Path) -> None:
     """With how many it takes, and how to ask for less."""
     result = run(tmp_path, LOOP, "2")
-    assert "ended after 1 steps (SGD.step()), before the first that is recorded: 7 are needed" in result.stderr
+    assert "ended after 2 steps (SGD.step()), before the first that is recorded: 8 are needed" in result.stderr
     assert "--calibrate 0" in result.stderr
 
 
