@@ -105,7 +105,7 @@ class Attachment:
 
 def _threads() -> set[str]:
     """The native threads of this process; none where the system doesn't list them."""
-    return set(os.listdir(_TASKS)) if _TASKS.is_dir() else set()
+    return {task.name for task in _TASKS.iterdir()} if _TASKS.is_dir() else set()
 
 
 def _cuda_version() -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ ENTRY_POINTS = (
     ("torch.cuda.Event", "synchronize", "event"),
     ("torch.xpu.Event", "synchronize", "event"),
 )
-"""Where a name lives, the name, and what is awaited. `torch.cuda.synchronize`, however it was imported, calls the first."""
+"""Where a name lives, the name, and what is awaited. `torch.cuda.synchronize`, however imported, calls the first."""
 
 _ADDRESSES = {"device": (), "stream": ("cuda_stream", "sycl_queue"), "event": ("cuda_event", "sycl_event")}
 """What torch calls the address of a stream or an event: kineto's traces and torch's callbacks name them by it."""

@@ -69,7 +69,7 @@ def _run_path(target: str, arguments: Sequence[str]) -> None:
     main.__file__ = path
     main.__loader__ = SourceFileLoader("__main__", path)
     if sys.version_info < (3, 15):
-        main.__cached__ = None
+        main.__dict__["__cached__"] = None
     exec(compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), main.__dict__)
 
 

@@ -1,4 +1,4 @@
-"""A training loop's steps go in, trace files of a few of them come out: `with syncscan.profile(...) as prof: … prof.step()`.
+"""A loop's steps go in, trace files of a few of them come out: `with syncscan.profile(...) as prof: … prof.step()`.
 
 A capture runs `settle` and `calibrate` steps without the profiler, to know what a step takes when nobody looks, and
 then `repeat` cycles of wait, warmup and active steps, with the source line of every sync. Before, between and after

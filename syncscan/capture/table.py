@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from syncscan.capture.lines import DEEPEST, Frame, Sync, Recording
+from syncscan.capture.lines import DEEPEST, Frame, Recording, Sync
 
 Json = dict[str, Any]
 
@@ -17,7 +17,7 @@ COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
 one than `tid` only where the engine synchronised in backward and the training thread's stack stands in."""
 
 _HERE = Path(__file__).parent
-_RUNNER = str(_HERE / "script.py")
+_RUNNER = str(_HERE / "main_script.py")
 _OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "explicit.py", "warned.py"))
 
 T = TypeVar("T", bound=Hashable)
@@ -57,23 +57,16 @@ def lines_table(recording: Recording, warned: Sequence[tuple[int, Sequence[Frame
     modules: Interned[str] = Interned()
     paths = _Paths(recording.roots)
     rows = []
-    for (at, tid, kind, handle, _, module, borrowed), stack in zip(
-        recording.syncs, _stacks(recording.syncs), strict=True
-    ):
+    syncs, timed = recording.syncs, recording.calls
+    for (at, tid, kind, handle, _, module, borrowed), stack in zip(syncs, _stacks(syncs), strict=True):
         stack_id = stacks(tuple(frames(frame) for frame in stack)) if stack else -1
         module_id = modules(paths(module)) if module is not None else -1
         rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else recording.trainer])
     calls = [
         [begin, end, tid, stacks(tuple(frames(frame) for frame in stack))]
-        for (begin, end, tid, _), stack in zip(
-            recording.calls, _resolved([c[-1] for c in recording.calls]), strict=True
-        )
+        for (begin, end, tid, _), stack in zip(timed, _resolved([c[-1] for c in timed]), strict=True)
     ]
-    rest = (
-        {"warned": [[tid, stacks(tuple(frames(f) for f in stack))] for tid, stack in warned]}
-        if warned is not None
-        else {}
-    )
+    seen = [[tid, stacks(tuple(frames(frame) for frame in stack))] for tid, stack in warned or ()]
     return {
         "source": "callbacks" if warned is None else "warnings",
         "columns": list(COLUMNS),
@@ -82,7 +75,7 @@ def lines_table(recording: Recording, warned: Sequence[tuple[int, Sequence[Frame
         "modules": modules.values(),
         "syncs": rows,
         "calls": calls,
-        **rest,
+        **({"warned": seen} if warned is not None else {}),
     }
 
 

@@ -146,7 +146,7 @@ class _Streams:
 def _duplicate(stream: TextIO) -> TextIO | None:
     """The same file under another number, which stays open when the script closes its own."""
     try:
-        return open(os.dup(stream.fileno()), "w", encoding=stream.encoding)  # noqa: SIM115
+        return open(os.dup(stream.fileno()), "w", encoding=stream.encoding)
     except (OSError, ValueError, AttributeError, io.UnsupportedOperation):
         return None
 

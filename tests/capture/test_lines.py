@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 
 class Registry:
-    """Stands in for `torch.cuda._gpu_trace`: holds the callbacks, and fires them as torch's does, one frame in between."""
+    """Stands in for `torch.cuda._gpu_trace`: holds callbacks, and fires them as torch's does, one frame in between."""
 
     def __init__(self) -> None:
         self.callbacks = lines.functions()
