@@ -19,8 +19,6 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-_OURS = (__file__, "<frozen runpy>", runpy.__file__)
-
 
 @dataclass(frozen=True, slots=True)
 class Exit:
@@ -61,7 +59,7 @@ def _run_path(target: str, arguments: Sequence[str]) -> None:
     sys.argv = [target, *arguments]
     main = _new_main()
     if not Path(target).is_file() or Path(target).suffix in (".pyz", ".zip", ".pyc"):
-        _first_on_path(target)
+        _first_on_path(os.path.abspath(target))  # noqa: PTH100
         runpy._run_module_as_main("__main__", alter_argv=False)  # type: ignore[attr-defined]
         return
     path = os.path.abspath(target)  # noqa: PTH100  (links stay in it, as under Python)
@@ -109,7 +107,7 @@ def _exit_code(stop: SystemExit) -> int:
 def _show(error: BaseException) -> None:
     """Print a traceback as the interpreter would have, without the frames of this runner."""
     tb: TracebackType | None = error.__traceback__
-    while tb is not None and traceback.extract_tb(tb, limit=1)[0].filename in _OURS:
+    while tb is not None and traceback.extract_tb(tb, limit=1)[0].filename == __file__:
         tb = tb.tb_next
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()

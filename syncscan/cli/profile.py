@@ -123,8 +123,9 @@ class _Streams:
         self._spare = _duplicate(sys.stdout)
 
     def say(self, sentence: str) -> None:
-        """Write a sentence to the user, on stderr."""
-        click.echo(f"syncscan: {sentence}", file=self._err)
+        """Write a sentence to the user, on stderr, if the script has left it open."""
+        if not self._err.closed:
+            click.echo(f"syncscan: {sentence}", file=self._err)
 
     @contextlib.contextmanager
     def back(self) -> Iterator[None]:
@@ -133,20 +134,24 @@ class _Streams:
         for stream in theirs:
             with contextlib.suppress(ValueError, OSError, AttributeError):  # closed, or something of the script's own
                 stream.flush()
-        sys.stdout = self._spare if self._out.closed and self._spare is not None else self._out
-        sys.stderr = self._err
-        try:
-            yield
-        finally:
-            with contextlib.suppress(ValueError, OSError):
-                sys.stdout.flush()
-            sys.stdout, sys.stderr = theirs
+        with contextlib.ExitStack() as spare:
+            sys.stdout, sys.stderr = self._out, self._err
+            if self._out.closed:
+                sys.stdout = spare.enter_context(open(os.devnull if self._spare is None else self._spare, "w"))
+            if self._err.closed:
+                sys.stderr = spare.enter_context(open(os.devnull, "w"))
+            try:
+                yield
+            finally:
+                with contextlib.suppress(ValueError, OSError):
+                    sys.stdout.flush()
+                sys.stdout, sys.stderr = theirs
 
 
-def _duplicate(stream: TextIO) -> TextIO | None:
-    """The same file under another number, which stays open when the script closes its own."""
+def _duplicate(stream: TextIO) -> int | None:
+    """Another number of the same file, which stays open when the script closes its own."""
     try:
-        return open(os.dup(stream.fileno()), "w", encoding=stream.encoding)
+        return os.dup(stream.fileno())
     except (OSError, ValueError, AttributeError, io.UnsupportedOperation):
         return None
 
@@ -160,7 +165,8 @@ class _DiesOfInterrupt:
 
     def _end(self) -> None:
         if self.now:
-            sys.stdout.flush()
+            with contextlib.suppress(ValueError, OSError):
+                sys.stdout.flush()
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGINT)
 
