@@ -137,6 +137,24 @@ def taken(step: Step, context: Callable[[], contextlib.AbstractContextManager[No
         return (time.perf_counter() - began) / STEPS * 1e3
 
 
+def row() -> tuple[float, float]:
+    """A synchronise of an idle stream in µs, and one that is recorded."""
+
+    def spent() -> float:
+        began = time.perf_counter()
+        for _ in range(2000):
+            stream.synchronize()
+        return (time.perf_counter() - began) / 2000 * 1e6
+
+    stream = torch.cuda.current_stream()
+    off, on = [], []
+    for _ in range(5):
+        off.append(spent())
+        with callbacks():
+            on.append(spent())
+    return min(off), min(on)
+
+
 def main(rounds: int = 7) -> None:
     columns = {make.__name__: make() for make in (transformer, read_backs, small_ops)}
     ratios: dict[str, dict[str, float]] = {part: {} for part in PARTS}
@@ -155,8 +173,9 @@ def main(rounds: int = 7) -> None:
             ratios[part][name] = statistics.median(seen[part])
     print(f"{'':34s}" + "".join(f"{name:>14s}" for name in columns))
     print(f"{'a step, ms':34s}" + "".join(f"{plains[name]:14.2f}" for name in columns))
-    for part, row in ratios.items():
-        print(f"{part:34s}" + "".join(f"{row[name]:14.2f}" for name in columns))
+    for part, values in ratios.items():
+        print(f"{part:34s}" + "".join(f"{values[name]:14.2f}" for name in columns))
+    print("a synchronise takes {:.1f} us, recorded {:.1f}".format(*row()))
 
 
 if __name__ == "__main__":

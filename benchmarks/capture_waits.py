@@ -134,7 +134,7 @@ def idle_read() -> float:
 
 
 def error(waits: list[float], truth: list[float]) -> float:
-    return statistics.mean(abs(a - b) for a, b in zip(waits, truth, strict=True))
+    return statistics.mean(abs(a - b) for a, b in zip(waits, truth, strict=len(waits) == len(truth)))
 
 
 def main() -> None:
@@ -156,7 +156,7 @@ def main() -> None:
             reads, syncs, under = recorded(step, kinds)
             print(
                 f"  {name:5s} {under:.2f} ms, {under / lasts:.2f} x; reads {sum(reads):.0f};"
-                f" synchronises {sum(syncs):.0f}, error {error(syncs, truth):.1f}"
+                f" {len(syncs)} synchronises {sum(syncs):.0f}, error {error(syncs, truth):.1f}"
             )
 
 

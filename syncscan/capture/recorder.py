@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -74,7 +75,7 @@ class Recorder:
         self.cupti.prepare()
         self._profiler = self._made()
         self._undo.callback(self._stop)
-        self._profiler.__enter__()
+        self._do(self._profiler.__enter__)
         self._undo.callback(self._alone())
         self._follow()
 
@@ -82,7 +83,7 @@ class Recorder:
         """Go on with the next step of the cycle."""
         self._warned.close()
         self._ended += 1
-        self._profiler.step()
+        self._do(self._profiler.step)
         self._follow()
 
     def finish(self, *, cut: bool) -> tuple[Any, Json]:
@@ -127,6 +128,12 @@ class Recorder:
             lines.begin()
         elif self._ended == self.cycle.warmup - 1 and not lines.exact():
             self._warned.open()
+
+    def _do(self, action: Callable[[], Any]) -> None:
+        """Without torch's warning that events are cleared between cycles, which some of its versions always give."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle")
+            action()
 
     def _stop(self) -> None:
         self.cupti.before_stop()

@@ -18,7 +18,10 @@ pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 
 SCRIPTS = {
-    "names": "import sys; print(__name__, __file__, __spec__ and __spec__.name, __package__, sys.argv, sys.path[0], sorted(globals()))",
+    "names": """
+        import sys
+        print(__name__, __file__, __spec__ and __spec__.name, __package__, sys.argv, sys.path[0], sorted(globals()))
+        """,
     "module found": "import helper; print(helper.__file__)",
     "main module": "import sys; print(sys.modules['__main__'].__dict__ is globals(), type(__loader__).__name__)",
     "pickle": """
