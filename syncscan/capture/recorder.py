@@ -33,7 +33,6 @@ class Cycle:
     active: int
     stacks: bool = False
     shapes: bool = False
-    light: bool = False
 
 
 def profiling() -> bool:
@@ -110,9 +109,7 @@ class Recorder:
 
     def _made(self) -> Any:
         torch_profiler = importlib.import_module("torch.profiler")
-        activities = torch_profiler.ProfilerActivity
         made = torch_profiler.profile(
-            activities=[activities.CUDA] if self.cycle.light else None,
             schedule=functools.partial(_action, torch_profiler.ProfilerAction, self.cycle),
             with_stack=self.cycle.stacks,
             record_shapes=self.cycle.shapes,
@@ -122,7 +119,7 @@ class Recorder:
 
     def _follow(self) -> None:
         """Prepare the lines for the step that begins now."""
-        if device.backend() is None or self.cycle.light:
+        if device.backend() is None:
             return
         if self.recording:
             lines.begin()
