@@ -2,7 +2,8 @@
 
 Prints, for three steps, how many times as long a step takes under each part alone and under what a capture switches on,
 and how long after everything is off again. The parts take turns in rounds, each after a plain block; the ratio is the
-median over the rounds.
+median over the rounds. Cores that others share run Python up to 1.8 times slower for seconds at a time, so a pair of
+blocks counts only if a loop of Python takes as long around the one as around the other.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from syncscan.capture.cupti import Attachment
 
 Step = Callable[[], None]
 STEPS = 6
+ALIKE = 1.1
 CPU, CUDA = ProfilerActivity.CPU, ProfilerActivity.CUDA
 
 
@@ -124,6 +126,28 @@ PARTS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
 }
 
 
+def speed() -> float:
+    """How long a loop of Python takes now, in µs."""
+    best = []
+    for _ in range(5):
+        began = time.perf_counter()
+        total = 0
+        for k in range(4000):
+            total += k * k
+        best.append(time.perf_counter() - began)
+    return min(best) * 1e6
+
+
+def pair(step: Step, part: Callable[[], contextlib.AbstractContextManager[None]]) -> tuple[float, float, float]:
+    """A plain block, one within the part, and how much slower Python ran around the second (1: as fast)."""
+    first = speed()
+    plain = taken(step, contextlib.nullcontext)
+    second = speed()
+    within = taken(step, part)
+    third = speed()
+    return plain, within, max(first, second, third) / min(first, second, third)
+
+
 def taken(step: Step, context: Callable[[], contextlib.AbstractContextManager[None]]) -> float:
     """The time of a step in ms within the context, after two that aren't counted."""
     with context():
@@ -158,23 +182,21 @@ def row() -> tuple[float, float]:
 def main(rounds: int = 7) -> None:
     columns = {make.__name__: make() for make in (transformer, read_backs, small_ops)}
     ratios: dict[str, dict[str, float]] = {part: {} for part in PARTS}
+    counted = dict.fromkeys(PARTS, 0)
     plains = {}
     for name, step in columns.items():
         for _ in range(20):
             step()
-        seen: dict[str, list[float]] = {part: [] for part in PARTS}
-        plain = []
-        for _ in range(rounds):
-            for part, context in PARTS.items():
-                plain.append(taken(step, contextlib.nullcontext))
-                seen[part].append(taken(step, context) / plain[-1])
-        plains[name] = statistics.median(plain)
-        for part in PARTS:
-            ratios[part][name] = statistics.median(seen[part])
+        pairs = {part: [pair(step, context) for _ in range(rounds)] for part, context in PARTS.items()}
+        plains[name] = statistics.median(plain for taken in pairs.values() for plain, _, _ in taken)
+        for part, measured in pairs.items():
+            alike = [within / plain for plain, within, unlike in measured if unlike < ALIKE]
+            ratios[part][name] = statistics.median(alike or [within / plain for plain, within, _ in measured])
+            counted[part] += len(alike)
     print(f"{'':34s}" + "".join(f"{name:>14s}" for name in columns))
     print(f"{'a step, ms':34s}" + "".join(f"{plains[name]:14.2f}" for name in columns))
     for part, values in ratios.items():
-        print(f"{part:34s}" + "".join(f"{values[name]:14.2f}" for name in columns))
+        print(f"{part:34s}" + "".join(f"{values[name]:14.2f}" for name in columns) + f"  ({counted[part]})")
     print("a synchronise takes {:.1f} us, recorded {:.1f}".format(*row()))
 
 
