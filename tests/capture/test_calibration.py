@@ -29,7 +29,7 @@ class Machine:
     def synchronize(self) -> None:
         self.now = self.done = max(self.now, self.done)
 
-    def Event(self, *, enable_timing: bool) -> Event:  # noqa: N802
+    def Event(self, *, enable_timing: bool) -> Event:
         assert enable_timing
         return Event(self)
 

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import callbacks, device, explicit, lines, silent, write
+from syncscan.capture import callbacks, cupti, device, explicit, lines, silent, write
 from syncscan.capture.session import Session, profile
 
 torch = pytest.importorskip("torch")
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 PLAN: dict[str, Any] = {"settle": 1, "calibrate": 2, "wait": 1, "warmup": 2, "active": 2}
 
 
@@ -41,6 +42,7 @@ def process() -> dict[str, Any]:
         "threads": {thread.name for thread in threading.enumerate()},
         "wakeup": _wakeup(),
         "recording": lines._state.recording,
+        "cupti": cupti.stays_attached,
         "session": (Session.running, Session.opened),
     }
 
@@ -67,7 +69,7 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if not torch.cuda.is_available():
         monkeypatch.setattr(device, "vendor", lambda: "cuda")
     with torch.profiler.profile():
-        torch.ones(1).add(1)
+        torch.ones(1, device=DEVICE).add(1)
     yield
     Session.running = None
     importlib.import_module("torch.autograd.profiler").KinetoStepTracker.erase_step_count("ProfilerStep")
@@ -80,7 +82,7 @@ def told(into: list[str]) -> dict[str, Any]:
 def capture(folder: Path, steps: int, step: Callable[[int], None] = lambda k: None) -> Session:
     with profile(folder, "t", **told([])) as session:
         for k in range(steps):
-            torch.ones(2).add(1)
+            torch.ones(2, device=DEVICE).add(1)
             step(k)
             session.step()
     return session

@@ -194,7 +194,7 @@ def test_a_recorded_step_that_never_ends_is_written_on_sigterm(tmp_path: Path) -
     code, err = job.end()
     (path,) = (tmp_path / "syncscan-out").iterdir()
     assert code == -signal.SIGTERM
-    assert "syncscan: SIGTERM in step 8 of 12 of a capture: kept" in err
+    assert "syncscan: SIGTERM in step 8 of 15 of a capture: kept" in err
     assert path.name in err
     assert json.loads(gzip.decompress(path.read_bytes()))["syncscan"]["unfinished_step"] is not None
 
