@@ -27,7 +27,7 @@ TEARDOWN = "TEARDOWN_CUPTI"
 LAZY = "DISABLE_CUPTI_LAZY_REINIT"
 SAFE_FROM = (12, 6)
 PATIENCE_S = 2.0
-"""Letting go took 20 to 60 ms on an H200's host; a thread that is still there after this is somebody else's."""
+"""How long kineto's thread is waited for; one that is still there after this is held up, or somebody else's."""
 
 _TASKS = Path("/proc/self/task")
 

@@ -133,8 +133,17 @@ class Recorder:
             action()
 
     def _stop(self) -> None:
+        """Stop torch's profiler; in a step that warms it up torch would start it first, only to stop it at once.
+
+        Starting attaches CUPTI, with threads of its own: they must be there before the one that lets go is looked for.
+        """
+        profiler = self._profiler
+        if profiler.profiler is not None and not self.recording:
+            profiler.start_trace()
+            profiler.current_action = importlib.import_module("torch.profiler").ProfilerAction.RECORD
+        device.drain()
         self.cupti.before_stop()
-        self._profiler.__exit__(None, None, None)
+        profiler.__exit__(None, None, None)
 
     def _alone(self) -> Callable[[], None]:
         """Have a profiler of the program's own take the place of this one, instead of ending both unasked."""
