@@ -20,6 +20,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(device, "vendor", lambda: "cuda")
     monkeypatch.setattr(device, "used", lambda: True)
     monkeypatch.setattr(device, "drain", lambda: None)
+    monkeypatch.setattr(device, "launch", lambda: None)
     monkeypatch.delenv(cupti.TEARDOWN, raising=False)
     monkeypatch.delenv(cupti.LAZY, raising=False)
     before = cupti.stays_attached

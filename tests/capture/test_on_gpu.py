@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import callbacks, lines
+from syncscan.capture import callbacks, cupti, lines
 from syncscan.capture.session import Session, profile
 
 torch = pytest.importorskip("torch")
@@ -182,6 +182,21 @@ def test_cupti_is_let_go_and_comes_back(tmp_path: Path) -> None:
         (x @ x).sum().item()
     own.export_chrome_trace(str(tmp_path / "own.json"))
     assert [e for e in json.loads((tmp_path / "own.json").read_text())["traceEvents"] if e.get("cat") == "kernel"]
+
+
+@pytest.mark.parametrize("steps", [4, 5, 20])
+def test_cupti_is_let_go_after_a_profiler_of_the_program_s_own(steps: int, tmp_path: Path) -> None:
+    """Which had attached it; the capture ends before, in or after its steps under the profiler."""
+    x = torch.randn(64, 64, device="cuda")
+    with torch.profiler.profile():
+        (x @ x).sum().item()
+    before = cupti.stays_attached
+    with profile(tmp_path, "t", settle=1, calibrate=2, wait=1, warmup=2, active=2) as prof:
+        for _ in range(steps):
+            (x @ x).sum().item()
+            prof.step()
+    assert cupti.stays_attached == before
+    assert cupti.TEARDOWN not in os.environ
 
 
 def test_graphs_replay_before_between_and_after_captures(tmp_path: Path) -> None:
