@@ -8,7 +8,6 @@ captures a step costs a comparison. Nothing that goes wrong in a capture reaches
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import re
 import sys
@@ -16,17 +15,13 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from syncscan.capture import cupti, device, fork, lines, recorder, write
-from syncscan.capture.calibration import Calibration, StepTimes
+from syncscan.capture import device, fork, lines, write
+from syncscan.capture.course import Course, Order
 from syncscan.capture.demand import Demand
-from syncscan.capture.plan import Phase, Plan
-from syncscan.capture.recorder import Cycle, Recorder
+from syncscan.capture.plan import Plan
 from syncscan.capture.signals import Ending, Wish, can_handle
 from syncscan.errors import UsageError
-
-SCHEMA = "syncscan.capture/1"
 
 NO_DEVICE = (
     "No GPU here: a CPU has no host-device syncs to measure. The trace shows where the host's time goes, and no more."
@@ -34,9 +29,6 @@ NO_DEVICE = (
 NO_CALLBACKS = (
     "This torch's sync callbacks are missing, or couldn't be stopped again: lines come from its sync debug mode, which"
     " sees fewer syncs."
-)
-OTHER_PROFILER = (
-    "The program runs a profiler of its own, and torch allows one at a time: the capture waits for its end."
 )
 
 
@@ -127,9 +119,8 @@ class Session:
         notify: Callable[[str], None] | None = None,
     ) -> None:
         # A loop that changes its folder writes where it was asked to all the same.
-        self.out, self.name, self.plan = out.absolute(), clean_name(name), plan
+        self.order = Order(plan, out.absolute(), clean_name(name), stacks, shapes)
         self.demand = demand or Demand()
-        self.stacks, self.shapes = stacks, shapes
         self.paths: list[Path] = []
         self.step_us: float | None = None
         self.steps = 0
@@ -145,20 +136,10 @@ class Session:
         self._told: set[str] = set()
         self._pid = os.getpid()
         self._entered = False
-        self._open = False
         self._busy = False
+        self._course: Course | None = None
+        self._last: Course | None = None
         self._cut_short = False
-        self._phases: list[tuple[Phase, int]] = []
-        self._left = 0
-        self._began = 0
-        self._first = 0
-        self._cycles = 0
-        self._paths_before = 0
-        self._calibration: Calibration | None = None
-        self._times: StepTimes | None = None
-        self._undisturbed = True
-        self._recorder: Recorder | None = None
-        self._clocks: dict[str, Any] = {}
         self._wish: Wish | None = None
         self._ending: Ending | None = None
         self._stay_here: Callable[[], None] = lambda: None
@@ -166,7 +147,7 @@ class Session:
     def __enter__(self) -> Session:
         if Session.running is not None:
             raise UsageError("A capture is running already, and torch's profiler allows one at a time.")
-        write.prepare(self.out)
+        write.prepare(self.order.out)
         if Session.opened is not None:
             Session.opened(self)
         self._entered = True
@@ -185,19 +166,24 @@ class Session:
         self.close()
 
     @property
+    def plan(self) -> Plan:
+        """The steps of each capture."""
+        return self.order.plan
+
+    @property
     def capturing(self) -> bool:
         """Whether a capture is under way: its settling, calibrating and waiting steps count."""
-        return bool(self._phases)
+        return self._course is not None
 
     @property
     def profiling(self) -> bool:
         """Whether the profiler is on, in a step that warms it up or is recorded."""
-        return self._recorder is not None
+        return self._course is not None and self._course.profiling
 
     @property
     def restartable(self) -> bool:
         """Whether the first capture hasn't come to its first cycle, so that it can still begin anew."""
-        return self.captures == 0 and self._cycles == 0 and self._phase in (None, Phase.SETTLE, Phase.CALIBRATE)
+        return self.captures == 0 and (self._course is None or self._course.unprofiled)
 
     @property
     def complete(self) -> bool:
@@ -207,7 +193,7 @@ class Session:
     @property
     def recording(self) -> bool:
         """Whether the step that runs now is being recorded."""
-        return self._recorder is not None and self._recorder.recording
+        return self._course is not None and self._course.recording
 
     def trigger(self) -> None:
         """Ask for one more capture, which begins when the step that runs now has ended; safe on any thread.
@@ -224,7 +210,7 @@ class Session:
         if self.done or os.getpid() != self._pid:
             return
         self.steps += 1
-        if self._phases:
+        if self._course is not None:
             self._guarded(self._advance)
             if self.done:
                 self._leave()
@@ -241,7 +227,7 @@ class Session:
         if self.done or not self.restartable:
             return False
         self.steps = 0
-        if self._phases:
+        if self._course is not None:
             self._guarded(self._begin)
         return True
 
@@ -252,39 +238,12 @@ class Session:
         """
         if os.getpid() != self._pid:
             return
-        if self._phases:
+        if self._course is not None:
             self._guarded(self._cut)
         self.done, self._entered = True, False
         self._leave()
 
-    def metadata(self, taken: dict[str, Any]) -> dict[str, Any]:
-        """What is stored in the trace under the key "syncscan".
-
-        Args:
-            taken: what the recorder saw of the cycle.
-        """
-        times = self._times
-        return {
-            "schema": SCHEMA,
-            "syncscan": importlib.import_module("syncscan").__version__,
-            "unprofiled_step_us": self.step_us,
-            "unprofiled_quartiles_us": times.quartiles if times else None,
-            "unprofiled_mean_us": times.mean if times else None,
-            "unprofiled_steps_us": [round(us, 3) for us in times.each] if times else [],
-            "unprofiled_clock": times.clock if times else None,
-            "unprofiled_undisturbed": self._undisturbed if times else None,
-            "calibrated_steps": self.plan.calibrate if times else 0,
-            "device_drained": True,
-            "first_step": self._first,
-            **taken,
-            **({"clocks": self._clocks} if self._clocks else {}),
-        }
-
     # What follows runs inside `_guarded`, or on the way out.
-
-    @property
-    def _phase(self) -> Phase | None:
-        return self._phases[0][0] if self._phases else None
 
     def _guarded(self, action: Callable[[], None]) -> None:
         """Run a part of a capture so that none of its failures reaches the loop, and no signal comes in between."""
@@ -304,107 +263,48 @@ class Session:
 
     def _begin(self) -> None:
         """Begin a capture, or begin it anew."""
-        self._phases = self.plan.phases()
-        self._began, self._cycles, self._paths_before = self.steps, 0, len(self.paths)
-        self._times, self.step_us, self._clocks = None, None, {}
+        self.step_us = None
         if self._ending is None and can_handle():
             self._ending = Ending(self._end_by)
-        self._enter_phase()
+        self._course = self._last = Course(self.order, self.steps, self._say, self._written, self._give_way)
+        self._course.start()
 
     def _advance(self) -> None:
         """A step of a capture has ended."""
-        self._left -= 1
-        if self._phase is Phase.CALIBRATE and self._calibration is not None:
-            self._calibration.mark()
-        if self._left:
-            if self._recorder is not None:
-                self._recorder.step()
+        course = self._course
+        if course is None:
             return
-        ended, _ = self._phases.pop(0)
-        if ended is Phase.CALIBRATE:
-            self._calibrated()
-        elif ended is Phase.ACTIVE:
-            self._save(cut=False)
-        if self._phases:
-            self._enter_phase()
-        else:
+        course.step()
+        if course.times is not None:
+            self.step_us = course.times.typical
+        if course.over:
             self.captures += 1
             self._idle()
 
-    def _enter_phase(self) -> None:
-        if self._recorder is None and self._phase in (Phase.WARMUP, Phase.ACTIVE) and recorder.profiling():
-            self._say(OTHER_PROFILER)
-            self._phases.insert(0, (Phase.WAIT, 1))
-        phase, self._left = self._phases[0]
-        if phase is Phase.ACTIVE:
-            self._first = self.steps
-        if phase is Phase.CALIBRATE:
-            self._undisturbed = not cupti.stays_attached and not recorder.profiling()
-            self._calibration = Calibration(self._left)
-        elif self._recorder is not None:
-            self._recorder.step()
-        elif phase in (Phase.WARMUP, Phase.ACTIVE):
-            self._record()
+    def _cut(self) -> None:
+        """End a capture before its time, and write what there is."""
+        if self._course is not None:
+            self._course.save(cut=True)
+        self._idle()
 
-    def _calibrated(self) -> None:
-        if self._calibration is None:
-            return
-        self._times, self._calibration = self._calibration.end(), None
-        self.step_us = self._times.typical
-        self._sample("calibrated")
-        advice = self._times.advice()
-        if advice is not None:
-            self._say(advice)
-
-    def _record(self) -> None:
-        plan = self.plan
-        warmup = plan.warmup if self._phase is Phase.WARMUP else 0
-        cycle = Cycle(self._cycles * plan.cycle + plan.wait, warmup, plan.active, self.stacks, self.shapes)
-        self._recorder = Recorder(cycle, self._give_way)
-        self._recorder.start()
-
-    def _save(self, *, cut: bool) -> None:
-        """Write the cycle that has ended, or as much as there is of it."""
-        made, self._recorder = self._recorder, None
-        if made is None:
-            return
-        recorded = made.recording
-        self._sample("recorded")
-        profiler, taken = made.finish(cut=cut)
-        if made.cupti.kept is not None:
-            self._say(
-                f"CUPTI stays attached to this process ({made.cupti.kept}): until it ends, its steps take 5 to 25 %"
-                " longer than before, and so do those that a later capture times."
-            )
-            taken["remains"] = [f"CUPTI: {made.cupti.kept}"]
-        if not recorded:
-            return
-        path = write.write_trace(profiler, self.out, self.name, self.metadata(taken))
+    def _written(self, path: Path) -> None:
         self.paths.append(path)
-        self._cycles += not cut
-        self._cut_short = cut
+        self._cut_short = self._course is not None and self._course.cut_short
         if self.wrote is not None:
             self.wrote(path)
 
-    def _cut(self) -> None:
-        """End a capture before its time, and write what there is."""
-        self._save(cut=True)
-        self._idle()
-
     def _idle(self) -> None:
         """No capture is under way."""
-        self._phases, self._calibration = [], None
+        self._course = None
         self._signals_back()
         self.done = not self.demand.pending
 
     def _abandon(self) -> None:
         """Switch everything off, and forget what was being recorded."""
-        made, self._recorder = self._recorder, None
         try:
-            if made is not None:
-                made.close()
+            if self._course is not None:
+                self._course.abandon()
         finally:
-            lines.end()
             self._idle()
 
     def fail(self, reason: str) -> None:
@@ -422,7 +322,7 @@ class Session:
 
     def _give_way(self) -> None:
         """The program starts a profiler of its own, from within a step."""
-        if self._busy or self._recorder is None:
+        if self._busy or not self.profiling:
             return
         self._say("The program starts a profiler of its own: the capture gives way, and keeps what it has.")
         self._guarded(self._cut)
@@ -431,21 +331,20 @@ class Session:
         """The process is about to die of a signal; False where the capture can't be ended now."""
         if self._busy:
             return False
-        step = self.steps - self._began + bool(self._phases)
-        if self._phases:
+        if self._course is not None:
             self._guarded(self._cut)
-        written = self.paths[self._paths_before :]
-        kept = f"kept {written[-1]}" if written else "nothing was recorded yet"
+        course = self._last
+        kept = f"kept {course.paths[-1]}" if course and course.paths else "nothing was recorded yet"
+        step = course.ended + 1 if course else 1
         self._say(f"{signal_name} in step {step} of {self.plan.steps} of a capture: {kept}.")
         return True
 
     def _take_place(self) -> None:
-        Session.running, self._open = self, True
+        Session.running = self
         self._stay_here = fork.in_child(self._forked)
 
     def _leave(self) -> None:
         """Let go of everything that the session holds beside a capture."""
-        self._open = False
         if Session.running is self:
             Session.running = None
         self._signals_back()
@@ -467,13 +366,8 @@ class Session:
 
     def _forked(self) -> None:
         """In a forked child: the session is the parent's."""
-        self.done, self._open = True, False
+        self.done = True
         Session.running = None
-
-    def _sample(self, when: str) -> None:
-        clocks = device.clocks()
-        if clocks is not None:
-            self._clocks[when] = clocks
 
     def _say(self, sentence: str) -> None:
         """Tell the user, once."""
