@@ -23,15 +23,15 @@ class ScopeWatch:
         self._open = 0
         self._lowest = 0
         self._due = False
-        self._watching = False
+        self.watching = False
         self._thread = threading.get_ident()
         self._restore: Callable[[], None] = lambda: None
 
     def watch(self, scope: Any) -> None:
         """Begin to watch the class `torch.autograd.profiler.record_function`, if that isn't done, on this thread."""
-        if self._watching:
+        if self.watching:
             return
-        self._watching, self._thread = True, threading.get_ident()
+        self.watching, self._thread = True, threading.get_ident()
         self._open = self._lowest = 0
         self._due = False
         enter, leave = scope.__enter__, scope.__exit__
@@ -50,7 +50,7 @@ class ScopeWatch:
 
         def restore() -> None:
             scope.__enter__, scope.__exit__ = enter, leave
-            self._watching = False
+            self.watching = False
 
         scope.__enter__, scope.__exit__ = entered, left
         self._restore = restore

@@ -177,10 +177,13 @@ class _Runner:
         self._follow_scopes()
 
     def _step(self) -> None:
-        if self._own is not None and not self._scripts:
-            try:
-                self._own.step()
-            finally:
+        session = self._own
+        if session is None or self._scripts:
+            return
+        try:
+            session.step()
+        finally:
+            if session.profiling or self._scopes.watching:
                 self._follow_scopes()
 
     def _follow_scopes(self) -> None:
