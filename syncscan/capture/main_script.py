@@ -41,7 +41,7 @@ def run_main(target: str, arguments: Sequence[str], *, module: bool, ends_quietl
     try:
         _run_module(target, arguments) if module else _run_path(target, arguments)
     except ends_quietly:
-        pass
+        return ended  # threads of a script that was ended in its middle may go on for ever
     except SystemExit as stop:
         ended = Exit(_exit_code(stop))
     except BaseException as error:
@@ -116,6 +116,5 @@ def _show(error: BaseException) -> None:
 
 def _join_threads() -> None:
     """Wait for the threads that the interpreter would wait for before it ends."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    while others := [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]:
+        others[0].join()

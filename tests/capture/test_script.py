@@ -77,6 +77,22 @@ def test_the_script_is_ended_when_the_capture_is_complete(run: Run, capfd: pytes
     assert done.marked_by == "SGD.step()"
 
 
+def test_a_thread_that_goes_on_does_not_hold_up_the_end_of_a_capture(run: Run) -> None:
+    """A script that comes to its own end waits for its threads, as under `python`; one that is ended doesn't."""
+    done = run(
+        """
+        import threading
+        sys.over = threading.Event()
+        threading.Thread(target=sys.over.wait).start()
+        train(100)
+        """
+    )
+    over = sys.over  # type: ignore[attr-defined]
+    assert not over.is_set()
+    over.set()
+    assert (done.stopped, done.complete) == (True, True)
+
+
 def test_it_can_be_kept_running(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     """Then the exit code is the script's."""
     done = run("train(100)\nprint('after')\nsys.exit(5)", keep_running=True)
