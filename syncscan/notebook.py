@@ -94,6 +94,8 @@ def _captured(run: Callable[[], None], options: argparse.Namespace, folder: Path
             if loop.found:
                 break
             session.step()
+    if session.failed:
+        raise UsageError(f"The capture failed: {session.failed}")
     if not session.paths:
         needed = session.plan.steps
         raise UsageError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,11 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         kept.unlink(missing_ok=True)
 
     return compare
+
+
+@pytest.fixture
+def own_main_program() -> Iterator[None]:
+    """For tests that run a script in this process: it keeps `__main__` and `sys`, which here are the test runner's."""
+    main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
+    yield
+    sys.modules["__main__"], sys.argv, sys.path[:] = main, argv, path

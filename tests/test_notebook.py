@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,24 @@ def test_a_cell_is_repeated_as_one_step(shell: Any):
     assert shell.user_ns["mine"] is result
     assert shell.user_ns["seen"] == 3 + 1 + 1 + 1 + 1
     assert len(result.trace.steps) == 1
+
+
+def test_two_cells_in_a_row_leave_nothing_behind(shell: Any):
+    """Neither hooks nor patches, and no open session: the notebook is as fast as before."""
+    torch = pytest.importorskip("torch")
+    from syncscan.capture.session import Session
+
+    optimizers = importlib.import_module("torch.optim.optimizer")
+    scope = torch.autograd.profiler.record_function
+
+    def state() -> tuple[Any, ...]:
+        hooks = dict(optimizers._global_optimizer_post_hooks)
+        return hooks, scope.__enter__, scope.__exit__, Session.running, torch.autograd._profiler_enabled()
+
+    before = state()
+    for _ in range(2):
+        assert shell.run_cell(f"%%syncscan {SHORT}\n{STEP}").success
+        assert state() == before
 
 
 def test_a_loop_runs_once(shell: Any):

@@ -7,21 +7,38 @@ import importlib
 from typing import Any
 
 
-def backend() -> Any:
-    """The module of torch for the accelerator that is there (`torch.cuda`, ROCm's too, or `torch.xpu`), or None."""
+def vendor() -> str | None:
+    """The name of torch's module for the accelerator that is there (`cuda`, ROCm's too, or `xpu`), or None."""
     torch = importlib.import_module("torch")
     for name in ("cuda", "xpu"):
         module = getattr(torch, name, None)
         if module is not None and module.is_available():
-            return module
+            return name
     return None
+
+
+def backend() -> Any:
+    """The module of torch for the accelerator that is there (`torch.cuda` or `torch.xpu`), or None."""
+    name = vendor()
+    return getattr(importlib.import_module("torch"), name) if name is not None else None
+
+
+def used() -> bool:
+    """Whether this process has used its device."""
+    module = backend()
+    return module is not None and bool(module.is_initialized())
 
 
 def drain() -> None:
     """Wait until the current device has done all that was launched; nothing to do before its first use."""
-    module = backend()
-    if module is not None and module.is_initialized():
-        module.synchronize()
+    if used():
+        backend().synchronize()
+
+
+def launch() -> None:
+    """Have the current device do next to nothing: one small kernel."""
+    if used():
+        importlib.import_module("torch").empty(1, device=vendor()).zero_()
 
 
 def clocks() -> dict[str, float] | None:

@@ -1,26 +1,23 @@
 """Synchronisations as they happen go in, what a table of their exact source lines is made of comes out.
 
 torch calls back into Python at the beginning of every stream, device and event synchronise, of every blocking copy
-(it ends in a stream synchronise) and of every event record and wait, once `torch._C._activate_gpu_trace` was called;
-its CUDA sanitizer lives on that. Kineto can't tell the line of a call, a callback can: it looks at its own stack.
-
-The callbacks are private to torch, can't be taken back, and cost every allocation and event of the process about a
-microsecond once they are on. So they are armed only when the profiler warms up, and record only while it records.
+(it ends in a stream synchronise) and of every event record and wait (`callbacks`). Kineto can't tell the line of a
+call, a callback can: it looks at its own stack. The callbacks are on between `begin` and `end` and at no other time.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from syncscan.capture import silent
+from syncscan.capture import callbacks, device, explicit, silent
 
 Frame = tuple[str, int, str]
 """File, line and function of one frame."""
@@ -40,8 +37,8 @@ Call = tuple[int, int, int, Any]
 """A call that may wait unseen by the callbacks: begin and end (epoch ns), native thread, torch's captured traceback."""
 
 
-class Window:
-    """One recording: the syncs, event calls and other waiting calls between its begin and its end.
+class Recording:
+    """The syncs, event calls and other waiting calls between its begin and its end.
 
     `trainer` is the native id of the thread that opened it, the one that trains.
     """
@@ -77,83 +74,78 @@ _REACH = range(20)
 
 @dataclass(slots=True)
 class _State:
-    armed: bool = False
-    window: Window | None = None
-    unwatch: Callable[[], None] = lambda: None
+    recording: Recording | None = None
+    undo: ExitStack = field(default_factory=ExitStack)
     thread: _Thread = field(default_factory=_Thread)
 
 
 _state = _State()
 
 
-def arm() -> bool:
-    """Register the callbacks with torch, once a process, and say whether they are on.
-
-    Returns:
-        False where this torch has no such callbacks, or the machine no device that would call them.
-    """
-    if not _state.armed:
-        vendor = _vendor()
-        if vendor is None:
-            return False
-        try:
-            register(importlib.import_module(f"torch.{vendor}._gpu_trace"))
-            importlib.import_module("torch")._C._activate_gpu_trace()
-        except (ImportError, AttributeError):
-            return False
-        os.register_at_fork(after_in_child=end)
-        _state.armed = True
-    return True
+def exact() -> bool:
+    """Whether this torch calls back at every synchronise, and can be told to stop; it takes a device to call at all."""
+    vendor = device.vendor()
+    return vendor is not None and callbacks.registries(vendor) is not None
 
 
 def begin() -> None:
-    """Open a window, if none is open; the calling thread is taken as the one that trains."""
-    if _state.window is None:
-        _state.window = Window()
-        _state.unwatch = silent.watch(on_call())
+    """Open a recording, if none is open, and start the callbacks; the calling thread is taken as the one that trains.
+
+    Without callbacks, the synchronises that Python code asks for by name are recorded all the same.
+    """
+    if _state.recording is not None:
+        return
+    vendor = device.vendor()
+    lists = callbacks.registries(vendor) if vendor is not None else None
+    _state.recording = Recording()
+    try:
+        _state.undo.callback(silent.watch(on_call()))
+        if lists is not None:
+            _state.undo.callback(callbacks.start(lists, functions()))
+        else:
+            _state.undo.callback(explicit.watch({kind: on_sync(kind) for kind in ("device", "stream", "event")}))
+    except BaseException:
+        end()
+        raise
 
 
-def end() -> Window | None:
-    """Close the window and return it; None where none was open."""
-    window, _state.window = _state.window, None
-    if window is not None:
-        _state.unwatch()
-    return window
+def end() -> Recording | None:
+    """Stop the callbacks, close the recording and return it; None where none was open."""
+    recording, _state.recording = _state.recording, None
+    _state.undo.close()
+    return recording
 
 
-def register(registry: Any) -> None:
-    """Put the callbacks into a registry of torch: the module `torch.cuda._gpu_trace`, or `torch.xpu._gpu_trace`."""
-    registry.register_callback_for_stream_synchronization(on_sync("stream"))
-    registry.register_callback_for_device_synchronization(on_sync("device"))
-    registry.register_callback_for_event_synchronization(on_sync("event"))
-    registry.register_callback_for_event_record(on_event("record"))
-    registry.register_callback_for_event_wait(on_event("wait"))
+def functions() -> dict[str, Callable[..., None]]:
+    """What torch is to call, by what it calls it for (`callbacks.REGISTRIES`)."""
+    syncs = {kind: on_sync(kind) for kind in ("stream", "device", "event")}
+    return {**syncs, **{kind: on_event(kind) for kind in ("record", "wait")}}
 
 
 def on_sync(kind: str) -> Callable[..., None]:
     """Make the callback for one kind of sync ("stream", "device", "event").
 
     All that it uses is bound here, for it runs at every sync of a program: 1 to 1.5 µs, at any depth of the stack.
-    torch's own gatherer walks the frames in C and keeps (code, instruction), which turn into lines after the window.
+    torch's own gatherer walks the frames in C and keeps (code, instruction), which turn into lines after the recording.
     """
     torch = importlib.import_module("torch")
     gather, module_call = torch._C._profiler.gather_traceback, torch.nn.Module.__call__.__code__
     state, now, frame_at = _state, time.time_ns, sys._getframe
 
     def callback(handle: int = 0) -> None:
-        window = state.window
-        if window is None:
+        recording = state.recording
+        if recording is None:
             return
         at, tid = now(), state.thread.tid
         try:
             frame: FrameType | None = frame_at(2)
         except ValueError:
-            window.syncs.append((at, tid, kind, handle, None, None, window.trainer_stack()))
+            recording.syncs.append((at, tid, kind, handle, None, None, recording.trainer_stack()))
             return
         module = _innermost(frame, module_call)
-        if module is not None and id(module) not in window.roots:
-            window.roots[id(module)] = _outermost(frame, module_call)
-        window.syncs.append((at, tid, kind, handle, gather(True, False, False), module, None))
+        if module is not None and id(module) not in recording.roots:
+            recording.roots[id(module)] = _outermost(frame, module_call)
+        recording.syncs.append((at, tid, kind, handle, gather(True, False, False), module, None))
 
     return callback
 
@@ -164,9 +156,9 @@ def on_call() -> Callable[[int, int], None]:
     state = _state
 
     def note(begin: int, end: int) -> None:
-        window = state.window
-        if window is not None:
-            window.calls.append((begin, end, state.thread.tid, gather(True, False, False)))
+        recording = state.recording
+        if recording is not None:
+            recording.calls.append((begin, end, state.thread.tid, gather(True, False, False)))
 
     return note
 
@@ -176,20 +168,11 @@ def on_event(kind: str) -> Callable[[int, int], None]:
     state, now = _state, time.time_ns
 
     def callback(event: int, stream: int) -> None:
-        window = state.window
-        if window is not None:
-            window.events.append((now(), state.thread.tid, kind, event, stream))
+        recording = state.recording
+        if recording is not None:
+            recording.events.append((now(), state.thread.tid, kind, event, stream))
 
     return callback
-
-
-def _vendor() -> str | None:
-    torch = importlib.import_module("torch")
-    for vendor in ("cuda", "xpu"):
-        module = getattr(torch, vendor, None)
-        if module is not None and module.is_available():
-            return vendor
-    return None
 
 
 def _innermost(frame: FrameType | None, module_call: CodeType) -> Any:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from syncscan.errors import UsageError
+
+
+class Phase(enum.Enum):
+    """What a step is for."""
+
+    SETTLE = "left alone, so that what came before has faded"
+    CALIBRATE = "timed without the profiler"
+    WAIT = "left alone, before each cycle"
+    WARMUP = "under the profiler, thrown away"
+    ACTIVE = "recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +48,21 @@ class Plan:
 
     @property
     def unprofiled(self) -> int:
-        """Steps before the profiler's own schedule begins: none when nothing is calibrated."""
+        """Steps before the first cycle: none when nothing is calibrated."""
         return self.settle + self.calibrate if self.calibrate else 0
+
+    @property
+    def cycle(self) -> int:
+        """Steps of one cycle."""
+        return self.wait + self.warmup + self.active
 
     @property
     def steps(self) -> int:
         """Steps from the first to the last that is recorded."""
-        return self.unprofiled + self.repeat * (self.wait + self.warmup + self.active)
+        return self.unprofiled + self.repeat * self.cycle
+
+    def phases(self) -> list[tuple[Phase, int]]:
+        """Each phase with how many steps it lasts, in order; those without steps are left out."""
+        first = [(Phase.SETTLE, self.settle), (Phase.CALIBRATE, self.calibrate)] if self.calibrate else []
+        cycle = [(Phase.WAIT, self.wait), (Phase.WARMUP, self.warmup), (Phase.ACTIVE, self.active)]
+        return [(phase, steps) for phase, steps in first + self.repeat * cycle if steps]

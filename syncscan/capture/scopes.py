@@ -23,11 +23,17 @@ class ScopeWatch:
         self._open = 0
         self._lowest = 0
         self._due = False
+        self.watching = False
         self._thread = threading.get_ident()
         self._restore: Callable[[], None] = lambda: None
 
     def watch(self, scope: Any) -> None:
-        """Begin to watch the class `torch.autograd.profiler.record_function`, on the thread that made this watch."""
+        """Begin to watch the class `torch.autograd.profiler.record_function`, if that isn't done, on this thread."""
+        if self.watching:
+            return
+        self.watching, self._thread = True, threading.get_ident()
+        self._open = self._lowest = 0
+        self._due = False
         enter, leave = scope.__enter__, scope.__exit__
 
         def entered(opened: Any) -> Any:
@@ -44,13 +50,15 @@ class ScopeWatch:
 
         def restore() -> None:
             scope.__enter__, scope.__exit__ = enter, leave
+            self.watching = False
 
         scope.__enter__, scope.__exit__ = entered, left
         self._restore = restore
 
     def unwatch(self) -> None:
         """Give the class its own methods back."""
-        self._restore()
+        restore, self._restore = self._restore, lambda: None
+        restore()
 
     def end_step(self) -> None:
         """Ask for the end of a step: at once, if no scope stands open that was opened in it.

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import importlib
 import os
-import runpy
-import sys
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 
+from syncscan.capture import fork
 from syncscan.capture.imports import when_imported
+from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.scopes import ScopeWatch
 from syncscan.capture.session import Session
 from syncscan.capture.steps import Mark, StepMarks
-from syncscan.errors import UsageError
+from syncscan.errors import SyncscanError, UsageError
 
 STOPS = 3
 """How often the script is told to stop before it is taken as one that catches everything, and left alone."""
@@ -36,7 +35,8 @@ class Finished(BaseException):
 class ScriptRun:
     """How a script's run ended: its exit code, the traces written, how many steps were seen and by what they were told.
 
-    `stopped` says that it was ended early, because the capture was complete.
+    `stopped` says that it was ended early, because the capture was over; `failed` why there is none, if it failed;
+    `interrupted` that Ctrl-C ended the script.
     """
 
     exit_code: int
@@ -45,6 +45,8 @@ class ScriptRun:
     marked_by: str
     complete: bool
     stopped: bool
+    failed: str | None = None
+    interrupted: bool = False
 
 
 def run_script(
@@ -64,6 +66,9 @@ def run_script(
         module: `target` is a module, to be run as by `python -m`.
         keep_running: let the script run to its end after the last cycle.
 
+    The process is the script's from here on: its `__main__`, `sys.argv` and `sys.path` stay, for what it has registered
+    to run at the end. Everything that the capture has hooked into is put back.
+
     Raises:
         UsageError: there is no such script.
     """
@@ -71,10 +76,10 @@ def run_script(
         raise UsageError(f"There is no script at {target}.")
     runner = _Runner(make_session, keep_running)
     try:
-        exit_code = _execute(target, arguments, module)
+        ended = run_main(target, arguments, module=module, ends_quietly=Finished)
     finally:
         runner.close()
-    return runner.result(exit_code)
+    return runner.result(ended)
 
 
 class _Runner:
@@ -85,42 +90,49 @@ class _Runner:
         self._own: Session | None = None
         self._scripts: list[Session] = []
         self._marks = StepMarks()
+        self._steps = 0
         self._pid = os.getpid()
         self._stops = 0
         self._remove: Callable[[], None] = lambda: None
         self._scopes = ScopeWatch(self._step)
         self._call_off = (
-            when_imported("torch.autograd.profiler", lambda module: self._scopes.watch(module.record_function)),
             when_imported("torch.optim.optimizer", lambda module: self._watch(module, self._stepped)),
             when_imported("torch._dynamo", self._hide),
         )
+        self._stay_here = fork.in_child(self._unhook)
         Session.opened = self._adopt
 
     def close(self) -> None:
         """Take all hooks away and finish the capture, as far as it got."""
         if os.getpid() != self._pid:
             return
-        for call_off in self._call_off:
-            call_off()
-        self._scopes.unwatch()
-        self._remove()
-        Session.opened = None
+        self._stay_here()
+        self._unhook()
         if self._own is not None:
-            self._own.close_quietly()
+            self._own.close()
 
-    def result(self, exit_code: int) -> ScriptRun:
+    def result(self, ended: Exit) -> ScriptRun:
         """What came of it."""
         own = [self._own] if self._own is not None and not self._scripts else []
         sessions = self._scripts or own
         marked_by = "prof.step()" if self._scripts else f"{self._marks.name}.step()"
         return ScriptRun(
-            exit_code,
+            ended.code,
             tuple(path for session in sessions for path in session.paths),
-            sum(session.steps for session in sessions),
+            sum(session.steps for session in sessions) if self._scripts else self._steps,
             marked_by if sessions else "",
             bool(sessions) and all(session.complete for session in sessions),
             self._stops > 0,
+            next((session.failed for session in sessions if session.failed), None),
+            ended.interrupted,
         )
+
+    def _unhook(self) -> None:
+        for call_off in self._call_off:
+            call_off()
+        self._scopes.unwatch()
+        self._remove()
+        Session.opened = None
 
     def _watch(self, optimizers: ModuleType, hook: Callable[..., None]) -> None:
         self._remove = optimizers.register_optimizer_step_post_hook(hook).remove
@@ -132,33 +144,62 @@ class _Runner:
         self._scopes.action = dynamo.disable(self._step)
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+        """An optimizer has stepped; all that this does while no capture is under way is count."""
         if self._scripts or os.getpid() != self._pid:
             return
         session = self._own
         if session is None:
-            self._own = session = self._make_session()
-            session.finished = self._finish
             self._marks.saw(optimizer, fixed=False)
-            session.__enter__()
-        elif session.done:
-            self._finish()
-        else:
-            mark = self._marks.saw(optimizer, fixed=session.profiling)
-            if mark is Mark.STEP:
+            self._steps = 1
+            self._open()
+            return
+        mark = self._marks.saw(optimizer, fixed=not session.restartable)
+        if mark is Mark.ANEW:
+            self._steps = 1
+            session.restart()
+        elif mark is Mark.STEP:
+            self._steps += 1
+            if session.done:
+                self._finish()
+            elif session.profiling:
                 self._scopes.end_step()
-            elif mark is Mark.ANEW:
-                session.restart()
+            else:
+                self._step()
+
+    def _open(self) -> None:
+        """Open the capture with the script's first step; whatever goes wrong there is not the script's concern."""
+        self._own = self._make_session()
+        self._own.finished = self._finish
+        try:
+            self._own.__enter__()
+        except SyncscanError as error:
+            self._own.fail(str(error))
+        self._follow_scopes()
 
     def _step(self) -> None:
-        if self._own is not None and not self._scripts:
-            self._own.step()
+        session = self._own
+        if session is None or self._scripts:
+            return
+        try:
+            session.step()
+        finally:
+            if session.profiling or self._scopes.watching:
+                self._follow_scopes()
+
+    def _follow_scopes(self) -> None:
+        """Watch scopes while a profiler marks steps with slices that must nest with theirs, and at no other time."""
+        if self._own is not None and self._own.profiling:
+            self._scopes.watch(importlib.import_module("torch.autograd.profiler").record_function)
+        else:
+            self._scopes.unwatch()
 
     def _adopt(self, session: Session) -> None:
         """Let a session that the script opens take the place of the runner's own."""
         if session is self._own:
             return
         if self._own is not None:
-            self._own.close_quietly()
+            self._own.close()
+            self._scopes.unwatch()
         session.finished = self._finish
         self._scripts.append(session)
 
@@ -167,49 +208,3 @@ class _Runner:
             return
         self._stops += 1
         raise Finished
-
-
-def _execute(target: str, arguments: Sequence[str], module: bool) -> int:
-    """Run the script with `sys.argv` and `sys.path` as it expects them, and return its exit code."""
-    argv, path = sys.argv, list(sys.path)
-    sys.argv = [target, *arguments]
-    sys.path[0:1] = [""] if module else [str(Path(target).resolve().parent)]
-    try:
-        if module:
-            runpy.run_module(target, run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(target, run_name="__main__")
-    except Finished:
-        return 0
-    except SystemExit as stop:
-        return _exit_code(stop)
-    except BaseException as error:
-        _show(error)
-        return 130 if isinstance(error, KeyboardInterrupt) else 1
-    finally:
-        sys.argv, sys.path[:] = argv, path
-    return 0
-
-
-def _exit_code(stop: SystemExit) -> int:
-    """What the interpreter would make of this SystemExit."""
-    if stop.code is None:
-        return 0
-    if isinstance(stop.code, int):
-        return stop.code
-    sys.stderr.write(f"{stop.code}\n")
-    return 1
-
-
-def _show(error: BaseException) -> None:
-    """Print a traceback as the interpreter would have, without the frames of this runner."""
-    tb: TracebackType | None = error.__traceback__
-    while tb is not None and _is_ours(tb):
-        tb = tb.tb_next
-    sys.stdout.flush()
-    sys.excepthook(type(error), error.with_traceback(tb), tb)
-
-
-def _is_ours(tb: TracebackType) -> bool:
-    file = traceback.extract_tb(tb, limit=1)[0].filename
-    return file == __file__ or file in ("<frozen runpy>", runpy.__file__)

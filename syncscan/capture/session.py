@@ -1,32 +1,35 @@
-"""A training loop's steps go in, one trace file a cycle comes out: `with syncscan.profile(...) as prof: … prof.step()`.
+"""A loop's steps go in, trace files of a few of them come out: `with syncscan.profile(...) as prof: … prof.step()`.
 
 A capture runs `settle` and `calibrate` steps without the profiler, to know what a step takes when nobody looks, and
-then `repeat` cycles of wait, warmup and active steps under `torch.profiler`, with the source line of every sync.
+then `repeat` cycles of wait, warmup and active steps, with the source line of every sync. Before, between and after
+captures a step costs a comparison. Nothing that goes wrong in a capture reaches the loop.
 """
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 import os
 import re
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from syncscan.capture import device, lines, table, warned, write
+from syncscan.capture import device, fork, lines, write
+from syncscan.capture.course import Course, Order
+from syncscan.capture.demand import Demand
 from syncscan.capture.plan import Plan
+from syncscan.capture.signals import Ending, Wish, can_handle
 from syncscan.errors import UsageError
-
-SCHEMA = "syncscan.capture/1"
 
 NO_DEVICE = (
     "No GPU here: a CPU has no host-device syncs to measure. The trace shows where the host's time goes, and no more."
 )
-NO_CALLBACKS = "This torch has no sync callbacks: the lines come from its sync debug mode, which sees fewer syncs."
+NO_CALLBACKS = (
+    "This torch's sync callbacks are missing, or couldn't be stopped again: lines come from its sync debug mode, which"
+    " sees fewer syncs."
+)
 
 
 def profile(
@@ -41,6 +44,10 @@ def profile(
     shapes: bool = False,
     calibrate: int = 10,
     settle: int = 3,
+    start_at: int | None = None,
+    every: int | None = None,
+    on_signal: str | int | None = None,
+    on_trigger: bool = False,
     notify: Callable[[str], None] | None = None,
 ) -> Session:
     """Capture a few steps of a loop as a trace that syncscan, TensorBoard and Perfetto read.
@@ -56,6 +63,10 @@ def profile(
         shapes: record the shapes of inputs.
         calibrate: steps that are timed before the first cycle, without the profiler; 0 leaves this out.
         settle: steps before those, untimed.
+        start_at: steps before the capture begins.
+        every: begin another capture each time that so many steps have passed since the last began.
+        on_signal: begin a capture whenever this signal has come, e.g. `"USR2"`.
+        on_trigger: begin a capture only when `trigger()` of the session is called.
         notify: what to call with a sentence for the user; `warnings.warn` if not given.
 
     Returns:
@@ -65,7 +76,8 @@ def profile(
         UsageError: numbers of steps that can't mean anything, or a folder that can't be written.
     """
     plan = Plan(wait, warmup, active, repeat, calibrate, settle)
-    return Session(Path(out), name or default_name(), plan, stacks=stacks, shapes=shapes, notify=notify)
+    demand = Demand(start_at, every, on_signal, on_trigger)
+    return Session(Path(out), name or default_name(), plan, demand, stacks=stacks, shapes=shapes, notify=notify)
 
 
 def default_name() -> str:
@@ -82,10 +94,11 @@ def clean_name(name: str) -> str:
 
 
 class Session:
-    """One capture of a running loop.
+    """Captures of a running loop.
 
     `paths` holds the traces written so far, `step_us` the unprofiled time of a step once it was measured, `done` says
-    that the last cycle is over; steps after that cost nothing.
+    that no capture is under way or can still become due, `failed` what went wrong, if anything did. `steps` counts the
+    loop's steps since the session was opened.
     """
 
     running: Session | None = None
@@ -99,192 +112,270 @@ class Session:
         out: Path,
         name: str,
         plan: Plan,
+        demand: Demand | None = None,
         *,
         stacks: bool = False,
         shapes: bool = False,
         notify: Callable[[str], None] | None = None,
     ) -> None:
-        self.out, self.name, self.plan = out, clean_name(name), plan
-        self.stacks, self.shapes = stacks, shapes
+        # A loop that changes its folder writes where it was asked to all the same.
+        self.order = Order(plan, out.absolute(), clean_name(name), stacks, shapes)
+        self.demand = demand or Demand()
         self.paths: list[Path] = []
         self.step_us: float | None = None
         self.steps = 0
         self.done = False
+        self.failed: str | None = None
+        self.captures = 0
+        """Captures that ran to their end."""
         self.finished: Callable[[], None] | None = None
-        self._notify = notify or _warn
+        """Called when a capture has ended and no other can become due."""
+        self.wrote: Callable[[Path], None] | None = None
+        """Called with each trace as soon as it is there."""
+        self._tell = notify or _warn
+        self._told: set[str] = set()
         self._pid = os.getpid()
-        self._began = 0.0
-        self._profiler: Any = None
-        self._fallback = warned.Warned()
-        self._taken: dict[str, Any] = {"lines": None, "events": []}
-        self._clocks: dict[str, Any] = {}
-        self._cycles = 0
+        self._entered = False
+        self._busy = False
+        self._course: Course | None = None
+        self._last: Course | None = None
+        self._cut_short = False
+        self._wish: Wish | None = None
+        self._ending: Ending | None = None
+        self._stay_here: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Session:
         if Session.running is not None:
             raise UsageError("A capture is running already, and torch's profiler allows one at a time.")
-        write.prepare(self.out)
+        write.prepare(self.order.out)
         if Session.opened is not None:
             Session.opened(self)
-        Session.running = self
+        self._entered = True
+        self._take_place()
+        if self.demand.on_signal is not None:
+            self._listen(int(self.demand.on_signal))
         if device.backend() is None:
-            self._notify(NO_DEVICE)
-        self._begin()
+            self._say(NO_DEVICE)
+        elif not lines.exact():
+            self._say(NO_CALLBACKS)
+        if self.demand.due(0):
+            self._guarded(self._begin)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.close_quietly()
+        self.close()
+
+    @property
+    def plan(self) -> Plan:
+        """The steps of each capture."""
+        return self.order.plan
+
+    @property
+    def capturing(self) -> bool:
+        """Whether a capture is under way: its settling, calibrating and waiting steps count."""
+        return self._course is not None
 
     @property
     def profiling(self) -> bool:
-        """Whether the profiler's own schedule has begun, its waiting steps included."""
-        return self._profiler is not None
+        """Whether the profiler is on, in a step that warms it up or is recorded."""
+        return self._course is not None and self._course.profiling
+
+    @property
+    def restartable(self) -> bool:
+        """Whether the first capture hasn't come to its first cycle, so that it can still begin anew."""
+        return self.captures == 0 and (self._course is None or self._course.unprofiled)
 
     @property
     def complete(self) -> bool:
-        """Whether every cycle was recorded to its end."""
-        return self._cycles == self.plan.repeat
+        """Whether something was captured, and everything that was begun was recorded to its end."""
+        return self.captures > 0 and not self._cut_short and self.failed is None
 
     @property
     def recording(self) -> bool:
         """Whether the step that runs now is being recorded."""
-        return self._action().startswith("RECORD")
+        return self._course is not None and self._course.recording
+
+    def trigger(self) -> None:
+        """Ask for one more capture, which begins when the step that runs now has ended; safe on any thread.
+
+        Also after the last one, as long as the session is open.
+        """
+        self.demand.ask()
+        if self.done and self._entered and Session.running is None:
+            self.done = False
+            self._take_place()
 
     def step(self) -> None:
         """Say that a step has ended, and with it that the next begins."""
         if self.done or os.getpid() != self._pid:
             return
         self.steps += 1
-        if self._profiler is not None:
-            self._step_profiler()
+        if self._course is not None:
+            self._guarded(self._advance)
+            if self.done:
+                self._leave()
+                if self.finished is not None:
+                    self.finished()
             return
-        if self.steps == self.plan.settle:
-            self._begin_calibration()
-        if self.steps == self.plan.unprofiled:
-            self._end_calibration()
-            self._start_profiler()
+        if self._wish is not None:
+            self._wish.keep()
+        if self.demand.due(self.steps):
+            self._guarded(self._begin)
 
     def restart(self) -> bool:
-        """Begin again with the first step, if the profiler hasn't started; True where that could be done."""
-        if self._profiler is not None or self.done:
+        """Begin again with the first step, if that is possible; True where it was."""
+        if self.done or not self.restartable:
             return False
         self.steps = 0
-        self._begin()
+        if self._course is not None:
+            self._guarded(self._begin)
         return True
 
     def close(self) -> None:
-        """End the capture now, and write what is recorded of a cycle that is not complete."""
-        if self.done or os.getpid() != self._pid:
+        """End the session now, and write what is recorded of a cycle that is not complete.
+
+        Nothing is raised: what fails is told, and everything is off afterwards.
+        """
+        if os.getpid() != self._pid:
             return
-        self.done = True
-        Session.running = None
-        self._fallback.close()
-        if self._profiler is not None:
-            if self.recording:
-                self._take(cut=True)
-            self._profiler.stop()
-        lines.end()
+        if self._course is not None:
+            self._guarded(self._cut)
+        self.done, self._entered = True, False
+        self._leave()
 
-    def close_quietly(self) -> None:
-        """End the capture where something else has failed already: a failure of this is told, not raised."""
+    # What follows runs inside `_guarded`, or on the way out.
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """Run a part of a capture so that none of its failures reaches the loop, and no signal comes in between."""
+        ending = self._ending
+        self._busy = True
         try:
-            self.close()
-        except Exception as failure:
-            self._notify(f"What was recorded until then could not be saved: {failure}")
-
-    def metadata(self) -> dict[str, Any]:
-        """What is stored in the trace under the key "syncscan", for the cycle that has just ended."""
-        return {
-            "schema": SCHEMA,
-            "syncscan": importlib.import_module("syncscan").__version__,
-            "unprofiled_step_us": self.step_us,
-            "calibrated_steps": self.plan.calibrate if self.step_us is not None else 0,
-            "device_drained": True,
-            **self._taken,
-            **({"clocks": self._clocks} if self._clocks else {}),
-        }
+            action()
+        except Exception as error:
+            self._fail(error)
+        except BaseException:
+            self._abandon()
+            raise
+        finally:
+            self._busy = False
+        if ending is not None:
+            ending.resume()
 
     def _begin(self) -> None:
-        if self.plan.unprofiled == 0:
-            self._start_profiler()
-        elif self.plan.settle == 0:
-            self._begin_calibration()
+        """Begin a capture, or begin it anew."""
+        self.step_us = None
+        if self._ending is None and can_handle():
+            self._ending = Ending(self._end_by)
+        self._course = self._last = Course(self.order, self.steps, self._say, self._written, self._give_way)
+        self._course.start()
 
-    def _begin_calibration(self) -> None:
-        device.drain()
-        self._began = time.perf_counter()
-
-    def _end_calibration(self) -> None:
-        device.drain()
-        self.step_us = (time.perf_counter() - self._began) / self.plan.calibrate * 1e6
-        self._sample("calibrated")
-
-    def _start_profiler(self) -> None:
-        torch_profiler = importlib.import_module("torch.profiler")
-        warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle")
-        plan = self.plan
-        self._profiler = torch_profiler.profile(
-            schedule=torch_profiler.schedule(
-                wait=plan.wait, warmup=plan.warmup, active=plan.active, repeat=plan.repeat
-            ),
-            on_trace_ready=self._write,
-            with_stack=self.stacks,
-            record_shapes=self.shapes,
-        )
-        self._profiler.start()
-        self._follow()
-
-    def _step_profiler(self) -> None:
-        if self._action() == "RECORD_AND_SAVE":
-            self._take(cut=False)
-        self._fallback.close()
-        self._profiler.step()
-        if self.complete:
-            self.close()
-            if self.finished is not None:
-                self.finished()
-        else:
-            self._follow()
-
-    def _action(self) -> str:
-        return str(self._profiler.current_action.name) if self._profiler is not None else "NONE"
-
-    def _follow(self) -> None:
-        """Prepare the lines for the step that begins now, which the profiler passes over, warms up on or records."""
-        if self._action() == "NONE" or device.backend() is None:
+    def _advance(self) -> None:
+        """A step of a capture has ended."""
+        course = self._course
+        if course is None:
             return
-        exact = lines.arm()
-        if exact and self.recording:
-            lines.begin()
-        elif not exact and self._action() == "WARMUP":
-            self._fallback.open()
+        course.step()
+        if course.times is not None:
+            self.step_us = course.times.typical
+        if course.over:
+            self.captures += 1
+            self._idle()
 
-    def _take(self, *, cut: bool) -> None:
-        """Take over what the callbacks saw, before the profiler's own closing synchronise fires them.
+    def _cut(self) -> None:
+        """End a capture before its time, and write what there is."""
+        if self._course is not None:
+            self._course.save(cut=True)
+        self._idle()
 
-        Args:
-            cut: the step that runs now is not complete.
-        """
-        self._sample("recorded")
-        window = lines.end()
-        self._taken = {
-            "lines": table.lines_table(window) if window is not None else self._fallback.table(),
-            "events": [list(event) for event in window.events] if window is not None else [],
-            "unfinished_step": self._profiler.step_num if cut else None,
-        }
+    def _written(self, path: Path) -> None:
+        self.paths.append(path)
+        self._cut_short = self._course is not None and self._course.cut_short
+        if self.wrote is not None:
+            self.wrote(path)
 
-    def _sample(self, when: str) -> None:
-        clocks = device.clocks()
-        if clocks is not None:
-            self._clocks[when] = clocks
+    def _idle(self) -> None:
+        """No capture is under way."""
+        self._course = None
+        self._signals_back()
+        self.done = not self.demand.pending
 
-    def _write(self, profiler: Any) -> None:
-        self.paths.append(write.write_trace(profiler, self.out, self.name, self.metadata()))
-        self._cycles += self._taken.get("unfinished_step") is None
+    def _abandon(self) -> None:
+        """Switch everything off, and forget what was being recorded."""
+        try:
+            if self._course is not None:
+                self._course.abandon()
+        finally:
+            self._idle()
+
+    def fail(self, reason: str) -> None:
+        """Say why there is no capture; the loop goes on without."""
+        self.failed = reason
+        self.done = not self.demand.standing
+        self._say(f"The capture failed and has ended, the program goes on: {reason}")
+
+    def _fail(self, error: Exception) -> None:
+        self.fail(str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}")
+        try:
+            self._abandon()
+        except Exception as another:
+            self._say(f"It could not be switched off entirely: {another}")
+
+    def _give_way(self) -> None:
+        """The program starts a profiler of its own, from within a step."""
+        if self._busy or not self.profiling:
+            return
+        self._say("The program starts a profiler of its own: the capture gives way, and keeps what it has.")
+        self._guarded(self._cut)
+
+    def _end_by(self, signal_name: str) -> bool:
+        """The process is about to die of a signal; False where the capture can't be ended now."""
+        if self._busy:
+            return False
+        if self._course is not None:
+            self._guarded(self._cut)
+        course = self._last
+        kept = f"kept {course.paths[-1]}" if course and course.paths else "nothing was recorded yet"
+        step = course.ended + 1 if course else 1
+        self._say(f"{signal_name} in step {step} of {self.plan.steps} of a capture: {kept}.")
+        return True
+
+    def _take_place(self) -> None:
+        Session.running = self
+        self._stay_here = fork.in_child(self._forked)
+
+    def _leave(self) -> None:
+        """Let go of everything that the session holds beside a capture."""
+        if Session.running is self:
+            Session.running = None
+        self._signals_back()
+        if self._wish is not None:
+            self._wish.leave()
+            self._wish = None
+        self._stay_here()
+
+    def _signals_back(self) -> None:
+        ending, self._ending = self._ending, None
+        if ending is not None:
+            ending.leave()
+
+    def _listen(self, number: int) -> None:
+        if can_handle():
+            self._wish = Wish(number, self.demand.ask)
+        else:
+            self._say("Only the main thread can listen to signals; this session was opened on another.")
+
+    def _forked(self) -> None:
+        """In a forked child: the session is the parent's."""
+        self.done = True
+        Session.running = None
+
+    def _say(self, sentence: str) -> None:
+        """Tell the user, once."""
+        if sentence not in self._told:
+            self._told.add(sentence)
+            with contextlib.suppress(Exception):  # a closed stderr, or warnings that are errors
+                self._tell(sentence)
 
 
 def _warn(sentence: str) -> None:
-    warnings.warn(sentence, stacklevel=3)
+    warnings.warn(sentence, stacklevel=4)

@@ -1,4 +1,4 @@
-"""A recorded window goes in, the table of lines for a trace's metadata comes out: plain lists, each frame once."""
+"""A recording goes in, the table of lines for a trace's metadata comes out: plain lists, each frame once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from syncscan.capture.lines import DEEPEST, Frame, Sync, Window
+from syncscan.capture.lines import DEEPEST, Frame, Recording, Sync
 
 Json = dict[str, Any]
 
@@ -17,8 +17,8 @@ COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
 one than `tid` only where the engine synchronised in backward and the training thread's stack stands in."""
 
 _HERE = Path(__file__).parent
-_RUNNER = str(_HERE / "script.py")
-_OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "warned.py"))
+_RUNNER = str(_HERE / "main_script.py")
+_OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "explicit.py", "warned.py"))
 
 T = TypeVar("T", bound=Hashable)
 
@@ -38,35 +38,44 @@ class Interned(Generic[T]):
         return list(self.index)
 
 
-def lines_table(window: Window) -> Json:
-    """Make the table of a window's syncs.
+def lines_table(recording: Recording, warned: Sequence[tuple[int, Sequence[Frame]]] | None = None) -> Json:
+    """Make the table of a recording's syncs.
+
+    Args:
+        recording: what was called back.
+        warned: native thread and stack of each of the debug mode's warnings in a step, where torch calls nobody back
+            and only the synchronises that the program asks for by name were recorded.
 
     Returns:
         `columns`, `frames` ([file, line, function]), `stacks` (frame indices, innermost first), `modules` (the
         outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of `COLUMNS`) and
-        `calls` (what `silent` saw: begin, end, tid, stack), all JSON values.
+        `calls` (what `silent` saw: begin, end, tid, stack), all JSON values; with `warned` also that, as rows of
+        (native thread, stack).
     """
     frames: Interned[Frame] = Interned()
     stacks: Interned[tuple[int, ...]] = Interned()
     modules: Interned[str] = Interned()
-    paths = _Paths(window.roots)
+    paths = _Paths(recording.roots)
     rows = []
-    for (at, tid, kind, handle, _, module, borrowed), stack in zip(window.syncs, _stacks(window.syncs), strict=True):
+    syncs, timed = recording.syncs, recording.calls
+    for (at, tid, kind, handle, _, module, borrowed), stack in zip(syncs, _stacks(syncs), strict=True):
         stack_id = stacks(tuple(frames(frame) for frame in stack)) if stack else -1
         module_id = modules(paths(module)) if module is not None else -1
-        rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else window.trainer])
+        rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else recording.trainer])
     calls = [
         [begin, end, tid, stacks(tuple(frames(frame) for frame in stack))]
-        for (begin, end, tid, _), stack in zip(window.calls, _resolved([c[-1] for c in window.calls]), strict=True)
+        for (begin, end, tid, _), stack in zip(timed, _resolved([c[-1] for c in timed]), strict=True)
     ]
+    seen = [[tid, stacks(tuple(frames(frame) for frame in stack))] for tid, stack in warned or ()]
     return {
-        "source": "callbacks",
+        "source": "callbacks" if warned is None else "warnings",
         "columns": list(COLUMNS),
         "frames": [list(frame) for frame in frames.values()],
         "stacks": [list(stack) for stack in stacks.values()],
         "modules": modules.values(),
         "syncs": rows,
         "calls": calls,
+        **({"warned": seen} if warned is not None else {}),
     }
 
 

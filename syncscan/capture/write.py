@@ -40,6 +40,7 @@ def write_trace(profiler: Any, out: Path, name: str, metadata: Mapping[str, Any]
     Returns:
         `out/NAME.DIGITS.pt.trace.json.gz`, DIGITS being the time in ns.
     """
+    out.mkdir(parents=True, exist_ok=True)  # it may have gone since
     final = out / f"{name}.{time.time_ns()}{SUFFIX}"
     with tempfile.TemporaryDirectory(dir=out, prefix=".syncscan-") as folder:
         raw, packed = Path(folder) / final.stem, Path(folder) / final.name

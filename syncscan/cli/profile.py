@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import io
+import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 if TYPE_CHECKING:
+    from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
     from syncscan.capture.script import ScriptRun
+    from syncscan.capture.session import Session
 
 NO_STEPS = """\
 The script never called the step of an optimizer in this process, so nothing was captured.
@@ -41,6 +49,11 @@ If it trains in processes of its own (torchrun, mp.spawn), start this command in
 @click.option("--stacks/--no-stacks", default=False, show_default=True, help="Record Python frames too; dearer.")
 @click.option("--shapes/--no-shapes", default=False, show_default=True, help="Record the shapes of inputs.")
 @click.option("--keep-running", is_flag=True, help="Let the script run to its end after the last cycle.")
+@click.option("--start-at", type=int, metavar="STEP", help="Begin the capture after so many steps.")
+@click.option("--every", type=int, metavar="N", help="Begin another capture every N steps; the script runs on.")
+@click.option(
+    "--on-signal", metavar="NAME", help="Begin a capture whenever this signal comes, e.g. USR2; the script runs on."
+)
 @click.option(
     "--open",
     "viewer",
@@ -61,6 +74,9 @@ def command(
     stacks: bool,
     shapes: bool,
     keep_running: bool,
+    start_at: int | None,
+    every: int | None,
+    on_signal: str | None,
     viewer: str | None,
     script: str,
     args: tuple[str, ...],
@@ -70,42 +86,120 @@ def command(
     The script is left as it is. A step ends where an optimizer's step returns, or where the script calls prof.step(),
     if it uses syncscan.profile itself. When the last cycle is recorded the script is ended. Options for syncscan come
     before SCRIPT, the script's own after it. The exit code is the script's.
+
+    A job runs at full speed until --start-at, --every or --on-signal begin a capture, and after it.
     """
+    from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
     from syncscan.capture.script import run_script
     from syncscan.capture.session import Session, default_name
     from syncscan.capture.write import prepare
 
     plan = Plan(wait, warmup, active, repeat, calibrate)
+    demand = Demand(start_at, every, on_signal)
     prepare(out)
+    folder, streams = out.absolute(), _Streams()
 
     def session() -> Session:
-        return Session(out, name or default_name(), plan, stacks=stacks, shapes=shapes, notify=_say)
+        made = Session(folder, name or default_name(), plan, demand, stacks=stacks, shapes=shapes, notify=streams.say)
+        made.wrote = lambda path: streams.say(f"wrote {out / path.name}")
+        return made
 
-    run = run_script(script, args, session, module=module, keep_running=keep_running)
-    _tell(run, plan)
-    sys.stdout.flush()
-    if run.paths:
-        _report(run.paths[-1], viewer)
-    sys.exit(run.exit_code)
+    dies = _DiesOfInterrupt()
+    run = run_script(script, args, session, module=module, keep_running=keep_running or demand.standing)
+    with streams.back():
+        _tell(run, plan, demand)
+        if run.paths:
+            _report(run.paths[-1], viewer)
+    dies.now = run.interrupted
+    sys.exit(1 if run.failed and run.stopped else run.exit_code)
 
 
-def _tell(run: ScriptRun, plan: Plan) -> None:
-    """Say on stderr what was captured, and where nothing was, why and what to do."""
-    for path in run.paths:
-        _say(f"wrote {path}")
+class _Streams:
+    """The streams as they are before a script replaces or closes them."""
+
+    def __init__(self) -> None:
+        self._out, self._err = sys.stdout, sys.stderr
+        self._spare = _duplicate(sys.stdout)
+
+    def say(self, sentence: str) -> None:
+        """Write a sentence to the user, on stderr, if the script has left it open."""
+        if not self._err.closed:
+            click.echo(f"syncscan: {sentence}", file=self._err)
+
+    @contextlib.contextmanager
+    def back(self) -> Iterator[None]:
+        """Let a report go where the command's output goes, and give the script its own streams back afterwards."""
+        theirs = sys.stdout, sys.stderr
+        for stream in theirs:
+            with contextlib.suppress(ValueError, OSError, AttributeError):  # closed, or something of the script's own
+                stream.flush()
+        with contextlib.ExitStack() as spare:
+            sys.stdout, sys.stderr = self._out, self._err
+            if self._out.closed:
+                sys.stdout = spare.enter_context(open(os.devnull if self._spare is None else self._spare, "w"))
+            if self._err.closed:
+                sys.stderr = spare.enter_context(open(os.devnull, "w"))
+            try:
+                yield
+            finally:
+                with contextlib.suppress(ValueError, OSError):
+                    sys.stdout.flush()
+                sys.stdout, sys.stderr = theirs
+
+
+def _duplicate(stream: TextIO) -> int | None:
+    """Another number of the same file, which stays open when the script closes its own."""
+    try:
+        return os.dup(stream.fileno())
+    except (OSError, ValueError, AttributeError, io.UnsupportedOperation):
+        return None
+
+
+class _DiesOfInterrupt:
+    """Ends the process as Python ends one whose main program Ctrl-C has ended: by the signal, after everything else."""
+
+    def __init__(self) -> None:
+        self.now = False
+        atexit.register(self._end)  # before the script registers anything, so that it is the last to be called
+
+    def _end(self) -> None:
+        if self.now:
+            with contextlib.suppress(ValueError, OSError):
+                sys.stdout.flush()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
+    """Say on stderr what came of it, and where nothing was captured, why and what to do."""
+    if len(run.paths) > 1:
+        others = "the other is" if len(run.paths) == 2 else f"the other {len(run.paths) - 1} are"
+        _say(
+            f"the report is of the last of {len(run.paths)} traces, {run.paths[-1].name}; {others} for syncscan analyze"
+        )
+    if run.failed:
+        return
     if run.stopped:
         _say(f"ended the script after {run.steps} steps: the capture is complete (--keep-running lets it run on)")
     if not run.marked_by and run.exit_code == 0:
         _say(NO_STEPS)
+    elif run.marked_by and not run.paths and demand.standing:
+        _say(f"The script ended after {run.steps} steps ({run.marked_by}), and no capture was asked for in time.")
     elif run.marked_by and not run.paths:
+        # The first step ends before anything can be captured: it is what shows where steps end.
+        needed = plan.steps + (demand.start_at or 0) + (run.marked_by != "prof.step()")
         _say(
-            f"The script ended after {run.steps} steps ({run.marked_by}), before the first that is recorded:"
-            f" {plan.steps} are needed. Let it run longer, or ask for less:"
+            f"The script ended after {_steps(run.steps)} ({run.marked_by}), before the first that is recorded:"
+            f" {needed} are needed. Let it run longer, or ask for less:"
             " --calibrate 0 --wait 0 --warmup 1 --active 1."
         )
     elif run.paths and not run.complete:
-        _say(f"The script ended after {run.steps} of {plan.steps} steps: the last trace holds a part of a cycle.")
+        _say(f"The script ended after {_steps(run.steps)}: the last trace holds a part of a cycle.")
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
 
 
 def _say(sentence: str) -> None:

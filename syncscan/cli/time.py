@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
 from syncscan.cli.output import deliver
 from syncscan.cli.terminal import colors, width
+from syncscan.errors import SyncscanError
 
 
 @click.command("time")
@@ -46,21 +51,39 @@ def command(
     from syncscan.report import timing as report
 
     script, name = targets.split(target)
-    loaded = targets.load(script)
-    timing = time_step(
-        loaded.function(name),
-        loaded.function(inputs) if inputs else None,
-        device=device,
-        repetitions=repetitions,
-        seconds=seconds,
-        throughput=throughput,
-        compare_naive=compare_naive,
-        max_batch=max_batch,
-        name=name,
-    )
+    with _its_own_traceback(script):
+        loaded = targets.load(script)
+        timing = time_step(
+            loaded.function(name),
+            loaded.function(inputs) if inputs else None,
+            device=device,
+            repetitions=repetitions,
+            seconds=seconds,
+            throughput=throughput,
+            compare_naive=compare_naive,
+            max_batch=max_batch,
+            name=name,
+        )
     timing = replace(timing, one_offs=(OneOff("import", loaded.import_us, "of the script"), *timing.one_offs))
     if form == "json":
         text = report.render_json(timing)
     else:
         text = report.render_text(timing, width=width(), color=output is None and colors())
     deliver(text, output, force)
+
+
+@contextlib.contextmanager
+def _its_own_traceback(script: str) -> Iterator[None]:
+    """Where the script raises, show the traceback from its first frame on, as if Python had called it, and exit 1."""
+    try:
+        yield
+    except SyncscanError:
+        raise
+    except Exception as error:
+        tb, path = error.__traceback__, Path(script).resolve()
+        while tb is not None and Path(tb.tb_frame.f_code.co_filename).resolve() != path:
+            tb = tb.tb_next
+        if tb is None:
+            raise
+        sys.excepthook(type(error), error.with_traceback(tb), tb)
+        sys.exit(1)

@@ -16,15 +16,10 @@ torch = pytest.importorskip("torch")
 
 
 class Registry:
-    """Stands in for `torch.cuda._gpu_trace`: keeps callbacks, and fires them as torch's does, one frame in between."""
+    """Stands in for `torch.cuda._gpu_trace`: holds callbacks, and fires them as torch's does, one frame in between."""
 
     def __init__(self) -> None:
-        self.callbacks: dict[str, Callable[..., None]] = {}
-        lines.register(self)
-
-    def __getattr__(self, name: str) -> Callable[[Callable[..., None]], None]:
-        kind = name.removeprefix("register_callback_for_")
-        return lambda callback: self.callbacks.__setitem__(kind, callback)
+        self.callbacks = lines.functions()
 
     def fire_callbacks(self, kind: str, *arguments: int) -> None:
         self.callbacks[kind](*arguments)
@@ -39,9 +34,9 @@ def registry() -> Iterator[Registry]:
 def recorded(registry: Registry, act: Callable[[], None]) -> dict[str, Any]:
     lines.begin()
     act()
-    window = lines.end()
-    assert window is not None
-    return lines_table(window)
+    recording = lines.end()
+    assert recording is not None
+    return lines_table(recording)
 
 
 def stacks(table: dict[str, Any]) -> list[list[list[Any]]]:
@@ -49,7 +44,7 @@ def stacks(table: dict[str, Any]) -> list[list[list[Any]]]:
 
 
 def wait(registry: Registry, handle: int = 7) -> None:
-    registry.fire_callbacks("stream_synchronization", handle)
+    registry.fire_callbacks("stream", handle)
 
 
 def test_a_sync_keeps_the_line_of_the_call_and_of_its_callers(registry: Registry) -> None:
@@ -77,14 +72,14 @@ def test_all_kinds_are_recorded(registry: Registry) -> None:
     """A device synchronise comes without a handle."""
 
     def act() -> None:
-        registry.fire_callbacks("device_synchronization")
-        registry.fire_callbacks("event_synchronization", 5)
+        registry.fire_callbacks("device")
+        registry.fire_callbacks("event", 5)
 
     assert [(row[2], row[5]) for row in recorded(registry, act)["syncs"]] == [("device", 0), ("event", 5)]
 
 
-def test_nothing_is_recorded_outside_a_window(registry: Registry) -> None:
-    """Callbacks can't be taken back, so they must do nothing."""
+def test_nothing_is_recorded_outside_a_recording(registry: Registry) -> None:
+    """A callback that fires late does nothing."""
     wait(registry)
     assert recorded(registry, lambda: None)["syncs"] == []
 
@@ -138,14 +133,14 @@ def test_a_module_that_its_caller_does_not_hold_is_named_by_its_class(registry: 
 
 def test_a_thread_without_frames_borrows_the_training_thread_s_stack(registry: Registry) -> None:
     """The callback's frame has no caller there, as on the autograd engine's threads."""
-    callback = registry.callbacks["stream_synchronization"]
+    callback = registry.callbacks["stream"]
     finished = threading.Event()
 
     def bare() -> None:
         import _thread
 
         _thread.start_new_thread(callback, (7,))
-        while len(_window().syncs) < 1:
+        while len(_recording().syncs) < 1:
             time.sleep(0.001)
         finished.set()
 
@@ -155,34 +150,27 @@ def test_a_thread_without_frames_borrows_the_training_thread_s_stack(registry: R
     assert [table["frames"][i][2] for i in table["stacks"][row[3]]][:1] == ["bare"]
 
 
-def _window() -> lines.Window:
-    window = lines._state.window
-    assert window is not None
-    return window
+def _recording() -> lines.Recording:
+    recording = lines._state.recording
+    assert recording is not None
+    return recording
 
 
 def test_event_calls_are_recorded_with_event_and_stream(registry: Registry) -> None:
     """Records and waits are the edges between streams."""
     lines.begin()
-    registry.fire_callbacks("event_record", 1, 2)
-    registry.fire_callbacks("event_wait", 1, 3)
-    window = lines.end()
-    assert window is not None
-    assert [event[2:] for event in window.events] == [("record", 1, 2), ("wait", 1, 3)]
+    registry.fire_callbacks("record", 1, 2)
+    registry.fire_callbacks("wait", 1, 3)
+    recording = lines.end()
+    assert recording is not None
+    assert [event[2:] for event in recording.events] == [("record", 1, 2), ("wait", 1, 3)]
 
 
-def test_without_a_device_nothing_is_armed() -> None:
+def test_without_a_device_nothing_is_exact() -> None:
     """On a CPU no callback would ever be called."""
     if torch.cuda.is_available():
         pytest.skip("has a GPU")
-    assert lines.arm() is False
-
-
-def test_a_torch_without_callbacks_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The caller falls back; nothing is raised."""
-    monkeypatch.setattr(lines, "_vendor", lambda: "no_such_vendor")
-    monkeypatch.setattr(lines._state, "armed", False)
-    assert lines.arm() is False
+    assert not lines.exact()
 
 
 @pytest.mark.bench

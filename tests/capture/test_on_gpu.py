@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
-import sys
-import time
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from syncscan.capture import lines
-from syncscan.capture.session import profile
+from syncscan.capture import callbacks, cupti, lines
+from syncscan.capture.session import Session, profile
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 BLOCKING = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize")
 
 
@@ -52,6 +54,13 @@ def blocking_calls(trace: dict[str, Any]) -> list[tuple[int, int, int]]:
         for e in slices
         if e["name"] in BLOCKING and e["ts"] < end
     )
+
+
+@pytest.fixture(autouse=True)
+def restart() -> Iterator[None]:
+    yield
+    Session.running = None
+    lines.end()
 
 
 def test_every_blocking_call_follows_its_row(tmp_path: Path) -> None:
@@ -114,32 +123,9 @@ def test_calls_that_no_callback_reports_have_their_lines(tmp_path: Path) -> None
     assert [line - step.__code__.co_firstlineno for line in lines_here] == [1, 2, 3]
 
 
-@pytest.mark.bench
-def test_a_row_costs_less_than_three_microseconds(capsys: pytest.CaptureFixture[str]) -> None:
-    """What recording adds to a stream synchronise, once the callbacks are on."""
-    assert lines.arm()
-    stream = torch.cuda.current_stream()
-
-    def spent() -> float:
-        began = time.perf_counter()
-        for _ in range(5000):
-            stream.synchronize()
-        return (time.perf_counter() - began) / 5000 * 1e6
-
-    off = min(spent() for _ in range(5))
-    on = []
-    for _ in range(5):
-        lines.begin()
-        on.append(spent())
-        lines.end()
-    with capsys.disabled():
-        sys.stdout.write(f"a synchronise takes {off:.2f} us, {min(on):.2f} us recorded\n")
-    assert min(on) - off < 3.0
-
-
 def test_without_callbacks_the_debug_mode_gives_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It sees the read-backs and shapes, neither device nor event synchronise, and backward from its call's line."""
-    monkeypatch.setattr(lines, "arm", lambda: False)
+    monkeypatch.setattr(callbacks, "switch", lambda: None)
     table = recorded(tmp_path)["syncscan"]["lines"]
     assert table["source"] == "warnings"
     first = reads.__code__.co_firstlineno
@@ -150,6 +136,89 @@ def test_without_callbacks_the_debug_mode_gives_the_lines(tmp_path: Path, monkey
     assert set(seen) == {2, 3, 9}
 
 
+def test_without_callbacks_the_zoo_has_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the debug mode warns of, and what the program asks for by name, are together what callbacks see."""
+    monkeypatch.syspath_prepend(str(SAMPLES))
+    zoo = importlib.import_module("zoo")
+    step = zoo.build()
+
+    def seen(folder: Path) -> set[int | None]:
+        with profile(folder, "zoo", calibrate=2, settle=1, warmup=2, active=2, notify=lambda sentence: None) as prof:
+            while not prof.done:
+                step()
+                prof.step()
+        table = json.loads(gzip.decompress(prof.paths[0].read_bytes()))["syncscan"]["lines"]
+        ids = [row[3] for row in table["syncs"]] + [row[1] for row in table.get("warned", [])]
+        stacks = [[table["frames"][i] for i in table["stacks"][k]] for k in ids]
+        return {next((line for file, line, _ in stack if file == zoo.__file__), None) for stack in stacks}
+
+    exact = seen(tmp_path / "exact")
+    monkeypatch.setattr(callbacks, "switch", lambda: None)
+    assert seen(tmp_path / "fallback") == exact
+
+
+def test_nobody_is_called_back_after_a_capture(tmp_path: Path) -> None:
+    """Torch's switch is off and its lists are as long as before; no CUPTI thread and no variable is left."""
+    registries = callbacks.registries("cuda")
+    assert registries is not None
+    before = {what: list(functions) for what, functions in registries.items()}
+    environment = dict(os.environ)
+    recorded(tmp_path)
+    switch = callbacks.switch()
+    assert switch is not None
+    assert not switch.value
+    assert registries == before
+    assert dict(os.environ) == environment
+
+
+def test_cupti_is_let_go_and_comes_back(tmp_path: Path) -> None:
+    """A second capture, and a profiler of the program's own afterwards, see the device's work all the same."""
+    x = torch.randn(64, 64, device="cuda")
+    for name in ("first", "second"):
+        trace = recorded(tmp_path / name)
+        assert "remains" not in trace["syncscan"]
+        assert [e for e in trace["traceEvents"] if e.get("cat") == "kernel"]
+    with torch.profiler.profile() as own:
+        (x @ x).sum().item()
+    own.export_chrome_trace(str(tmp_path / "own.json"))
+    assert [e for e in json.loads((tmp_path / "own.json").read_text())["traceEvents"] if e.get("cat") == "kernel"]
+
+
+@pytest.mark.parametrize("steps", [4, 5, 20])
+def test_cupti_is_let_go_after_a_profiler_of_the_program_s_own(steps: int, tmp_path: Path) -> None:
+    """Which had attached it; the capture ends before, in or after its steps under the profiler."""
+    x = torch.randn(64, 64, device="cuda")
+    with torch.profiler.profile():
+        (x @ x).sum().item()
+    before = cupti.stays_attached
+    with profile(tmp_path, "t", settle=1, calibrate=2, wait=1, warmup=2, active=2) as prof:
+        for _ in range(steps):
+            (x @ x).sum().item()
+            prof.step()
+    assert cupti.stays_attached == before
+    assert cupti.TEARDOWN not in os.environ
+
+
+def test_graphs_replay_before_between_and_after_captures(tmp_path: Path) -> None:
+    """Letting CUPTI go and attaching it again breaks none."""
+    x = torch.zeros(64, device="cuda")
+
+    def graph() -> Any:
+        made = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(made):
+            x.add_(1)
+        return made
+
+    graphs = [graph()]
+    for k in range(3):
+        recorded(tmp_path / str(k))
+        graphs.append(graph())
+        for made in graphs:
+            made.replay()
+    torch.cuda.synchronize()
+    assert x.tolist() == [2.0 + 3.0 + 4.0] * 64
+
+
 def test_the_unprofiled_step_is_measured_with_the_device_drained(tmp_path: Path) -> None:
     """A step of known device time is measured as that, though launching it takes the host next to nothing."""
     big = torch.randn(8192, 8192, device="cuda")
@@ -157,6 +226,8 @@ def test_the_unprofiled_step_is_measured_with_the_device_drained(tmp_path: Path)
         while not prof.done:
             torch.mm(big, big)
             prof.step()
+    own = json.loads(gzip.decompress(prof.paths[0].read_bytes()))["syncscan"]
+    assert own["unprofiled_clock"] == "device"
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     for _ in range(10):

@@ -20,6 +20,7 @@ from syncscan.capture.session import Session
 from syncscan.errors import UsageError
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("own_main_program")
 
 PLAN = Plan(wait=0, warmup=1, active=2, calibrate=1, settle=0)
 
@@ -72,8 +73,24 @@ def test_the_script_is_ended_when_the_capture_is_complete(run: Run, capfd: pytes
     """Its `finally` blocks run, what comes after the loop doesn't, and that is no failure."""
     done = run("try:\n    train(100)\n    print('after')\nfinally:\n    print('finally')")
     assert capfd.readouterr().out == "finally\n"
-    assert (done.exit_code, done.stopped, done.complete, done.steps) == (0, True, True, 4)
+    assert (done.exit_code, done.stopped, done.complete, done.steps) == (0, True, True, 5)
     assert done.marked_by == "SGD.step()"
+
+
+def test_a_thread_that_goes_on_does_not_hold_up_the_end_of_a_capture(run: Run) -> None:
+    """A script that comes to its own end waits for its threads, as under `python`; one that is ended doesn't."""
+    done = run(
+        """
+        import threading
+        sys.over = threading.Event()
+        threading.Thread(target=sys.over.wait).start()
+        train(100)
+        """
+    )
+    over = sys.over  # type: ignore[attr-defined]
+    assert not over.is_set()
+    over.set()
+    assert (done.stopped, done.complete) == (True, True)
 
 
 def test_it_can_be_kept_running(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +115,7 @@ def test_a_script_finds_itself_as_under_python(run: Run, capfd: pytest.CaptureFi
         "1",
     )
     told, found = capfd.readouterr().out.splitlines()
-    assert told == f"['train.py', '-x', '1'] __main__ train.py {tmp_path}"
+    assert told == f"['train.py', '-x', '1'] __main__ {tmp_path / 'train.py'} {tmp_path}"
     assert found == "True"
 
 
@@ -109,12 +126,12 @@ def test_a_module_runs_as_with_dash_m(run: Run, capfd: pytest.CaptureFixture[str
     assert len(done.paths) == 1
 
 
-def test_a_script_that_raises_keeps_its_traceback(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_script_that_raises_keeps_its_traceback(run: Run, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Without a frame of ours, with exit code 1, and with what was recorded until then."""
     done = run("def fail():\n    raise ValueError('mine')\ntrain(4)\nfail()")
     error = "".join(line for line in capfd.readouterr().err.splitlines(True) if not line.startswith("USDT:"))
     assert error.endswith("ValueError: mine\n")
-    assert error.startswith('Traceback (most recent call last):\n  File "train.py", line')
+    assert error.startswith(f'Traceback (most recent call last):\n  File "{tmp_path / "train.py"}", line')
     assert "syncscan" not in error
     assert "runpy" not in error
     assert (done.exit_code, len(done.paths), done.complete) == (1, 1, False)
@@ -153,7 +170,7 @@ def test_a_script_that_captures_itself_does_it_its_way(run: Run, tmp_path: Path)
         """
     )
     assert done.marked_by == "prof.step()"
-    assert [path.parent for path in done.paths] == [Path("mine")]
+    assert [path.parent for path in done.paths] == [tmp_path / "mine"]
     assert not (tmp_path / "out").exists()
 
 
@@ -190,14 +207,14 @@ def test_a_compiled_step_is_not_compiled_anew(run: Run, capfd: pytest.CaptureFix
     assert capfd.readouterr().out == "True\n"
 
 
-def test_nothing_of_it_stays_in_the_process(run: Run) -> None:
-    """Hooks, arguments, paths and torch's classes are as before."""
+def test_no_hook_stays_in_the_process(run: Run) -> None:
+    """Torch's classes, hooks and finders are as before; what a script is run as stays, for what it runs at exit."""
     scope = importlib.import_module("torch.autograd.profiler").record_function
     optimizers = importlib.import_module("torch.optim.optimizer")
-    before = (sys.argv, list(sys.path), list(sys.meta_path), scope.__enter__, scope.__exit__)
+    before = (list(sys.meta_path), scope.__enter__, scope.__exit__)
     hooks = dict(optimizers._global_optimizer_post_hooks)
     run("train(100)")
-    assert (sys.argv, list(sys.path), list(sys.meta_path), scope.__enter__, scope.__exit__) == before
+    assert (list(sys.meta_path), scope.__enter__, scope.__exit__) == before
     assert dict(optimizers._global_optimizer_post_hooks) == hooks
     assert Session.opened is None
     assert Session.running is None

@@ -160,7 +160,7 @@ def test_a_cpu_is_told_in_a_plain_sentence(tmp_path: Path) -> None:
 def test_lines_are_recorded_in_the_active_steps_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With callbacks that a test calls where a device would: in each step, and in the profiler's own closing wait."""
     callback = lines.on_sync("stream")
-    monkeypatch.setattr(lines, "arm", lambda: True)
+    monkeypatch.setattr(lines, "exact", lambda: True)
     monkeypatch.setattr(device, "backend", lambda: torch.cuda)
     with profile(tmp_path, **QUICK) as prof:
         for _ in range(10):

@@ -1,4 +1,4 @@
-"""Names that lead past a clock while a window is open."""
+"""Names that lead past a clock while a recording is open."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def test_each_call_is_timed_and_has_its_line() -> None:
     """Through torch's own Python wrapper, where there is one."""
     lines.begin()
     act()
-    window = lines.end()
-    assert window is not None
-    table = lines_table(window)
+    recording = lines.end()
+    assert recording is not None
+    table = lines_table(recording)
     stacks = [[table["frames"][i] for i in table["stacks"][row[3]]] for row in table["calls"]]
     here = [next(line for file, line, _ in stack if file == __file__) - act.__code__.co_firstlineno for stack in stacks]
     assert here == [2, 3]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from syncscan.capture import script, table
+from syncscan.capture import main_script, table
 
 
 def test_the_runner_and_everything_around_it_is_cut() -> None:
@@ -11,8 +11,7 @@ def test_the_runner_and_everything_around_it_is_cut() -> None:
         ("train.py", 5, "loss"),
         ("train.py", 9, "<module>"),
         ("<frozen runpy>", 88, "_run_code"),
-        ("<frozen runpy>", 98, "run_path"),
-        (script.__file__, 180, "_execute"),
+        (main_script.__file__, 80, "_run_path"),
         ("click/core.py", 1, "main"),
     ]
     assert table.trimmed(stack) == stack[:2]
@@ -20,7 +19,7 @@ def test_the_runner_and_everything_around_it_is_cut() -> None:
 
 def test_the_callback_s_own_frames_are_cut() -> None:
     """Torch calls through `fire_callbacks`."""
-    ours = str(Path(script.__file__).with_name("lines.py"))
+    ours = str(Path(main_script.__file__).with_name("lines.py"))
     stack = [(ours, 1, "callback"), ("torch/_utils.py", 1082, "fire_callbacks"), ("train.py", 5, "loss")]
     assert table.trimmed(stack) == stack[2:]
 

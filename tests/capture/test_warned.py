@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Warned]:
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: None)
     watch = Warned()
     yield watch
@@ -31,11 +32,8 @@ def test_the_same_line_counts_each_time(watch: Warned) -> None:
     sync()
     sync()
     watch.close()
-    table = watch.table()
-    assert table is not None
-    assert [tid for tid, _ in table["warned"]] == [threading.get_native_id()] * 2
-    inner = [table["frames"][table["stacks"][stack][0]] for _, stack in table["warned"]]
-    assert inner == [[__file__, sync.__code__.co_firstlineno + 1, "sync"]] * 2
+    assert [tid for tid, _ in watch.stacks] == [threading.get_native_id()] * 2
+    assert [stack[0] for _, stack in watch.stacks] == [(__file__, sync.__code__.co_firstlineno + 1, "sync")] * 2
 
 
 def test_other_warnings_go_where_they_went(watch: Warned) -> None:
@@ -48,9 +46,13 @@ def test_other_warnings_go_where_they_went(watch: Warned) -> None:
     assert [str(warning.message) for warning in seen] == ["mine"]
 
 
-def test_a_watch_that_was_never_open_has_no_table(watch: Warned) -> None:
-    """That differs from a step without syncs."""
-    assert watch.table() is None
+def test_everything_is_put_back(watch: Warned, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mode that the user had chosen, the filters, and how warnings are shown."""
+    modes: list[object] = []
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    before = (list(warnings.filters), warnings.showwarning)
     watch.open()
     watch.close()
-    assert watch.table() == {"source": "warnings", "frames": [], "stacks": [], "warned": []}
+    assert (list(warnings.filters), warnings.showwarning) == before
+    assert modes == ["warn", 2]

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from syncscan.cli.profile import command
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("own_main_program")
 
 SHORT = ["--calibrate", "1", "--wait", "0", "--warmup", "1", "--active", "2"]
 
@@ -26,7 +27,7 @@ for i in range(int(sys.argv[1])):
 
 def run(tmp_path: Path, code: str, *arguments: str) -> Result:
     (tmp_path / "train.py").write_text(textwrap.dedent(code))
-    options = [a for a in arguments if a.startswith("--")]
+    options = [argument for argument in arguments if argument.startswith("--")]
     return CliRunner().invoke(
         command,
         [*SHORT, "--out", str(tmp_path / "out"), *options, str(tmp_path / "train.py"), *arguments[len(options) :]],
@@ -40,7 +41,7 @@ def test_the_report_is_on_stdout_and_the_rest_on_stderr(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert trace.name in result.stdout
     assert f"syncscan: wrote {trace}" in result.stderr
-    assert "ended the script after 7 steps: the capture is complete" in result.stderr
+    assert "ended the script after 8 steps: the capture is complete" in result.stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
@@ -72,7 +73,7 @@ def test_a_script_that_fails_before_its_first_step_gets_no_such_advice(tmp_path:
 def test_too_few_steps_are_counted(tmp_path: Path) -> None:
     """With how many it takes, and how to ask for less."""
     result = run(tmp_path, LOOP, "2")
-    assert "ended after 1 steps (SGD.step()), before the first that is recorded: 7 are needed" in result.stderr
+    assert "ended after 2 steps (SGD.step()), before the first that is recorded: 8 are needed" in result.stderr
     assert "--calibrate 0" in result.stderr
 
 
@@ -88,3 +89,50 @@ def test_impossible_options_are_usage_errors(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, ["--active", "0", "no.py"])
     assert getattr(result.exception, "exit_code", None) == 2
     assert "active is 0" in str(result.exception)
+
+
+def test_of_several_traces_the_report_says_which_it_is_of(tmp_path: Path) -> None:
+    """The last; the others are named by their number."""
+    result = run(tmp_path, LOOP, "--repeat=2", "100")
+    first, last = sorted((tmp_path / "out").iterdir())
+    assert last.name in result.stdout
+    assert first.name not in result.stdout
+    assert f"the report is of the last of 2 traces, {last.name}; the other is for syncscan analyze" in result.stderr
+
+
+def test_a_script_that_changes_its_folder_writes_where_it_was_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folder and script are resolved before it starts."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("import os; os.chdir('/')" + LOOP)
+    result = CliRunner().invoke(command, [*SHORT, "--out", "traces", "train.py", "100"])
+    (trace,) = (tmp_path / "traces").iterdir()
+    assert result.exit_code == 0
+    assert f"syncscan: wrote traces/{trace.name}" in result.stderr
+
+
+def test_a_capture_that_fails_is_said_and_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --keep-running the script goes on, and its exit code is its own."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("syncscan.capture.write.copy_with", full)
+    result = run(tmp_path, LOOP, "100")
+    assert "The capture failed and has ended, the program goes on: OSError" in result.stderr
+    assert result.exit_code == 1
+    kept = run(tmp_path, LOOP + "print('end')", "--keep-running", "100")
+    assert (kept.exit_code, kept.stdout) == (0, "end\n")
+
+
+def test_a_job_that_nobody_asks_for_a_capture_is_told_so(tmp_path: Path) -> None:
+    """It has run to its end as without syncscan."""
+    result = run(tmp_path, LOOP + "print('end')", "--on-signal=USR2", "20")
+    assert "ended after 20 steps (SGD.step()), and no capture was asked for in time" in result.stderr
+    assert (result.exit_code, result.stdout) == (0, "end\n")
+
+
+def test_a_late_capture_begins_at_its_step(tmp_path: Path) -> None:
+    """And ends the script when it is complete, as one from the start does."""
+    assert "ended the script after 38 steps" in run(tmp_path, LOOP, "--start-at=30", "100").stderr

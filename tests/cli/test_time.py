@@ -81,3 +81,14 @@ def test_a_target_that_is_not_there_is_named(script, target, words):
     """One sentence with what is wrong."""
     with pytest.raises(UsageError, match=words):
         run(target.format(script))
+
+
+@pytest.mark.parametrize("fails", ["step", "import"])
+def test_a_function_that_raises_shows_its_own_frames_alone(fails, script):
+    """As if Python had called it; the same for a script that can't be imported."""
+    wrong = "def step():\n    raise ValueError('mine')\n" if fails == "step" else "raise ValueError('mine')\n"
+    script.write_text(wrong)
+    result = run(f"{script}:step")
+    files = [line.split('"')[1] for line in result.stderr.splitlines() if line.startswith("  File ")]
+    assert (result.exit_code, set(files)) == (1, {str(script)})
+    assert result.stderr.endswith("ValueError: mine\n")

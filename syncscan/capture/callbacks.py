@@ -1,0 +1,86 @@
+"""Python functions go in; torch calls them at every synchronise, event record and event wait, until it is told to stop.
+
+The callbacks are private to torch (`torch/cuda/_gpu_trace.py`, for its CUDA sanitizer). `torch._C._activate_gpu_trace`
+starts them and nothing of torch stops them, though on they cost every allocation and event of the process about a
+microsecond: a step took 11 to 57 % longer (H200, torch 2.11). What starts them is an exported bool of libc10
+(`c10/core/impl/GPUTrace.h`, `haveState`), which is read at every such call: false stops them, true starts them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+SYMBOL = "_ZN3c104impl8GPUTrace9haveStateE"
+"""`c10::impl::GPUTrace::haveState`, as compilers for Linux and macOS name it."""
+LIBRARIES = ("libc10.so", "libc10.dylib")
+
+REGISTRIES = {
+    "stream": "StreamSynchronizationCallbacks",
+    "device": "DeviceSynchronizationCallbacks",
+    "event": "EventSynchronizationCallbacks",
+    "record": "EventRecordCallbacks",
+    "wait": "EventWaitCallbacks",
+}
+"""What is called back → the list in torch's module that holds the functions for it."""
+
+
+def switch() -> ctypes.c_bool | None:
+    """The bool by which torch decides whether to call back; None where this torch has none that can be found."""
+    folder = Path(str(importlib.import_module("torch").__file__)).parent / "lib"
+    for name in LIBRARIES:
+        with contextlib.suppress(OSError, ValueError):
+            return ctypes.c_bool.in_dll(ctypes.CDLL(str(folder / name)), SYMBOL)
+    return None
+
+
+def registries(vendor: str) -> dict[str, list[Callable[..., None]]] | None:
+    """The lists of functions that torch calls for this kind of device, by what it calls them for.
+
+    Args:
+        vendor: `cuda` (ROCm's too) or `xpu`, as torch names its module.
+
+    Returns:
+        None where this torch calls nobody, or could not be told to stop: then nothing may be started.
+    """
+    try:
+        module = importlib.import_module(f"torch.{vendor}._gpu_trace")
+        lists = {what: getattr(module, name).callback_list for what, name in REGISTRIES.items()}
+        importlib.import_module("torch")._C._activate_gpu_trace  # noqa: B018
+    except (ImportError, AttributeError):
+        return None
+    return lists if switch() is not None else None
+
+
+def start(lists: Mapping[str, list[Callable[..., None]]], functions: Mapping[str, Callable[..., None]]) -> Any:
+    """Have torch call these functions.
+
+    Args:
+        lists: what `registries` returned.
+        functions: what to call, by the same keys; a synchronise of a device comes without an argument, of a stream or
+            an event with its address, a record or wait with the event's and the stream's.
+
+    Returns:
+        A function that puts everything back: torch calls only those that it called before, or nobody.
+    """
+    on = switch()
+    if on is None:
+        raise RuntimeError("torch's callbacks could not be stopped again")
+    before = on.value
+    for what, function in functions.items():
+        lists[what].append(function)
+    # The first call of a process stores torch's interpreter, later ones do nothing: the bool alone decides then.
+    importlib.import_module("torch")._C._activate_gpu_trace()
+    on.value = True
+
+    def stop() -> None:
+        on.value = before
+        for what, function in functions.items():
+            with contextlib.suppress(ValueError):
+                lists[what].remove(function)
+
+    return stop

@@ -1,0 +1,205 @@
+"""The steps of one capture go in, phase after phase; a trace file for each of its cycles comes out."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from syncscan.capture import cupti, device, lines, recorder, write
+from syncscan.capture.calibration import Calibration, StepTimes
+from syncscan.capture.plan import Phase, Plan
+from syncscan.capture.recorder import Cycle, Recorder
+
+SCHEMA = "syncscan.capture/1"
+
+OTHER_PROFILER = "The program runs a profiler of its own, and torch allows one at a time: the capture waits for it."
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be captured, and where to: `out` is the folder, `name` what a file's name begins with."""
+
+    plan: Plan
+    out: Path
+    name: str
+    stacks: bool = False
+    shapes: bool = False
+
+
+class Course:
+    """One capture. Whatever is raised from it, `abandon` switches everything off.
+
+    `paths` holds its traces so far, `times` the steps' times once they were measured, `cut_short` says that the last
+    trace holds a part of a cycle.
+
+    Args:
+        order: what is captured.
+        began: how many steps of the loop had ended when it began.
+        say: what to tell the user with.
+        wrote: what to call with each trace.
+        give_way: called when the program starts a profiler of its own in a cycle.
+    """
+
+    def __init__(
+        self,
+        order: Order,
+        began: int,
+        say: Callable[[str], None],
+        wrote: Callable[[Path], None],
+        give_way: Callable[[], None],
+    ) -> None:
+        self.order, self.began, self.ended = order, began, 0
+        self.paths: list[Path] = []
+        self.times: StepTimes | None = None
+        self.cut_short = False
+        self._say, self._wrote, self._give_way = say, wrote, give_way
+        self._phases = order.plan.phases()
+        self._left = 0
+        self._first = began
+        self._cycles = 0
+        self._calibration: Calibration | None = None
+        self._undisturbed = True
+        self._recorder: Recorder | None = None
+        self._clocks: dict[str, Any] = {}
+
+    @property
+    def over(self) -> bool:
+        """Whether it has run to its end."""
+        return not self._phases
+
+    @property
+    def profiling(self) -> bool:
+        """Whether the profiler is on, in a step that warms it up or is recorded."""
+        return self._recorder is not None
+
+    @property
+    def recording(self) -> bool:
+        """Whether the step that runs now is being recorded."""
+        return self._recorder is not None and self._recorder.recording
+
+    @property
+    def unprofiled(self) -> bool:
+        """Whether it hasn't come to its first cycle."""
+        return self._cycles == 0 and not self.over and self._phases[0][0] in (Phase.SETTLE, Phase.CALIBRATE)
+
+    def start(self) -> None:
+        """Begin with the first step."""
+        self._enter()
+
+    def step(self) -> None:
+        """A step has ended, and the next begins."""
+        self.ended += 1
+        self._left -= 1
+        if self._calibration is not None:
+            self._calibration.mark()
+        if self._left:
+            if self._recorder is not None:
+                self._recorder.step()
+            return
+        phase, _ = self._phases.pop(0)
+        if phase is Phase.CALIBRATE:
+            self._calibrated()
+        elif phase is Phase.ACTIVE:
+            self.save(cut=False)
+        if self._phases:
+            self._enter()
+
+    def save(self, *, cut: bool) -> None:
+        """End the cycle, if one is under way, and write it, or as much as there is of it.
+
+        Args:
+            cut: the step that runs now is not complete.
+        """
+        made, self._recorder = self._recorder, None
+        if made is None:
+            return
+        recorded = made.recording
+        self._sample("recorded")
+        profiler, taken = made.finish(cut=cut)
+        if made.cupti.kept is not None:
+            self._say(
+                f"CUPTI stays attached to this process ({made.cupti.kept}): until it ends, its steps take 5 to 25 %"
+                " longer than before, and so do those that a later capture times."
+            )
+            taken["remains"] = [f"CUPTI: {made.cupti.kept}"]
+        if not recorded:
+            return
+        path = write.write_trace(profiler, self.order.out, self.order.name, self.metadata(taken))
+        self.paths.append(path)
+        self._cycles += not cut
+        self.cut_short = cut
+        self._wrote(path)
+
+    def abandon(self) -> None:
+        """Switch everything off, and forget what was being recorded."""
+        made, self._recorder = self._recorder, None
+        self._calibration = None
+        try:
+            if made is not None:
+                made.close()
+        finally:
+            lines.end()
+
+    def metadata(self, taken: dict[str, Any]) -> dict[str, Any]:
+        """What is stored in the trace under the key "syncscan".
+
+        Args:
+            taken: what the recorder saw of the cycle.
+        """
+        times = self.times
+        return {
+            "schema": SCHEMA,
+            "syncscan": importlib.import_module("syncscan").__version__,
+            "unprofiled_step_us": times.typical if times else None,
+            "unprofiled_quartiles_us": times.quartiles if times else None,
+            "unprofiled_mean_us": times.mean if times else None,
+            "unprofiled_steps_us": [round(us, 3) for us in times.each] if times else [],
+            "unprofiled_clock": times.clock if times else None,
+            "unprofiled_undisturbed": self._undisturbed if times else None,
+            "calibrated_steps": self.order.plan.calibrate if times else 0,
+            "device_drained": True,
+            "first_step": self._first,
+            **taken,
+            **({"clocks": self._clocks} if self._clocks else {}),
+        }
+
+    def _enter(self) -> None:
+        """Begin the phase that comes now."""
+        if self._recorder is None and self._phases[0][0] in (Phase.WARMUP, Phase.ACTIVE) and recorder.profiling():
+            self._say(OTHER_PROFILER)
+            self._phases.insert(0, (Phase.WAIT, 1))
+        phase, self._left = self._phases[0]
+        if phase is Phase.ACTIVE:
+            self._first = self.began + self.ended
+        if phase is Phase.CALIBRATE:
+            self._undisturbed = not cupti.stays_attached and not recorder.profiling()
+            self._calibration = Calibration(self._left)
+        elif self._recorder is not None:
+            self._recorder.step()
+        elif phase in (Phase.WARMUP, Phase.ACTIVE):
+            self._record(self._left if phase is Phase.WARMUP else 0)
+
+    def _calibrated(self) -> None:
+        if self._calibration is None:
+            return
+        self.times, self._calibration = self._calibration.end(), None
+        self._sample("calibrated")
+        advice = self.times.advice()
+        if advice is not None:
+            self._say(advice)
+
+    def _record(self, warmup: int) -> None:
+        plan = self.order.plan
+        first = self._cycles * plan.cycle + plan.wait
+        self._recorder = Recorder(
+            Cycle(first, warmup, plan.active, self.order.stacks, self.order.shapes), self._give_way
+        )
+        self._recorder.start()
+
+    def _sample(self, when: str) -> None:
+        clocks = device.clocks()
+        if clocks is not None:
+            self._clocks[when] = clocks

@@ -1,0 +1,51 @@
+"""Names of torch that Python code calls go in; they lead somewhere else until they are put back."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import Any
+
+Function = Callable[..., Any]
+
+
+def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function]]]) -> Callable[[], None]:
+    """Put other functions in the place of torch's.
+
+    Args:
+        places: where a name lives (a dotted path that begins with `torch`), the name, and what makes the new function
+            out of the old one. Places that this torch doesn't have, or doesn't let anybody change, are passed over.
+
+    Returns:
+        A function that puts everything back.
+    """
+    undo = ExitStack()
+    for path, name, wrap in places:
+        owner = _owner(path)
+        original = getattr(owner, name, None)
+        if original is None:
+            continue
+        own = vars(owner).get(name)
+        try:
+            setattr(owner, name, functools.wraps(original)(wrap(original)))
+        except TypeError:  # a class of C's that can't be changed
+            continue
+        undo.callback(_put_back, owner, name, own)
+    return undo.close
+
+
+def _owner(path: str) -> Any:
+    try:
+        return functools.reduce(getattr, path.split(".")[1:], importlib.import_module("torch"))
+    except AttributeError:
+        return None
+
+
+def _put_back(owner: Any, name: str, own: Any) -> None:
+    """Give an owner its own attribute back, or let an inherited one shine through again."""
+    if own is None:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, own)

@@ -1,0 +1,120 @@
+"""A script's path or a module's name goes in; it runs as `python SCRIPT` or `python -m MODULE` would run it.
+
+What the interpreter does is done here step by step (CPython `Modules/main.c`, `pymain_run_python`): a module `__main__`
+of its own in `sys.modules`, absolute `__file__`, the script's folder first on the path, exit codes, tracebacks. Nothing
+of it is put back: what the script leaves running (threads, `atexit`) finds the process as it would under Python.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import runpy
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a script ended: its exit code, and whether that was by Ctrl-C, of which Python dies as of a signal."""
+
+    code: int
+    interrupted: bool = False
+
+
+def run_main(target: str, arguments: Sequence[str], *, module: bool, ends_quietly: type[BaseException]) -> Exit:
+    """Run a script or module as the main program, until its threads are over too.
+
+    Args:
+        target: a path (of a file, or of a folder or archive with a `__main__.py`), or a module's name.
+        arguments: what it finds in `sys.argv[1:]`.
+        module: `target` is a module's name.
+        ends_quietly: an exception that ends the script without a word, as if it had come to its end.
+    """
+    ended = Exit(0)
+    try:
+        _run_module(target, arguments) if module else _run_path(target, arguments)
+    except ends_quietly:
+        return ended  # threads of a script that was ended in its middle may go on for ever
+    except SystemExit as stop:
+        ended = Exit(_exit_code(stop))
+    except BaseException as error:
+        _show(error)
+        ended = Exit(130, interrupted=True) if isinstance(error, KeyboardInterrupt) else Exit(1)
+    try:
+        _join_threads()
+    except KeyboardInterrupt as error:
+        _show(error)
+        ended = Exit(130, interrupted=True)
+    return ended
+
+
+def _run_path(target: str, arguments: Sequence[str]) -> None:
+    sys.argv = [target, *arguments]
+    main = _new_main()
+    if not Path(target).is_file() or Path(target).suffix in (".pyz", ".zip", ".pyc"):
+        _first_on_path(os.path.abspath(target))  # noqa: PTH100
+        runpy._run_module_as_main("__main__", alter_argv=False)  # type: ignore[attr-defined]
+        return
+    path = os.path.abspath(target)  # noqa: PTH100  (links stay in it, as under Python)
+    _first_on_path(str(Path(path).resolve().parent))
+    main.__file__ = path
+    main.__loader__ = SourceFileLoader("__main__", path)
+    if sys.version_info < (3, 15):
+        main.__dict__["__cached__"] = None
+    exec(compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), main.__dict__)
+
+
+def _run_module(name: str, arguments: Sequence[str]) -> None:
+    sys.argv = ["-m", *arguments]
+    _new_main()
+    _first_on_path(str(Path.cwd()))
+    runpy._run_module_as_main(name)  # type: ignore[attr-defined]
+
+
+def _new_main() -> ModuleType:
+    main = ModuleType("__main__")
+    main.__dict__["__builtins__"] = builtins
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
+    sys.modules["__main__"] = main
+    return main
+
+
+def _first_on_path(folder: str) -> None:
+    """The interpreter's own first entry, which led to syncscan's command, becomes the script's."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0:1] = [folder]
+
+
+def _exit_code(stop: SystemExit) -> int:
+    """What the interpreter would make of this SystemExit."""
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return int(stop.code)
+    sys.stdout.flush()
+    sys.stderr.write(f"{stop.code}\n")
+    return 1
+
+
+def _show(error: BaseException) -> None:
+    """Print a traceback as the interpreter would have, without the frames of this runner."""
+    tb: TracebackType | None = error.__traceback__
+    while tb is not None and traceback.extract_tb(tb, limit=1)[0].filename == __file__:
+        tb = tb.tb_next
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
+    sys.excepthook(type(error), error.with_traceback(tb), tb)
+
+
+def _join_threads() -> None:
+    """Wait for the threads that the interpreter would wait for before it ends."""
+    while others := [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]:
+        others[0].join()

@@ -1,0 +1,178 @@
+"""The steps of one cycle go in, a stopped profiler and the table of what it can't see come out.
+
+Everything that makes a step dearer is switched on and off here: torch's profiler, the callbacks at synchronises, the
+debug mode, CUPTI. Whatever way a cycle ends, all of it is off afterwards.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from syncscan.capture import device, fork, lines, table
+from syncscan.capture.cupti import Attachment
+from syncscan.capture.warned import Warned
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """How one cycle runs under the profiler.
+
+    `first` is the number of its first step, for the trace's `ProfilerStep#N`; `warmup` steps come before `active` ones.
+    """
+
+    first: int
+    warmup: int
+    active: int
+    stacks: bool = False
+    shapes: bool = False
+
+
+def profiling() -> bool:
+    """Whether some profiler of torch's is on; starting another would silently throw away what both have recorded."""
+    return bool(importlib.import_module("torch").autograd._profiler_enabled())
+
+
+class Recorder:
+    """One cycle under the profiler.
+
+    Args:
+        cycle: what is recorded.
+        yield_to: called when the program starts a profiler of its own during the cycle, before that one starts.
+    """
+
+    def __init__(self, cycle: Cycle, yield_to: Callable[[], None]) -> None:
+        self.cycle = cycle
+        self.cupti = Attachment()
+        self._yield_to = yield_to
+        self._ended = 0
+        self._profiler: Any = None
+        self._warned = Warned()
+        self._undo = ExitStack()
+
+    @property
+    def recording(self) -> bool:
+        """Whether the step that runs now is recorded."""
+        return self._profiler is not None and self._ended >= self.cycle.warmup
+
+    @property
+    def step_number(self) -> int:
+        """The number of the step that runs now, as the trace has it."""
+        return self.cycle.first + self._ended
+
+    def start(self) -> None:
+        """Begin with the first step."""
+        self._undo.callback(fork.in_child(self._forked))
+        self._undo.callback(self.cupti.release)
+        self.cupti.prepare()
+        self._profiler = self._made()
+        self._undo.callback(self._stop)
+        self._do(self._profiler.__enter__)
+        self._undo.callback(self._alone())
+        self._follow()
+
+    def step(self) -> None:
+        """Go on with the next step of the cycle."""
+        self._warned.close()
+        self._ended += 1
+        self._do(self._profiler.step)
+        self._follow()
+
+    def finish(self, *, cut: bool) -> tuple[Any, Json]:
+        """End the cycle: switch everything off, and hand out the profiler and what the callbacks saw.
+
+        Args:
+            cut: the step that runs now is not complete.
+        """
+        profiler, number = self._profiler, self.step_number
+        recording = lines.end()  # before the profiler's own closing synchronise calls back
+        self.close()
+        taken: Json = {"lines": None, "events": [], "unfinished_step": number if cut else None}
+        if recording is not None:
+            taken["lines"] = table.lines_table(recording, None if lines.exact() else self._warned.stacks)
+            taken["events"] = [list(event) for event in recording.events]
+        return profiler, taken
+
+    def close(self) -> None:
+        """Switch everything off, whatever state it is in."""
+        self._warned.close()
+        lines.end()
+        self._undo.close()
+        self._profiler = None
+
+    def _made(self) -> Any:
+        torch_profiler = importlib.import_module("torch.profiler")
+        made = torch_profiler.profile(
+            schedule=functools.partial(_action, torch_profiler.ProfilerAction, self.cycle),
+            with_stack=self.cycle.stacks,
+            record_shapes=self.cycle.shapes,
+        )
+        made.step_num = self.cycle.first
+        return made
+
+    def _follow(self) -> None:
+        """Prepare the lines for the step that begins now."""
+        if device.backend() is None:
+            return
+        if self.recording:
+            lines.begin()
+        elif self._ended == self.cycle.warmup - 1 and not lines.exact():
+            self._warned.open()
+
+    def _do(self, action: Callable[[], Any]) -> None:
+        """Without torch's warning that events are cleared between cycles, which some of its versions always give."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle")
+            action()
+
+    def _stop(self) -> None:
+        """Stop torch's profiler; in a step that warms it up torch would start it first, only to stop it at once.
+
+        Starting attaches CUPTI, with threads of its own: they must be there before the one that lets go is looked for.
+        """
+        profiler = self._profiler
+        if profiler.profiler is not None and not self.recording:
+            profiler.start_trace()
+            profiler.current_action = importlib.import_module("torch.profiler").ProfilerAction.RECORD
+        device.drain()
+        self.cupti.before_stop()
+        profiler.__exit__(None, None, None)
+
+    def _alone(self) -> Callable[[], None]:
+        """Have a profiler of the program's own take the place of this one, instead of ending both unasked."""
+        kind = importlib.import_module("torch.autograd.profiler").profile
+        original = kind._prepare_trace
+
+        @functools.wraps(original)
+        def prepare(started: Any) -> Any:
+            self._yield_to()
+            return original(started)
+
+        def restore() -> None:
+            kind._prepare_trace = original
+
+        kind._prepare_trace = prepare
+        return restore
+
+    def _forked(self) -> None:
+        """In a forked child: nothing of a recording may go on, and nothing of the profiler's may be touched."""
+        lines.end()
+        self._warned.close()
+        importlib.import_module("torch").autograd._enable_record_function(False)
+
+
+def _action(actions: Any, cycle: Cycle, number: int) -> Any:
+    """What torch's profiler is to do in the step of this number; it asks for step 0 before it is told the first."""
+    since = max(0, number - cycle.first)
+    if since < cycle.warmup:
+        return actions.WARMUP
+    if since < cycle.warmup + cycle.active - 1:
+        return actions.RECORD
+    return actions.RECORD_AND_SAVE if since == cycle.warmup + cycle.active - 1 else actions.NONE

@@ -1,0 +1,153 @@
+"""Signals go in; a wish for a capture comes out, or the end of one before the process dies of the signal.
+
+A handler of Python's only runs between two instructions on the main thread, so it never interrupts torch. Handlers that
+the program has set are kept: they are called as well, and they get their place back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from syncscan.capture import fork
+
+Handler = Any
+
+_handler_of: Callable[[int], Handler] = importlib.import_module("_signal").getsignal
+"""CPython's own function, asked at each step: `signal.getsignal` makes an enum of every answer, which takes 3 µs."""
+
+GRACE_S = 10.0
+"""How long a main thread may stay inside a call of C's after a deadly signal; batch systems kill after 30 s."""
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+def can_handle() -> bool:
+    """Whether this thread may set handlers: only the main one may."""
+    return threading.current_thread() is threading.main_thread()
+
+
+class Wish:
+    """Calls `note` whenever a signal comes, and then the handler that the program has set for it."""
+
+    def __init__(self, number: int, note: Callable[[], None]) -> None:
+        self._number, self._note, self._pid = number, note, os.getpid()
+        self._program: Handler = signal.signal(number, self._came)
+
+    def keep(self) -> None:
+        """Get between the signal and a handler that the program has set in the meantime."""
+        if _handler_of(self._number) != self._came and can_handle():
+            self._program = signal.signal(self._number, self._came)
+
+    def leave(self) -> None:
+        """Give the signal back."""
+        _put_back(self._number, self._came, self._program)
+
+    def _came(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() == self._pid:
+            self._note()
+        if callable(self._program):
+            self._program(number, frame)
+
+
+class Ending:
+    """Ends a capture before the process dies of a signal that would have left nothing of it.
+
+    Args:
+        finish: what to call first, with the signal's name, on the main thread; it returns whether it could finish now,
+            else `resume` is called when it can.
+    """
+
+    def __init__(self, finish: Callable[[str], bool]) -> None:
+        self._finish = finish
+        self._program: dict[int, Handler] = {}
+        self._acting = threading.Event()
+        self._came_early: tuple[int, FrameType | None] | None = None
+        for number in ENDING:
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                self._program[number] = signal.signal(number, self._came)
+        self._watchdog = _Watchdog(self._acting)
+        # A worker that is told to end would write its signal into the pipe that it shares with this process.
+        self._stay_here = fork.in_child(self.leave)
+
+    def leave(self) -> None:
+        """Give the signals back."""
+        self._stay_here()
+        self._watchdog.leave()
+        for number, program in self._program.items():
+            _put_back(number, self._came, program)
+
+    def resume(self) -> None:
+        """Go on with a signal that came when the capture couldn't be ended."""
+        if self._came_early is not None:
+            self._came(*self._came_early)
+
+    def _came(self, number: int, frame: FrameType | None) -> None:
+        self._acting.set()
+        if not self._finish(signal.Signals(number).name):
+            self._came_early = self._came_early or (number, frame)
+            return
+        program = self._program.get(number, signal.SIG_DFL)
+        self.leave()
+        if callable(program):
+            program(number, frame)
+        else:
+            die_of(number)
+
+
+def die_of(number: int) -> None:
+    """End the process as this signal ends one that doesn't catch it."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+class _Watchdog:
+    """Ends the process for a main thread that doesn't come back from a call of C's to hear of a deadly signal.
+
+    Python writes each signal's number into a pipe at once, whatever the main thread does.
+    """
+
+    def __init__(self, acting: threading.Event) -> None:
+        self._acting, self._pid = acting, os.getpid()
+        self._out, self._in = os.pipe()
+        os.set_blocking(self._in, False)
+        self._before = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
+        self._thread = threading.Thread(target=self._watch, name="syncscan-signals", daemon=True)
+        self._thread.start()
+
+    def leave(self) -> None:
+        if self._in < 0:
+            return
+        mine = signal.set_wakeup_fd(self._before) if can_handle() else self._in
+        if mine != self._in:  # an event loop has put its own pipe in the place of this one
+            signal.set_wakeup_fd(mine)
+        os.close(self._in)
+        self._in = -1
+        if self._pid == os.getpid():
+            self._thread.join(1.0)
+
+    def _watch(self) -> None:
+        while numbers := os.read(self._out, 64):
+            if self._before >= 0:
+                os.write(self._before, numbers)
+            if any(number in ENDING for number in numbers) and not self._acting.wait(GRACE_S):
+                self._end(next(number for number in numbers if number in ENDING))
+        os.close(self._out)
+
+    def _end(self, number: int) -> None:
+        name = signal.Signals(number).name
+        os.write(2, f"syncscan: {name} came in a call that didn't return; this capture is lost.\n".encode())
+        ctypes.CDLL(None).signal(number, 0)  # signal.signal is the main thread's alone
+        os.kill(os.getpid(), number)
+
+
+def _put_back(number: int, ours: Handler, program: Handler) -> None:
+    """Set the program's own handler again, unless it has set another itself."""
+    if can_handle() and signal.getsignal(number) == ours:
+        signal.signal(number, program if program is not None else signal.SIG_DFL)

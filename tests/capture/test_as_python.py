@@ -1,0 +1,217 @@
+"""`syncscan profile --keep-running SCRIPT` beside `python SCRIPT`: the same output, the same errors, the same end."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from syncscan.cli.profile import NO_STEPS
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).parents[2]
+
+SCRIPTS = {
+    "names": """
+        import sys
+        print(__name__, __file__, __spec__ and __spec__.name, __package__, sys.argv, sys.path[0], sorted(globals()))
+        """,
+    "module found": "import helper; print(helper.__file__)",
+    "main module": "import sys; print(sys.modules['__main__'].__dict__ is globals(), type(__loader__).__name__)",
+    "pickle": """
+        import pickle
+        class Mine:
+            def __init__(self): self.x = 1
+        print(pickle.loads(pickle.dumps(Mine())).x, pickle.dumps(Mine))
+        """,
+    "spawn": """
+        import multiprocessing as mp
+        class Mine: pass
+        def work(queue): queue.put((Mine, __name__))
+        if __name__ == "__main__":
+            context = mp.get_context("spawn")
+            queue = context.Queue()
+            child = context.Process(target=work, args=(queue,))
+            child.start()
+            print(queue.get()); child.join(); print(child.exitcode)
+        """,
+    "fork": """
+        import multiprocessing as mp
+        class Mine: pass
+        def work(queue): queue.put((Mine, __name__))
+        context = mp.get_context("fork")
+        queue = context.Queue()
+        child = context.Process(target=work, args=(queue,))
+        child.start(); print(queue.get()); child.join(); print(child.exitcode)
+        """,
+    "a worker that is told to end": """
+        import multiprocessing as mp, time
+        child = mp.get_context("fork").Process(target=time.sleep, args=(60,))
+        child.start(); child.terminate(); child.join(); print(child.exitcode)
+        """,
+    "exit code": "import sys; sys.exit(7)",
+    "exit code -1": "import sys; sys.exit(-1)",
+    "exit text": "import sys; print('out'); sys.exit('why')",
+    "exit object": "import sys; sys.exit(('a', 2))",
+    "exit none": "import sys; sys.exit(None)",
+    "os._exit": "import os, sys; print('out', flush=True); os._exit(3)",
+    "raises": """
+        def inner(): raise ValueError('mine')
+        def outer(): inner()
+        outer()
+        """,
+    "raises from": """
+        try:
+            1 / 0
+        except ZeroDivisionError as e:
+            raise RuntimeError('mine') from e
+        """,
+    "syntax error": "print('a'\n",
+    "interrupted": "raise KeyboardInterrupt",
+    "killed": "import os, signal; print('out', flush=True); os.kill(os.getpid(), signal.SIGTERM); print('after')",
+    "own handler": """
+        import os, signal
+        signal.signal(signal.SIGTERM, lambda *a: print('handled', a[0]))
+        os.kill(os.getpid(), signal.SIGTERM); print('after')
+        """,
+    "handlers as they were": """
+        import signal
+        print([signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)])
+        """,
+    "own excepthook": "import sys; sys.excepthook = lambda *a: print('hook', a[1]); raise ValueError('mine')",
+    "atexit": """
+        import atexit
+        class Mine: pass
+        atexit.register(print, 'first registered')
+        def late():
+            import pickle, helper
+            print('late', pickle.loads(pickle.dumps(Mine())).__class__ is Mine, helper.__name__)
+        atexit.register(late)
+        print('main')
+        """,
+    "atexit after an error": "import atexit; atexit.register(print, 'bye'); raise ValueError('mine')",
+    "thread": """
+        import threading, time
+        threading.Thread(target=lambda: (time.sleep(0.3), print('thread'))).start()
+        print('main')
+        """,
+    "thread that raises": """
+        import threading
+        def work(): raise ValueError('in a thread')
+        t = threading.Thread(target=work, name='T'); t.start(); t.join(); print('main')
+        """,
+    "chdir": "import os; os.chdir('/'); print(__file__); open(__file__).close()",
+    "stdout replaced": "import io, sys; sys.stdout = io.StringIO(); print('nowhere')",
+    "stdout closed": "import sys; print('out'); sys.stdout.close()",
+    "stderr closed": "import sys; print('out'); sys.stderr.close()",
+    "stdin": "print(input())",
+    "warning": "import warnings; warnings.warn('mine'); print(len(warnings.filters) > 0)",
+    "inspect": """
+        import inspect
+        def f():
+            return 1
+        print(inspect.getsource(f), inspect.getfile(f) == __file__)
+        """,
+    "argparse": "import argparse; p = argparse.ArgumentParser(); p.add_argument('--x'); print(p.parse_args())",
+    "environment": "import os; print(sorted(k for k in os.environ if 'CUPTI' in k or 'SYNCSCAN' in k))",
+    "no torch": "import sys; print([m for m in ('torch', 'numpy', 'pandas') if m in sys.modules])",
+    "future": "def f(x: Missing): return 1\nprint('annotations')",
+    "trains": """
+        import torch
+        net = torch.nn.Linear(2, 2)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        scope = torch.autograd.profiler.record_function
+        before = (scope.__enter__, scope.__exit__)
+        for i in range(12):
+            net(torch.ones(2)).sum().backward(); opt.step()
+            print(i)
+        print((scope.__enter__, scope.__exit__) == before)
+        """,
+    "trains and raises": """
+        import torch
+        opt = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+        for i in range(6): opt.step()
+        raise ValueError('mine')
+        """,
+    "trains and profiles itself": """
+        import torch
+        opt = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+        for i in range(12):
+            if i == 5: own = torch.profiler.profile(); own.start()
+            torch.ones(1).add(1); opt.step()
+            if i == 7: own.stop(); print(sum(e.name == 'aten::add' for e in own.events()) >= 3)
+        """,
+}
+
+ARGUMENTS = {"argparse": ["--x", "-m", "--x", "1"], "names": ["a", "--out", "b"]}
+
+
+Ran = tuple[int, str, list[str]]
+"""Exit code, stdout, lines of stderr."""
+
+
+def ran(command: list[str], folder: Path) -> Ran:
+    """Run a command, warnings shown."""
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        input="typed\n",
+        cwd=folder,
+        timeout=100,
+        check=False,
+        env={**os.environ, "PYTHONPATH": paths, "PYTHONWARNINGS": "default"},
+    )
+    kineto = ("USDT:", "[W")  # its own words, of every profiler
+    return done.returncode, done.stdout, [line for line in done.stderr.splitlines() if not line.startswith(kineto)]
+
+
+def python(folder: Path, *arguments: str) -> Ran:
+    """What `python ARGUMENTS` does."""
+    return ran([sys.executable, *arguments], folder)
+
+
+def profiled(folder: Path, *arguments: str) -> Ran:
+    """What `syncscan profile --keep-running ARGUMENTS` does, without what syncscan itself says and reports."""
+    options = ["--calibrate", "0", "--wait", "0", "--warmup", "1", "--active", "2", "--keep-running", "--out", "traces"]
+    code, out, err = ran([sys.executable, "-m", "syncscan", "profile", *options, *arguments], folder)
+    ours = ("syncscan: ", "warning: No device events", *NO_STEPS.splitlines())
+    report = re.compile(r"script\.\d+\.pt\.trace\.json\.gz ·.*No host-device syncs found\.\n", re.DOTALL)
+    return code, report.sub("", out), [line for line in err if not line.startswith(ours)]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_runs_as_under_python(name: str, tmp_path: Path) -> None:
+    """Whatever it does, and however it ends."""
+    (tmp_path / "helper.py").write_text("")
+    (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPTS[name]))
+    arguments = ["script.py", *ARGUMENTS.get(name, [])]
+    assert profiled(tmp_path, *arguments) == python(tmp_path, *arguments)
+
+
+@pytest.mark.parametrize("name", ["names", "main module", "pickle", "spawn", "exit text", "raises", "no torch"])
+def test_a_module_runs_as_under_python(name: str, tmp_path: Path) -> None:
+    """`-m package.module`."""
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "script.py").write_text(textwrap.dedent(SCRIPTS[name]))
+    assert profiled(tmp_path, "-m", "package.script", "a") == python(tmp_path, "-m", "package.script", "a")
+
+
+def test_a_module_that_is_not_there_ends_as_under_python(tmp_path: Path) -> None:
+    """With the interpreter's own sentence."""
+    assert profiled(tmp_path, "-m", "no_such_module") == python(tmp_path, "-m", "no_such_module")
+
+
+def test_a_folder_runs_as_under_python(tmp_path: Path) -> None:
+    """By its `__main__.py`."""
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "__main__.py").write_text("import sys; print(__name__, __file__, sys.argv, sys.path[0])")
+    assert profiled(tmp_path, "job", "a") == python(tmp_path, "job", "a")

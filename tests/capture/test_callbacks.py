@@ -1,0 +1,62 @@
+"""Torch's switch for its callbacks: a real one, though on a CPU nothing but these tests looks at it."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.capture import callbacks
+
+torch = pytest.importorskip("torch")
+
+
+def value() -> bool:
+    switch = callbacks.switch()
+    assert switch is not None
+    return bool(switch.value)
+
+
+def test_this_torch_has_the_switch_and_the_lists() -> None:
+    """A torch without them falls back to its debug mode; the one that is tested with must have them."""
+    assert callbacks.switch() is not None
+    assert set(callbacks.registries("cuda") or {}) == set(callbacks.REGISTRIES)
+
+
+def test_torch_calls_between_start_and_stop_alone() -> None:
+    """The switch and the lists are as before afterwards, as often as one likes."""
+    lists = callbacks.registries("cuda")
+    assert lists is not None
+    before = {what: list(functions) for what, functions in lists.items()}
+    for _ in range(3):
+        seen: list[int] = []
+        stop = callbacks.start(lists, {"stream": seen.append})
+        assert value()
+        torch.cuda._gpu_trace.StreamSynchronizationCallbacks.fire_callbacks(7)
+        stop()
+        assert (value(), lists, seen) == (False, before, [7])
+
+
+def test_what_somebody_else_has_started_goes_on() -> None:
+    """As torch's sanitizer would."""
+    switch, lists = callbacks.switch(), callbacks.registries("cuda")
+    assert switch is not None
+    assert lists is not None
+    switch.value = True
+    try:
+        callbacks.start(lists, {})()
+        assert value()
+    finally:
+        switch.value = False
+
+
+@pytest.mark.parametrize("name", ["SYMBOL", "LIBRARIES"])
+def test_what_could_not_be_stopped_is_not_started(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch whose switch has another name, or none, is slower for good once it calls back."""
+    monkeypatch.setattr(callbacks, name, "nothing" if name == "SYMBOL" else ())
+    assert callbacks.registries("cuda") is None
+    with pytest.raises(RuntimeError, match="could not be stopped"):
+        callbacks.start({}, {})
+
+
+def test_a_torch_without_the_module_has_no_callbacks() -> None:
+    """Nothing is raised: the caller falls back."""
+    assert callbacks.registries("no_such_vendor") is None
