@@ -10,6 +10,9 @@ that is safe:
   those of its own below 12.6 (`torch/profiler/profiler.py`, pull requests 112507, 150957 and 151124 of pytorch). Graphs
   captured before and between profiles replayed right on torch 2.11 with CUDA 13.
 - Whoever has set TEARDOWN_CUPTI or DISABLE_CUPTI_LAZY_REINIT, torch itself among them, has decided already.
+- Only once the profiler is about to stop: kineto lets go when it prepares too, where a profiler of the program's own
+  has left CUPTI attached, and the profile that begins then loses its device work (`CuptiActivityProfiler.cpp`,
+  `configure` and `resetTraceData`).
 - ROCm and XPU don't have CUPTI, and a process that hasn't used its GPU gives kineto no CUDA call to let go at.
 """
 
@@ -26,10 +29,8 @@ from syncscan.capture import device
 TEARDOWN = "TEARDOWN_CUPTI"
 LAZY = "DISABLE_CUPTI_LAZY_REINIT"
 SAFE_FROM = (12, 6)
-PATIENCE_S, NUDGE_S = 1.0, 0.1
-"""How long kineto's thread is waited for, and after how long a kernel is launched for it. It took 3 ms on an H200, but
-once not even 2 s of synchronises: after a profile of the program's own, and a capture that was cut short before its
-first step under the profiler; then the program's next kernels did it."""
+PATIENCE_S = 1.0
+"""How long kineto's thread is waited for (3 ms on an H200); one that is still there after this is held up."""
 
 _TASKS = Path("/proc/self/task")
 
@@ -52,27 +53,25 @@ def reason_to_keep() -> str | None:
 
 
 class Attachment:
-    """CUPTI from before a profiler starts until after it has stopped.
+    """CUPTI from before a profiler stops until after it has.
 
     `kept` says why it is still attached after `release`, None where it isn't.
     """
 
     def __init__(self) -> None:
         self.kept: str | None = None
-        self._set = False
+        self._set = self._stopping = False
         self._threads: set[str] = set()
-
-    def prepare(self) -> None:
-        """Before the profiler starts: have kineto let go at the end, and attach right should it have let go before."""
-        self.kept = reason_to_keep()
-        if _cuda_version() is not None and self.kept is None and TEARDOWN not in os.environ:
-            os.environ[TEARDOWN] = "1"
-            self._set = True
 
     def before_stop(self) -> None:
         """Right before the profiler stops: from here on a new thread of the process is the one that lets go."""
-        if not device.used():
-            self._put_back()
+        self._stopping = _cuda_version() is not None and device.used()
+        if not self._stopping:
+            return
+        self.kept = reason_to_keep()
+        if self.kept is None and TEARDOWN not in os.environ:
+            os.environ[TEARDOWN] = "1"
+            self._set = True
         self._threads = _threads()
 
     def release(self) -> None:
@@ -81,29 +80,20 @@ class Attachment:
         The variable has to stand until then: kineto reads it again when it has let go, and without it attaches anew.
         """
         global stays_attached
-        if _cuda_version() is None or not device.used():
-            self._put_back()
+        if not self._stopping:
             return
-        if self.kept is None and os.environ.get(TEARDOWN) == "1":
-            self.kept = self._wait()
         if self.kept is None:
-            self._put_back()
+            self.kept = self._wait()
+        if self.kept is None and self._set:
+            os.environ.pop(TEARDOWN, None)
         stays_attached = stays_attached or self.kept is not None
 
-    def _put_back(self) -> None:
-        if self._set:
-            os.environ.pop(TEARDOWN, None)
-            self._set = False
-
     def _wait(self) -> str | None:
-        began = time.monotonic()
+        until = time.monotonic() + PATIENCE_S
         while _threads() - self._threads:
             device.drain()  # kineto lets go when a CUDA call returns
-            waited = time.monotonic() - began
-            if waited > PATIENCE_S:
+            if time.monotonic() > until:
                 return f"kineto hadn't let it go after {PATIENCE_S:.0f} s"
-            if waited > NUDGE_S:
-                device.launch()
             time.sleep(0.001)
         return None
 

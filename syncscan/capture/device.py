@@ -35,12 +35,6 @@ def drain() -> None:
         backend().synchronize()
 
 
-def launch() -> None:
-    """Have the current device do next to nothing: one small kernel."""
-    if used():
-        importlib.import_module("torch").empty(1, device=vendor()).zero_()
-
-
 def clocks() -> dict[str, float] | None:
     """The device's clock (MHz) and power draw (W) now, by NVML; None where `nvidia-ml-py` or the device is missing."""
     module = backend()

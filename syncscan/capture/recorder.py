@@ -71,7 +71,6 @@ class Recorder:
         """Begin with the first step."""
         self._undo.callback(fork.in_child(self._forked))
         self._undo.callback(self.cupti.release)
-        self.cupti.prepare()
         self._profiler = self._made()
         self._undo.callback(self._stop)
         self._do(self._profiler.__enter__)
@@ -141,7 +140,6 @@ class Recorder:
         if profiler.profiler is not None and not self.recording:
             profiler.start_trace()
             profiler.current_action = importlib.import_module("torch.profiler").ProfilerAction.RECORD
-        device.drain()
         self.cupti.before_stop()
         profiler.__exit__(None, None, None)
 

@@ -20,7 +20,6 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(device, "vendor", lambda: "cuda")
     monkeypatch.setattr(device, "used", lambda: True)
     monkeypatch.setattr(device, "drain", lambda: None)
-    monkeypatch.setattr(device, "launch", lambda: None)
     monkeypatch.delenv(cupti.TEARDOWN, raising=False)
     monkeypatch.delenv(cupti.LAZY, raising=False)
     before = cupti.stays_attached
@@ -37,7 +36,6 @@ def stopped(attachment: cupti.Attachment, *, lets_go: bool = True) -> str | None
         drained.wait(0.1 if lets_go else 30)
         seen.append(os.environ.get(cupti.TEARDOWN))
 
-    attachment.prepare()
     attachment.before_stop()
     thread = threading.Thread(target=kineto, daemon=True)
     thread.start()
@@ -65,6 +63,14 @@ def test_a_kineto_that_does_not_let_go_is_not_waited_for_for_ever(monkeypatch: p
     monkeypatch.delenv(cupti.TEARDOWN)
 
 
+def test_a_profiler_that_never_started_leaves_nothing() -> None:
+    """And nothing is waited for."""
+    attachment = cupti.Attachment()
+    attachment.release()
+    assert attachment.kept is None
+    assert cupti.TEARDOWN not in os.environ
+
+
 @pytest.mark.parametrize(
     ("version", "variables", "reason"),
     [
@@ -85,7 +91,6 @@ def test_it_is_kept_where_letting_go_is_not_safe_or_not_wanted(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     attachment = cupti.Attachment()
-    attachment.prepare()
     attachment.before_stop()
     attachment.release()
     assert reason in str(attachment.kept) if reason else attachment.kept is None
@@ -97,8 +102,6 @@ def test_without_cuda_there_is_nothing_to_let_go(monkeypatch: pytest.MonkeyPatch
     """On a CPU, on ROCm, on an XPU."""
     monkeypatch.setattr(torch.version, "cuda", None)
     attachment = cupti.Attachment()
-    attachment.prepare()
-    assert cupti.TEARDOWN not in os.environ
     attachment.before_stop()
     attachment.release()
     assert attachment.kept is None
@@ -108,7 +111,6 @@ def test_a_gpu_that_was_not_used_is_left_alone(monkeypatch: pytest.MonkeyPatch) 
     """No CUDA call would come for kineto to let go at."""
     monkeypatch.setattr(device, "used", lambda: False)
     attachment = cupti.Attachment()
-    attachment.prepare()
     attachment.before_stop()
     assert cupti.TEARDOWN not in os.environ
     attachment.release()

@@ -184,6 +184,17 @@ def test_cupti_is_let_go_and_comes_back(tmp_path: Path) -> None:
     assert [e for e in json.loads((tmp_path / "own.json").read_text())["traceEvents"] if e.get("cat") == "kernel"]
 
 
+def test_after_a_profiler_of_the_program_s_own_the_device_is_recorded(tmp_path: Path) -> None:
+    """Kineto, told to let CUPTI go when it prepares, would do so in the middle of the capture."""
+    x = torch.randn(64, 64, device="cuda")
+    with torch.profiler.profile():
+        (x @ x).sum().item()
+    trace = recorded(tmp_path)
+    kernels = [e["ts"] for e in trace["traceEvents"] if e.get("cat") == "kernel"]
+    launches = [e["ts"] for e in trace["traceEvents"] if e.get("name") == "cudaLaunchKernel"]
+    assert len(kernels) >= len(launches) > 10
+
+
 @pytest.mark.parametrize("steps", [4, 5, 20])
 def test_cupti_is_let_go_after_a_profiler_of_the_program_s_own(steps: int, tmp_path: Path) -> None:
     """Which had attached it; the capture ends before, in or after its steps under the profiler."""
