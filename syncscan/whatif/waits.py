@@ -214,10 +214,18 @@ class _Ruler:
         return None if best is None else _Awaited((best,), within[best])
 
     def _blocking(self, point: SyncPoint, done: int) -> int:
-        """The call that was in progress when the awaited work ended; the last one where none was."""
+        """The call that was in progress when the awaited work ended; the last one where none was.
+
+        Only where the clocks leave none is one that had returned by SKEW_NS: the copy of a read-back returns before its
+        synchronise does the waiting.
+        """
         s = self.trace.slices
-        in_progress = (row for row in point.calls if int(s.ts[row]) < done <= int(s.end[row]) + SKEW_NS)
-        return next(in_progress, point.calls[-1])
+        begun = [row for row in point.calls if int(s.ts[row]) < done]
+        for skew in (0, SKEW_NS):
+            for row in begun:
+                if done <= int(s.end[row]) + skew:
+                    return row
+        return point.calls[-1]
 
     def _left(self, point: SyncPoint, row: int) -> float:
         """What stays of the call when the wait is removed: an asynchronous copy still has to be launched."""

@@ -76,3 +76,19 @@ def test_a_read_back_takes_its_copy_off_the_device() -> None:
             t.call("cudaStreamSynchronize", at + 8, done + 2)
     analysis = api.analyze_trace(t.trace(), step_ms=2.0)
     assert analysis.whatif("all").device_limit_us == pytest.approx(1400, rel=0.02)
+
+
+def test_the_wait_lies_in_the_synchronise_not_in_the_copy_before_it() -> None:
+    """The copy's call takes 1 µs and the copy ends 2 µs later, when the synchronise has begun, that takes 5 µs.
+
+    All of it goes with a read-back on an idle device, 9 µs of each of twenty: launch, copy and waking up too.
+    """
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        for k in range(20):
+            at = start + 40 * k
+            t.op("aten::item", at, at + 9)
+            t.op("aten::_local_scalar_dense", at + 0.5, at + 8.5)
+            t.copy(READ, at=at + 1.5, lasts=2)
+            t.call("cudaStreamSynchronize", at + 3, at + 8)
+    assert saved_us(api.analyze_trace(t.trace(), step_ms=1.0)) == pytest.approx(20 * 9, rel=0.05)
