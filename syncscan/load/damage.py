@@ -20,6 +20,7 @@ _SENTENCES = (
 )
 
 UNFINISHED = "The trace ends before its list of events does; what came after is missing (a crash, or a full disk)."
+DAMAGED_TAIL = "What stands behind the events is damaged; some of what the trace says about itself is missing."
 DAMAGED_HEAD = "The head of the trace is damaged; some of what it says about itself is missing."
 
 
