@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from syncscan.errors import SyncscanError
+from syncscan.errors import SyncscanError, TraceError
 from syncscan.version import __version__
 
 COMMANDS = {
@@ -70,6 +70,10 @@ def main() -> None:
         if e.hint:
             click.echo(f"  {_plain(e.hint)}", err=True)
         sys.exit(e.exit_code)
+    except MemoryError:
+        click.echo("syncscan: This needs more memory than there is, or than was allowed.", err=True)
+        click.echo("  Record fewer steps, or allow more with --max-memory.", err=True)
+        sys.exit(TraceError.exit_code)
     except BrokenPipeError:
         sys.exit(0)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from syncscan import files
+from syncscan.cli import memory
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
 from syncscan.errors import UsageError
@@ -20,6 +21,7 @@ from syncscan.errors import UsageError
 @click.option("--untangle", is_flag=True, help="Move overlapping slices to other rows: Perfetto drops them.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@memory.option
 def command(
     trace: str,
     output: str,
@@ -28,6 +30,7 @@ def command(
     untangle: bool,
     step_ms: float | None,
     force: bool,
+    max_memory: int | None,
 ) -> None:
     """Write TRACE again with tracks of its own for findings, steps and idle devices, for Trace View and Perfetto.
 
@@ -39,7 +42,7 @@ def command(
     out = Path(output)
     _refuse(trace, out, around, margin_ms, untangle, force)
     with reading(trace) as progress:
-        analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
+        analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
     text = (
         annotated_copy.untangled_copy(analysis, trace)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan import files
+from syncscan.cli import memory
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
 from syncscan.errors import UsageError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: one that is free].")
 @click.option("--no-browser", is_flag=True, help="Only print the URL.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
+@memory.option
 def command(
     trace: str,
     viewer: str,
@@ -44,6 +46,7 @@ def command(
     port: int | None,
     no_browser: bool,
     step_ms: float | None,
+    max_memory: int | None,
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
 
@@ -59,8 +62,9 @@ def command(
 
         trace_view.check()
     with reading(trace) as progress:
-        analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
+        analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
     warn(analysis.warnings)
+    memory.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)
 
 

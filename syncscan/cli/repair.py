@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from syncscan.cli import memory
 from syncscan.cli.output import warn
 from syncscan.errors import UsageError
 
@@ -14,7 +15,8 @@ from syncscan.errors import UsageError
 @click.argument("trace")
 @click.option("-o", "--output", required=True, metavar="OUT", help="File to write; packed if its name ends in .gz.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
-def command(trace: str, output: str, force: bool) -> None:
+@memory.option
+def command(trace: str, output: str, force: bool, max_memory: int | None) -> None:
     """Write TRACE as valid JSON, as much of it as can be read, and say what was repaired and what is lost.
 
     What is valid stays as it was written. TRACE may be packed, or - for standard input.

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from syncscan import files
+from syncscan.cli import memory
 from syncscan.cli.output import deliver, warn
 from syncscan.cli.progress import reading
 from syncscan.errors import UsageError
@@ -17,7 +18,8 @@ from syncscan.errors import UsageError
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="- for stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE even if it isn't a report.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
-def command(trace: str, output: str, force: bool, step_ms: float | None) -> None:
+@memory.option
+def command(trace: str, output: str, force: bool, step_ms: float | None, max_memory: int | None) -> None:
     """Write one HTML file about TRACE, to open offline or to mail: verdict, timeline, findings, projections.
 
     A report that is already there is written anew; any other file is left alone unless --force is given.
@@ -29,7 +31,7 @@ def command(trace: str, output: str, force: bool, step_ms: float | None) -> None
     if target is not None:
         _check(target, force)
     with reading(trace) as progress:
-        analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
+        analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
     warn(analysis.warnings)
     text = html.render(analysis)
     if target is None:

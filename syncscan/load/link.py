@@ -14,7 +14,20 @@ from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.names import step_number
-from syncscan.model.trace import DEEPEST, DEVICE, HOST, NONE, Category, Flows, Frames, Slices, Step, Trace, TraceInfo, Track
+from syncscan.model.trace import (
+    DEEPEST,
+    DEVICE,
+    HOST,
+    NONE,
+    Category,
+    Flows,
+    Frames,
+    Slices,
+    Step,
+    Trace,
+    TraceInfo,
+    Track,
+)
 
 _SLACK_NS = 2
 """By how much a slice may end behind the one around it: kineto rounds the two ends of nested ops apart."""

@@ -50,7 +50,7 @@ def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_others_share_what_they_save_together() -> None:
     """Their gains add up to that and none is replayed; each one's own replay lies in its range."""
     analysis = many(REPLAYED + 50)
-    others = sorted(real(analysis), key=lambda f: f.wait_us + f.bubble_us)[:REPLAYED // 2]
+    others = sorted(real(analysis), key=lambda f: f.wait_us + f.bubble_us)[: REPLAYED // 2]
     for finding in others[::20]:
         alone = analysis.whatif(f"id:{finding.id}").saving_us
         assert finding.gain is not None
