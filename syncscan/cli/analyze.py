@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli import memory
-from syncscan.cli.output import deliver, warn
+from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
@@ -46,6 +46,7 @@ def command(
     paths = api.find(traces)
     if len(paths) > 1 and form not in ("text", "json", "csv", "markdown", "github"):
         raise UsageError(f"--format {form} takes one trace at a time, and these are {len(paths)}.")
+    refuse(output, force, *paths)
     reports = []
     for path in paths:
         with reading(path) as progress:

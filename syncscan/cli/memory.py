@@ -1,4 +1,4 @@
-"""`--max-memory`: what a command may take, held by the system itself, so that it ends with a sentence and not killed."""
+"""`--max-memory`: what a command may take, held by the system, so that it ends with a sentence and not killed."""
 
 from __future__ import annotations
 

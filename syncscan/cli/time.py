@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import click
 
-from syncscan.cli.output import deliver
+from syncscan.cli.output import deliver, refuse
 from syncscan.cli.terminal import colors, width
 
 
@@ -45,6 +45,7 @@ def command(
     from syncscan.model.timing import OneOff
     from syncscan.report import timing as report
 
+    refuse(output, force)
     script, name = targets.split(target)
     loaded = targets.load(script)
     timing = time_step(

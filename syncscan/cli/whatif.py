@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from syncscan.cli import memory
-from syncscan.cli.output import deliver, warn
+from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
 
@@ -40,6 +40,7 @@ def command(
     from syncscan import api
     from syncscan.report import whatif
 
+    refuse(output, force, trace)
     with reading(trace) as progress:
         analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
     warn(analysis.warnings)

@@ -48,7 +48,7 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
     peekable = io.BufferedReader(cast(Any, raw), 1 << 16)
     try:
         magic = peekable.peek(4)[:4]
-    except OSError as e:
+    except Exception as e:  # disks, networks and the clients of storages fail each in their own way
         raise TraceUnreadable(f"{name} can't be read: {_reason(e)}.", "Check the file and the disk.") from None
     if magic[:2] == GZIP:
         return ByteStream(_Gunzip(peekable), name, size)

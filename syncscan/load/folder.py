@@ -29,9 +29,9 @@ def find(path: str | os.PathLike[str]) -> list[str]:
     Raises:
         TraceNotFound: the folder holds no trace.
     """
-    folder = Path(path)
-    if not folder.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112  Path.is_dir raises for long names
         return [os.fspath(path)]
+    folder = Path(path)
     for pattern in ("*", "**/*"):
         files = [p for p in folder.glob(pattern) if _NAMES.fullmatch(p.name) and p.is_file()]
         ranked = sorted((rank, _natural(str(p)), str(p)) for p in files if (rank := _rank(p)) is not None)

@@ -10,8 +10,8 @@ from syncscan.errors import TraceTooLarge
 from syncscan.load.columns import Columns
 
 EVENT_BYTES = 280
-"""What a kept event takes at the peak of reading, while rows are sorted and linked: 3,000,000 kernels, ops or synchronise
-calls took 267 to 298 bytes each (peak resident size, Python 3.11, numpy 2, x86-64, November 2026)."""
+"""What a kept event takes at the peak of reading, while rows are sorted and linked: 3,000,000 kernels or ops, or a
+million calls, took 267 to 298 bytes each (peak resident size, Python 3.11, numpy 2, x86-64, November 2026)."""
 PART = 0.8
 """The part of the memory that is free that a trace may take: other programs need some, and the estimate isn't exact."""
 _CGROUP = Path("/sys/fs/cgroup")

@@ -33,8 +33,8 @@ class Category(enum.IntEnum):
 
 
 DEEPEST = 256
-"""Slices around another that count. The deepest of our recordings has 11; a trace that says thousands costs what the square
-of its size does."""
+"""Slices around another that count. The deepest of our recordings has 11; a trace that says thousands would cost
+what the square of its size does."""
 
 HOST = (Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME, Category.DRIVER)
 """Categories whose slices lie on a host thread and nest."""

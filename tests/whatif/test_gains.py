@@ -28,7 +28,7 @@ def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
 
 
 def many(count: int) -> Analysis:
-    """A step with so many reads that wait, each for a kernel of its own; every tenth kernel is a hundred times longer."""
+    """A step with so many reads, each waiting for a kernel of its own; every tenth is a hundred times longer."""
     plan = [item for k in range(count) for item in (("launch", 1000 if k % 10 == 0 else 10), ("read", 0), ("work", 5))]
     return api.analyze_trace(told(plan, steps=2).trace())
 
