@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from syncscan.attribute import attribute
 from syncscan.detect import detect
 from syncscan.model.finding import Attribution, Confidence, Phase, Source
