@@ -28,9 +28,8 @@ lint: $(VENV)/lint ## ruff, mypy --strict and the import contracts
 fuzz: $(VENV)/test ## Hostile and damaged traces through every command, for SECONDS (an hour), from SEED
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --keep fuzz-failures
 
-audit: $(VENV)/audit ## Known vulnerabilities of what is installed for the tests
-	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable >$(VENV)/installed.txt
-	$(BIN)/pip-audit --requirement $(VENV)/installed.txt --no-deps --disable-pip
+audit: $(VENV)/audit ## Look for known vulnerabilities in the versions that CI installs
+	$(BIN)/pip-audit --requirement .ci/constraints.txt --no-deps --disable-pip
 
 bench: $(VENV)/bench $(VENV)/test ## Measure: what must be fast, and reading big traces beside other readers
 	$(BIN)/python -m pytest -m bench
@@ -55,7 +54,7 @@ $(VENV)/lint: $(VENV)/test
 	$(PIP) --editable '.[lint]'
 	@touch $@
 
-$(VENV)/audit: $(VENV)/test
+$(VENV)/audit: $(BIN)/python
 	$(PIP) 'pip-audit>=2.7,<3'
 	@touch $@
 
