@@ -96,6 +96,7 @@ INPUTS: dict[str, Callable[[], bytes]] = {
     "launches_elsewhere.json": lambda: trace(
         [*waiting(), *(event(f"ProfilerStep#{n}", 1000 * n, 900, "user_annotation") for n in (2, 3, 4))]
     ),
+    "work_of_no_time.json": lambda: trace([{**e, "dur": 0} if e["cat"] == "kernel" else e for e in waiting()]),
     "tail_cut.json": lambda: trace(waiting(), a={"b": 5}, with_stack=1)[:-8].replace(b'"b": 5', b'"b" 5'),
     "numbers_in_the_list.json": lambda: b"[1, 2, 3]",
 }

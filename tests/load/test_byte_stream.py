@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import http.server
 import io
 import random
 import sys
+import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -210,3 +212,28 @@ def test_begins_of_parts_that_are_none_cost_no_more_than_their_length(tmp_path: 
     with open_bytes(path) as stream:
         given = sum(len(part) for part in iter(lambda: stream.read(1 << 20), b""))
     assert given < 20 * len(member) * 1000
+
+
+@pytest.mark.parametrize("sent", [0, 3, 500])
+def test_an_answer_that_is_cut(sent: int) -> None:
+    """A store that promises more than it gives ends with a sentence, whatever its client raises."""
+    pytest.importorskip("aiohttp")
+
+    class Cut(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(gzip.compress(TEXT)[:sent])
+
+        do_HEAD = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cut) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(TraceUnreadable, match="can't be read"):
+            load(f"http://127.0.0.1:{server.server_port}/t.json.gz")
+        server.shutdown()
