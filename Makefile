@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint .ci/constraints.txt
 
+SECONDS ?= 3600
+SEED ?= 0
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench mutants clean
+.PHONY: help demo test lint fuzz audit bench mutants clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -21,6 +24,12 @@ lint: $(VENV)/lint ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fuzz: $(VENV)/test ## Hostile and damaged traces through every command, for SECONDS (an hour), from SEED
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --keep fuzz-failures
+
+audit: $(VENV)/audit ## Look for known vulnerabilities in the versions that CI installs
+	$(BIN)/pip-audit --requirement .ci/constraints.txt --no-deps --disable-pip
 
 bench: $(VENV)/bench $(VENV)/test ## Measure: what must be fast, and reading big traces beside other readers
 	$(BIN)/python -m pytest -m bench
@@ -47,6 +56,10 @@ $(VENV)/test: $(BIN)/python pyproject.toml .ci/constraints.txt
 
 $(VENV)/lint: $(VENV)/test
 	$(PIP) --editable '.[lint]'
+	@touch $@
+
+$(VENV)/audit: $(BIN)/python
+	$(PIP) 'pip-audit>=2.7,<3'
 	@touch $@
 
 $(VENV)/bench: $(BIN)/python pyproject.toml

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from syncscan.errors import TraceEmpty as TraceEmpty
     from syncscan.errors import TraceError as TraceError
     from syncscan.errors import TraceNotFound as TraceNotFound
+    from syncscan.errors import TraceTooLarge as TraceTooLarge
     from syncscan.errors import TraceUnreadable as TraceUnreadable
     from syncscan.errors import UsageError as UsageError
     from syncscan.model.analysis import Analysis as Analysis
@@ -45,6 +46,7 @@ _HOMES = {
     "TraceEmpty": "syncscan.errors",
     "TraceError": "syncscan.errors",
     "TraceNotFound": "syncscan.errors",
+    "TraceTooLarge": "syncscan.errors",
     "TraceUnreadable": "syncscan.errors",
     "UsageError": "syncscan.errors",
     "analyze": "syncscan.api",
@@ -69,6 +71,7 @@ __all__ = [
     "TraceEmpty",
     "TraceError",
     "TraceNotFound",
+    "TraceTooLarge",
     "TraceUnreadable",
     "UsageError",
     "__version__",

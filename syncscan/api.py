@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import attribute
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
+from syncscan.errors import TraceTooLarge
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
@@ -29,7 +30,11 @@ def find(paths: Iterable[str]) -> list[str]:
 
 
 def analyze(
-    path: str | os.PathLike[str], *, step_ms: float | None = None, progress: Progress | None = None
+    path: str | os.PathLike[str],
+    *,
+    step_ms: float | None = None,
+    progress: Progress | None = None,
+    max_memory: int | None = None,
 ) -> Analysis:
     """Find, name and cost the host-device syncs of a recorded trace, and project the step without them.
 
@@ -37,11 +42,18 @@ def analyze(
         path: a trace as torch.profiler writes it, plain or compressed, local or anything that fsspec opens.
         step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
         progress: called with (bytes read, bytes in all) while the trace is read.
+        max_memory: bytes that this may take, about; by default most of what is free.
 
     Raises:
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
+        TraceTooLarge: it doesn't fit into memory.
     """
-    return analyze_trace(load.load(path, progress=progress), step_ms=step_ms)
+    try:
+        return analyze_trace(load.load(path, progress=progress, max_memory=max_memory), step_ms=step_ms)
+    except MemoryError:
+        raise TraceTooLarge(
+            f"{os.fspath(path)} needs more memory than there is, or than was allowed.", "Record fewer steps."
+        ) from None
 
 
 def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:

@@ -5,7 +5,8 @@ SyncscanError
  ├── TraceError            3  a trace that can't be used
  │    ├── TraceNotFound
  │    ├── TraceEmpty
- │    └── TraceUnreadable
+ │    ├── TraceUnreadable
+ │    └── TraceTooLarge
  └── MissingExtra          2  an optional package is needed and isn't there
 """
 
@@ -57,6 +58,12 @@ class TraceUnreadable(TraceError):
     """A file that is no trace, or none that anything can be read of."""
 
     slug = "trace-unreadable"
+
+
+class TraceTooLarge(TraceError):
+    """A trace that takes more memory than there is, or than was allowed."""
+
+    slug = "trace-too-large"
 
 
 class MissingExtra(SyncscanError):

@@ -11,6 +11,38 @@ from typing import IO
 
 from syncscan.errors import UsageError
 
+_FULL = "Is the disk full, or the name too long?"
+_SHORTER = "Give another name."
+
+
+def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Say before anything is read what would keep a file from being written.
+
+    Args:
+        path: where to.
+        force: replace a file that is there.
+        sources: what is read; none of them is ever replaced.
+
+    Raises:
+        UsageError: it is one of the sources, a folder, a file and `force` isn't set, or in no folder.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if not Path(os.path.realpath(path)).parent.is_dir():
+            why = f"{path} can't be written: there is no such folder."
+            raise UsageError(why, "Choose a folder that exists and is yours.") from None
+        return
+    except (OSError, ValueError) as e:
+        raise UsageError(f"{path} can't be written: {getattr(e, 'strerror', None) or e}.", _SHORTER) from None
+    # Path.exists raises for names that are too long.
+    if any(os.path.exists(source) and path.samefile(source) for source in sources):  # noqa: PTH110
+        raise UsageError(f"{path} is the trace itself.", "Give another name.")
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{path} is a folder.", "Name a file in it.")
+    if stat.S_ISREG(mode) and not force:
+        raise UsageError(f"{path} exists.", "Give another name, or --force to replace it.")
+
 
 def write(path: Path, chunks: Iterable[bytes], force: bool = False) -> None:
     """Write a file beside its place and move it there, so that no half of it is ever seen.
@@ -26,21 +58,25 @@ def write(path: Path, chunks: Iterable[bytes], force: bool = False) -> None:
     Raises:
         UsageError: the file exists and `force` isn't set, it is a folder, or it can't be written.
     """
+    refuse(path, force)
     target, packed = Path(os.path.realpath(path)), path.suffix == ".gz"
-    try:
-        there: int | None = target.stat().st_mode
-    except OSError:
-        there = None
-    if there is not None and stat.S_ISDIR(there):
-        raise UsageError(f"{path} is a folder.", "Name a file in it.")
+    there = target.stat().st_mode if target.exists() else None
     if there is not None and not stat.S_ISREG(there):
-        with target.open("wb") as raw:
-            _fill(raw, chunks, packed)
+        _write_into(target, path, chunks, packed)
         return
-    if there is not None and not force:
-        raise UsageError(f"{path} exists.", "Give another name, or --force to replace it.")
     mode = 0o666 & ~_umask() if there is None else stat.S_IMODE(there)
     _replace(target, path, chunks, packed, mode)
+
+
+def _write_into(target: Path, path: Path, chunks: Iterable[bytes], packed: bool) -> None:
+    """Write into a pipe or a device."""
+    try:
+        with target.open("wb") as raw:
+            _fill(raw, chunks, packed)
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        raise UsageError(f"{path} can't be written: {e.strerror or e}.", _FULL) from None
 
 
 def _replace(target: Path, path: Path, chunks: Iterable[bytes], packed: bool, mode: int) -> None:
@@ -58,8 +94,7 @@ def _replace(target: Path, path: Path, chunks: Iterable[bytes], packed: bool, mo
         temporary.replace(target)
     except OSError as e:
         temporary.unlink(missing_ok=True)
-        hint = "Is the disk full, or the name too long?"
-        raise UsageError(f"{path} can't be written: {e.strerror or e}.", hint) from None
+        raise UsageError(f"{path} can't be written: {e.strerror or e}.", _FULL) from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import stat
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from syncscan.model.finding import Source
 
 MAX_BYTES = 4_000_000
+"""No source file that somebody wrote is longer."""
 
 _SPELLINGS = {
     "item": ("item", "float", "int", "bool", "complex", "tolist", "range"),
@@ -30,7 +32,7 @@ _BRANCH = (ast.If, ast.While, ast.Assert, ast.IfExp)
 def candidates(source: Source, ops: Sequence[str], api: str) -> tuple[int, ...]:
     """Lines of a function that can have made a sync call: those that call the outermost op that it calls at all.
 
-    Empty where the file isn't at hand.
+    Empty where the file isn't at hand: a regular file below the working directory, of `MAX_BYTES` at most.
 
     Args:
         source: the function, with the line of its `def` as the profiler records it.
@@ -45,14 +47,23 @@ def candidates(source: Source, ops: Sequence[str], api: str) -> tuple[int, ...]:
     return tuple(next((lines for lines in found if lines), ()))
 
 
-@lru_cache(maxsize=64)
 def _tree(file: str) -> ast.Module | None:
-    path = Path(file)
+    """A source file parsed; None for any but a program's own: the trace says which, and may name whatever it likes."""
     try:
-        if path.suffix != ".py" or not path.is_file() or path.stat().st_size > MAX_BYTES:
+        path, root = Path(file).resolve(), Path.cwd().resolve()
+        return _parsed(path) if path.suffix == ".py" and path.is_relative_to(root) else None
+    except (OSError, ValueError, RuntimeError):  # a name that is none, links in a circle
+        return None
+
+
+@lru_cache(maxsize=64)
+def _parsed(path: Path) -> ast.Module | None:
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
             return None
         return ast.parse(path.read_bytes())
-    except (OSError, ValueError, SyntaxError, RecursionError):
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 
 import click
 
-from syncscan.errors import SyncscanError
+from syncscan.cli import streams
+from syncscan.errors import SyncscanError, TraceError
 from syncscan.version import __version__
 
 COMMANDS = {
@@ -55,14 +57,22 @@ class _Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
 
+_USERS = ("demo", "profile", "time")
+"""Commands that run a program, whose handlers of signals are its own."""
+
+
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="syncscan")
-def group() -> None:
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """Find where a PyTorch program makes its host wait for its device, and what removing a wait would really gain."""
+    if ctx.invoked_subcommand not in _USERS and threading.current_thread() is threading.main_thread():
+        ctx.with_resource(streams.ended_by_signals())
 
 
 def main() -> None:
     """Run the command line: a SyncscanError becomes one sentence on stderr and its exit code."""
+    streams.open_closed()
     try:
         group(prog_name="syncscan")
     except SyncscanError as e:
@@ -70,8 +80,12 @@ def main() -> None:
         if e.hint:
             click.echo(f"  {_plain(e.hint)}", err=True)
         sys.exit(e.exit_code)
-    except BrokenPipeError:
-        sys.exit(0)
+    except MemoryError:
+        click.echo("syncscan: This needs more memory than there is, or than was allowed.", err=True)
+        click.echo("  Record fewer steps, or allow more with --max-memory.", err=True)
+        sys.exit(TraceError.exit_code)
+    except OSError as e:
+        sys.exit(streams.not_written(e))
 
 
 def _plain(text: str) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.output import deliver, warn
+from syncscan.cli import memory
+from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
@@ -25,6 +26,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
 @click.option("--evidence", metavar="ID", help="Show one finding as a Markdown block to paste into a pull request.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
+@memory.option
 def command(
     traces: tuple[str, ...],
     form: str,
@@ -33,6 +35,7 @@ def command(
     step_ms: float | None,
     evidence: str | None,
     verbose: int,
+    max_memory: int | None,
 ) -> None:
     """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.
 
@@ -43,10 +46,11 @@ def command(
     paths = api.find(traces)
     if len(paths) > 1 and form not in ("text", "json", "csv", "markdown", "github"):
         raise UsageError(f"--format {form} takes one trace at a time, and these are {len(paths)}.")
+    refuse(output, force, *paths)
     reports = []
     for path in paths:
         with reading(path) as progress:
-            analysis = api.analyze(path, step_ms=step_ms, progress=progress)
+            analysis = api.analyze(path, step_ms=step_ms, progress=progress, max_memory=max_memory)
         warn(analysis.warnings)
         reports.append(_evidence(analysis, evidence) if evidence else _render(analysis, form, verbose, output is None))
     deliver(_joined(reports, form), output, force)

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from syncscan import files
-from syncscan.cli.output import warn
+from syncscan.cli import memory
+from syncscan.cli.output import refuse, say, warn
 from syncscan.cli.progress import reading
 from syncscan.errors import UsageError
 
@@ -20,6 +21,7 @@ from syncscan.errors import UsageError
 @click.option("--untangle", is_flag=True, help="Move overlapping slices to other rows: Perfetto drops them.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@memory.option
 def command(
     trace: str,
     output: str,
@@ -28,6 +30,7 @@ def command(
     untangle: bool,
     step_ms: float | None,
     force: bool,
+    max_memory: int | None,
 ) -> None:
     """Write TRACE again with tracks of its own for findings, steps and idle devices, for Trace View and Perfetto.
 
@@ -37,9 +40,9 @@ def command(
     from syncscan.integrations import annotated_copy
 
     out = Path(output)
-    _refuse(trace, out, around, margin_ms, untangle, force)
+    _refuse(trace, output, around, margin_ms, untangle, force)
     with reading(trace) as progress:
-        analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
+        analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
     text = (
         annotated_copy.untangled_copy(analysis, trace)
@@ -50,10 +53,10 @@ def command(
     warn(analysis.warnings)
     if not annotated_copy.read_by_tensorboard(out.name):
         warn([f"TensorBoard won't find {out.name}: it reads NAME.pt.trace.json or NAME.pt.trace.json.gz."])
-    click.echo(f"Wrote {output}: {_what(len(analysis.findings))}. `syncscan open {output}` shows it.", err=True)
+    say(f"Wrote {output}: {_what(len(analysis.findings))}. `syncscan open {output}` shows it.")
 
 
-def _refuse(trace: str, out: Path, around: str | None, margin_ms: float | None, untangle: bool, force: bool) -> None:
+def _refuse(trace: str, output: str, around: str | None, margin_ms: float | None, untangle: bool, force: bool) -> None:
     """Say what can't work before anything is read."""
     if margin_ms is not None and around is None:
         raise UsageError("--margin-ms is how much to show around a finding, and none is given.", "Add --around.")
@@ -61,10 +64,7 @@ def _refuse(trace: str, out: Path, around: str | None, margin_ms: float | None, 
         raise UsageError("--untangle is for whole traces.", "Leave out --around.")
     if trace == "-":
         raise UsageError("Standard input can't be read twice.", "Save the trace to a file first.")
-    if out.exists() and Path(trace).exists() and out.samefile(trace):
-        raise UsageError(f"{out} is the trace itself.", "Give OUT another name.")
-    if out.exists() and not force:
-        raise UsageError(f"{out} exists.", "Give another name, or --force to replace it.")
+    refuse(output, force, trace)
 
 
 def _what(findings: int) -> str:

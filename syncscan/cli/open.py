@@ -6,13 +6,14 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from syncscan import files
+from syncscan.cli import memory
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
 from syncscan.errors import UsageError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: one that is free].")
 @click.option("--no-browser", is_flag=True, help="Only print the URL.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
+@memory.option
 def command(
     trace: str,
     viewer: str,
@@ -44,6 +46,7 @@ def command(
     port: int | None,
     no_browser: bool,
     step_ms: float | None,
+    max_memory: int | None,
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
 
@@ -59,8 +62,9 @@ def command(
 
         trace_view.check()
     with reading(trace) as progress:
-        analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
+        analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
     warn(analysis.warnings)
+    memory.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)
 
 
@@ -84,6 +88,10 @@ def show(
         offline: whether to do without the internet; None to find out.
         browse: whether to open a browser, or only print the address.
     """
+    from syncscan.integrations.private_server import is_local
+
+    if not is_local(host):
+        warn([f"Other machines reach {host} too: whoever knows the address, or listens on the way, sees the trace."])
     with _VIEWERS[viewer](analysis, trace, host, port, offline) as url:
         _until_interrupted(url, browse)
 
@@ -92,18 +100,26 @@ def _until_interrupted(url: str, browse: bool) -> None:
     from syncscan.integrations import browser
 
     click.echo(url)
-    if browse and not browser.show(url):
-        click.echo("No browser was found; open the address above.", err=True)
-    click.echo("Ctrl-C ends it.", err=True)
+    with browser.shown(url) if browse else nullcontext(True) as found:
+        if not found:
+            click.echo("No browser was found; open the address above.", err=True)
+        click.echo("Ctrl-C ends it.", err=True)
+        _wait()
+
+
+def _wait() -> None:
+    """Until Ctrl-C, SIGTERM or SIGHUP."""
     ended = threading.Event()
-    before = signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, lambda *_: ended.set()) for number in numbers}
     try:
         while not ended.wait(1):
             pass
     except KeyboardInterrupt:
         click.echo("", err=True)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -20,12 +20,23 @@ def deliver(text: str, output: str | None, force: bool = False) -> None:
         click.echo(text, nl=not text.endswith("\n"))
         return
     files.write(Path(output), [text.encode("utf-8", "surrogatepass")], force)
-    click.echo(f"Wrote {output}.", err=True)
+    say(f"Wrote {output}.")
+
+
+def refuse(output: str | None, force: bool, *sources: str) -> None:
+    """Say before anything is read what would keep a result from being written; see `files.refuse`."""
+    if output is not None:
+        files.refuse(Path(output), force, sources)
+
+
+def say(text: str) -> None:
+    """A line on stderr; a path in it may hold anything."""
+    from syncscan.report.names import printable
+
+    click.echo(printable(text), err=True)
 
 
 def warn(warnings: Iterable[str]) -> None:
     """Say warnings on stderr, one line each."""
-    from syncscan.report.names import printable
-
     for warning in warnings:
-        click.echo(f"warning: {printable(warning)}", err=True)
+        say(f"warning: {warning}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ Progress = Callable[[int, int], None]
 @contextmanager
 def reading(path: str) -> Iterator[Progress | None]:
     """Give a callback `(bytes read, bytes in all)` that draws a bar; None where none is wanted."""
-    if not sys.stderr.isatty() or not Path(path).is_file() or Path(path).stat().st_size < BIG:
+    # Path.is_file raises for names that are too long.
+    if not sys.stderr.isatty() or not os.path.isfile(path) or Path(path).stat().st_size < BIG:  # noqa: PTH113
         yield None
         return
     from rich.console import Console

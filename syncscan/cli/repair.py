@@ -6,15 +6,16 @@ from pathlib import Path
 
 import click
 
-from syncscan.cli.output import warn
-from syncscan.errors import UsageError
+from syncscan.cli import memory
+from syncscan.cli.output import refuse, say, warn
 
 
 @click.command("repair")
 @click.argument("trace")
 @click.option("-o", "--output", required=True, metavar="OUT", help="File to write; packed if its name ends in .gz.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
-def command(trace: str, output: str, force: bool) -> None:
+@memory.option
+def command(trace: str, output: str, force: bool, max_memory: int | None) -> None:
     """Write TRACE as valid JSON, as much of it as can be read, and say what was repaired and what is lost.
 
     What is valid stays as it was written. TRACE may be packed, or - for standard input.
@@ -23,11 +24,10 @@ def command(trace: str, output: str, force: bool) -> None:
     from syncscan.load.valid_json import ValidText
 
     out = Path(output)
-    if out.exists() and Path(trace).exists() and out.samefile(trace):
-        raise UsageError(f"{out} is the trace itself.", "Give OUT another name.")
+    refuse(output, force, trace)
     with load.open_bytes(trace) as source:
         text = ValidText(source, trace)
         files.write(out, text.document(), force)
         said = [s for s in (source.lost, *text.damage.sentences()) if s]
     warn(said)
-    click.echo(f"Wrote {output}: {'repaired' if said else 'nothing was broken'}.", err=True)
+    say(f"Wrote {output}: {'repaired' if said else 'nothing was broken'}.")

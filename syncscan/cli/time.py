@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from syncscan.cli.output import deliver
+from syncscan.cli.output import deliver, refuse
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import SyncscanError
 
@@ -50,6 +50,7 @@ def command(
     from syncscan.model.timing import OneOff
     from syncscan.report import timing as report
 
+    refuse(output, force)
     script, name = targets.split(target)
     with _its_own_traceback(script):
         loaded = targets.load(script)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from syncscan.cli.output import deliver, warn
+from syncscan.cli import memory
+from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
 
@@ -19,6 +20,7 @@ from syncscan.cli.terminal import colors, width
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@memory.option
 def command(
     trace: str,
     remove: tuple[str, ...],
@@ -29,6 +31,7 @@ def command(
     form: str,
     output: str | None,
     force: bool,
+    max_memory: int | None,
 ) -> None:
     """Replay the step of TRACE without some of its syncs: what that would really gain, and what limits it then.
 
@@ -37,8 +40,9 @@ def command(
     from syncscan import api
     from syncscan.report import whatif
 
+    refuse(output, force, trace)
     with reading(trace) as progress:
-        analysis = api.analyze(trace, step_ms=step_ms, progress=progress)
+        analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
     warn(analysis.warnings)
     projection = analysis.whatif(*(remove or ("all",)), keep_timing=keep_timing)
     pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]

@@ -114,7 +114,9 @@ class _Summary:
         if (recorded := self._recorded()) < RECORDED:
             lost = f"Only {recorded:.0%} of the launches have their device work in the trace"
             return Bound.UNKNOWN, f"{lost}, so nothing can be said about what bounds the step."
-        share = busy / self.observed if self.observed else 0.0
+        if not self.observed:
+            return Bound.UNKNOWN, "The steps take no time, so nothing can be said about what bounds them."
+        share = busy / self.observed
         if share >= DEVICE_BOUND:
             return Bound.DEVICE, f"The device works {share:.0%} of the step."
         if self.unprofiled and busy >= DEVICE_BOUND * self.unprofiled * 1e3:

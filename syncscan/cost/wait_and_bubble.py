@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Cost, SyncPoint
 from syncscan.model.names import is_event_record
@@ -40,6 +41,7 @@ class _Ruler:
         self.starts = np.sort(np.array([p.ts for p in points], dtype=np.int64))
         self.work = DeviceWork(trace)
         self.records = np.flatnonzero(trace.named(is_event_record))
+        self._recorded_on: dict[int, Int64] = {}
 
     def cost(self, point: SyncPoint) -> Cost:
         return Cost(wait_ns=sum(self._wait(point, row) for row in point.calls), bubble_ns=self._bubble(point))
@@ -69,8 +71,11 @@ class _Ruler:
     def _recorded(self, point: SyncPoint, start: int) -> int:
         """When the last event record of this thread before the call began; the call itself where there is none."""
         s = self.trace.slices
-        mine = self.records[(s.track[self.records] == point.track) & (s.ts[self.records] <= start)]
-        return int(s.ts[mine[-1]]) if len(mine) else start
+        if point.track not in self._recorded_on:
+            self._recorded_on[point.track] = s.ts[self.records[s.track[self.records] == point.track]]
+        times = self._recorded_on[point.track]  # ascending, as a track's rows are
+        before = int(np.searchsorted(times, start, side="right"))
+        return int(times[before - 1]) if before else start
 
     def _bubble(self, point: SyncPoint) -> int:
         if point.device == NONE:

@@ -90,13 +90,12 @@ class Neighbours:
 
 
 def _covered(parent: Int32, worker: Bool) -> Bool:
-    """For each row, whether an op that does work is around it; one round for each level of nesting."""
-    inside = parent != NONE
-    up = np.where(inside, parent, 0)
-    covered = np.zeros(len(parent), np.bool_)
-    while len(parent):
-        wider = inside & (worker[up] | covered[up])
-        if bool((wider == covered).all()):
-            break
-        covered = wider
+    """For each row, whether an op that does work is around it; each round doubles how many levels up are looked at."""
+    inside = np.flatnonzero(parent != NONE)
+    up, covered = parent.astype(np.int64), np.zeros(len(parent), np.bool_)
+    covered[inside] = worker[up[inside]]
+    while len(inside):
+        covered[inside] |= covered[up[inside]]
+        up[inside] = up[up[inside]]
+        inside = inside[up[inside] != NONE]
     return covered

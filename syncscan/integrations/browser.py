@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-import http.server
+import html as markup
 import threading
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from syncscan.errors import UsageError
+from syncscan.integrations.private_server import Gate, Handler, Server
 
 
-def show(url: str) -> bool:
-    """Open a URL in the user's browser; False where there is none."""
+@contextmanager
+def shown(url: str) -> Iterator[bool]:
+    """Open a URL in the user's browser; gives False where there is none.
+
+    Every user of a machine can read with what a browser was started: it gets a file that leads to the URL, which only
+    its user can read, and which is there as long as the context.
+    """
+    with TemporaryDirectory(prefix="syncscan-") as folder:
+        page = Path(folder, "open.html")
+        target = markup.escape(url, quote=True)
+        refresh = f'<meta http-equiv="refresh" content="0; url={target}">'
+        page.write_text(f'<!doctype html>{refresh}<a href="{target}">Open</a>')
+        yield _opens(page.as_uri())
+
+
+def _opens(url: str) -> bool:
     try:
         return webbrowser.open(url)
     except webbrowser.Error:
@@ -30,14 +48,10 @@ class Page:
     """
 
     def __init__(self, html: str, host: str = "127.0.0.1", port: int = 0) -> None:
-        page = html.encode("utf-8", "replace")
-        handler = type("_OnePage", (_Handler,), {"page": page})
-        try:
-            self._server = http.server.ThreadingHTTPServer((host, port), handler)
-        except OSError as e:
-            why = f"{host}:{port} can't be listened on: {e.strerror}."
-            raise UsageError(why, "Give another --port or --host.") from None
-        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._server.server_port}/"
+        gate = Gate(host)
+        handler = type("_OnePage", (_Handler,), {"page": html.encode("utf-8", "replace"), "gate": gate})
+        self._server = Server(host, port, handler)
+        self.url = f"{self._server.origin}{gate.prefix}/"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
@@ -46,16 +60,11 @@ class Page:
         self._server.server_close()
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(Handler):
     page = b""
 
-    def do_GET(self) -> None:
-        """Give the page, whatever is asked for."""
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(self.page)))
-        self.end_headers()
-        self.wfile.write(self.page)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing about requests."""
+    def give(self, path: str) -> None:
+        """The page, and nothing beside it."""
+        if path != "/":
+            raise FileNotFoundError(path)
+        self.answer(self.page, "text/html; charset=utf-8")

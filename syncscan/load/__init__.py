@@ -7,14 +7,18 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from syncscan.load import reader, second_process
+from syncscan.load import memory, reader, second_process
 from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.folder import find
 from syncscan.model.trace import Trace
 
 
 def load(
-    path: str | os.PathLike[str], progress: Callable[[int, int], None] | None = None, *, piece: int = reader.PIECE
+    path: str | os.PathLike[str],
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    piece: int = reader.PIECE,
+    max_memory: int | None = None,
 ) -> Trace:
     """Read one trace; a big file with two processes where that is possible and pays.
 
@@ -22,13 +26,15 @@ def load(
         path: a file, plain or packed with gzip or zstd; `-` for standard input; or a URL that fsspec opens.
         progress: called while reading with the bytes done and the bytes in all (0 if that isn't known).
         piece: bytes of text in memory at once.
+        max_memory: bytes that reading and analysing may take; by default most of what is free.
 
     Raises:
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
+        TraceTooLarge: it doesn't fit into memory.
         MissingExtra: a package for this kind of place or compression isn't installed.
     """
     with _uncollected():
-        return _load(os.fspath(path), progress, piece)
+        return _load(os.fspath(path), progress, piece, memory.available() if max_memory is None else max_memory)
 
 
 @contextmanager
@@ -43,18 +49,18 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _load(name: str, progress: Callable[[int, int], None] | None, piece: int) -> Trace:
+def _load(name: str, progress: Callable[[int, int], None] | None, piece: int, most: int | None) -> Trace:
     with open_bytes(name) as stream:
         if stream.text_size < second_process.WORTHWHILE_BYTES or not stream.reopens or not second_process.possible():
-            return _read(stream, name, piece, progress)
+            return _read(stream, name, piece, progress, most)
         try:
             stream.end_at(stream.size)
-            with second_process.SecondProcess(lambda: _odd_pieces(name, piece, stream.size)) as second:
-                return _read(stream, name, piece, progress, second)
+            with second_process.SecondProcess(lambda: _odd_pieces(name, piece, stream.size, most)) as second:
+                return _read(stream, name, piece, progress, most, second)
         except reader.NeedsOneProcess:
             pass
     with open_bytes(name) as stream:
-        return _read(stream, name, piece, progress)
+        return _read(stream, name, piece, progress, most)
 
 
 def _read(
@@ -62,17 +68,18 @@ def _read(
     name: str,
     piece: int,
     progress: Callable[[int, int], None] | None,
+    most: int | None,
     second: second_process.SecondProcess | None = None,
 ) -> Trace:
     report = None if progress is None else lambda _: progress(stream.done, stream.size)
-    return reader.read(stream, name, piece, report, lambda: stream.lost, second)
+    return reader.read(stream, name, piece, report, lambda: stream.lost, second, most)
 
 
-def _odd_pieces(name: str, piece: int, size: int) -> object:
+def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
     """What the second process makes; it reads as far as the first, or it would cut a file that grows elsewhere."""
     with open_bytes(name) as stream:
         stream.end_at(size)
-        return reader.read_odd_pieces(stream, name, piece)
+        return reader.read_odd_pieces(stream, name, piece, most)
 
 
 __all__ = ["ByteStream", "find", "load", "open_bytes"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -21,6 +23,14 @@ _ZSTD_PIPE_PORTION = 64
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+"""How a frame begins that holds no text (RFC 8878, 3.1.2): parallel packers put one with sizes before each other."""
+_MEMBER = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
+_FRAME = re.compile(rb"\x28\xb5\x2f\xfd")
+_MOST_SEARCHES = 16
+"""How often a file is searched again from the begin of a damaged part: each time may cost as much as all behind it."""
+_PROOF = 256
+"""Packed bytes that must unpack for a place behind damage to count as the begin of a member or a frame."""
 
 
 def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
@@ -38,11 +48,11 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
     peekable = io.BufferedReader(cast(Any, raw), 1 << 16)
     try:
         magic = peekable.peek(4)[:4]
-    except OSError as e:
+    except Exception as e:  # disks, networks and the clients of storages fail each in their own way
         raise TraceUnreadable(f"{name} can't be read: {_reason(e)}.", "Check the file and the disk.") from None
     if magic[:2] == GZIP:
         return ByteStream(_Gunzip(peekable), name, size)
-    if magic == ZSTD:
+    if magic == ZSTD or _ZSTD_SKIPPABLE.match(magic):
         return ByteStream(_Unzstd(peekable), name, size)
     return ByteStream(_Plain(peekable), name, size)
 
@@ -158,9 +168,10 @@ class _Plain:
         part = bytearray(size)
         return bytes(part[: self.stored_into(memoryview(part))])
 
-    def ends(self, given: int, why: str) -> None:
-        """Note that the stream is over before its end."""
-        self.lost = self.lost or f"After {given:,} bytes {why}; what comes after is missing."
+    def ends(self, given: int, why: str, goes_on: bool = False) -> None:
+        """Note that the stream is over before its end, or that a part of it is missing."""
+        missing = "what comes after, up to the next packed part," if goes_on else "what comes after"
+        self.lost = self.lost or f"After {given:,} bytes {why}; {missing} is missing."
 
 
 class _Packed(_Plain):
@@ -168,10 +179,14 @@ class _Packed(_Plain):
 
     def __init__(self, below: io.BufferedReader) -> None:
         super().__init__(below)
+        self._packed = b""
+        """Stored bytes that were read and not yet unpacked."""
         self._unpacked = b""
         """Text that was unpacked and not yet asked for."""
         self._unpacked_bytes = 0
         self._over = False
+        self._rewinds = below.seekable()
+        self._searches = 0
 
     def into(self, view: memoryview) -> int:
         while not self._over and not self._unpacked:
@@ -184,6 +199,34 @@ class _Packed(_Plain):
     def _unpack(self, most: int) -> bytes:
         """The next text, about this long at most; empty if there is none yet, or no more (`_over`)."""
         raise NotImplementedError
+
+    def _behind_damage(self, begin: re.Pattern[bytes], unpacker: Callable[[], Any], start: int) -> bool:
+        """Go on to the next place where a part begins that unpacks; false, and over, if there is none.
+
+        A part that was cut short takes what comes behind it for its own: a file is searched from its begin on again.
+
+        Args:
+            begin: how a part begins.
+            unpacker: makes one for a part.
+            start: where the damaged part begins, among the stored bytes.
+        """
+        packed = self._packed[1:]
+        if self._rewinds and self._searches < _MOST_SEARCHES:
+            packed, self.bytes_read = b"", start + 1
+            self.below.seek(start + 1)
+        self._searches += 1
+        while True:
+            for found in begin.finditer(packed):
+                while len(packed) - found.start() < _PROOF and (more := self.stored(_CHUNK)):
+                    packed += more
+                if _unpacks(unpacker(), packed[found.start() : found.start() + _PROOF]):
+                    self._packed = packed[found.start() :]
+                    return True
+            more = self.stored(_CHUNK)
+            if not more:
+                self._over, self._packed = True, b""
+                return False
+            packed = packed[-3:] + more
 
     def _again(self, unpacker: Any, start: int, already: int, end: int) -> bytes:
         """What a decompressor threw away with the portion that it failed in.
@@ -205,7 +248,17 @@ class _Packed(_Plain):
             parts.append(_before_the_damage(unpacker, self.below.read(end - sound))[already:])
         except Exception:  # the file changed, or can't be read a second time
             pass
+        with contextlib.suppress(Exception):
+            self.below.seek(end)
         return b"".join(parts)
+
+
+def _unpacks(unpacker: Any, packed: bytes) -> bool:
+    try:
+        unpacker.decompress(packed)
+    except Exception:  # zlib.error or zstandard.ZstdError, which is imported only where it is needed
+        return False
+    return True
 
 
 def _before_the_damage(unpacker: Any, packed: bytes) -> bytes:
@@ -228,8 +281,6 @@ class _Gunzip(_Packed):
 
     def __init__(self, below: io.BufferedReader) -> None:
         super().__init__(below)
-        self._packed = b""
-        self._rewinds = below.seekable()
         self._begin_member()
 
     def _begin_member(self) -> None:
@@ -251,9 +302,17 @@ class _Gunzip(_Packed):
             self._next_member()
             self._unpacked_bytes -= len(out)
         elif at_end and not out:
-            self._over = True
-            self.ends(self._unpacked_bytes, "the compressed data break off")
+            self._goes_on("the compressed data break off", b"")
         return out
+
+    def _goes_on(self, why: str, out: bytes) -> None:
+        """Say what is missing behind this text, and go on at the next member, if there is one."""
+        behind = self._behind_damage(_MEMBER, lambda: zlib.decompressobj(31), self._member[0])
+        if why:
+            self.ends(self._unpacked_bytes + len(out), why, behind)
+        self._unpacked_bytes += len(out)
+        self._begin_member()
+        self._unpacked_bytes -= len(out)
 
     def _next_member(self) -> None:
         """Go on behind a member: to the next one, over zeros that pad it, or to the end."""
@@ -269,18 +328,21 @@ class _Gunzip(_Packed):
             self.lost = self.lost or "Behind the compressed data stand bytes that aren't; they are left out."
 
     def _damaged(self, error: Exception, before: Any) -> bytes:
-        """The last text: what comes before the damage in the chunk at hand."""
-        self._over = True
+        """What comes before the damage in the chunk at hand; behind it goes on the next member, if there is one."""
         if before is None:
             start, unpacked = self._member
             out = self._again(zlib.decompressobj(31), start, self._unpacked_bytes - unpacked, self.bytes_read)
         else:
             out = _before_the_damage(before, self._packed)
         if re.search(r"checksum|(data|length) check", str(error)):
-            self.lost = "The checksum of the compressed data is wrong: something in the trace may be altered."
+            self.lost = self.lost or _WRONG_CHECKSUM
+            self._goes_on("", out)
         else:
-            self.ends(self._unpacked_bytes + len(out), f"the compressed data are damaged ({error})")
+            self._goes_on(f"the compressed data are damaged ({error})", out)
         return out
+
+
+_WRONG_CHECKSUM = "The checksum of the compressed data is wrong: something in the trace may be altered."
 
 
 def _isal_unpacker() -> Any:
@@ -299,8 +361,6 @@ class _Unzstd(_Packed):
         except ImportError:
             raise MissingExtra("This trace is packed with zstd.", "pip install 'syncscan[zstd]'") from None
         self._new_unpacker: Any = zstandard.ZstdDecompressor().decompressobj
-        self._rewinds = below.seekable()
-        self._packed = b""
         self._begin_frame()
 
     def _begin_frame(self) -> None:
@@ -312,7 +372,7 @@ class _Unzstd(_Packed):
         if not self._packed:
             self._over = True
             if self._frame[0] < self.bytes_read:
-                self.ends(self._unpacked_bytes, "the compressed data break off")
+                self._goes_on("the compressed data break off", b"")
             return b""
         try:
             out: bytes = self._unpacker.decompress(self._packed)
@@ -327,11 +387,22 @@ class _Unzstd(_Packed):
         return out
 
     def _damaged(self, error: Exception) -> bytes:
-        """The last text: what comes before the damage; in a pipe without what the damaged portion gave before it."""
-        self._over = True
+        """What comes before the damage; in a pipe without what the damaged portion gave before it.
+
+        Behind it goes on the next frame, if there is one.
+        """
         start, unpacked = self._frame
         out = b""
         if self._rewinds:
             out = self._again(self._new_unpacker(), start, self._unpacked_bytes - unpacked, self.bytes_read)
-        self.ends(self._unpacked_bytes + len(out), f"the compressed data are damaged ({error})")
+        self._goes_on(f"the compressed data are damaged ({error})", out)
         return out
+
+    def _goes_on(self, why: str, out: bytes) -> None:
+        """Say what is missing behind this text, and go on at the next frame, if there is one."""
+        behind = self._behind_damage(_FRAME, self._new_unpacker, self._frame[0])
+        self.ends(self._unpacked_bytes + len(out), why, behind)
+        self._unpacked_bytes += len(out)
+        self._over = not behind
+        self._begin_frame()
+        self._unpacked_bytes -= len(out)

@@ -13,6 +13,7 @@ _SENTENCES = (
     ("endless", "{n} without a usable duration, taken as 0", "event"),
     ("duplicates", "{n} twice in the trace and counted once", "event"),
     ("ambiguous", "{n} shared by several calls, so that work may be joined to the wrong one", "correlation id"),
+    ("deep", "{n} nested in more than 256 others, of which the inner 256 count", "slice"),
     ("joined", "{n} joined with the first, as the key is there again", "further list|further lists of events"),
     ("skipped", "{n} between events part of none and left out", "byte"),
     ("behind", "{n} behind the end of the trace and left out: another document, or what is left of one", "byte"),
@@ -20,6 +21,7 @@ _SENTENCES = (
 )
 
 UNFINISHED = "The trace ends before its list of events does; what came after is missing (a crash, or a full disk)."
+DAMAGED_TAIL = "What stands behind the events is damaged; some of what the trace says about itself is missing."
 DAMAGED_HEAD = "The head of the trace is damaged; some of what it says about itself is missing."
 
 
@@ -43,6 +45,8 @@ class Damage:
     """Rows that are equal to another in every column."""
     ambiguous: int = 0
     """Correlation ids that more than one runtime call has."""
+    deep: int = 0
+    """Slices with more than `DEEPEST` around them."""
     joined: int = 0
     """Lists of events behind the first."""
     skipped: int = 0

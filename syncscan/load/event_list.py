@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from syncscan.load.damage import DAMAGED_HEAD, UNFINISHED, Damage
+from syncscan.load.damage import DAMAGED_HEAD, DAMAGED_TAIL, UNFINISHED, Damage
 from syncscan.load.metadata import Ending, ending, metadata_before
 from syncscan.load.salvage import Place, Salvage, Salvaged
 from syncscan.load.split import Head, Piece, Splitter
@@ -90,6 +90,8 @@ class EventList(Generic[Batch]):
             self._salvage = Salvage(self._damage)
             for piece in splitter.pieces():
                 yield from self.read(dataclasses.replace(piece, offset=piece.offset + offset))
+        if last.damaged:
+            self._damage.notes.append(DAMAGED_TAIL)
         yield self._collect(list(self._objects(last.lists)))
         self._damage.behind += len(last.left_out.encode())
         # Text in which the key stands again can't be written behind a list that has it.

@@ -29,9 +29,9 @@ def find(path: str | os.PathLike[str]) -> list[str]:
     Raises:
         TraceNotFound: the folder holds no trace.
     """
-    folder = Path(path)
-    if not folder.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112  Path.is_dir raises for long names
         return [os.fspath(path)]
+    folder = Path(path)
     for pattern in ("*", "**/*"):
         files = [p for p in folder.glob(pattern) if _NAMES.fullmatch(p.name) and p.is_file()]
         ranked = sorted((rank, _natural(str(p)), str(p)) for p in files if (rank := _rank(p)) is not None)
@@ -44,7 +44,10 @@ def _rank(path: Path) -> int | None:
     """The rank of a trace, -1 where nothing tells it; None for a file that is no trace."""
     try:
         with open_bytes(path) as stream:
-            head = Splitter(stream, _PEEK).head()
+            splitter = Splitter(stream, _PEEK)
+            head = splitter.head()
+            if head is not None and head.whole and not head.text and not _begins_with_object(splitter):
+                return None
     except SyncscanError:
         return None
     if head is None:
@@ -53,6 +56,11 @@ def _rank(path: Path) -> int | None:
     rank = id_of(info.get("rank")) if isinstance(info, dict) else NONE
     in_name = _RANK.search(path.name)
     return rank if rank != NONE or not in_name else int(in_name[1])
+
+
+def _begins_with_object(splitter: Splitter) -> bool:
+    """Whether a bare list holds objects: any JSON file may be a list, of numbers for one."""
+    return bytes(next(splitter.pieces()).text[1:]).lstrip().startswith(b"{")
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

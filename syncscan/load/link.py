@@ -14,7 +14,20 @@ from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.names import step_number
-from syncscan.model.trace import DEVICE, HOST, NONE, Category, Flows, Frames, Slices, Step, Trace, TraceInfo, Track
+from syncscan.model.trace import (
+    DEEPEST,
+    DEVICE,
+    HOST,
+    NONE,
+    Category,
+    Flows,
+    Frames,
+    Slices,
+    Step,
+    Trace,
+    TraceInfo,
+    Track,
+)
 
 _SLACK_NS = 2
 """By how much a slice may end behind the one around it: kineto rounds the two ends of nested ops apart."""
@@ -37,6 +50,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     _drop_duplicates(columns, damage)
     _nest(columns)
     slices = Slices(**columns)
+    damage.deep = _too_deep(slices.parent)
     damage.ambiguous = _shared_correlations(slices)
     flows = _sorted_flows(raw.flows, track_of)
     frames = _sorted_frames(raw.frames, track_of, raw.strings)
@@ -148,6 +162,15 @@ def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
         at[searching] = at[at[searching]]
         searching = searching[at[searching] != NONE]
     return np.where(at == NONE, NONE, rows[at]) if len(rows) else at
+
+
+def _too_deep(parent: Int32) -> int:
+    """How many slices have more than `DEEPEST` others around them; each round doubles how far up is looked."""
+    up, rows = parent.astype(np.int64), np.flatnonzero(parent != NONE)
+    for _ in range(DEEPEST.bit_length() - 1):
+        up[rows] = up[up[rows]]
+        rows = rows[up[rows] != NONE]
+    return int((parent[up[rows]] != NONE).sum())
 
 
 def _shared_correlations(s: Slices) -> int:

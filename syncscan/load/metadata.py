@@ -19,13 +19,14 @@ class Ending:
     """What stands behind a list of events.
 
     `text` goes up to the end of the object around the list, and is empty where that is damaged. `left_out` is what
-    stands behind the object, `lists` the further lists of events in it.
+    stands behind the object, `lists` the further lists of events in it; `damaged` says that the object is.
     """
 
     members: Mapping[str, Any]
     lists: Sequence[list[Any]]
     text: str
     left_out: str
+    damaged: bool = False
 
 
 def metadata_before(head: Head) -> Mapping[str, Any]:
@@ -57,7 +58,7 @@ def ending(tail: str, in_object: bool) -> Ending:
     try:
         value, end = json.JSONDecoder(object_pairs_hook=remember).raw_decode(before + tail)
     except (ValueError, RecursionError):
-        return Ending(_without_events(members(tail)), (), "", "")
+        return Ending(_without_events(members(tail)), (), "", "", bool(tail.strip(_NOTHING)))
     text, left_out = tail[: end - len(before)], tail[end - len(before) :]
     lists = [value for key, value in pairs if key == "traceEvents" and isinstance(value, list)]
     return Ending(_without_events(value), lists, tail if left_out.isspace() else text, left_out.strip(_NOTHING))

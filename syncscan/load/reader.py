@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from syncscan.errors import TraceEmpty, TraceUnreadable
+from syncscan.errors import TraceEmpty, TraceTooLarge, TraceUnreadable
 from syncscan.load.columns import Columns, Export
 from syncscan.load.damage import Damage
 from syncscan.load.event import DECODER, Event, event_of
 from syncscan.load.event_list import EventList
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
+from syncscan.load.memory import require
 from syncscan.load.metadata import Ending, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.second_process import SecondProcess
@@ -43,6 +44,7 @@ def read(
     progress: Progress | None = None,
     lost: Lost = lambda: "",
     second: SecondProcess | None = None,
+    max_memory: int | None = None,
 ) -> Trace:
     """Read one trace.
 
@@ -53,13 +55,15 @@ def read(
         progress: called after each piece with the bytes of text read.
         lost: asked at the end for a sentence on what unpacking lost; empty if nothing.
         second: a process that makes `read_odd_pieces` of the same text with the same `piece`.
+        max_memory: bytes that reading and analysing may take; None for no limit.
 
     Raises:
         NeedsOneProcess: the two processes can't share this trace.
         TraceEmpty: no bytes.
         TraceUnreadable: no list of events in it.
+        TraceTooLarge: it doesn't fit into memory.
     """
-    reading = _Reading(stream, path, piece, lost)
+    reading = _Reading(stream, path, piece, lost, max_memory)
     if second is None:
         reading.read(lambda _: True, progress)
     else:
@@ -68,6 +72,7 @@ def read(
         if odd is None or odd.cuts != reading.cuts:
             raise NeedsOneProcess
         reading.columns.absorb(odd.columns)
+        require(reading.columns, path, max_memory)
     return reading.trace(path, lost())
 
 
@@ -80,12 +85,12 @@ class OddPieces:
     """Where all pieces begin, and where the text ends: other bytes than the first process's are hardly cut alike."""
 
 
-def read_odd_pieces(stream: Readable, path: str, piece: int) -> OddPieces | None:
+def read_odd_pieces(stream: Readable, path: str, piece: int, max_memory: int | None = None) -> OddPieces | None:
     """The columns of every other piece, for the process that reads the others; None if it has to read them all."""
-    reading = _Reading(stream, path, piece, lambda: "")
+    reading = _Reading(stream, path, piece, lambda: "", max_memory)
     try:
         reading.read(_is_odd, None)
-    except NeedsOneProcess:
+    except (NeedsOneProcess, TraceTooLarge):
         return None
     return OddPieces(reading.columns.export(), reading.cuts)
 
@@ -98,7 +103,8 @@ def _is_odd(piece: Piece) -> bool:
 class _Reading:
     """One trace on its way from text to columns."""
 
-    def __init__(self, stream: Readable, path: str, piece: int, lost: Lost) -> None:
+    def __init__(self, stream: Readable, path: str, piece: int, lost: Lost, max_memory: int | None) -> None:
+        self.path, self.max_memory = path, max_memory
         self.damage = Damage()
         self.columns = Columns(self.damage)
         self.splitter = Splitter(stream, piece)
@@ -116,12 +122,16 @@ class _Reading:
             self.cuts.append(piece.offset)
             if is_mine(piece):
                 for batch in self.events.read(piece):
-                    self.columns.add(batch)
+                    self._add(batch)
                 if progress:
                     progress(self.splitter.bytes_read)
             elif not self.events.between_events:
                 raise NeedsOneProcess
         self.cuts.append(self.splitter.bytes_read)
+
+    def _add(self, batch: list[Event]) -> None:
+        self.columns.add(batch)
+        require(self.columns, self.path, self.max_memory)
 
     def trace(self, path: str, lost: str) -> Trace:
         """The trace of all that was read; `lost` is a sentence on what unpacking lost, or empty."""
@@ -137,7 +147,7 @@ class _Reading:
         batches = self.events.read_behind()
         while True:
             try:
-                self.columns.add(next(batches))
+                self._add(next(batches))
             except StopIteration as end:
                 ending: Ending = end.value
                 return ending

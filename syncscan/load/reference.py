@@ -84,8 +84,8 @@ class _Reader:
     def _event(self, e: dict[str, Any]) -> None:
         phase, cat = e.get("ph"), e.get("cat")
         if phase == "M" and e.get("name") in ("process_name", "thread_name"):
-            tid = "" if e["name"] == "process_name" else text_of(e.get("tid"))
-            place, label = (text_of(e.get("pid")), tid), text_of(_args(e).get("name")).strip()
+            tid = "" if e["name"] == "process_name" else _place(e.get("tid"))
+            place, label = (_place(e.get("pid")), tid), text_of(_args(e).get("name")).strip()
             known = self.labels.get(place, "")
             self.labels[place] = max(known, label, key=lambda text: (len(text), text))
         elif not isinstance(cat, str):

@@ -37,7 +37,15 @@ _FIELD = re.compile(
     r"|bytes|kind)\"\s*:\s*(?:\"((?:[^\"\\\n]|\\.)*)\"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=\s*[,}\]]))"
 )
 _TOP = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "id"}
-_DECODER = json.JSONDecoder(strict=False)
+_MOST_DIGITS = 4000
+
+
+def _integer(digits: str) -> int | None:
+    """An integer, but for one of so many digits that Python refuses it (`sys.set_int_max_str_digits`)."""
+    return int(digits) if len(digits) < _MOST_DIGITS else None
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_int=_integer)
 
 Object = dict[str, Any]
 

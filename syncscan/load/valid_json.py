@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,10 +12,15 @@ from syncscan.errors import TraceUnreadable
 from syncscan.load.damage import Damage
 from syncscan.load.event_list import EventList
 from syncscan.load.metadata import Ending, metadata_before
-from syncscan.load.salvage import Salvaged, plain_numbers
+from syncscan.load.salvage import Salvaged
 from syncscan.load.split import Head, Readable, Splitter
+from syncscan.model.json_text import strict_text
 
 _PIECE = 1 << 20
+WRITTEN_ANEW = "What the trace says about itself isn't JSON to every reader, or stands there twice: it is written anew."
+_MOST_DIGITS = 4000
+_DIGITS = re.compile(rb"[0-9]{%d}" % _MOST_DIGITS)
+"""A number that no reader takes: Python's refuses integers of more than 4,300 digits."""
 
 
 class _Checked(msgspec.Struct):
@@ -47,6 +52,8 @@ class ValidText:
         self._events = EventList(splitter, head, self.damage, _as_it_stands, _joined)
         self._ending = Ending({}, (), "", "")
         self.head = _valid_head(head)
+        if head.whole and head.text.strip() and self.head != head.text:
+            self.damage.notes.append(WRITTEN_ANEW)
         """Text of the outer object up to the list of events; empty where there is none."""
 
     def document(self) -> Iterator[bytes]:
@@ -62,8 +69,10 @@ class ValidText:
         """The end of the list and what stands behind it."""
         if not self.head:
             return b"\n]\n"
-        if _is_object('{"traceEvents": []' + self._ending.text):
+        if _is_object(b'{"traceEvents": []' + self._ending.text.encode("utf-8", "surrogatepass")):
             return f"\n]{self._ending.text}".encode()
+        if self._ending.text:
+            self.damage.notes.append(WRITTEN_ANEW)
         return f"\n]{''.join(f',{member}' for member in _texts(self._ending.members))}\n}}\n".encode()
 
     def pieces(self) -> Iterator[bytes]:
@@ -91,7 +100,7 @@ def _as_it_stands(text: bytes | memoryview) -> bytes | None:
 def _joined(salvaged: list[Salvaged]) -> bytes:
     """Events that were read one by one: as they stand where any reader takes them, else written anew."""
     texts = ((one.text.encode(), one.event) for one in salvaged)
-    return b",".join(text if text and _is_valid(text) else b"\n" + _as_text(event).encode() for text, event in texts)
+    return b",".join(text if text and _is_valid(text) else b"\n" + strict_text(event).encode() for text, event in texts)
 
 
 def _is_valid(events: bytes) -> bool:
@@ -99,7 +108,7 @@ def _is_valid(events: bytes) -> bool:
     try:
         if not events.isascii():
             events.decode()
-        return bool(_EVENTS.decode(b"[" + events + b"]"))
+        return bool(_EVENTS.decode(b"[" + events + b"]")) and not _has_endless_number(events)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
 
@@ -113,20 +122,19 @@ def _valid_head(head: Head) -> bytes:
     return f'{{{"".join(f"{member}," for member in _texts(metadata_before(head)))}\n"traceEvents": '.encode()
 
 
-def _is_object(text: bytes | str) -> bool:
+def _has_endless_number(text: bytes) -> bool:
+    """Whether this many digits stand in a row; looked for only around every so manieth byte, as one of them is one."""
+    suspects = (at for at in range(0, len(text), _MOST_DIGITS) if text[at : at + 1].isdigit())
+    return any(_DIGITS.search(text, max(0, at - _MOST_DIGITS), at + _MOST_DIGITS) for at in suspects)
+
+
+def _is_object(text: bytes) -> bool:
     try:
-        return isinstance(msgspec.json.decode(text), dict)
+        return isinstance(msgspec.json.decode(text), dict) and not _has_endless_number(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
 
 
 def _texts(found: Mapping[str, Any]) -> Iterator[str]:
     """A line of JSON a member of an object."""
-    return (f"\n{_as_text(key)}: {_as_text(value)}" for key, value in found.items())
-
-
-def _as_text(value: Any) -> str:
-    """JSON that strict readers take: non-numbers are null, half characters a question mark."""
-    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
-    # In brackets, as a non-number is told by what stands around it.
-    return plain_numbers(f"[{text}]")[1:-1]
+    return (f"\n{strict_text(key)}: {strict_text(value)}" for key, value in found.items())

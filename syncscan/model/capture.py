@@ -173,10 +173,12 @@ class _Reader:
             return otherwise
         try:
             return msgspec.convert(value, kind)
-        except (msgspec.ValidationError, OverflowError, RecursionError) as e:
+        except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeError) as e:
             self.refused.append(f"What capture stored as '{key}' is damaged and was left out ({_reason(e)}).")
             return otherwise
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeError):
+        return "a text holds half of a character"
     return str(error).rstrip(".")[:200] if isinstance(error, msgspec.ValidationError) else "a number is out of range"

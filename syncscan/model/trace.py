@@ -32,6 +32,10 @@ class Category(enum.IntEnum):
     OVERHEAD = 8
 
 
+DEEPEST = 256
+"""Slices around another that count. The deepest of our recordings has 11; a trace that says thousands would cost
+what the square of its size does."""
+
 HOST = (Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME, Category.DRIVER)
 """Categories whose slices lie on a host thread and nest."""
 
@@ -198,11 +202,11 @@ class Trace:
         return self.strings[int(self.slices.name[row])]
 
     def ancestors(self, row: int) -> list[int]:
-        """Rows of the host slices around this row, outermost first, itself left out."""
+        """Rows of the host slices around this row, outermost first, itself left out; of more than DEEPEST the inner."""
         parent = self.slices.parent
-        chain = []
+        chain: list[int] = []
         at = int(parent[row])
-        while at != NONE:
+        while at != NONE and len(chain) < DEEPEST:
             chain.append(at)
             at = int(parent[at])
         return chain[::-1]

@@ -28,8 +28,6 @@ from syncscan.report.units import duration, times
 from syncscan.report.verdict import across, nothing_found, verdict, where
 from syncscan.version import __version__
 
-MARK = '<meta name="generator" content="syncscan'
-"""Stands near the top of every report: what tells a report from a file that is somebody's own."""
 MAX_FINDINGS = 300
 MAX_OCCURRENCES = 6
 _SCRIPTS = (

@@ -9,7 +9,10 @@ from syncscan.report.names import shown
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _BREAK = "\u200b"
 """Zero-width space: in a mention, a reference or a bare link it keeps GitHub from making one, invisibly."""
-_LINKING = re.compile(r"(@|#|GH-|www\.|://)(?=\S)", re.IGNORECASE)
+_LINKING = re.compile(r"(@|#|GH-)(?=\S)", re.IGNORECASE)
+_BARE_LINK = re.compile(r"(?<=www)\.|:(?=//)|(?<=mailto):|(?<=xmpp):", re.IGNORECASE)
+"""Where GitHub finds a link without marks: the dot or colon is escaped, and what stands before it broken off
+(cmark-gfm, extensions/autolink.c)."""
 _TEXT, _NAME = 600, 160
 
 
@@ -17,7 +20,7 @@ def escaped(text: str) -> str:
     """Text as Markdown prose on one line: every mark stands for itself."""
     text = _LINKING.sub(rf"\1{_BREAK}", shown(text, _TEXT))
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _SPECIAL.sub(r"\\\1", text)
+    return _BARE_LINK.sub(rf"{_BREAK}\\\g<0>", _SPECIAL.sub(r"\\\1", text))
 
 
 def code(text: str, limit: int = _NAME) -> str:

@@ -25,6 +25,9 @@ SKEW_NS = 5_000
 """How far the host's and the device's clocks may lie apart."""
 
 
+_NONE_THERE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 @dataclass(frozen=True, slots=True)
 class EventRecord:
     """The point that an event marks: behind all work launched on `stream` before `ts`, the begin of its record call."""
@@ -54,7 +57,11 @@ class Events:
         self.waits = self._calls(host, is_stream_wait)
         both = np.concatenate([self.waits, self._calls(host, is_event_synchronise)])
         self.stated = stated_edges(trace, self.records, both[np.argsort(trace.slices.ts[both], kind="stable")])
-        self._on = {int(t): np.flatnonzero(launches.tracks == t) for t in np.unique(launches.tracks)}
+        self._recorded_at = trace.slices.ts[self.records]
+        self._on: dict[int, tuple[Int64, Int64]] = {}
+        for track in np.unique(launches.tracks).tolist():
+            mine = np.flatnonzero(launches.tracks == track)
+            self._on[track] = mine, launches.issued[mine]
 
     def edges(self) -> list[EventEdge]:
         """All edges from one stream to another, in time order."""
@@ -93,7 +100,7 @@ class Events:
         if row in self.stated:
             return [self.stated[row]]
         s = self.trace.slices
-        before = self.records[: int(np.searchsorted(s.ts[self.records], s.ts[row]))]
+        before = self.records[: int(np.searchsorted(self._recorded_at, s.ts[row]))]
         mine = [r for r in before[-LOOK_BACK:].tolist() if s.track[r] == s.track[row]]
         return mine[-TRIES:][::-1]
 
@@ -106,8 +113,8 @@ class Events:
     def _place(self, row: int) -> tuple[Int64, int]:
         """The launches of a call's thread, and how many of them come before the call."""
         s = self.trace.slices
-        mine = self._on.get(int(s.track[row]), np.zeros(0, np.int64))
-        return mine, int(np.searchsorted(self.launches.issued[mine], s.ts[row]))
+        mine, issued = self._on.get(int(s.track[row]), _NONE_THERE)
+        return mine, int(np.searchsorted(issued, s.ts[row]))
 
 
 def first_waiters(edges: list[EventEdge]) -> Int64:

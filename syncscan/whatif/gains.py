@@ -9,13 +9,16 @@ from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Group, Overlap, Projection
 from syncscan.model.step import Bound, StepSummary
 from syncscan.whatif.advice import advice
-from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.calibrated_step import REPEATABILITY, CalibratedStep
 from syncscan.whatif.groups import worth_removing
 from syncscan.whatif.overlap import overlaps
 from syncscan.whatif.projector import Projector
 
 WEIGHED = 25
 """Findings whose range is sought with all replays, those that cost the most; so a trace with hundreds stays fast."""
+REPLAYED = 200
+"""Up to so many findings are each replayed alone. Of more, only those that could be told from nothing: a replay each
+would cost what the square of their number does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,9 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         return Gains(step, projector.findings)
     calibrated = projector.calibrated()
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
-    found = tuple(sorted((_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(costliest)), key=_rank))
+    alone, others = _worth_replays(calibrated, costliest)
+    gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
+    found = tuple(sorted([*gained, *_shared(calibrated, others)], key=_rank))
     removable = [f for f in found if not f.diagnosis.intended]
     together = calibrated.projection(removable)
     groups = _groups(calibrated, removable)
@@ -63,14 +68,55 @@ def _saving_range(projection: Projection) -> tuple[float, float]:
     return max(0.0, projection.baseline_us - high), max(0.0, projection.baseline_us - low)
 
 
+def _worth_replays(step: CalibratedStep, costliest: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """The findings that are replayed alone, and the others, each of which could save less than can be measured."""
+    if len(costliest) <= REPLAYED:
+        return list(costliest), []
+    least = REPEATABILITY * step.before.period * step.unit
+    telling = [f for f in costliest[WEIGHED:] if step.most(step.number[f.id]) >= least]
+    alone = [*costliest[:WEIGHED], *telling[: REPLAYED - WEIGHED]]
+    replayed = {f.id for f in alone}
+    return alone, [f for f in costliest if f.id not in replayed]
+
+
 def _gained(step: CalibratedStep, finding: Finding, quick: bool) -> Finding:
     projection = step.projection([finding], quick=quick)
     gain = Gain(
         recoverable_us=max(0.0, projection.saving_us),
         range_us=_saving_range(projection),
-        moved_us=min(step.moved(finding), finding.wait_us),
+        moved_us=min(step.moved([finding]), finding.wait_us),
     )
-    share = gain.recoverable_us / projection.baseline_us if projection.baseline_us else 0.0
+    return _with_gain(finding, gain, projection.baseline_us)
+
+
+def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
+    """These findings with their parts of what they save together, by what each could save at most.
+
+    None saves more alone than all together, or than its own waits and calls last: so far its range goes.
+    """
+    if not findings:
+        return []
+    together = step.projection(findings, quick=True)
+    saving, moved = max(0.0, together.saving_us), step.moved(findings)
+    most = [step.most(step.number[f.id]) for f in findings]
+    highest = _saving_range(together)[1]
+    total = sum(most) or 1.0
+    return [
+        _with_gain(
+            finding,
+            Gain(
+                recoverable_us=min(saving * own / total, own),
+                range_us=(0.0, min(highest, own)),
+                moved_us=min(moved * own / total, finding.wait_us),
+            ),
+            together.baseline_us,
+        )
+        for finding, own in zip(findings, most, strict=True)
+    ]
+
+
+def _with_gain(finding: Finding, gain: Gain, baseline_us: float) -> Finding:
+    share = gain.recoverable_us / baseline_us if baseline_us else 0.0
     severity = Severity.INFO if finding.diagnosis.intended else Severity.of_share(share)
     return replace(finding, gain=gain, severity=severity)
 

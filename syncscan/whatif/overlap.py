@@ -32,9 +32,9 @@ def overlaps(trace: Trace) -> tuple[Overlap, ...]:
     mine = np.zeros(len(rows), np.bool_)
     for begin, end in steps:
         mine[trace.launched_within(begin, end)] = True
-    if not mine.any():
+    if not s.dur[rows[mine]].any():
         return ()
-    count = len(steps) * float(s.dur[rows].sum()) / max(1.0, float(s.dur[rows[mine]].sum()))
+    count = len(steps) * float(s.dur[rows].sum()) / float(s.dur[rows[mine]].sum())
     found: list[Overlap] = []
     for device in np.unique(s.device[rows]).tolist():
         of_device = rows[s.device[rows] == device]

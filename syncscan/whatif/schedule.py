@@ -80,7 +80,8 @@ class StepSchedules:
         zero, moments, length = self._moments(number, removed)
         begin, end = self.steps[number]
         factor = (end - begin) / self._moments(number, frozenset())[2]
-        rows, start, finish, host = (list(c) for c in zip(*self._unfold(number, moments), strict=True))
+        unfolded = [_NOTHING, *self._unfold(number, moments)]
+        rows, start, finish, host = (list(c) for c in zip(*unfolded, strict=True))
         known = np.concatenate([[begin], *(h[0] for h in host), [end]]).astype(np.int64)
         times = np.concatenate([[zero], *(h[1] for h in host), [zero + length]])
         order = np.argsort(known, kind="stable")
@@ -152,3 +153,5 @@ class StepSchedules:
 
 
 _NOWHERE = (np.zeros(0, np.int64), np.zeros(0))
+_NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0), _NOWHERE)
+"""What a step without launches unfolds to."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from syncscan.attribute import attribute
 from syncscan.detect import detect
 from syncscan.model.finding import Attribution, Confidence, Phase, Source
@@ -50,8 +52,9 @@ def test_frames_give_the_function():
     assert place.owner == "user"
 
 
-def test_a_guess_looks_into_the_source(tmp_path: Path):
+def test_a_guess_looks_into_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Where the file is at hand, the only line of the function that can be it is named, as a guess still."""
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "train.py"
     file.write_text("def step(x):\n    y = x * 2\n    n = y.item()\n    return n\n")
     t = TraceBuilder()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from syncscan.attribute.guess import candidates
+from syncscan.attribute.guess import MAX_BYTES, candidates
 from syncscan.model.finding import Source
 
 CODE = """\
@@ -38,7 +39,8 @@ class Net:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> str:
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "train.py"
     path.write_text(CODE)
     return str(path)
@@ -86,8 +88,33 @@ def test_another_function_of_that_name_is_not_taken(file: str):
     assert lines(file, "aten::item", at=40) == ()
 
 
-def test_no_file_no_guess(tmp_path: Path):
+def test_only_the_program_s_own_files_are_opened(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A trace names whatever it likes: nothing above the working directory, no pipe, nothing that leads there."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "link.py").symlink_to(file)
+    os.mkfifo(inner / "pipe.py")
+    (inner / "large.py").write_text(CODE + "#" * MAX_BYTES)
+    monkeypatch.chdir(inner)
+    for name in (
+        file,
+        "../train.py",
+        "link.py",
+        "pipe.py",
+        "large.py",
+        "/dev/zero",
+        "/proc/self/mem",
+        "a\0.py",
+        "n" * 3000,
+    ):
+        assert lines(name, "aten::nonzero") == ()
+    monkeypatch.chdir(tmp_path)
+    assert lines("train.py", "aten::nonzero") == (12,)
+
+
+def test_no_file_no_guess(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Missing files, folders, code that doesn't parse, and what isn't Python."""
+    monkeypatch.chdir(tmp_path)
     broken, text = tmp_path / "broken.py", tmp_path / "notes.txt"
     broken.write_text("def step(:\n")
     text.write_text(CODE)

@@ -149,3 +149,13 @@ def test_a_trace_cut_short_gets_no_verdict_and_no_advice(tmp_path):
     path.write_bytes(t.json()[:-20])
     step = analyze(path).step
     assert (step.bound, step.advice) == (Bound.UNKNOWN, ())
+
+
+def test_a_step_that_takes_no_time_gets_no_verdict():
+    """All clocks stood still: there is nothing to take a share of."""
+    t = TraceBuilder()
+    t.call("cudaStreamSynchronize", 5, 5)
+    t.launch("kernel", at=5, lasts=0)
+    trace = t.trace()
+    trace.slices.ts[:], trace.slices.dur[:] = 0, 0
+    assert analyze_trace(trace).step.bound is Bound.UNKNOWN

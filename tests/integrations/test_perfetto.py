@@ -30,7 +30,7 @@ def online(trace: Path) -> Iterator[perfetto.Perfetto]:
 
 
 def here(server: perfetto.Perfetto) -> str:
-    return f"http://127.0.0.1:{server._server.server_port}"
+    return server.base
 
 
 def test_online_the_viewer_reads_the_trace_from_this_machine(online: perfetto.Perfetto) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from syncscan.errors import MissingExtra, UsageError
 from syncscan.integrations import trace_view
+from syncscan.integrations.private_server import Gate
 
 INDEX = b'<head><script src="https://www.gstatic.com/charts/loader.js"></script></head><div id="app"></div>'
 
@@ -74,8 +75,9 @@ def ask(path: str, body: bytes, offline: bool, status: str = "200 OK") -> tuple[
         return [body]
 
     got: list[Any] = []
-    pages = trace_view.Pages(tensorboard, offline)
-    environ = {"PATH_INFO": path, "HTTP_ACCEPT_ENCODING": "gzip"}
+    gate = Gate("127.0.0.1")
+    pages = trace_view.Pages(tensorboard, offline, gate)
+    environ = {"PATH_INFO": gate.prefix + path, "HTTP_ACCEPT_ENCODING": "gzip", "HTTP_HOST": "127.0.0.1:6006"}
     text = b"".join(pages(environ, lambda status, headers, *_: got.extend((status, dict(headers)))))
     return got[0], got[1], text
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import http.server
 import io
 import random
 import sys
+import threading
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +159,81 @@ def test_a_stream_ends_where_it_is_told_to(tmp_path: Path) -> None:
     with open_bytes(path) as stream:
         stream.end_at(4)
         assert stream.readall() == b"0123"
+
+
+def zstd(text: bytes) -> bytes:
+    compressed: bytes = pytest.importorskip("zstandard").ZstdCompressor().compress(text)
+    return compressed
+
+
+def skippable(content: bytes) -> bytes:
+    """A frame without text (RFC 8878, 3.1.2)."""
+    return b"\x51\x2a\x4d\x18" + len(content).to_bytes(4, "little") + content
+
+
+def test_frames_without_text_are_passed_over(tmp_path: Path) -> None:
+    """Wherever they stand, at the very beginning too; nothing is lost."""
+    path = tmp_path / "t.json.zst"
+    path.write_bytes(
+        skippable(b"sizes") + zstd(TEXT[:1000]) + skippable(b"") + zstd(TEXT[1000:]) + skippable(b"x" * 99)
+    )
+    assert read(path) == (TEXT, "")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("cut", [False, True], ids=["damaged", "cut short"])
+def test_parts_behind_damage_are_read(tmp_path: Path, pack: Callable[[bytes], bytes], cut: bool) -> None:
+    """Of three parts the one in the middle is broken: the others come out whole, and what is missing is said."""
+    third = len(TEXT) // 3
+    first, middle, last = (pack(part) for part in (TEXT[:third], TEXT[third : 2 * third], TEXT[2 * third :]))
+    middle = middle[: len(middle) // 2] if cut else with_damage(middle, 20)
+    path = tmp_path / "t.json"
+    path.write_bytes(first + middle + last)
+    text, said = read(path)
+    assert text.startswith(TEXT[:third])
+    assert text.endswith(TEXT[2 * third :])
+    assert "up to the next packed part, is missing" in said or "checksum" in said
+
+
+def test_a_wrong_checksum_loses_no_member_behind_it(tmp_path: Path) -> None:
+    """The text is all there; that it may be altered is said."""
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(with_damage(first := gzip.compress(TEXT[:5000]), len(first) - 6) + gzip.compress(TEXT[5000:]))
+    text, said = read(path)
+    assert text == TEXT
+    assert "checksum" in said
+
+
+def test_begins_of_parts_that_are_none_cost_no_more_than_their_length(tmp_path: Path) -> None:
+    """A thousand members that each seem to take all that follows are searched from their begins only some times."""
+    member = gzip.compress(random.Random(1).randbytes(2000))[:1500]
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(member * 1000)
+    with open_bytes(path) as stream:
+        given = sum(len(part) for part in iter(lambda: stream.read(1 << 20), b""))
+    assert given < 20 * len(member) * 1000
+
+
+@pytest.mark.parametrize("sent", [0, 3, 500])
+def test_an_answer_that_is_cut(sent: int) -> None:
+    """A store that promises more than it gives ends with a sentence, whatever its client raises."""
+    pytest.importorskip("aiohttp")
+
+    class Cut(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(gzip.compress(TEXT)[:sent])
+
+        do_HEAD = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cut) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(TraceUnreadable, match="can't be read"):
+            load(f"http://127.0.0.1:{server.server_port}/t.json.gz")
+        server.shutdown()

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncscan.load import load, reader, reference
+from syncscan.load.damage import DAMAGED_TAIL
 from syncscan.load.split import Splitter
 from syncscan.load.valid_json import ValidText
 from tests.load.test_oracle import assert_equal, events, metadata, odd
@@ -132,3 +133,12 @@ def test_a_second_list_that_breaks_off() -> None:
     assert trace.info.metadata == {"b": 2}
     assert "ends before" in trace.info.warnings[0]
     assert any("1 further list" in said and "joined" in said for said in trace.info.warnings), trace.info.warnings
+
+
+def test_damage_behind_the_events_is_said() -> None:
+    """What can be read of it counts, and that the rest is missing is no secret."""
+    text = b'{"traceEvents": [], "with_stack": 1, "x": {"a" 5}, "record_shapes": 1'
+    info = reader.read(io.BytesIO(text), "t").info
+    assert info.with_stack
+    assert info.record_shapes
+    assert info.warnings == (DAMAGED_TAIL,)

@@ -130,3 +130,14 @@ def test_order_of_events_does_not_matter(events: list[Any], rng: random.Random, 
     actual = reader.read(io.BytesIO(json.dumps(events).encode()), "t", piece)
     assert_same_columns(actual, expected)
     assert actual.info.warnings == expected.info.warnings
+
+
+@pytest.mark.parametrize("pid", ["1e18", "-1e22", "1.0", "7", '"7"', '"1e18"', "1.5", "true", "null"])
+def test_a_process_is_named_by_whatever_its_events_say(pid: str) -> None:
+    """A number is one however it is written, and its name finds it."""
+    label = '{"ph": "M", "name": "process_name", "pid": %s, "args": {"name": "python"}}'
+    op = '{"ph": "X", "cat": "cpu_op", "name": "op", "pid": %s, "tid": 1, "ts": 1}'
+    content = f"[{label % pid}, {op % pid}]".encode()
+    trace = reader.read(io.BytesIO(content), "t")
+    assert_equal(trace, reference.parse(content, "t"))
+    assert [track.process for track in trace.tracks] == ["python"]

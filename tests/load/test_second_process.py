@@ -7,16 +7,20 @@ import io
 import json
 import os
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from syncscan.load import load, second_process
+from syncscan.load import load, reference, second_process
 from syncscan.load.reader import read_odd_pieces
 from syncscan.model.trace import Trace
-from tests.load.test_oracle import assert_equal
+from tests.load.test_oracle import assert_equal, metadata, odd, written
+from tests.load.test_oracle import events as any_events
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
 
@@ -151,3 +155,25 @@ def test_forks_only_where_nothing_speaks_against_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.delitem(sys.modules, "torch")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert not second_process.possible()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(any_events | odd, min_size=4, max_size=40),
+    metadata,
+    metadata,
+    st.sampled_from([None, 1]),
+    st.sampled_from([60, 200, 500]),
+    st.booleans(),
+)
+def test_any_valid_trace_in_two_processes(
+    some: list[Any], before: dict[str, Any], after: dict[str, Any], indent: int | None, piece: int, packed: bool
+) -> None:
+    """Two processes read what the obvious reader reads, warnings included, whatever the events and the pieces."""
+    content = written(some, before, after, indent, True)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as m:
+        m.setattr(second_process, "WORTHWHILE_BYTES", 0)
+        m.setattr(second_process, "possible", lambda: True)
+        path = Path(folder, "t.json")
+        path.write_bytes(gzip.compress(content) if packed else content)
+        assert_equal(load(path, piece=piece), reference.parse(content, str(path)))

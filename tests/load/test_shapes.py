@@ -236,3 +236,11 @@ def test_ids_that_do_not_fit(tmp_path: Path) -> None:
     trace = read(tmp_path, event("kernel", "k", 1, correlation=2**64 - 1, stream=2**40, device=0, tid=7))
     s = trace.slices
     assert (s.correlation[0], s.stream[0], s.device[0]) == (NONE, 7, 0)
+
+
+def test_a_list_of_numbers_is_no_trace_of_a_folder(tmp_path: Path) -> None:
+    """Other JSON files lie beside traces."""
+    (tmp_path / "numbers.json").write_text("[1, 2, 3]")
+    (tmp_path / "empty.json").write_text("[]")
+    (tmp_path / "trace.json").write_text(' [ {"ph": "X", "ts": 1}]')
+    assert find(tmp_path) == [str(tmp_path / "trace.json")]

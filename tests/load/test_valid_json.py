@@ -123,3 +123,16 @@ def test_no_member_keeps_what_strict_readers_refuse(name: str, value: str) -> No
     top = json.loads(written, parse_constant=refuse)
     json.dumps(top, ensure_ascii=False).encode()
     assert set(top) == {"before", "traceEvents", "behind"}
+
+
+def test_numbers_that_no_reader_takes() -> None:
+    """Python reads integers of 4,300 digits at most: in an event they cost their field, in a member the value."""
+    endless = "9" * 5000
+    text = '{"a": %s, "traceEvents": [%s, {"ph": "X", "ts": 1, "name": "b", "args": {"n": %s}}], "z": -%s}'
+    document = b"".join(valid((text % (endless, EVENT % ("a", 1), endless, endless)).encode()).document())
+    assert [event["name"] for event in json.loads(document)["traceEvents"]] == ["a", "b"]
+
+
+def test_digits_in_a_name_stay() -> None:
+    """A name may be of digits alone."""
+    assert [event["name"] for event in events(f"[{EVENT % ('9' * 5000, 1)}]".encode())] == ["9" * 5000]

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
+from syncscan.model.interval import Interval
 from syncscan.model.trace import Track
 from syncscan.report.annotate import annotate, annotate_around
+from syncscan.report.annotate.around import touching
 from syncscan.report.annotate.json_text import document
 from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
 from tests.builder import MAIN, TraceBuilder
@@ -168,7 +170,7 @@ def test_hostile_names_come_out_as_short_valid_text(name: str) -> None:
 def test_recorded_text_stands_as_it_was() -> None:
     """Head and events are copied, the added events follow, and small members stay behind."""
     text = b"".join(document(b'{"a": [1],\n "traceEvents": ', {"a": [1], "late": "x"}, [b"\n {}", b" { }"], [b"{}"]))
-    assert text == b'{"a": [1],\n "traceEvents": [\n {}, { },\n{}\n],\n"late":"x"\n}\n'
+    assert text == b'{"a": [1],\n "traceEvents": [\n {}, { },\n{}\n],\n"late": "x"\n}\n'
 
 
 def test_members_behind_the_events_move_in_front_when_they_hold_a_bracket() -> None:
@@ -224,3 +226,23 @@ def test_a_finding_that_is_not_there_is_said(which: str) -> None:
     a = api.analyze_trace(t.trace())
     with pytest.raises(UsageError, match=f"no finding '{which}'"):
         list(annotate_around(a, b"", recorded(t), which))
+
+
+def test_times_beyond_all_clocks_are_around_nothing() -> None:
+    """An event far away, or at no number, isn't near any finding."""
+    far = [
+        b'{"ph": "X", "ts": %s, "dur": %s}' % pair for pair in ((b"1e308", b"1"), (b'"1e999"', b"1"), (b'"x"', b"1"))
+    ]
+    near = b'{"ph": "X", "ts": 1, "dur": 1}'
+    assert list(touching([*far, near], Interval(0, 5000))) == [b"\n" + near]
+
+
+@pytest.mark.parametrize("value", ["\ud800", float("nan"), 10**5000], ids=["half", "nan", "endless"])
+def test_members_are_written_for_strict_readers(value: object) -> None:
+    """What JSON has not is null or a question mark, wherever in the trace's own members it stands."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} isn't JSON")
+
+    text = b"".join(document(b"", {"a": {"b": [value]}}, [], [])).decode()
+    assert json.loads(text, parse_constant=refuse)["a"]["b"] in (["?"], [None])

@@ -19,7 +19,10 @@ from syncscan.report.markup import cell, code, escaped
         ("a_b *c* `d`", r"a\_b \*c\* \`d\`"),
         ("<b> & c", "&lt;b&gt; &amp; c"),
         ("@team see #12", "@\u200bteam see \\#\u200b12"),
-        ("https://x.example", "https://\u200bx.example"),
+        ("https://x.example", "https\u200b\\://x.example"),
+        ("see www.x.example", "see www\u200b\\.x.example"),
+        ("mailto:a@x.example", "mailto\u200b\\:a@\u200bx.example"),
+        ("http\\://x www\\.x", "http\\\\\u200b\\://x www\\\\.x"),
     ],
 )
 def test_escaped(text: str, expected: str):

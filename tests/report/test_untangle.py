@@ -66,3 +66,14 @@ def test_afterwards_no_row_has_an_overlap_and_nothing_is_lost(spans: list[tuple[
     for row in rows.values():
         for start, end in row:
             assert not [s for s, e in row if start < s < end < e]
+
+
+def test_numbers_beyond_all_readers() -> None:
+    """An event whose times, rows or args are no numbers to a decoder stays, and the others move as ever."""
+    odd = b'{"ph": "X", "pid": 1, "tid": 1e999, "ts": 1, "dur": 20}'
+    far = json.dumps({**event("far", 0, 1), "ts": 10**400}).encode()
+    enter, scope = (json.dumps(event(*e)).encode() for e in (("enter", 0, 5), ("scope", 1, 20)))
+    large = scope[:-1] + b', "args": {"n": %d}}' % 10**400
+    found = b",".join(untangled(lambda: [b",".join((odd, far, enter, large))]))
+    moved = json.loads(b"[" + found + b"]")[3]
+    assert moved == {**event("scope", 1, 20), "tid": 4_300_000, "args": {"n": 10**400}}

@@ -65,3 +65,12 @@ def test_a_pipeline_of_an_unknown_scope_is_refused() -> None:
     with pytest.raises(UsageError) as raised:
         api.analyze_trace(serial()).pipeline("encodr")
     assert "encoder" in raised.value.hint
+
+
+def test_work_that_takes_no_time_overlaps_with_nothing() -> None:
+    """A clock that stood still tells nothing of streams."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.launch("a", at=start + 10, lasts=0)
+        t.launch("b", at=start + 20, lasts=0, stream=13)
+    assert overlaps(t.trace()) == ()

@@ -83,3 +83,16 @@ def test_without_device_work_there_is_none():
     for start in t.steps(2, lasts=100):
         t.op("aten::mm", start + 1, start + 50)
     assert api.analyze_trace(t.trace()).schedule() is None
+
+
+def test_a_step_without_launches_is_empty():
+    """Only another step launched anything: nothing is drawn, and the step lasts what it lasted."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        if start == 0:
+            t.launch("kernel", at=start + 10, lasts=100)
+            t.sync("aten::nonzero", at=start + 20)
+    found = api.analyze_trace(t.trace()).schedule(at=1_500_000)
+    assert found is not None
+    assert len(found.rows) == 0
+    assert (found.begin, found.end) == (1_000_000, 2_000_000)

@@ -90,6 +90,6 @@ def touching(events: Iterable[bytes], interval: Interval) -> Iterator[bytes]:
 def _touches(event: _Event, interval: Interval) -> bool:
     try:
         start, length = float(event.ts) * 1000, float(event.dur) * 1000
-    except ValueError:
+        return interval.touches(int(start), int(start + length))
+    except (ValueError, OverflowError):  # text that is no number; numbers beyond all times
         return False
-    return interval.touches(int(start), int(start + length))

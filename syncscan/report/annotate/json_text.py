@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
+from syncscan.model.json_text import strict_text
 
 
 def document(
@@ -44,13 +44,7 @@ def _keys(head: bytes) -> set[str]:
 
 def _members(members: Mapping[str, Any]) -> bytes:
     """The text of an object's members, without its braces."""
-    if not members:
-        return b""
-    try:
-        text = msgspec.json.encode(members)
-    except (msgspec.MsgspecError, TypeError, ValueError):
-        text = json.dumps(members).encode()
-    return text[1:-1]
+    return strict_text(members)[1:-1].encode()
 
 
 def _front(head: bytes, members: bytes) -> bytes:

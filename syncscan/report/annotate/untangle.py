@@ -7,11 +7,14 @@ Trace View shows such slices anyway; Perfetto drops them (its count is `slice_dr
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
+
+from syncscan.model.json_text import strict_text
 
 _FIRST_TID = 4_300_000
 """Above what Linux gives a thread, and above the rows that we add."""
@@ -26,6 +29,7 @@ class _Slice(msgspec.Struct):
 
 
 _slices = msgspec.json.Decoder(list[_Slice]).decode
+_slice = msgspec.json.Decoder(_Slice).decode
 _texts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 Row = tuple[Any, Any]
@@ -42,7 +46,7 @@ def untangled(pieces: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
     tids = _tids(_rows(pieces()))
     place = 0
     for piece in pieces():
-        count = len(_slices(b"[" + piece + b"]"))
+        count = len(_texts(b"[" + piece + b"]"))
         moving = [tids.get(k) for k in range(place, place + count)]
         place += count
         yield piece if not any(moving) else _moved(piece, moving)
@@ -55,11 +59,26 @@ def _rows(pieces: Iterable[bytes]) -> dict[Row, list[SliceTimes]]:
     rows: dict[Row, list[SliceTimes]] = defaultdict(list)
     place = 0
     for piece in pieces:
-        for s in _slices(b"[" + piece + b"]"):
+        for s in _decoded(piece):
             if s.ph == "X" and _has_row(s) and (times := _times(s, place)):
                 rows[s.pid, s.tid].append(times)
             place += 1
     return rows
+
+
+def _decoded(piece: bytes) -> list[_Slice]:
+    """The events of a piece; one with numbers that no decoder takes has no times, and stays where it is."""
+    try:
+        return _slices(b"[" + piece + b"]")
+    except msgspec.MsgspecError:
+        return [_decoded_alone(text) for text in _texts(b"[" + piece + b"]")]
+
+
+def _decoded_alone(text: msgspec.Raw) -> _Slice:
+    try:
+        return _slice(text)
+    except msgspec.MsgspecError:
+        return _Slice()
 
 
 def _has_row(s: _Slice) -> bool:
@@ -69,7 +88,7 @@ def _has_row(s: _Slice) -> bool:
 def _times(s: _Slice, place: int) -> SliceTimes | None:
     try:
         start, length = round(float(s.ts) * 1000), round(float(s.dur) * 1000)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return start, start + length, place
 
@@ -111,9 +130,15 @@ def _moved(piece: bytes, moving: list[tuple[Row, int] | None]) -> bytes:
         if move is None:
             out.append(b"\n" + bytes(text))
         else:
-            event = msgspec.json.decode(text)
-            out.append(b"\n" + msgspec.json.encode({**event, "tid": move[1]}))
+            out.append(b"\n" + _with_tid(bytes(text), move[1]))
     return b",".join(out)
+
+
+def _with_tid(text: bytes, tid: int) -> bytes:
+    try:
+        return msgspec.json.encode({**msgspec.json.decode(text), "tid": tid})
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # its args hold what only Python's reader takes
+        return strict_text({**json.loads(text), "tid": tid}).encode()
 
 
 def _name(row: Row, tid: int) -> bytes:

@@ -1,0 +1,144 @@
+"""What our servers have in common: they answer who knows their secret and asks by their name, and nobody else."""
+
+from __future__ import annotations
+
+import hmac
+import http.server
+import ipaddress
+import secrets
+import socket
+import socketserver
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from syncscan.errors import UsageError
+
+HEADERS = (
+    ("Cache-Control", "no-store"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+)
+"""Of every answer: nobody keeps it, and no other site learns the address, which holds the secret."""
+
+
+class Gate:
+    """Tells requests that may be answered from others.
+
+    Args:
+        host: address that the server listens on, as the user gave it.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.prefix = f"/{secrets.token_urlsafe(16)}"
+        """How every path begins: 128 random bits, which no other user or site can guess."""
+
+    def inside(self, path: str, host: str | None) -> str | None:
+        """What a path asks for, from its slash behind the secret on; None if it may not be answered.
+
+        A browser sends the name by which it found the server as `Host`: a page whose name suddenly points to this
+        machine (DNS rebinding) asks by that name.
+        """
+        prefix, rest = path[: len(self.prefix)], path[len(self.prefix) :]
+        known = hmac.compare_digest(prefix.encode("utf-8", "replace"), self.prefix.encode())
+        return (rest or "/") if known and rest[:1] in ("", "/") and self._is_own_name(host) else None
+
+    def _is_own_name(self, host: str | None) -> bool:
+        name = (host or "").strip().lower()
+        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        if name in ("localhost", self.host.lower(), socket.gethostname().lower()):
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach what listens on this address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A running server that says nothing about requests, neither those that are cut nor those that fail.
+
+    Args:
+        host: address to listen on.
+        port: port to listen on; 0 for any that is free.
+        handler: answers a request.
+
+    Raises:
+        UsageError: the port is taken, or the address is none of this machine's.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, handler: Callable[..., socketserver.BaseRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host, port), handler)
+        except OSError as e:
+            why = f"{host}:{port} can't be listened on: {e.strerror}."
+            raise UsageError(why, "Give another --port or --host.") from None
+        self.origin = f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}"
+
+    def server_bind(self) -> None:
+        """Bind without asking a name server for the machine's full name, as the base class does."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a browser may go away at any time, and a path may be none."""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers GET below the secret, by `give`, and nothing else.
+
+    `gate` is set by a subclass.
+    """
+
+    gate: Gate
+    server_version, sys_version = "syncscan", ""
+
+    def do_GET(self) -> None:
+        """Answer one request; all that isn't meant to be answered looks the same."""
+        path = self.gate.inside(self.path, self.headers.get("Host"))
+        if path is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        try:
+            self.give(path)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError):
+            self.send_error(HTTPStatus.NOT_FOUND)
+
+    def give(self, path: str) -> None:
+        """Answer a request for this path, which begins with a slash."""
+        raise NotImplementedError
+
+    def answer(self, body: bytes, kind: str) -> None:
+        """Send a whole body."""
+        self.begin(len(body), kind)
+        self.wfile.write(body)
+
+    def begin(self, length: int, kind: str) -> None:
+        """Send what goes before a body."""
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+
+    def end_headers(self) -> None:
+        """Add what every answer has."""
+        for name, value in HEADERS:
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing about requests."""

@@ -1,0 +1,42 @@
+"""From a parsed JSON value of any kind to text that strict readers take: whole numbers and characters, not too deep."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+DEEPEST = 100
+"""Values nested deeper are left out: readers differ in how deep they go, and none has to go deeper than this."""
+MOST_BITS = 14_000
+"""Integers of more bits are left out: Python reads no more than 4,300 digits (`sys.set_int_max_str_digits`)."""
+
+
+def strict_text(value: Any) -> str:
+    """A value as JSON text.
+
+    What has no JSON is null: NaN, infinities, integers that no reader takes, what is nested too deep. Halves of
+    characters are question marks.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (ValueError, RecursionError):
+        return json.dumps(_plain(value, 0), ensure_ascii=False)
+    return text
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int):
+        return value if value.bit_length() < MOST_BITS else None
+    if depth == DEEPEST:
+        return None
+    if isinstance(value, dict):
+        return {_plain(key, depth): _plain(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner, depth + 1) for inner in value]
+    return None

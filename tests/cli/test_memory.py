@@ -1,0 +1,56 @@
+"""`--max-memory` is held by the system, and what hits it ends with a sentence."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from syncscan.cli import group
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit on data is Linux's")
+
+
+def run(*args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "syncscan", *map(str, args)], capture_output=True, text=True)
+
+
+@pytest.fixture
+def bomb(tmp_path: Path) -> Path:
+    """58 kB of gzip whose one member, a list of lists, takes gigabytes as Python's objects."""
+    path = tmp_path / "bomb.json.gz"
+    with gzip.open(path, "wb", compresslevel=6) as f:
+        f.write(
+            b'{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"k","ts":1,"dur":1}],"a":[' + b"[]," * 20_000_000 + b"1]}"
+        )
+    return path
+
+
+@pytest.mark.parametrize("command", [("analyze",), ("repair", "-o", "out.json"), ("report", "-o", "-")])
+def test_a_bomb_ends_with_a_sentence(bomb: Path, command: tuple[str, ...]) -> None:
+    """Neither a MemoryError nor a machine that swaps."""
+    done = run(command[0], bomb, *command[1:], "--max-memory", "400M")
+    assert done.returncode == 3
+    assert "needs more memory than there is, or than was allowed" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not Path("out.json").exists()
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "4X", "99M", "1e9", "99999999T", ""])
+def test_what_is_no_size(size: str) -> None:
+    """Said before anything is read."""
+    done = CliRunner().invoke(group, ["analyze", "t.json", "--max-memory", size])
+    assert done.exit_code == 2
+    assert "no size" in done.output
+
+
+def test_the_limit_ends_with_the_command(tmp_path: Path) -> None:
+    """Whoever calls a command in a process of his own has his limit back."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    CliRunner().invoke(group, ["analyze", str(tmp_path / "none.json"), "--max-memory", "4G"])
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before

@@ -1,0 +1,134 @@
+"""Whatever becomes of the streams, the disk or the process: a sentence, no frames, nothing half-written left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builder import TraceBuilder
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="devices and signals as Linux has them")
+COMMAND = (sys.executable, "-m", "syncscan")
+WRITERS = ("analyze", "whatif", "report", "annotate", "repair")
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A trace with a sync in each of two steps."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.launch("gemm", at=start + 10, lasts=400)
+        t.sync("aten::nonzero", at=start + 50)
+    return t.write(tmp_path / "trace.pt.trace.json.gz")
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line with `$S` as the command."""
+    line = line.replace("$S", f"'{sys.executable}' -m syncscan")
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=folder, env=_environment())
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+@pytest.mark.parametrize("command", ["analyze T", "whatif T", "report T -o -", "analyze T --format json", "rules"])
+@pytest.mark.parametrize(
+    ("to", "said"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")]
+)
+def test_a_result_that_cannot_be_printed(trace: Path, command: str, to: str, said: str) -> None:
+    """One sentence and an exit code of its own."""
+    done = shell(f"$S {command.replace('T', trace.name)} {to}", trace.parent)
+    assert done.returncode == 1
+    assert done.stderr.rstrip().splitlines()[-1] == f"syncscan: {said}."
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["analyze T", "report T -o -"])
+def test_a_reader_that_goes_away_is_no_error(trace: Path, command: str) -> None:
+    """`| head` needs no more of it."""
+    done = shell(f"$S {command.replace('T', trace.name)} | true", trace.parent)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_a_closed_stderr(trace: Path) -> None:
+    """What would be said there isn't, and the result is as ever."""
+    assert "aten::nonzero" in shell(f"$S analyze {trace.name} 2>&-", trace.parent).stdout
+
+
+def test_no_file_takes_the_number_of_a_closed_stream(trace: Path) -> None:
+    """With all three closed a result still lands in its file, whole, and nothing else in it."""
+    done = shell(f"$S analyze {trace.name} --format json -o out.json <&- >&- 2>&-", trace.parent)
+    assert done.returncode == 0
+    assert (trace.parent / "out.json").read_text().startswith("{")
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_the_trace_itself_is_never_replaced(trace: Path, command: str) -> None:
+    """Not by --force, and not under another name of the same file."""
+    before = trace.read_bytes()
+    (trace.parent / "link").symlink_to(trace)
+    for out in (trace.name, "link"):
+        done = shell(f"$S {command} {trace.name} -o {out} --force", trace.parent)
+        assert done.returncode == 2
+        assert "is the trace itself" in done.stderr
+    assert trace.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", WRITERS)
+@pytest.mark.parametrize("out", [".", "n" * 300, "/dev/full", "none/out", "$'a\\x1b[2Jb'/c"])
+def test_places_that_take_no_file(trace: Path, command: str, out: str) -> None:
+    """Each is said in two lines and exits with 2; what a name holds doesn't reach the terminal."""
+    done = shell(f"$S {command} {trace.name} -o {out} --force", trace.parent)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_a_name_of_escapes_is_harmless(trace: Path) -> None:
+    """What was written is said without them."""
+    done = shell(f"$S analyze {trace.name} -o $'a\\x1b[2Jb'", trace.parent)
+    assert done.stderr.splitlines()[-1] == "Wrote a\ufffd[2Jb."
+    assert (trace.parent / "a\x1b[2Jb").is_file()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    """A file that was being written is gone when a signal ends the command."""
+    source = tmp_path / "pipe"
+    os.mkfifo(source)
+    args = [*COMMAND, "repair", str(source), "-o", str(tmp_path / "out.json")]
+    with subprocess.Popen(args, stderr=subprocess.DEVNULL, env=_environment()) as process, source.open("wb") as pipe:
+        pipe.write(b'{"traceEvents": [' + b'{"ph": "X", "ts": 1},' * 200_000)
+        pipe.flush()
+        _wait_for(lambda: any(p.name.startswith(".syncscan-") for p in tmp_path.iterdir()))
+        time.sleep(0.5)  # all is read, and it waits for more: a signal just before would only be seen at the next byte
+        process.send_signal(number)
+        assert process.wait(30) not in (0, 2, 3)
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+
+
+def _wait_for(happened: object) -> None:
+    for _ in range(600):
+        if happened():  # type: ignore[operator]
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never happened")
+
+
+def test_a_disk_that_is_full(trace: Path) -> None:
+    """Said in a sentence; the file that was there stays as it was. A limit on the size of files stands for the disk."""
+    out = trace.parent / "out.html"
+    out.write_text("before")
+    done = shell(f"ulimit -f 8; trap '' XFSZ; $S report {trace.name} -o out.html --force", trace.parent)
+    assert done.returncode == 2
+    assert "can't be written" in done.stderr
+    assert out.read_text() == "before"
+    assert sorted(p.name for p in trace.parent.iterdir()) == ["out.html", trace.name]

@@ -1,0 +1,173 @@
+"""From a file to what is wrong with what syncscan makes of it: the promises of docs/threat-model.md, as checks."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import signal
+import sys
+import traceback
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from syncscan import load
+from syncscan.cli import main
+from syncscan.errors import TraceError
+from syncscan.load import open_bytes, reference, second_process
+from tests.load.test_oracle import assert_equal
+
+SECONDS = 20
+"""A command takes longer for no file of the fuzzer's: the largest are some hundred kilobytes."""
+FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
+
+
+class _TooLong(BaseException):
+    """No `except Exception` may swallow it."""
+
+
+def strict(text: bytes) -> Any:
+    """What a strict reader reads.
+
+    Raises:
+        ValueError: it refuses this: NaN and the like, half characters, the list of events twice.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if [key for key, _ in pairs].count("traceEvents") > 1:
+            raise ValueError("traceEvents stands there twice")
+        return dict(pairs)
+
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is no JSON")
+
+    top = json.loads(text.decode(), parse_constant=refuse, object_pairs_hook=once)
+    json.dumps(top, ensure_ascii=False).encode()
+    return top
+
+
+def run(*args: str) -> tuple[int, bytes, str]:
+    """Exit code and stdout of a command in this process, and what is wrong with how it ended."""
+    out, wrong, code, argv = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), "", 0, sys.argv
+    sys.argv = ["syncscan", *args]
+    try:
+        with _limited(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            main()
+    except SystemExit as e:
+        code = int(e.code or 0)
+        wrong = "" if code in (0, 2, 3) else f"exit {code}"
+    except (Exception, _TooLong) as e:
+        last = traceback.extract_tb(e.__traceback__)[-1]
+        wrong = f"{type(e).__name__} in {Path(last.filename).name}:{last.lineno}"
+    finally:
+        sys.argv = argv
+    return code, out.buffer.getvalue(), wrong  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def judged(path: Path, folder: Path, r: Random, valid: Any = None) -> list[str]:
+    """What is wrong with what syncscan makes of a file; nothing if all is right.
+
+    Args:
+        path: of the file.
+        folder: an empty one for what is written.
+        r: chooses formats and options.
+        valid: what any JSON reader reads of it; None where it is damaged.
+    """
+    return [*_reports(path, r), *_copies(path, folder, r, valid), *(_reading(path) if valid is not None else ())]
+
+
+def _reports(path: Path, r: Random) -> Iterator[str]:
+    form = r.choice(FORMATS)
+    code, out, wrong = run("analyze", str(path), "--format", form)
+    if wrong:
+        yield f"analyze --format {form}: {wrong}"
+    elif code == 0 and (fault := _fault(form, out)):
+        yield f"analyze --format {form}: {fault}"
+    _, out, wrong = run("whatif", str(path), "--format", "json")
+    if wrong:
+        yield f"whatif: {wrong}"
+
+
+def _fault(form: str, out: bytes) -> str:
+    """What is wrong with a report."""
+    try:
+        text = out.decode()
+        if form in ("json", "sarif"):
+            strict(out)
+        if form == "junit":
+            ElementTree.fromstring(text)
+    except (ValueError, RecursionError, ElementTree.ParseError) as e:
+        return f"{type(e).__name__} {e}"[:100]
+    unsafe = next((c for c in text if not c.isprintable() and c not in "\n\u200b\u200c\u200d"), "")
+    return f"{unsafe!r} reaches the terminal" if unsafe and form in ("text", "markdown", "github") else ""
+
+
+def _copies(path: Path, folder: Path, r: Random, valid: Any) -> Iterator[str]:
+    options = r.choice(((), (), ("--untangle",), ("--around", "1")))
+    for command, name in (("report", "r.html"), ("annotate", "a.json"), ("repair", "f.json")):
+        out = folder / name
+        chosen = options if command == "annotate" else ()
+        code, _, wrong = run(command, str(path), "-o", str(out), "--force", *chosen)
+        if wrong:
+            yield f"{command} {' '.join(chosen)}: {wrong}"
+        elif code == 0 and command != "report":
+            try:
+                count = _events(strict(out.read_bytes()))
+            except (ValueError, RecursionError) as e:
+                yield f"{command} {' '.join(chosen)} wrote: {type(e).__name__} {e}"[:160]
+                continue
+            if valid is not None and command == "repair" and count < _events(valid):
+                yield f"repair kept {count} of {_events(valid)} events"
+    leftover = [p.name for p in folder.iterdir() if p.name not in ("r.html", "a.json", "f.json")]
+    if leftover:
+        yield f"left behind: {leftover}"
+
+
+def _events(top: Any) -> int:
+    events = top.get("traceEvents") if isinstance(top, dict) else top
+    return sum(isinstance(event, dict) for event in events) if isinstance(events, list) else 0
+
+
+def _reading(path: Path) -> Iterator[str]:
+    """The fast reader reads what the obvious one reads, in one process and in two, in large pieces and small ones."""
+    try:
+        with open_bytes(path) as stream:
+            expected = reference.parse(stream.readall() or b"", str(path))
+    except (ValueError, RecursionError):
+        return
+    except (TypeError, AttributeError):  # JSON, but no trace
+        return
+    worthwhile, possible = second_process.WORTHWHILE_BYTES, second_process.possible
+    for two, piece in ((False, 1 << 20), (False, 3_000), (True, 3_000)):
+        second_process.WORTHWHILE_BYTES, second_process.possible = (
+            (0, lambda: True) if two else (worthwhile, lambda: False)
+        )
+        try:
+            assert_equal(load.load(path, piece=piece), expected)
+        except TraceError:
+            if len(expected.slices):
+                yield f"refused, in {1 + two} processes"
+        except AssertionError as e:
+            where = traceback.extract_tb(e.__traceback__)[-1]
+            yield f"read otherwise by the obvious reader, {1 + two} processes, pieces of {piece}: {where.line} {e}"[
+                :160
+            ]
+        finally:
+            second_process.WORTHWHILE_BYTES, second_process.possible = worthwhile, possible

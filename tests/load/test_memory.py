@@ -1,0 +1,70 @@
+"""A trace that doesn't fit into memory ends with a sentence, as soon as that is known."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from syncscan.errors import TraceTooLarge
+from syncscan.load import load, memory, second_process
+from tests.load.test_second_process import events, forked  # noqa: F401
+
+EVENTS = events(3000)
+NEEDED = 3000 * 5 * memory.EVENT_BYTES
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A trace whose kept rows need `NEEDED` bytes, and its few names hardly more."""
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(EVENTS).encode()))
+    return path
+
+
+def test_a_trace_that_fits(path: Path) -> None:
+    """It is read as without a limit."""
+    assert load(path, max_memory=int(NEEDED * 1.1)).info.events == len(EVENTS)
+
+
+@pytest.mark.parametrize("piece", [2000, 1 << 20])
+def test_a_trace_that_does_not_fit(path: Path, piece: int) -> None:
+    """The error says how far it got, and what to do."""
+    with pytest.raises(TraceTooLarge, match=r"its first [\d,]+ events need 0.0 GB. Record fewer steps"):
+        load(path, piece=piece, max_memory=NEEDED // 2)
+
+
+def test_it_is_refused_before_all_of_it_is_read(path: Path) -> None:
+    """What a small file unpacks to needn't be known."""
+    with pytest.raises(TraceTooLarge) as caught:
+        load(path, piece=2000, max_memory=NEEDED // 10)
+    assert "3,000" not in str(caught.value)
+    assert (
+        len(EVENTS) // 12 < int(str(caught.value).split("first ")[1].split(" ")[0].replace(",", "")) < len(EVENTS) // 8
+    )
+
+
+@pytest.mark.parametrize("part", [0.3, 0.7])
+def test_two_processes_share_the_limit(path: Path, forked: list[int], part: float) -> None:  # noqa: F811
+    """Each reads half of it, and both together are held to the whole."""
+    with pytest.raises(TraceTooLarge):
+        load(path, piece=2000, max_memory=int(NEEDED * part))
+    assert forked == [1]
+    assert second_process.possible()
+
+
+def test_different_names_count(tmp_path: Path) -> None:
+    """Long names take more than their rows."""
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps([{"ph": "X", "cat": "cpu_op", "name": f"{k:09}" * 100, "ts": k} for k in range(1000)]))
+    with pytest.raises(TraceTooLarge):
+        load(path, max_memory=1000 * (memory.EVENT_BYTES + 900))
+
+
+def test_by_default_most_of_what_is_free() -> None:
+    """Some is left to others."""
+    most = memory.available()
+    assert most is not None
+    assert most > 0

@@ -1,0 +1,65 @@
+"""What findings would gain where there are too many of them to replay each alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncscan import api
+from syncscan.model.analysis import Analysis
+from syncscan.whatif import gains
+from syncscan.whatif.gains import REPLAYED, WEIGHED
+from tests.whatif.story import Item, analysed, real, told
+
+kinds = st.sampled_from(["launch", "side", "work", "read", "wait"])
+plans = st.lists(st.tuples(kinds, st.floats(1, 300)), min_size=4, max_size=24)
+
+
+@settings(max_examples=60)
+@given(plans)
+def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
+    """A finding alone never saves more than its waits, its calls with their ops, and its copies last."""
+    analysis = analysed(plan)
+    step = analysis._projector.calibrated() if analysis._projector.replayable else None
+    for finding in real(analysis) if step else ():
+        alone = analysis.whatif(f"id:{finding.id}").saving_us
+        assert alone <= step.most(step.number[finding.id]) + 1e-6 * analysis.step.observed_us
+
+
+def many(count: int) -> Analysis:
+    """A step with so many reads, each waiting for a kernel of its own; every tenth is a hundred times longer."""
+    plan = [item for k in range(count) for item in (("launch", 1000 if k % 10 == 0 else 10), ("read", 0), ("work", 5))]
+    return api.analyze_trace(told(plan, steps=2).trace())
+
+
+def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ten times as many findings hardly more are replayed alone."""
+    replayed: list[str] = []
+    alone = gains._gained
+    monkeypatch.setattr(gains, "_gained", lambda step, f, quick: replayed.append(f.id) or alone(step, f, quick))
+    analysis = many(REPLAYED + 50)
+    assert WEIGHED <= len(replayed) < REPLAYED / 2
+    assert len(analysis.findings) >= REPLAYED + 50
+    for finding in analysis.findings:
+        assert finding.gain is not None
+        low, high = finding.gain.range_us
+        assert low <= finding.gain.recoverable_us <= high + 1e-9
+
+
+def test_others_share_what_they_save_together() -> None:
+    """Their gains add up to that and none is replayed; each one's own replay lies in its range."""
+    analysis = many(REPLAYED + 50)
+    others = sorted(real(analysis), key=lambda f: f.wait_us + f.bubble_us)[: REPLAYED // 2]
+    for finding in others[::20]:
+        alone = analysis.whatif(f"id:{finding.id}").saving_us
+        assert finding.gain is not None
+        assert finding.gain.range_us[0] <= alone <= finding.gain.range_us[1] + 1e-6
+
+
+def test_up_to_that_many_are_replayed_alone() -> None:
+    """A usual trace loses nothing: each gain is what its own replay says."""
+    analysis = many(WEIGHED + 15)
+    for finding in analysis.findings:
+        assert finding.gain is not None
+        assert finding.gain.recoverable_us == pytest.approx(max(0.0, analysis.whatif(f"id:{finding.id}").saving_us))
