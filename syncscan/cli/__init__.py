@@ -8,7 +8,7 @@ import threading
 
 import click
 
-from syncscan.cli import streams
+from syncscan.cli import output, streams
 from syncscan.errors import SyncscanError, TraceError
 from syncscan.version import __version__
 
@@ -76,9 +76,7 @@ def main() -> None:
     try:
         group(prog_name="syncscan")
     except SyncscanError as e:
-        click.echo(f"syncscan: {_plain(e.message)}", err=True)
-        if e.hint:
-            click.echo(f"  {_plain(e.hint)}", err=True)
+        output.explain(e)
         sys.exit(e.exit_code)
     except MemoryError:
         click.echo("syncscan: This needs more memory than there is, or than was allowed.", err=True)
@@ -86,8 +84,3 @@ def main() -> None:
         sys.exit(TraceError.exit_code)
     except OSError as e:
         sys.exit(streams.not_written(e))
-
-
-def _plain(text: str) -> str:
-    """Without control characters: a path or a name may hold anything."""
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli import memory
-from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.output import deliver, explain, refuse, warn
 from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
-from syncscan.errors import UsageError
+from syncscan.errors import TraceError, UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
@@ -39,6 +39,8 @@ def command(
 ) -> None:
     """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.
 
+    Of several traces one that can't be read costs only its own report, and the exit code.
+
     TRACE is a file that torch.profiler wrote (.json, .json.gz, .json.zst), a folder of them, or - for standard input.
     """
     from syncscan import api
@@ -47,13 +49,23 @@ def command(
     if len(paths) > 1 and form not in ("text", "json", "csv", "markdown", "github"):
         raise UsageError(f"--format {form} takes one trace at a time, and these are {len(paths)}.")
     refuse(output, force, *paths)
-    reports = []
+    reports, failed = [], 0
     for path in paths:
-        with reading(path) as progress:
-            analysis = api.analyze(path, step_ms=step_ms, progress=progress, max_memory=max_memory)
+        try:
+            with reading(path) as progress:
+                analysis = api.analyze(path, step_ms=step_ms, progress=progress, max_memory=max_memory)
+        except TraceError as error:
+            if len(paths) == 1:
+                raise
+            explain(error)
+            failed = error.exit_code
+            continue
         warn(analysis.warnings)
         reports.append(_evidence(analysis, evidence) if evidence else _render(analysis, form, verbose, output is None))
-    deliver(_joined(reports, form), output, force)
+    if reports:
+        deliver(_joined(reports, form, len(paths) > 1), output, force)
+    if failed:
+        click.get_current_context().exit(failed)
 
 
 def _render(analysis: Analysis, form: str, verbose: int, to_terminal: bool) -> str:
@@ -77,9 +89,9 @@ def _evidence(analysis: Analysis, id: str) -> str:
         raise UsageError(f"{analysis.trace.info.path} has no finding {id}.", hint) from None
 
 
-def _joined(reports: list[str], form: str) -> str:
+def _joined(reports: list[str], form: str, several: bool) -> str:
     """Reports of several traces as one: a JSON array, a CSV with one header, or one text after the other."""
-    if len(reports) == 1:
+    if not several:
         return reports[0]
     if form == "json":
         return "[" + ",\n".join(r.rstrip() for r in reports) + "]\n"

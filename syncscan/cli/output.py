@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from syncscan import files
+from syncscan.errors import SyncscanError
 
 
 def deliver(text: str, output: str | None, force: bool = False) -> None:
@@ -34,6 +35,18 @@ def say(text: str) -> None:
     from syncscan.report.names import printable
 
     click.echo(printable(text), err=True)
+
+
+def explain(error: SyncscanError) -> None:
+    """What went wrong and what to do, on stderr; a path or a name in it may hold anything."""
+    click.echo(f"syncscan: {_plain(error.message)}", err=True)
+    if error.hint:
+        click.echo(f"  {_plain(error.hint)}", err=True)
+
+
+def _plain(text: str) -> str:
+    """Without control characters."""
+    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
 
 
 def warn(warnings: Iterable[str]) -> None:

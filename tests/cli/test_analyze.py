@@ -112,3 +112,17 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
         with t.scope("\x1b[31mred\x1b]0;title\x07", start + 10, start + 800):
             t.sync("aten::item", at=start + 20)
     assert "\x1b" not in run(str(t.write(tmp_path / "t.json")), "-v").stdout
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_trace_that_cannot_be_read_costs_only_its_own_report(tmp_path: Path, form: str) -> None:
+    """The others' come, the broken and the missing one are named, and the exit code says it."""
+    good, bad = waiting().write(tmp_path / "good.json"), tmp_path / "bad.json"
+    bad.write_text("no trace")
+    result = run(str(bad), str(good), str(tmp_path / "gone.json"), str(good), "--format", form)
+    assert result.exit_code == 3
+    assert "bad.json" in result.stderr
+    assert "gone.json" in result.stderr
+    if form == "json":
+        assert len(json.loads(result.stdout)) == 2
+    assert result.stdout.count("nonzero") >= 2
