@@ -45,10 +45,21 @@ def write_trace(profiler: Any, out: Path, name: str, metadata: Mapping[str, Any]
     with tempfile.TemporaryDirectory(dir=out, prefix=".syncscan-") as folder:
         raw, packed = Path(folder) / final.stem, Path(folder) / final.name
         profiler.export_chrome_trace(str(raw))
+        if not _whole(raw):
+            raise OSError(f"the profiler couldn't write its trace whole to {out}: is the disk full?")
         with raw.open("rb") as source, igzip.open(packed, "wb", compresslevel=3) as target:
             copy_with(source, target, "syncscan", metadata)
         packed.replace(final)
     return final
+
+
+def _whole(exported: Path) -> bool:
+    """Whether an export is there and has its end: kineto only logs what it can't write (`output_json.cpp`)."""
+    if not exported.exists():
+        return False
+    with exported.open("rb") as file:
+        file.seek(max(0, exported.stat().st_size - 64))
+        return file.read().rstrip().endswith(b"}")
 
 
 def copy_with(source: BinaryIO, target: Any, key: str, value: Mapping[str, Any]) -> None:

@@ -45,7 +45,18 @@ def test_the_name_is_one_that_tensorboard_reads(tmp_path: Path) -> None:
 def test_nothing_is_left_of_an_export_that_fails(tmp_path: Path) -> None:
     """Neither the file nor the temporary folder."""
     with pytest.raises(ValueError, match="no JSON object"):
-        write.write_trace(Exports("[]"), tmp_path, "train", {})
+        write.write_trace(Exports("no trace {}"), tmp_path, "train", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("exported", [None, "", '{"traceEvents": [{"ph": "X", "name": "ab'])
+def test_an_export_that_kineto_could_not_write_is_no_trace(tmp_path: Path, exported: str | None) -> None:
+    """It only logs that: on a full disk its file is missing or cut."""
+    profiler = Exports(exported or "")
+    if exported is None:
+        profiler.export_chrome_trace = lambda path: None  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="is the disk full"):
+        write.write_trace(profiler, tmp_path, "train", {})
     assert list(tmp_path.iterdir()) == []
 
 
