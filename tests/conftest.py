@@ -1,7 +1,8 @@
-"""What tests share: golden files, written by `pytest --update-golden`, with the actual text kept on a mismatch."""
+"""What tests share: golden files (`pytest --update-golden`, the actual text kept on a mismatch), and usual signals."""
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,13 @@ settings.register_profile("mutants", deadline=None, derandomize=True, max_exampl
 settings.load_profile("shared")
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_configure() -> None:
+    """Commands are ended by signals, though this run may have been started to ignore them (nohup, a script's `&`)."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
