@@ -1,0 +1,49 @@
+"""Which of capture's records belongs to a sync point: the last before its call, as far back as a host is held up."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.model.recorded_stacks import RecordedStacks
+from tests.builder import TraceBuilder
+
+
+def line_of(t: TraceBuilder, op: str = "") -> int | None:
+    """The line found for the only synchronise."""
+    trace = t.trace()
+    (call,) = [row for row in range(len(trace.slices)) if trace.name(row) == "cudaStreamSynchronize"]
+    ops = [row for row in range(len(trace.slices)) if op and trace.name(row) == op]
+    found = RecordedStacks(trace).of([call], ops)
+    return found.frames[-1].line if found else None
+
+
+@pytest.mark.parametrize(("before_us", "line"), [(900, 7), (1200, None)])
+def test_a_host_is_held_up_for_a_millisecond_at_most(before_us: float, line: int | None) -> None:
+    """Outside of ops: between the record and its call the thread may have been preempted."""
+    t = TraceBuilder()
+    t.launch("gemm", at=4990, lasts=50)
+    t.call("cudaStreamSynchronize", 5000, 5060)
+    t.exact(5000 - before_us, ("train.py", 7, "step"))
+    assert line_of(t) == line
+
+
+@pytest.mark.parametrize(("behind_us", "line"), [(17, 8), (23, 7)])
+def test_the_clocks_lie_twenty_microseconds_apart_at_most(behind_us: float, line: int) -> None:
+    """A record that much behind the call's begin is still of this call; a later one is of a wait within it."""
+    t = TraceBuilder()
+    t.launch("gemm", at=4990, lasts=50)
+    t.call("cudaStreamSynchronize", 5000, 5060)
+    t.exact(4900, ("train.py", 7, "step"))
+    t.exact(5000 + behind_us, ("train.py", 8, "step"))
+    assert line_of(t) == line
+
+
+@pytest.mark.parametrize(("before_us", "line"), [(17, 7), (23, None)])
+def test_a_record_lies_in_its_op_but_for_the_clocks(before_us: float, line: int | None) -> None:
+    """One further ahead is of what ran before the op."""
+    t = TraceBuilder()
+    with t.op("aten::item", 4980, 5070):
+        t.launch("gemm", at=4990, lasts=50)
+        t.call("cudaStreamSynchronize", 5000, 5060)
+    t.exact(4980 - before_us, ("train.py", 7, "step"))
+    assert line_of(t, "aten::item") == line
