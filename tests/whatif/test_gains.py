@@ -47,6 +47,16 @@ def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert low <= finding.gain.recoverable_us <= high + 1e-9
 
 
+@pytest.mark.parametrize(("count", "each"), [(90, True), (110, False)])
+def test_two_hundred_are_replayed_each(count: int, each: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more, those that could save too little to be measured aren't. Each read is two findings: warm-up has one."""
+    replayed: list[str] = []
+    alone = gains._gained
+    monkeypatch.setattr(gains, "_gained", lambda step, f, quick: replayed.append(f.id) or alone(step, f, quick))
+    analysis = many(count)
+    assert (len(replayed) == len(analysis.findings)) == each
+
+
 def test_others_share_what_they_save_together() -> None:
     """Their gains add up to that and none is replayed; each one's own replay lies in its range."""
     analysis = many(REPLAYED + 50)
