@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -65,3 +66,26 @@ def test_rule_table_is_generated() -> None:
     table = re.search(r"<!-- rules -->\n(.*?)<!-- /rules -->", README, re.S)
     assert table is not None
     assert table.group(1).strip() == printed.strip()
+
+
+def test_what_it_quotes_is_printed() -> None:
+    """A block that shows a command with its output shows how that output begins, line for line."""
+    quoted = [block.split("\n", 1) for block in re.findall(r"```text\n\$ (.*?)```", README, re.S)]
+    assert quoted
+    for command, output in quoted:
+        words = [sys.executable, "-m", *shlex.split(command)]
+        env = {**os.environ, "COLUMNS": "100"}
+        printed = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+        assert [line.rstrip() for line in printed.splitlines()][: output.count("\n")] == output.splitlines()
+
+
+def test_every_projection_beside_its_measurement_is_what_the_recordings_give() -> None:
+    """The table, and the figures above it."""
+    command = [sys.executable, "benchmarks/whatif.py", "table", "sample_traces/whatif"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    table = [line for line in printed.splitlines() if line.startswith("|")]
+    assert "\n".join(table) in README
+    summary = re.findall(r"^(?:all syncs|every case): .*?([\d.]+)%.*?([\d.]+)%$", printed, re.M)
+    assert len(summary) == 2
+    said = README[README.index("19 removals") : README.index("Without the unprofiled step's time")]
+    assert re.findall(r"([\d.]+) %(?:, 90th percentile| and) ([\d.]+) %", said) == summary
