@@ -14,7 +14,7 @@ EVENT_BYTES = 280
 million calls, took 267 to 298 bytes each (peak resident size, Python 3.11, numpy 2, x86-64, November 2026)."""
 PART = 0.8
 """The part of the memory that is free that a trace may take: other programs need some, and the estimate isn't exact."""
-_CGROUP = Path("/sys/fs/cgroup")
+_CGROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 def available() -> int | None:
@@ -34,12 +34,27 @@ def _free_in_machine() -> int | None:
 
 
 def _free_in_container() -> int | None:
-    """What the control group leaves, of version 2 (Linux, Documentation/admin-guide/cgroup-v2.rst)."""
+    """What the control group of this process and those around it leave; None where none has a limit.
+
+    Of version 2 (Linux, Documentation/admin-guide/cgroup-v2.rst).
+    """
     try:
-        most, used = ((_CGROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
-        return max(0, int(most) - int(used))
+        found = re.search(r"^0::/(.*)$", _OWN_GROUP.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    own = _CGROUPS / (found[1] if found else "")
+    left = [_left_in(group) for group in (own, *own.parents) if group.is_relative_to(_CGROUPS)]
+    return min((size for size in left if size is not None), default=None)
+
+
+def _left_in(group: Path) -> int | None:
+    """What one group's limit leaves. Pages of files that were read count as used there, and make room when asked."""
+    try:
+        most, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
+        cached = re.findall(r"^(?:in)?active_file (\d+)$", (group / "memory.stat").read_text(), re.MULTILINE)
     except (OSError, ValueError):
         return None
+    return max(0, most - used + sum(map(int, cached)))
 
 
 def require(columns: Columns, path: str, most: int | None) -> None:

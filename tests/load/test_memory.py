@@ -68,3 +68,41 @@ def test_by_default_most_of_what_is_free() -> None:
     most = memory.available()
     assert most is not None
     assert most > 0
+
+
+def group(folder: Path, most: str, used: int, cached: int = 0) -> None:
+    """A control group, as its files tell of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.max").write_text(f"{most}\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 1\nactive_file {cached}\ninactive_file {cached}\nfile 1\n")
+
+
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with a terabyte free, whose control groups lie in a folder; this process is in `job/step`."""
+    own = tmp_path / "own"
+    own.write_text("1:name=systemd:/elsewhere\n0::/job/step\n")
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "_OWN_GROUP", own)
+    monkeypatch.setattr(memory, "_free_in_machine", lambda: 10**12)
+    return tmp_path
+
+
+def test_a_group_leaves_what_it_does_not_use(groups: Path) -> None:
+    """The tightest of this process' own group and those around it counts."""
+    group(groups / "job/step", "max", 5)
+    group(groups / "job", "1000000", 400_000)
+    group(groups, "9000000", 500_000)
+    assert memory.available() == 600_000 * memory.PART
+
+
+def test_files_that_were_read_make_room(groups: Path) -> None:
+    """The kernel keeps their pages for as long as nobody needs the memory, and counts them as used."""
+    group(groups / "job/step", "1000000", 990_000, cached=400_000)
+    assert memory.available() == 810_000 * memory.PART
+
+
+def test_no_group_no_limit_of_one(groups: Path) -> None:
+    """Then the machine's own memory counts."""
+    assert memory.available() == 10**12 * memory.PART
