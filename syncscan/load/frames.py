@@ -34,7 +34,8 @@ def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows:
     calls = _calls(strings, slices)
     track, ts = slices.track[calls], slices.ts[calls]
     sync_rows = _lone_syncs(slices)
-    for other in (_forward(slices, calls), _arrow_tails(slices, flows, calls)):
+    above = _above(slices, calls)
+    for other in (_forward(slices, above), _arrow_tails(slices, flows, above)):
         track, ts = np.append(track, other[0]), np.append(ts, other[1])
     useful = _around(frames, track, ts) | _holds(frames.ts, frames.end, np.sort(slices.ts[sync_rows]))
     return Frames(frames.name[useful], frames.track[useful], frames.ts[useful], frames.dur[useful])
@@ -57,22 +58,22 @@ def _lone_syncs(s: Slices) -> Int64:
 
 
 def _above(s: Slices, rows: Int64) -> Int64:
-    """Rows of all slices around these."""
-    found = [np.zeros(0, np.int64)]
+    """Rows of all slices around these; each is gone up from once, however many of the rows lie in it."""
+    seen = np.zeros(len(s), np.bool_)
     while len(rows):
         rows = np.unique(s.parent[rows].astype(np.int64))
         rows = rows[rows != NONE]
-        found.append(rows)
-    return np.unique(np.concatenate(found))
+        rows = rows[~seen[rows]]
+        seen[rows] = True
+    return np.flatnonzero(seen)
 
 
-def _forward(s: Slices, calls: Int64) -> tuple[Int32, Int64]:
-    """Track and start of the ops whose sequence number an op around one of the calls has.
+def _forward(s: Slices, above: Int64) -> tuple[Int32, Int64]:
+    """Track and start of the ops whose sequence number one of the ops above has.
 
     A forward op has 0 for its `Fwd thread id`, a backward op the number of its forward op's thread, from 1
     (torch/csrc/profiler/kineto_shim and collection.cpp).
     """
-    above = _above(s, calls)
     sequences = np.unique(s.sequence[above[s.fwd_thread[above] > 0]])
     op = (s.category == Category.CPU_OP) & (s.sequence != NONE) & (s.fwd_thread <= 0)
     rows = np.flatnonzero(op)
@@ -80,9 +81,8 @@ def _forward(s: Slices, calls: Int64) -> tuple[Int32, Int64]:
     return s.track[rows], s.ts[rows]
 
 
-def _arrow_tails(s: Slices, flows: Flows, calls: Int64) -> tuple[Int32, Int64]:
-    """Track and time of the starts of arrows that end in an op around one of the calls."""
-    above = _above(s, calls)
+def _arrow_tails(s: Slices, flows: Flows, above: Int64) -> tuple[Int32, Int64]:
+    """Track and time of the starts of arrows that end in one of the ops above."""
     ops = above[s.category[above] == Category.CPU_OP]
     hit = _contained(s.track[ops], s.ts[ops], s.end[ops], flows.to_track, flows.to_ts)
     return flows.from_track[hit], flows.from_ts[hit]

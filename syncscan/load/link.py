@@ -31,6 +31,8 @@ from syncscan.model.trace import (
 
 _SLACK_NS = 2
 """By how much a slice may end behind the one around it: kineto rounds the two ends of nested ops apart."""
+_ROUNDS = 32
+"""More than the doublings that any number of rows takes; what is left then lies behind deep nesting."""
 # torch 1.8 calls a stream's thread "stream 7", or "stream 7 user".
 _DIGITS = re.compile(r"(?:stream )?(\d{1,9})(?: .*)?")
 
@@ -150,18 +152,40 @@ def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
     `_SLACK_NS`. All are arrays of one length, sorted by (track, ts, -end).
 
     What doesn't lie around an interval but comes directly before it is skipped together with all that doesn't lie
-    around that one: each round doubles how far the search looks back, so that some 20 rounds suffice.
+    around that one: in a usual trace each round doubles how far the search looks back. Behind deep nesting it goes
+    up one level a round: what is still searching after `_ROUNDS` is swept, one interval after the other.
     """
     at = np.arange(len(rows)) - 1
     at[1:][track[1:] != track[:-1]] = NONE
     searching = np.flatnonzero(at != NONE)
-    while len(searching):
+    for _ in range(_ROUNDS):
         before = at[searching]
         outside = (end[before] <= ts[searching]) | (end[before] + _SLACK_NS < end[searching])
         searching = searching[outside]
         at[searching] = at[at[searching]]
         searching = searching[at[searching] != NONE]
+        if not len(searching):
+            break
+    else:
+        for one in np.unique(track[searching]).tolist():
+            first, last = np.searchsorted(track, [one, one + 1]).tolist()
+            at[first:last] = _swept(ts[first:last].tolist(), end[first:last].tolist(), first)
     return np.where(at == NONE, NONE, rows[at]) if len(rows) else at
+
+
+def _swept(ts: Sequence[int], end: Sequence[int], first: int) -> list[int]:
+    """The same for the intervals of one track, numbered from `first`.
+
+    What doesn't lie around an interval lies around none behind that which the interval itself doesn't lie around.
+    """
+    around: list[int] = []
+    innermost = []
+    for i, (begin, over) in enumerate(zip(ts, end, strict=True)):
+        while around and (end[around[-1]] <= begin or end[around[-1]] + _SLACK_NS < over):
+            around.pop()
+        innermost.append(first + around[-1] if around else NONE)
+        around.append(i)
+    return innermost
 
 
 def _too_deep(parent: Int32) -> int:

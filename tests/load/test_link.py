@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from syncscan.model.trace import DEEPEST
+from syncscan.load import link
+from syncscan.model.trace import DEEPEST, NONE
 from tests.builder import TraceBuilder
 
 
@@ -30,3 +34,44 @@ def test_slices_nested_too_deep_are_counted(depth: int) -> None:
     assert [trace.name(r) for r in trace.ancestors(row)] == [f"op{i}" for i in range(depth - 1)][-DEEPEST:]
     deep = depth - 1 - DEEPEST
     assert (f"{deep:,} slice" in " ".join(trace.info.warnings)) == (deep > 0)
+
+
+Interval = tuple[int, int, int]
+"""Track, begin and end."""
+
+
+def innermost(intervals: list[Interval]) -> list[int]:
+    """What `innermost_around` says of intervals in order, as numbers of intervals."""
+    track, ts, end = (np.array(column, np.int64) for column in zip(*intervals, strict=True))
+    return link.innermost_around(np.arange(len(track)), track.astype(np.int32), ts, end).tolist()
+
+
+def one_by_one(intervals: list[Interval]) -> list[int]:
+    """The definition: from the interval before, outwards, the first that lies around, but for the slack."""
+    found: list[int] = []
+    for i, (track, ts, end) in enumerate(intervals):
+        other = i - 1 if i and intervals[i - 1][0] == track else NONE
+        while other != NONE and not ts < intervals[other][2] >= end - 2:
+            other = found[other]
+        found.append(other)
+    return found
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 20)), min_size=1, max_size=40),
+    st.sampled_from([0, 1, 32]),
+)
+def test_the_innermost_around(drawn: list[Interval], rounds: int) -> None:
+    """Found by doubling, by the sweep and by both together, it is that of the definition."""
+    intervals = sorted(((track, ts, ts + dur) for track, ts, dur in drawn), key=lambda i: (i[0], i[1], -i[2]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(link, "_ROUNDS", rounds)
+        assert innermost(intervals) == one_by_one(intervals)
+
+
+def test_many_behind_deep_nesting_end() -> None:
+    """50,000 nested intervals and as many behind them: one level a round would take hours."""
+    depth = 50_000
+    nested = [(0, i, depth + 1) for i in range(depth)]
+    flat = [(0, depth + 2 + i, depth + 3 + i) for i in range(depth)]
+    assert innermost(nested + flat) == [NONE, *range(depth - 1), *[NONE] * depth]
