@@ -137,6 +137,7 @@ class Session:
         self._pid = os.getpid()
         self._entered = False
         self._busy = False
+        self._resume: Callable[[], None] | None = None
         self._course: Course | None = None
         self._last: Course | None = None
         self._cut_short = False
@@ -247,7 +248,6 @@ class Session:
 
     def _guarded(self, action: Callable[[], None]) -> None:
         """Run a part of a capture so that none of its failures reaches the loop, and no signal comes in between."""
-        ending = self._ending
         self._busy = True
         try:
             action()
@@ -258,8 +258,9 @@ class Session:
             raise
         finally:
             self._busy = False
-        if ending is not None:
-            ending.resume()
+        resume, self._resume = self._resume, None
+        if resume is not None:
+            resume()
 
     def _begin(self) -> None:
         """Begin a capture, or begin it anew."""
@@ -327,9 +328,10 @@ class Session:
         self._say("The program starts a profiler of its own: the capture gives way, and keeps what it has.")
         self._guarded(self._cut)
 
-    def _end_by(self, signal_name: str) -> bool:
-        """The process is about to die of a signal; False where the capture can't be ended now."""
+    def _end_by(self, signal_name: str, resume: Callable[[], None]) -> bool:
+        """The process is about to die of a signal; False where the capture can't be ended now, but a little later."""
         if self._busy:
+            self._resume = self._resume or resume
             return False
         if self._course is not None:
             self._guarded(self._cut)

@@ -7,6 +7,7 @@ the program has set are kept: they are called as well, and they get their place 
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 import os
 import signal
@@ -60,15 +61,14 @@ class Ending:
     """Ends a capture before the process dies of a signal that would have left nothing of it.
 
     Args:
-        finish: what to call first, with the signal's name, on the main thread; it returns whether it could finish now,
-            else `resume` is called when it can.
+        finish: what to call first, on the main thread, with the signal's name and a function that goes on with the
+            signal. It returns whether it could finish now; where not, it calls that function when it can, once.
     """
 
-    def __init__(self, finish: Callable[[str], bool]) -> None:
+    def __init__(self, finish: Callable[[str, Callable[[], None]], bool]) -> None:
         self._finish = finish
         self._program: dict[int, Handler] = {}
         self._acting = threading.Event()
-        self._came_early: tuple[int, FrameType | None] | None = None
         for number in ENDING:
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
                 self._program[number] = signal.signal(number, self._came)
@@ -77,21 +77,17 @@ class Ending:
         self._stay_here = fork.in_child(self.leave)
 
     def leave(self) -> None:
-        """Give the signals back."""
+        """Give the signals back; only the main thread can, on another they stay until one comes."""
+        if not can_handle():
+            return
         self._stay_here()
         self._watchdog.leave()
         for number, program in self._program.items():
             _put_back(number, self._came, program)
 
-    def resume(self) -> None:
-        """Go on with a signal that came when the capture couldn't be ended."""
-        if self._came_early is not None:
-            self._came(*self._came_early)
-
     def _came(self, number: int, frame: FrameType | None) -> None:
         self._acting.set()
-        if not self._finish(signal.Signals(number).name):
-            self._came_early = self._came_early or (number, frame)
+        if not self._finish(signal.Signals(number).name, functools.partial(self._came, number, frame)):
             return
         program = self._program.get(number, signal.SIG_DFL)
         self.leave()
@@ -124,7 +120,7 @@ class _Watchdog:
     def leave(self) -> None:
         if self._in < 0:
             return
-        mine = signal.set_wakeup_fd(self._before) if can_handle() else self._in
+        mine = signal.set_wakeup_fd(self._before)
         if mine != self._in:  # an event loop has put its own pipe in the place of this one
             signal.set_wakeup_fd(mine)
         os.close(self._in)
