@@ -129,7 +129,7 @@ class Session:
         self.captures = 0
         """Captures that ran to their end."""
         self.finished: Callable[[], None] | None = None
-        """Called when a capture has ended and no other can become due."""
+        """Called at the end of the step in which the last capture has ended, or failed, and no other can become due."""
         self.wrote: Callable[[Path], None] | None = None
         """Called with each trace as soon as it is there."""
         self._tell = notify or _warn
@@ -213,15 +213,13 @@ class Session:
         self.steps += 1
         if self._course is not None:
             self._guarded(self._advance)
-            if self.done:
-                self._leave()
-                if self.finished is not None:
-                    self.finished()
-            return
-        if self._wish is not None:
-            self._wish.keep()
-        if self.demand.due(self.steps):
-            self._guarded(self._begin)
+        else:
+            if self._wish is not None:
+                self._wish.keep()
+            if self.demand.due(self.steps):
+                self._guarded(self._begin)
+        if self.done and self.finished is not None:
+            self.finished()
 
     def restart(self) -> bool:
         """Begin again with the first step, if that is possible; True where it was."""
@@ -258,9 +256,11 @@ class Session:
             raise
         finally:
             self._busy = False
-        resume, self._resume = self._resume, None
-        if resume is not None:
-            resume()
+            if self.done:
+                self._leave()
+            resume, self._resume = self._resume, None
+            if resume is not None:
+                resume()
 
     def _begin(self) -> None:
         """Begin a capture, or begin it anew."""

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from syncscan.capture import device, lines
+from syncscan.capture.course import Course
 from syncscan.capture.session import NO_DEVICE, Session, clean_name, default_name, profile
 from syncscan.errors import UsageError
 
@@ -118,6 +119,43 @@ def test_an_exception_in_the_loop_comes_through(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="mine"):
         train()
     assert len(prof.paths) == 1
+
+
+@pytest.mark.parametrize("start_at", [0, 3])
+def test_a_capture_that_can_t_begin_lets_go_of_everything(
+    start_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop goes on, and another session can be opened in it."""
+
+    def fail(course: Course) -> None:
+        raise RuntimeError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Course, "start", fail)
+        failed = profile(tmp_path, start_at=start_at, **QUICK).__enter__()
+        for _ in range(5):
+            failed.step()
+    assert (failed.done, failed.failed, Session.running) == (True, "RuntimeError: no", None)
+    assert run(profile(tmp_path, **QUICK), 20).complete
+
+
+def test_the_end_of_the_last_capture_is_told_however_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Complete, or failed where it should have begun; once, when nothing is held any more."""
+    seen: list[Session | None] = []
+
+    def captured(folder: str) -> None:
+        session = profile(tmp_path / folder, start_at=3, **QUICK)
+        session.finished = lambda: seen.append(Session.running)
+        run(session, 20)
+
+    def fail(course: Course) -> None:
+        raise RuntimeError("no")
+
+    captured("complete")
+    assert seen == [None]
+    monkeypatch.setattr(Course, "start", fail)
+    captured("failed")
+    assert seen == [None, None]
 
 
 def test_steps_after_the_end_do_nothing(tmp_path: Path) -> None:
