@@ -195,7 +195,7 @@ class _Runner:
 
     def _adopt(self, session: Session) -> None:
         """Let a session that the script opens take the place of the runner's own."""
-        if session is self._own:
+        if session is self._own or Session.running not in (None, self._own):  # the latter will be refused
             return
         if self._own is not None:
             self._own.close()

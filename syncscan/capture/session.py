@@ -105,7 +105,7 @@ class Session:
     """The session that is open in this process; torch's profiler allows only one."""
 
     opened: Callable[[Session], None] | None = None
-    """Called with each session that opens; the script runner learns here that a script captures itself."""
+    """Called with each session that is about to open; the script runner learns here that a script captures itself."""
 
     def __init__(
         self,
@@ -146,11 +146,11 @@ class Session:
         self._stay_here: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Session:
+        write.prepare(self.order.out)
+        if Session.opened is not None:  # before the next line: it may make room for this session
+            Session.opened(self)
         if Session.running is not None:
             raise UsageError("A capture is running already, and torch's profiler allows one at a time.")
-        write.prepare(self.order.out)
-        if Session.opened is not None:
-            Session.opened(self)
         self._entered = True
         self._take_place()
         if self.demand.on_signal is not None:

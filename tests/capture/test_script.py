@@ -174,6 +174,44 @@ def test_a_script_that_captures_itself_does_it_its_way(run: Run, tmp_path: Path)
     assert not (tmp_path / "out").exists()
 
 
+def test_a_script_that_steps_before_it_captures_itself_does_it_its_way_too(run: Run, tmp_path: Path) -> None:
+    """A first epoch, say: the capture that began with it makes room, and leaves nothing."""
+    done = run(
+        """
+        from syncscan.capture.session import profile
+        train(1)
+        with profile("mine", "own", wait=0, warmup=1, active=1, calibrate=0, notify=print) as prof:
+            for _ in range(9):
+                train(2)
+                prof.step()
+        """
+    )
+    assert (done.exit_code, done.marked_by, done.complete) == (0, "prof.step()", True)
+    assert [path.parent for path in done.paths] == [tmp_path / "mine"]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_second_capture_of_the_script_s_own_at_the_same_time_is_refused(
+    run: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As without a runner; it counts for nothing, and the first goes on."""
+    done = run(
+        """
+        from syncscan.capture.session import profile
+        from syncscan.errors import UsageError
+        with profile("mine", "own", wait=0, warmup=1, active=1, calibrate=0, notify=lambda sentence: None) as prof:
+            try:
+                profile("other", "own").__enter__()
+            except UsageError as error:
+                print(error)
+            for _ in range(9):
+                prof.step()
+        """,
+    )
+    assert "running already" in capfd.readouterr().out
+    assert (done.complete, len(done.paths), done.steps) == (True, 1, 2)
+
+
 def test_the_rarer_optimizer_marks_the_steps(run: Run) -> None:
     """A critic steps three times for each step of the generator."""
     done = run(
