@@ -113,12 +113,13 @@ class Course:
         Args:
             cut: the step that runs now is not complete.
         """
-        made, self._recorder = self._recorder, None
+        made = self._recorder
         if made is None:
             return
         recorded = made.recording
         self._sample("recorded")
         profiler, taken = made.finish(cut=cut)
+        self._recorder = None  # not before: `abandon` switches off what `finish` couldn't
         if made.cupti.kept is not None:
             self._say(
                 f"CUPTI stays attached to this process ({made.cupti.kept}): until it ends, its steps take 5 to 25 %"

@@ -75,6 +75,8 @@ class Recorder:
         self._undo.callback(self._stop)
         self._do(self._profiler.__enter__)
         self._undo.callback(self._alone())
+        self._undo.callback(lines.end)
+        self._undo.callback(self._warned.close)
         self._follow()
 
     def step(self) -> None:
@@ -100,11 +102,11 @@ class Recorder:
         return profiler, taken
 
     def close(self) -> None:
-        """Switch everything off, whatever state it is in."""
-        self._warned.close()
-        lines.end()
-        self._undo.close()
-        self._profiler = None
+        """Switch everything off, whatever state it is in and whatever of it fails."""
+        try:
+            self._undo.close()
+        finally:
+            self._profiler = None
 
     def _made(self) -> Any:
         torch_profiler = importlib.import_module("torch.profiler")
@@ -137,11 +139,12 @@ class Recorder:
         Starting attaches CUPTI, with threads of its own: they must be there before the one that lets go is looked for.
         """
         profiler = self._profiler
-        if profiler.profiler is not None and not self.recording:
-            profiler.start_trace()
-            profiler.current_action = importlib.import_module("torch.profiler").ProfilerAction.RECORD
-        self.cupti.before_stop()
-        profiler.__exit__(None, None, None)
+        with ExitStack() as stop:  # runs from its last line to its first, all of it though one fails
+            stop.callback(profiler.__exit__, None, None, None)
+            stop.callback(self.cupti.before_stop)
+            if profiler.profiler is not None and not self.recording:
+                profiler.start_trace()
+                profiler.current_action = importlib.import_module("torch.profiler").ProfilerAction.RECORD
 
     def _alone(self) -> Callable[[], None]:
         """Have a profiler of the program's own take the place of this one, instead of ending both unasked."""

@@ -17,6 +17,7 @@ import pytest
 
 from syncscan.capture import callbacks, cupti, device, explicit, lines, silent, write
 from syncscan.capture.session import Session, profile
+from syncscan.capture.warned import Warned
 
 torch = pytest.importorskip("torch")
 
@@ -180,6 +181,41 @@ def test_a_profiler_that_fails_does_not_reach_the_loop(
         session = capture(tmp_path, 20)
     assert "CUPTI_ERROR_UNKNOWN" in str(session.failed)
     after = process()
+    assert {k: v for k, v in after.items() if k != "steps"} == {k: v for k, v in before.items() if k != "steps"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (lines, "end"),
+        (device, "clocks"),
+        (cupti.Attachment, "before_stop"),
+        (cupti.Attachment, "release"),
+        (Warned, "close"),
+        (importlib.import_module("torch.profiler").profile, "start_trace"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+@pytest.mark.parametrize("last", [4, 6])
+def test_half_a_stop_still_takes_the_rest_off(
+    last: int, owner: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part of it fails, in a step that warms up and in one that is recorded."""
+    before = process()
+    original = getattr(owner, name)
+    failed: list[bool] = []
+
+    def failing(*arguments: Any) -> Any:
+        if failed == [False]:
+            failed[0] = True
+            raise RuntimeError("no")
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, failing)
+        capture(tmp_path, last + 1, lambda k: failed.append(False) if k == last else None)
+    after = process()
+    assert failed == [last == 4 or name != "start_trace"]
     assert {k: v for k, v in after.items() if k != "steps"} == {k: v for k, v in before.items() if k != "steps"}
 
 
