@@ -21,6 +21,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import threading
 import time
 from pathlib import Path
 
@@ -36,6 +37,8 @@ _TASKS = Path("/proc/self/task")
 
 stays_attached = False
 """Whether a capture of this process has left CUPTI attached: what is timed from then on is slower than without it."""
+_variable_is_ours = False
+"""Whether TEARDOWN_CUPTI stands in the environment because a capture has set it."""
 
 
 def reason_to_keep() -> str | None:
@@ -49,6 +52,8 @@ def reason_to_keep() -> str | None:
         return f"{LAZY} is set"
     if version < SAFE_FROM:
         return f"torch was built for CUDA {version[0]}.{version[1]}, and letting go is safe from 12.6 on"
+    if not _TASKS.is_dir():
+        return "this system doesn't list its threads, so that nobody can tell when it has been let go"
     return None
 
 
@@ -59,38 +64,46 @@ class Attachment:
     """
 
     def __init__(self) -> None:
+        _withdraw()  # of a capture before: kineto would let go when the profiler prepares
         self.kept: str | None = None
-        self._set = self._stopping = False
+        self._stopping = False
         self._threads: set[str] = set()
 
     def before_stop(self) -> None:
         """Right before the profiler stops: from here on a new thread of the process is the one that lets go."""
+        global _variable_is_ours
         self._stopping = _cuda_version() is not None and device.used()
         if not self._stopping:
             return
         self.kept = reason_to_keep()
-        if self.kept is None and TEARDOWN not in os.environ:
-            os.environ[TEARDOWN] = "1"
-            self._set = True
+        if self.kept is not None:
+            return
         self._threads = _threads()
+        if TEARDOWN not in os.environ:
+            os.environ[TEARDOWN], _variable_is_ours = "1", True
 
     def release(self) -> None:
         """After the profiler has stopped: wait until CUPTI is gone, and leave the environment as it was.
 
         The variable has to stand until then: kineto reads it again when it has let go, and without it attaches anew.
+        Where kineto hasn't come to that in time it stands on, until the next profiler begins.
         """
         global stays_attached
         if not self._stopping:
             return
-        if self.kept is None:
-            self.kept = self._wait()
-        if self.kept is None and self._set:
-            os.environ.pop(TEARDOWN, None)
-        stays_attached = stays_attached or self.kept is not None
+        gone = False
+        try:
+            if self.kept is None:
+                self.kept = self._wait()
+                gone = self.kept is None
+        finally:
+            stays_attached = stays_attached or not gone
+            if self.kept is None:
+                _withdraw()
 
     def _wait(self) -> str | None:
         until = time.monotonic() + PATIENCE_S
-        while _threads() - self._threads:
+        while _threads() - self._threads - _pythons():
             device.drain()  # kineto lets go when a CUDA call returns
             if time.monotonic() > until:
                 return f"kineto hadn't let it go after {PATIENCE_S:.0f} s"
@@ -98,9 +111,22 @@ class Attachment:
         return None
 
 
+def _withdraw() -> None:
+    """Take the variable out of the environment again, if a capture has put it there."""
+    global _variable_is_ours
+    if _variable_is_ours:
+        os.environ.pop(TEARDOWN, None)
+    _variable_is_ours = False
+
+
 def _threads() -> set[str]:
-    """The native threads of this process; none where the system doesn't list them."""
-    return {task.name for task in _TASKS.iterdir()} if _TASKS.is_dir() else set()
+    """The native threads of this process."""
+    return {task.name for task in _TASKS.iterdir()}
+
+
+def _pythons() -> set[str]:
+    """Those that Python has started: a program may start some at any time, and kineto's is none of them."""
+    return {str(thread.native_id) for thread in threading.enumerate()}
 
 
 def _cuda_version() -> tuple[int, int] | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(autouse=True)
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A torch for CUDA 12.6 that has used its GPU."""
     monkeypatch.setattr(torch.version, "cuda", "12.6")
     monkeypatch.setattr(device, "vendor", lambda: "cuda")
@@ -22,9 +23,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(device, "drain", lambda: None)
     monkeypatch.delenv(cupti.TEARDOWN, raising=False)
     monkeypatch.delenv(cupti.LAZY, raising=False)
-    before = cupti.stays_attached
-    yield
-    cupti.stays_attached = before
+    monkeypatch.setattr(cupti, "stays_attached", False)
+    monkeypatch.setattr(cupti, "_variable_is_ours", False)
 
 
 def stopped(attachment: cupti.Attachment, *, lets_go: bool = True) -> str | None:
@@ -37,8 +37,7 @@ def stopped(attachment: cupti.Attachment, *, lets_go: bool = True) -> str | None
         seen.append(os.environ.get(cupti.TEARDOWN))
 
     attachment.before_stop()
-    thread = threading.Thread(target=kineto, daemon=True)
-    thread.start()
+    _thread.start_new_thread(kineto, ())  # as kineto's own, it is none of `threading`'s
     attachment.release()
     drained.set()
     return seen[0] if seen else None
@@ -60,7 +59,63 @@ def test_a_kineto_that_does_not_let_go_is_not_waited_for_for_ever(monkeypatch: p
     assert stopped(attachment, lets_go=False) is None
     assert "hadn't let it go" in str(attachment.kept)
     assert cupti.stays_attached
-    monkeypatch.delenv(cupti.TEARDOWN)
+    assert os.environ[cupti.TEARDOWN] == "1"
+
+
+def test_a_variable_that_still_stands_is_withdrawn_for_the_next_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it kineto would let CUPTI go when that one prepares, and its device work would be lost."""
+    with monkeypatch.context() as patch:
+        patch.setattr(cupti, "PATIENCE_S", 0.05)
+        stopped(cupti.Attachment(), lets_go=False)
+    later = cupti.Attachment()
+    assert cupti.TEARDOWN not in os.environ
+    assert stopped(later) == "1"
+    assert cupti.TEARDOWN not in os.environ
+
+
+def test_the_user_s_own_setting_is_not_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither before a profiler nor after it."""
+    monkeypatch.setenv(cupti.TEARDOWN, "1")
+    for _ in range(2):
+        assert stopped(cupti.Attachment()) == "1"
+    assert os.environ[cupti.TEARDOWN] == "1"
+
+
+def test_a_device_that_fails_while_it_is_waited_for_leaves_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was; and nobody knows whether CUPTI has gone."""
+
+    def fail() -> None:
+        raise RuntimeError("CUDA error")
+
+    monkeypatch.setattr(device, "drain", fail)
+    attachment = cupti.Attachment()
+    with pytest.raises(RuntimeError, match="CUDA error"):
+        stopped(attachment, lets_go=False)
+    assert cupti.TEARDOWN not in os.environ
+    assert cupti.stays_attached
+
+
+def test_a_new_thread_of_python_s_is_not_taken_for_kineto_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loader's, say, which would be waited for in vain."""
+    monkeypatch.setattr(cupti, "PATIENCE_S", 0.05)
+    over = threading.Event()
+    attachment = cupti.Attachment()
+    attachment.before_stop()
+    threading.Thread(target=over.wait, daemon=True).start()
+    attachment.release()
+    over.set()
+    assert attachment.kept is None
+
+
+def test_where_threads_are_not_listed_it_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody could tell when it has been let go."""
+    monkeypatch.setattr(cupti, "_TASKS", tmp_path / "none")
+    attachment = cupti.Attachment()
+    attachment.before_stop()
+    assert cupti.TEARDOWN not in os.environ
+    attachment.release()
+    assert "doesn't list its threads" in str(attachment.kept)
+    assert cupti.stays_attached
 
 
 def test_a_profiler_that_never_started_leaves_nothing() -> None:
