@@ -1,4 +1,4 @@
-"""What each part of a capture adds to a step: `python benchmarks/capture_cost.py [ROUNDS]`, on a GPU.
+"""What each part of a capture adds to a step: `python -m benchmarks.capture_cost [ROUNDS]`, on a GPU.
 
 Prints, for three steps, how many times as long a step takes under each part alone and under what a capture switches on,
 and how long after everything is off again. The parts take turns in rounds, each after a plain block; the ratio is the
@@ -17,19 +17,17 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.capture_steps import Step, encoder, mean_ms
 from syncscan.capture import lines
 from syncscan.capture.cupti import Attachment
 
-Step = Callable[[], None]
 STEPS = 6
 ALIKE = 1.1
 CPU, CUDA = ProfilerActivity.CPU, ProfilerActivity.CUDA
 
 
 def transformer() -> Step:
-    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True, dropout=0.0), 6).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    x = torch.randn(16, 128, 256, device="cuda")
+    model, optimizer, x = encoder()
 
     def step() -> None:
         optimizer.zero_grad()
@@ -89,7 +87,6 @@ def without_gc() -> Iterator[None]:
 def profiled(*activities: ProfilerActivity, uncorrelated: bool = False, **options: bool) -> Iterator[None]:
     config = torch._C._profiler._ExperimentalConfig(disable_external_correlation=True) if uncorrelated else None
     attachment = Attachment()
-    attachment.prepare()
     made = profile(activities=list(activities), experimental_config=config, **options)
     made.start()
     try:
@@ -153,12 +150,7 @@ def taken(step: Step, context: Callable[[], contextlib.AbstractContextManager[No
     with context():
         for _ in range(2):
             step()
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        for _ in range(STEPS):
-            step()
-        torch.cuda.synchronize()
-        return (time.perf_counter() - began) / STEPS * 1e3
+        return mean_ms(step, STEPS)
 
 
 def row() -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""How true the waits of a recording are: `python benchmarks/capture_waits.py`, on a GPU.
+"""How true the waits of a recording are: `python -m benchmarks.capture_waits`, on a GPU.
 
 Three steps that read values back while their host is the limit. Each read is timed around the Python call: without a
 profiler, under a full recording, and under a light one (device activities and runtime calls, no ops). From both
@@ -11,7 +11,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,15 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-Step = Callable[[], None]
+from benchmarks.capture_steps import Step, encoder, mean_ms
+
 STEPS = 9
 SYNCS = ("cudaStreamSynchronize", "cuStreamSynchronize")
 
 
 def guard() -> Step:
     """A check of each gradient for NaN: 72 reads on a device that has little queued."""
-    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True, dropout=0.0), 6).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    x = torch.randn(16, 128, 256, device="cuda")
+    model, optimizer, x = encoder()
 
     def step() -> None:
         optimizer.zero_grad()
@@ -104,12 +103,8 @@ def by_order(values: list[float]) -> list[float]:
 def run(step: Step) -> tuple[list[float], float]:
     reads: list[float] = []
     with timed_reads(reads):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        for _ in range(STEPS):
-            step()
-        torch.cuda.synchronize()
-    return by_order(reads), (time.perf_counter() - began) / STEPS * 1e3
+        lasts = mean_ms(step, STEPS)
+    return by_order(reads), lasts
 
 
 def recorded(step: Step, activities: list[ProfilerActivity]) -> tuple[list[float], list[float], float]:
@@ -136,7 +131,7 @@ def idle_read() -> float:
 
 
 def error(waits: list[float], truth: list[float]) -> float:
-    return statistics.mean(abs(a - b) for a, b in zip(waits, truth, strict=len(waits) == len(truth)))
+    return statistics.mean(abs(a - b) for a, b in zip(waits, truth, strict=True))
 
 
 def main() -> None:

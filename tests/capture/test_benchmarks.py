@@ -1,0 +1,32 @@
+"""The benchmarks of captures can be run: what they switch on is what there is, on a CPU as well."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from syncscan.capture import lines
+
+torch = pytest.importorskip("torch")
+capture_cost = importlib.import_module("benchmarks.capture_cost")
+capture_waits = importlib.import_module("benchmarks.capture_waits")
+
+
+@pytest.mark.parametrize("part", capture_cost.PARTS)
+def test_each_part_of_a_capture_goes_on_and_off(part: str) -> None:
+    """Nothing of it stays for the next."""
+    if part == "device and runtime calls" and not torch.cuda.is_available():
+        pytest.skip("a profiler of a GPU's activities alone needs one")
+    with capture_cost.PARTS[part]():
+        assert (lines._state.recording is not None) == (part.startswith(("callbacks", "a capture")))
+        assert torch.autograd._profiler_enabled() == (part not in ("callbacks", "off again"))
+    assert lines._state.recording is None
+    assert not torch.autograd._profiler_enabled()
+
+
+def test_waits_are_compared_one_by_one() -> None:
+    """A recording that has others than were timed has no error to be told."""
+    assert capture_waits.error([2.0, 5.0], [1.0, 7.0]) == 1.5
+    with pytest.raises(ValueError, match="longer"):
+        capture_waits.error([2.0], [2.0, 3.0])
