@@ -14,9 +14,6 @@ from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
 from syncscan.model.trace import Category, Trace
 
-NOISY = 0.1
-"""Half the distance of the quartiles of a step's time, as a part of it, from which a capture should time more steps."""
-
 Progress = Callable[[int, int], None]
 
 
@@ -89,7 +86,7 @@ def _rendered(analysis: Analysis, form: str) -> str:
 
 
 def missing(trace: Trace) -> tuple[str, ...]:
-    """What this trace lacks and what to do about it, a sentence each: device work, steps, scopes."""
+    """What this trace lacks and what to do about it, and what its capture noted, a sentence each."""
     present = set(trace.slices.category.tolist())
     if not present & {Category.RUNTIME, Category.DRIVER, Category.SYNC}:
         if not present & {Category.KERNEL, Category.MEMCPY}:
@@ -100,26 +97,10 @@ def missing(trace: Trace) -> tuple[str, ...]:
         said.append("Runtime calls but no device work: waits and idle time can't be measured. Record fewer steps.")
     if not trace.steps:
         said.append("No steps: numbers are for the whole trace. Use a schedule and prof.step(), or `syncscan profile`.")
-    said += _of_capture(trace)
+    said += trace.info.capture.notes
     if not _has_scopes(trace):
         said.append("No record_function scopes: findings are placed by op and line alone.")
     return tuple(said)
-
-
-def _of_capture(trace: Trace) -> list[str]:
-    """What capture noted of itself that a reader of the numbers should know."""
-    table = trace.info.capture
-    said = list(table.remains)
-    if table.unprofiled_quartiles_us and table.unprofiled_step_us:
-        low, high = table.unprofiled_quartiles_us
-        spread = (high - low) / 2 / table.unprofiled_step_us
-        if spread > NOISY:
-            more = 5 * max(table.calibrated_steps, 10)
-            said.append(
-                f"The step's time without the profiler varies by ±{spread:.0%} from step to step: repeat with "
-                f"--calibrate {more}."
-            )
-    return said
 
 
 def _has_scopes(trace: Trace) -> bool:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from syncscan.capture.calibration import StepTimes
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONSOLE = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re.S) for line in block.splitlines()
@@ -51,6 +53,17 @@ def test_command_works(command: str, desk: Path) -> None:
     done = subprocess.run([sys.executable, "-m", *words], cwd=desk, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() or "Wrote" in done.stderr
+
+
+def test_its_advice_is_what_a_capture_says() -> None:
+    """Of steps that are as uncertain as in the README."""
+    (quoted,) = re.findall(r"`(±(\d+)% after (\d+) steps: repeat with --calibrate \d+\.)`", README)
+    sentence, percent, steps = quoted[0], int(quoted[1]), int(quoted[2])
+
+    def times(apart: float) -> StepTimes:
+        return StepTimes(1000.0, tuple(1000 + apart * (k - (steps - 1) / 2) for k in range(steps)), "device")
+
+    assert str(times(percent / 100 / (times(1.0).uncertainty or 0)).advice()).endswith(sentence)
 
 
 def test_there_are_commands_to_test() -> None:

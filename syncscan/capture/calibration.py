@@ -22,8 +22,8 @@ from syncscan.capture import device
 UNSEEN = 0.1
 """If the events miss this part of the time until the device was drained, it works on streams that they don't see."""
 NOISY = 0.05
-"""Projected gains scale with the step's time; from this uncertainty on it is the largest of their errors (5.5 % and
-3.7 % at the 90th percentile with a sure one)."""
+"""Projected gains scale with the step's time; from this uncertainty on it is the largest of their errors, which are
+5.1 % at the 90th percentile where the time is sure (H200, torch 2.11: README, "How well it does")."""
 MOST = 500
 
 
@@ -64,7 +64,10 @@ class StepTimes:
         return 2 * 1.2533 * (third - first) / 1.349 / math.sqrt(len(self.each)) / self.typical
 
     def advice(self) -> str | None:
-        """What to tell the user where the time is too uncertain to scale gains by; None where it is not."""
+        """What to tell the user where the time is too uncertain to scale gains by; None where it is not.
+
+        The standard error falls with the root of the number of steps.
+        """
         if self.uncertainty is None or self.uncertainty <= NOISY:
             return None
         steps = min(MOST, 10 * math.ceil(len(self.each) * (self.uncertainty / NOISY) ** 2 / 10))

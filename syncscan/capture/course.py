@@ -64,6 +64,7 @@ class Course:
         self._undisturbed = True
         self._recorder: Recorder | None = None
         self._clocks: dict[str, Any] = {}
+        self._notes: list[str] = []
 
     @property
     def over(self) -> bool:
@@ -121,11 +122,10 @@ class Course:
         profiler, taken = made.finish(cut=cut)
         self._recorder = None  # not before: `abandon` switches off what `finish` couldn't
         if made.cupti.kept is not None:
-            self._say(
-                f"CUPTI stays attached to this process ({made.cupti.kept}): until it ends, its steps take 5 to 25 %"
-                " longer than before, and so do those that a later capture times."
+            self._note(
+                f"CUPTI stays attached to the captured process ({made.cupti.kept}): until that ends, its steps take"
+                " 5 to 25 % longer than before, and so do those that a later capture times."
             )
-            taken["remains"] = [f"CUPTI: {made.cupti.kept}"]
         if not recorded:
             return
         path = write.write_trace(profiler, self.order.out, self.order.name, self.metadata(taken))
@@ -163,6 +163,7 @@ class Course:
             "calibrated_steps": self.order.plan.calibrate if times else 0,
             "device_drained": True,
             "first_step": self._first,
+            "notes": self._notes,
             **taken,
             **({"clocks": self._clocks} if self._clocks else {}),
         }
@@ -188,9 +189,15 @@ class Course:
             return
         self.times, self._calibration = self._calibration.end(), None
         self._sample("calibrated")
-        advice = self.times.advice()
+        advice = self.times.advice() if device.used() else None  # on a CPU no gain is scaled by it
         if advice is not None:
-            self._say(advice)
+            self._note(advice)
+
+    def _note(self, sentence: str) -> None:
+        """Tell the user, and whoever reads this trace or a later one."""
+        if sentence not in self._notes:
+            self._notes.append(sentence)
+        self._say(sentence)
 
     def _record(self, warmup: int) -> None:
         plan = self.order.plan

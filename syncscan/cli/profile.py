@@ -8,7 +8,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -110,7 +110,7 @@ def command(
     with streams.back():
         _tell(run, plan, demand)
         if run.paths:
-            _report(run.paths[-1], viewer)
+            _report(run.paths[-1], viewer, streams.said)
     dies.now = run.interrupted
     sys.exit(1 if run.failed and run.stopped else run.exit_code)
 
@@ -121,10 +121,13 @@ class _Streams:
     def __init__(self) -> None:
         self._out, self._err = sys.stdout, sys.stderr
         self._spare = _duplicate(sys.stdout)
+        self.said: set[str] = set()
+        """The sentences that the user was told while the script ran."""
 
     def say(self, sentence: str) -> None:
         """Write a sentence to the user, on stderr, if the script has left it open."""
         if not self._err.closed:
+            self.said.add(sentence)
             click.echo(f"syncscan: {sentence}", file=self._err)
 
     @contextlib.contextmanager
@@ -206,8 +209,14 @@ def _say(sentence: str) -> None:
     click.echo(f"syncscan: {sentence}", err=True)
 
 
-def _report(path: Path, viewer: str | None) -> None:
-    """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked."""
+def _report(path: Path, viewer: str | None, said: Collection[str]) -> None:
+    """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked.
+
+    Args:
+        path: the trace.
+        viewer: what it is opened in.
+        said: warnings that the user has had already.
+    """
     from syncscan import api
     from syncscan.cli.open import show
     from syncscan.cli.output import deliver, warn
@@ -215,7 +224,7 @@ def _report(path: Path, viewer: str | None) -> None:
     from syncscan.report import text
 
     analysis = api.analyze(path)
-    warn(analysis.warnings)
+    warn(warning for warning in analysis.warnings if warning not in said)
     deliver(text.render(analysis, width=width(), color=colors()), None)
     if viewer:
         show(analysis, str(path), viewer)

@@ -117,12 +117,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
 
     unprofiled_step_us: Positive | None = None
     """A step's time without the profiler, µs: the median of those timed, or their mean where no event saw each end."""
-    unprofiled_quartiles_us: tuple[Positive, Positive] | None = None
-    """First and third quartile of the single steps, where they were timed singly."""
-    calibrated_steps: int = 0
-    """How many were timed."""
-    remains: tuple[str, ...] = ()
-    """What the capture had to leave switched on in the process, a sentence each."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the numbers should know of the capture, a sentence each."""
     lines: Lines = Lines()
     events: tuple[EventCall, ...] = ()
     calibrated_clocks: Clocks = Clocks()
@@ -149,9 +145,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
     clocks = reader.part("clocks", dict[str, Any], {})
     table = CaptureTable(
         unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),
-        unprofiled_quartiles_us=reader.part("unprofiled_quartiles_us", tuple[Positive, Positive], None),
-        calibrated_steps=reader.part("calibrated_steps", Index, 0),
-        remains=reader.part("remains", tuple[str, ...], ()),
+        notes=reader.part("notes", tuple[str, ...], ()),
         lines=reader.part("lines", Lines, Lines()),
         events=reader.part("events", tuple[EventCall, ...], ()),
         calibrated_clocks=_Reader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import device, lines
+from syncscan.capture import course, cupti, device, lines
+from syncscan.capture.calibration import StepTimes
 from syncscan.capture.course import Course
 from syncscan.capture.session import NO_DEVICE, Session, clean_name, default_name, profile
 from syncscan.errors import UsageError
@@ -83,6 +84,44 @@ def test_the_unprofiled_step_is_timed(tmp_path: Path) -> None:
             prof.step()
     assert prof.step_us is not None
     assert 5_000 <= prof.step_us < 250_000
+
+
+class Noisy:
+    """Times steps as if they took now 0.8 ms, now 1.2."""
+
+    def __init__(self, steps: int) -> None:
+        """As `Calibration`."""
+
+    def mark(self) -> None:
+        """As `Calibration`."""
+
+    def end(self) -> StepTimes:
+        return StepTimes(1000.0, (800.0, 800.0, 1000.0, 1200.0, 1200.0), "device")
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_step_time_that_is_too_uncertain_to_scale_by_is_said_and_stored(
+    used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one and the same sentence; not where no device was used, for then nothing is scaled by it."""
+    monkeypatch.setattr(course, "Calibration", Noisy)
+    monkeypatch.setattr(device, "used", lambda: used)
+    monkeypatch.setattr(device, "drain", lambda: None)
+    said: list[str] = []
+    prof = run(profile(tmp_path, **{**QUICK, "notify": said.append}), 20)
+    notes = read(prof.paths[0])["syncscan"]["notes"]
+    assert notes == ([Noisy(5).end().advice()] if used else [])
+    assert [sentence for sentence in said if sentence != NO_DEVICE] == notes
+
+
+def test_what_a_capture_leaves_switched_on_is_said_and_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, in each trace from there on."""
+    monkeypatch.setattr(cupti.Attachment, "release", lambda attachment: setattr(attachment, "kept", "so it is"))
+    said: list[str] = []
+    prof = run(profile(tmp_path, repeat=2, **{**QUICK, "notify": said.append}), 20)
+    first, second = (read(path)["syncscan"]["notes"] for path in prof.paths)
+    assert first == second == [said[-1]]
+    assert said[-1].startswith("CUPTI stays attached to the captured process (so it is): until")
 
 
 def test_without_calibration_the_schedule_starts_at_once(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from syncscan.cli.analyze import command as analyze
 from syncscan.cli.profile import command
+from tests.builder import TraceBuilder
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.usefixtures("own_main_program")
@@ -53,6 +55,25 @@ def test_a_cpu_gets_a_plain_sentence(tmp_path: Path) -> None:
 def test_the_script_s_exit_code_is_the_command_s(tmp_path: Path) -> None:
     """Also after a report."""
     assert run(tmp_path, LOOP + "sys.exit(9)", "--keep-running", "100").exit_code == 9
+
+
+def test_what_was_said_in_the_capture_is_not_said_again_with_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trace holds it too, for those who read only that."""
+    note = "CUPTI stays attached to the captured process"
+
+    def of_a_gpu(profiler: object, out: Path, name: str, metadata: dict[str, object]) -> Path:
+        t = TraceBuilder(syncscan=metadata)
+        for start in t.steps(2, lasts=1000):
+            t.launch(at=start + 1, lasts=500)
+        return t.write(out / f"{name}.pt.trace.json.gz")
+
+    monkeypatch.setattr("syncscan.capture.cupti.Attachment.release", lambda made: setattr(made, "kept", "so it is"))
+    monkeypatch.setattr("syncscan.capture.write.write_trace", of_a_gpu)
+    result = run(tmp_path, LOOP, "100")
+    assert result.stderr.count(note) == 1
+    assert CliRunner().invoke(analyze, [str(tmp_path / "out")]).stderr.count(note) == 1
 
 
 def test_a_script_without_steps_is_told_how_to_mark_them(tmp_path: Path) -> None:
