@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from syncscan.capture import callbacks
@@ -33,6 +35,30 @@ def test_torch_calls_between_start_and_stop_alone() -> None:
         torch.cuda._gpu_trace.StreamSynchronizationCallbacks.fire_callbacks(7)
         stop()
         assert (value(), lists, seen) == (False, before, [7])
+
+
+@pytest.mark.parametrize(
+    ("what", "registry", "arguments"),
+    [
+        ("stream", "StreamSynchronizationCallbacks", (7,)),
+        ("device", "DeviceSynchronizationCallbacks", ()),
+        ("event", "EventSynchronizationCallbacks", (7,)),
+        ("record", "EventRecordCallbacks", (7, 8)),
+        ("wait", "EventWaitCallbacks", (7, 8)),
+    ],
+)
+def test_each_kind_is_called_back_for_what_it_is(what: str, registry: str, arguments: tuple[int, ...]) -> None:
+    """With what torch hands over; the others aren't."""
+    lists, seen = callbacks.registries("cuda"), []
+    assert lists is not None
+
+    def note(kind: str) -> Callable[..., None]:
+        return lambda *given: seen.append((kind, given))
+
+    stop = callbacks.start(lists, {kind: note(kind) for kind in callbacks.REGISTRIES})
+    getattr(torch.cuda._gpu_trace, registry).fire_callbacks(*arguments)
+    stop()
+    assert seen == [(what, arguments)]
 
 
 def test_what_somebody_else_has_started_goes_on() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import lines
+from syncscan.capture import callbacks, device, lines
 from syncscan.capture.table import COLUMNS, lines_table
 
 torch = pytest.importorskip("torch")
@@ -171,6 +171,32 @@ def test_without_a_device_nothing_is_exact() -> None:
     if torch.cuda.is_available():
         pytest.skip("has a GPU")
     assert not lines.exact()
+
+
+def test_with_a_device_lines_are_exact_where_torch_calls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And can be told to stop."""
+    monkeypatch.setattr(device, "vendor", lambda: "cuda")
+    assert lines.exact()
+    monkeypatch.setattr(callbacks, "switch", lambda: None)
+    assert not lines.exact()
+
+
+def test_every_kind_of_callback_has_a_function() -> None:
+    """Of none torch would call nobody."""
+    assert set(lines.functions()) == set(callbacks.REGISTRIES)
+
+
+def test_without_callbacks_the_synchronises_that_code_asks_for_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their names, and nobody is called back."""
+    monkeypatch.setattr(device, "vendor", lambda: "cuda")
+    monkeypatch.setattr(callbacks, "switch", lambda: None)
+    monkeypatch.setattr(torch._C, "_cuda_synchronize", lambda: None, raising=False)
+    lines.begin()
+    torch._C._cuda_synchronize()
+    recording = lines.end()
+    torch._C._cuda_synchronize()
+    assert recording is not None
+    assert [sync[2] for sync in recording.syncs] == ["device"]
 
 
 @pytest.mark.bench

@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
+from syncscan.capture import signals
 from syncscan.capture.session import Session, profile
 
 torch = pytest.importorskip("torch")
@@ -114,14 +116,27 @@ def test_a_signal_asks_and_the_program_s_own_handler_is_called_too(tmp_path: Pat
 
 
 def test_waiting_costs_a_count(tmp_path: Path) -> None:
-    """While no capture is under way nothing of torch's is touched: the same step is called as without a session."""
+    """While no capture is under way a step calls two functions, and of torch's nothing is called or changed."""
     scope = torch.autograd.profiler.record_function
+    handlers = [signal.getsignal(number) for number in signals.ENDING]
+    before = (scope.__enter__, scope.__exit__, torch.autograd._profiler_enabled(), handlers)
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, given: Any) -> None:
+        if event in ("call", "c_call"):
+            called.append(frame.f_code.co_name if event == "call" else given.__name__)
+
     session = profile(tmp_path, "t", on_trigger=True, notify=print, **QUICK)
-    before = (scope.__enter__, torch._C._profiler, signal.getsignal(signal.SIGTERM))
     with session:
-        for _ in range(1000):
-            session.step()
-            assert (scope.__enter__, torch._C._profiler, signal.getsignal(signal.SIGTERM)) == before
+        sys.setprofile(note)
+        try:
+            for _ in range(1000):
+                session.step()
+        finally:
+            sys.setprofile(None)
+        handlers = [signal.getsignal(number) for number in signals.ENDING]
+        assert (scope.__enter__, scope.__exit__, torch.autograd._profiler_enabled(), handlers) == before
+    assert called == ["step", "getpid", "due"] * 1000 + ["setprofile"]
     assert session.steps == 1000
 
 

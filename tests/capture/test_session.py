@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import course, cupti, device, lines
+from syncscan.capture import callbacks, course, cupti, device, lines
 from syncscan.capture.calibration import StepTimes
 from syncscan.capture.course import Course
-from syncscan.capture.session import NO_DEVICE, Session, clean_name, default_name, profile
+from syncscan.capture.session import NO_CALLBACKS, NO_DEVICE, Session, clean_name, default_name, profile
 from syncscan.errors import UsageError
 
 torch = pytest.importorskip("torch")
@@ -232,6 +232,17 @@ def test_a_cpu_is_told_in_a_plain_sentence(tmp_path: Path) -> None:
     said: list[str] = []
     run(profile(tmp_path, **{**QUICK, "notify": said.append}), 1)
     assert said == [NO_DEVICE]
+
+
+def test_a_torch_without_callbacks_is_told_in_a_plain_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is captured; with callbacks there is nothing to say."""
+    monkeypatch.setattr(device, "vendor", lambda: "cuda")
+    said: list[str] = []
+    run(profile(tmp_path, **{**QUICK, "notify": said.append}), 1)
+    assert said == []
+    monkeypatch.setattr(callbacks, "switch", lambda: None)
+    run(profile(tmp_path, **{**QUICK, "notify": said.append}), 1)
+    assert said == [NO_CALLBACKS]
 
 
 def test_lines_are_recorded_in_the_active_steps_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
