@@ -32,14 +32,13 @@ class Order:
 class Course:
     """One capture. Whatever is raised from it, `abandon` switches everything off.
 
-    `paths` holds its traces so far, `times` the steps' times once they were measured, `cut_short` says that the last
-    trace holds a part of a cycle.
+    `paths` holds its traces so far, `times` the steps' times once they were measured.
 
     Args:
         order: what is captured.
         began: how many steps of the loop had ended when it began.
         say: what to tell the user with.
-        wrote: what to call with each trace.
+        wrote: what to call with each trace, and whether it holds a part of a cycle alone.
         give_way: called when the program starts a profiler of its own in a cycle.
     """
 
@@ -48,13 +47,12 @@ class Course:
         order: Order,
         began: int,
         say: Callable[[str], None],
-        wrote: Callable[[Path], None],
+        wrote: Callable[[Path, bool], None],
         give_way: Callable[[], None],
     ) -> None:
         self.order, self.began, self.ended = order, began, 0
         self.paths: list[Path] = []
         self.times: StepTimes | None = None
-        self.cut_short = False
         self._say, self._wrote, self._give_way = say, wrote, give_way
         self._phases = order.plan.phases()
         self._left = 0
@@ -75,11 +73,6 @@ class Course:
     def profiling(self) -> bool:
         """Whether the profiler is on, in a step that warms it up or is recorded."""
         return self._recorder is not None
-
-    @property
-    def recording(self) -> bool:
-        """Whether the step that runs now is being recorded."""
-        return self._recorder is not None and self._recorder.recording
 
     @property
     def unprofiled(self) -> bool:
@@ -131,8 +124,7 @@ class Course:
         path = write.write_trace(profiler, self.order.out, self.order.name, self.metadata(taken))
         self.paths.append(path)
         self._cycles += not cut
-        self.cut_short = cut
-        self._wrote(path)
+        self._wrote(path, cut)
 
     def abandon(self) -> None:
         """Switch everything off, and forget what was being recorded."""

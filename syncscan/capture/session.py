@@ -27,8 +27,8 @@ NO_DEVICE = (
     "No GPU here: a CPU has no host-device syncs to measure. The trace shows where the host's time goes, and no more."
 )
 NO_CALLBACKS = (
-    "This torch's sync callbacks are missing, or couldn't be stopped again: lines come from its sync debug mode, which"
-    " sees fewer syncs."
+    "This torch's sync callbacks are missing, or couldn't be stopped again: lines come from its sync debug mode, and of"
+    " explicit synchronises from their names."
 )
 
 
@@ -172,11 +172,6 @@ class Session:
         return self.order.plan
 
     @property
-    def capturing(self) -> bool:
-        """Whether a capture is under way: its settling, calibrating and waiting steps count."""
-        return self._course is not None
-
-    @property
     def profiling(self) -> bool:
         """Whether the profiler is on, in a step that warms it up or is recorded."""
         return self._course is not None and self._course.profiling
@@ -188,13 +183,8 @@ class Session:
 
     @property
     def complete(self) -> bool:
-        """Whether something was captured, and everything that was begun was recorded to its end."""
+        """Whether a capture ran to its end, none has failed, and the last trace holds whole cycles alone."""
         return self.captures > 0 and not self._cut_short and self.failed is None
-
-    @property
-    def recording(self) -> bool:
-        """Whether the step that runs now is being recorded."""
-        return self._course is not None and self._course.recording
 
     def trigger(self) -> None:
         """Ask for one more capture, which begins when the step that runs now has ended; safe on any thread.
@@ -288,9 +278,9 @@ class Session:
             self._course.save(cut=True)
         self._idle()
 
-    def _written(self, path: Path) -> None:
+    def _written(self, path: Path, cut: bool) -> None:
         self.paths.append(path)
-        self._cut_short = self._course is not None and self._course.cut_short
+        self._cut_short = cut
         if self.wrote is not None:
             self.wrote(path)
 

@@ -71,6 +71,21 @@ def test_code_can_ask_for_captures(tmp_path: Path) -> None:
     assert first_steps(session) == [11 + 3, 41 + 3, 41 + LENGTH + 1 + 3]
 
 
+def test_a_whole_capture_after_one_that_was_cut_is_complete(tmp_path: Path) -> None:
+    """Only the last trace counts: the one before gave way to a profiler of the program's own."""
+    session = profile(tmp_path, "t", on_trigger=True, notify=print, **QUICK)
+
+    def at(k: int) -> None:
+        if k in (5, 30):
+            session.trigger()
+        if k == 9:  # the first recorded step
+            with torch.profiler.profile():
+                assert (len(session.paths), session.complete) == (1, False)
+
+    looped(session, 60, at)
+    assert (len(session.paths), session.captures, session.complete) == (2, 1, True)
+
+
 def test_code_can_ask_for_another_when_the_capture_is_over(tmp_path: Path) -> None:
     """As long as the session is open."""
     session = profile(tmp_path, "t", notify=print, **QUICK)
