@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncscan.errors import UsageError
 
@@ -26,9 +26,9 @@ class Demand:
     every: int | None = None
     on_signal: str | int | None = None
     on_trigger: bool = False
-    asked: int = 0
+    asked: int = field(default=0, init=False)
     """Captures that were asked for and haven't begun."""
-    _next: int | None = None
+    _next: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.start_at is not None and self.start_at < 0:

@@ -62,11 +62,6 @@ class Recorder:
         """Whether the step that runs now is recorded."""
         return self._profiler is not None and self._ended >= self.cycle.warmup
 
-    @property
-    def step_number(self) -> int:
-        """The number of the step that runs now, as the trace has it."""
-        return self.cycle.first + self._ended
-
     def start(self) -> None:
         """Begin with the first step."""
         self._undo.callback(fork.in_child(self._forked))
@@ -92,7 +87,7 @@ class Recorder:
         Args:
             cut: the step that runs now is not complete.
         """
-        profiler, number = self._profiler, self.step_number
+        profiler, number = self._profiler, self.cycle.first + self._ended
         recording = lines.end()  # before the profiler's own closing synchronise calls back
         self.close()
         taken: Json = {"lines": None, "events": [], "unfinished_step": number if cut else None}
@@ -171,9 +166,4 @@ class Recorder:
 
 def _action(actions: Any, cycle: Cycle, number: int) -> Any:
     """What torch's profiler is to do in the step of this number; it asks for step 0 before it is told the first."""
-    since = max(0, number - cycle.first)
-    if since < cycle.warmup:
-        return actions.WARMUP
-    if since < cycle.warmup + cycle.active - 1:
-        return actions.RECORD
-    return actions.RECORD_AND_SAVE if since == cycle.warmup + cycle.active - 1 else actions.NONE
+    return actions.WARMUP if max(0, number - cycle.first) < cycle.warmup else actions.RECORD

@@ -168,10 +168,11 @@ class _DiesOfInterrupt:
 
     def _end(self) -> None:
         if self.now:
+            from syncscan.capture.signals import die_of
+
             with contextlib.suppress(ValueError, OSError):
                 sys.stdout.flush()
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGINT)
+            die_of(signal.SIGINT)
 
 
 def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:

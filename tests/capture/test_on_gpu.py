@@ -1,4 +1,4 @@
-"""The exact lines on a real device: every blocking call has its row, rows are cheap, and the fall-back agrees."""
+"""Captures on a real device: every blocking call has its row, the fall-back agrees, and nothing stays behind."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_graphs_replay_before_between_and_after_captures(tmp_path: Path) -> None
     assert x.tolist() == [2.0 + 3.0 + 4.0] * 64
 
 
-def test_the_unprofiled_step_is_measured_with_the_device_drained(tmp_path: Path) -> None:
+def test_the_unprofiled_step_is_timed_by_the_device(tmp_path: Path) -> None:
     """A step of known device time is measured as that, though launching it takes the host next to nothing."""
     big = torch.randn(8192, 8192, device="cuda")
     with profile(tmp_path, "steps", active=1) as prof:
