@@ -12,6 +12,7 @@ import syncscan
 from syncscan.api import analyze, analyze_trace
 from syncscan.errors import TraceEmpty, TraceNotFound, TraceUnreadable
 from syncscan.report import json
+from tests import registers
 from tests.builder import TraceBuilder
 
 
@@ -69,6 +70,13 @@ def test_the_package_has_it(tmp_path: Path):
     """`syncscan.analyze(path)` is the same pipeline."""
     path = story().write(tmp_path / "a.pt.trace.json.gz")
     assert [f.id for f in syncscan.analyze(path).findings] == [f.id for f in analyze_trace(story().trace()).findings]
+
+
+@pytest.mark.usefixtures("clear_registers")
+def test_the_thread_that_asked_runs_as_before(tmp_path: Path):
+    """isal, which unpacks a trace, leaves wide registers in use; what comes after it has cleared them."""
+    analyze(story().write(tmp_path / "a.pt.trace.json.gz"))
+    assert registers.upper_in_use() == 0
 
 
 def test_what_cannot_be_read(tmp_path: Path):
