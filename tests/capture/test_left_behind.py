@@ -200,7 +200,10 @@ def test_a_profiler_that_fails_does_not_reach_the_loop(
 def test_half_a_stop_still_takes_the_rest_off(
     last: int, owner: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each part of it fails, in a step that warms up and in one that is recorded."""
+    """Each part of it fails, in a step that warms up and in one that is recorded.
+
+    Letting go of CUPTI fails at its end: where it doesn't even begin, its variable stands until the next capture.
+    """
     before = process()
     original = getattr(owner, name)
     failed: list[bool] = []
@@ -208,6 +211,8 @@ def test_half_a_stop_still_takes_the_rest_off(
     def failing(*arguments: Any) -> Any:
         if failed == [False]:
             failed[0] = True
+            if name == "release":
+                original(*arguments)
             raise RuntimeError("no")
         return original(*arguments)
 
