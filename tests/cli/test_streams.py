@@ -71,14 +71,19 @@ def test_no_file_takes_the_number_of_a_closed_stream(trace: Path) -> None:
 
 
 @pytest.mark.parametrize("command", WRITERS)
-def test_the_trace_itself_is_never_replaced(trace: Path, command: str) -> None:
-    """Not by --force, and not under another name of the same file."""
+@pytest.mark.parametrize(
+    ("source", "out"),
+    [("T", "T"), ("T", "link"), ("- <T", "T"), ("- <T", "link"), ("file://$PWD/T", "T"), ("local://T", "T")],
+)
+def test_the_trace_itself_is_never_replaced(trace: Path, command: str, source: str, out: str) -> None:
+    """Not by --force, and not under another name of the same file, which is a URL or standard input as well."""
     before = trace.read_bytes()
     (trace.parent / "link").symlink_to(trace)
-    for out in (trace.name, "link"):
-        done = shell(f"$S {command} {trace.name} -o {out} --force", trace.parent)
-        assert done.returncode == 2
-        assert "is the trace itself" in done.stderr
+    line = f"$S {command} -o {out} --force {source}".replace("T", trace.name)
+    done = shell(line, trace.parent)
+    assert done.returncode == 2
+    # `annotate` reads a trace twice, and takes none from standard input
+    assert "is the trace itself" in done.stderr or (command, source) == ("annotate", "- <T")
     assert trace.read_bytes() == before
 
 
