@@ -63,6 +63,14 @@ def test_a_closed_stderr(trace: Path) -> None:
     assert "aten::nonzero" in shell(f"$S analyze {trace.name} 2>&-", trace.parent).stdout
 
 
+@pytest.mark.parametrize("command", ["analyze -", "whatif -", "report - -o out", "repair - -o out"])
+def test_a_closed_stdin_is_an_empty_one(tmp_path: Path, command: str) -> None:
+    """There is no trace in it, and that is said."""
+    closed, empty = shell(f"$S {command} <&-", tmp_path), shell(f"$S {command} </dev/null", tmp_path)
+    assert empty.returncode == 3
+    assert (closed.returncode, closed.stderr) == (empty.returncode, empty.stderr)
+
+
 def test_no_file_takes_the_number_of_a_closed_stream(trace: Path) -> None:
     """With all three closed a result still lands in its file, whole, and nothing else in it."""
     done = shell(f"$S analyze {trace.name} --format json -o out.json <&- >&- 2>&-", trace.parent)
