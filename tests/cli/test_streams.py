@@ -11,21 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.builder import TraceBuilder
-
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="devices and signals as Linux has them")
 COMMAND = (sys.executable, "-m", "syncscan")
 WRITERS = ("analyze", "whatif", "report", "annotate", "repair")
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Path:
-    """A trace with a sync in each of two steps."""
-    t = TraceBuilder()
-    for start in t.steps(2, lasts=1000):
-        t.launch("gemm", at=start + 10, lasts=400)
-        t.sync("aten::nonzero", at=start + 50)
-    return t.write(tmp_path / "trace.pt.trace.json.gz")
 
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
