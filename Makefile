@@ -58,7 +58,7 @@ $(VENV)/lint: $(VENV)/test
 	$(PIP) --editable '.[lint]'
 	@touch $@
 
-$(VENV)/audit: $(BIN)/python
+$(VENV)/audit: $(BIN)/python .ci/constraints.txt
 	$(PIP) 'pip-audit>=2.7,<3'
 	@touch $@
 

@@ -6,10 +6,10 @@ median over the rounds. Cores that others share run Python up to 1.8 times slowe
 blocks counts only if a loop of Python takes as long around the one as around the other.
 """
 
+import argparse
 import contextlib
 import gc
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -171,7 +171,7 @@ def row() -> tuple[float, float]:
     return min(off), min(on)
 
 
-def main(rounds: int = 7) -> None:
+def measure(rounds: int) -> None:
     columns = {make.__name__: make() for make in (transformer, read_backs, small_ops)}
     ratios: dict[str, dict[str, float]] = {part: {} for part in PARTS}
     counted = dict.fromkeys(PARTS, 0)
@@ -192,5 +192,15 @@ def main(rounds: int = 7) -> None:
     print("a synchronise takes {:.1f} us, recorded {:.1f}".format(*row()))
 
 
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rounds", nargs="?", type=int, default=7, metavar="ROUNDS")
+    rounds = parser.parse_args().rounds
+    if not torch.cuda.is_available():
+        parser.error("this measures on a GPU, and there is none.")
+    measure(rounds)
+
+
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

@@ -6,6 +6,7 @@ recordings the synchronises themselves are taken too, by the order of the reads.
 time less that of a read on an idle device.
 """
 
+import argparse
 import contextlib
 import json
 import statistics
@@ -134,7 +135,7 @@ def error(waits: list[float], truth: list[float]) -> float:
     return statistics.mean(abs(a - b) for a, b in zip(waits, truth, strict=True))
 
 
-def main() -> None:
+def measure() -> None:
     idle = idle_read()
     print(f"a read on an idle device: {idle:.1f} us. Per step: waits in us, and their mean error per read")
     for make in (guard, schedule, logged):
@@ -155,6 +156,15 @@ def main() -> None:
                 f"  {name:5s} {under:.2f} ms, {under / lasts:.2f} x; reads {sum(reads):.0f};"
                 f" {len(syncs)} synchronises {sum(syncs):.0f}, error {error(syncs, truth):.1f}"
             )
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("this measures on a GPU, and there is none.")
+    measure()
 
 
 if __name__ == "__main__":

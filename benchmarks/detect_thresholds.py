@@ -8,7 +8,8 @@ before moving a threshold.
 
 from __future__ import annotations
 
-import sys
+import argparse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,8 +25,8 @@ from syncscan.model.trace import NONE, Category, Trace
 SAMPLES = Path(__file__).parent.parent / "sample_traces"
 
 
-def main(paths: Sequence[str]) -> None:
-    traces = [load.load(p) for p in paths or sorted(map(str, SAMPLES.rglob("*.pt.trace.json.gz")))]
+def measure(paths: Sequence[Path]) -> None:
+    traces = [load.load(path) for path in paths]
     returns, empty, unknown = [], [], []
     for trace in traces:
         work = DeviceWork(trace)
@@ -44,10 +45,10 @@ def main(paths: Sequence[str]) -> None:
     pairs = [pair for trace in traces for pair in copies_and_synchronises(trace)]
     show("from a copy to its synchronise, in an op (µs)", [gap for gap, _, op in pairs if op])
     show("from a copy to its synchronise, without an op (µs)", [gap for gap, _, op in pairs if not op])
-    print("calls between the two:", dict(zip(*np.unique([n for _, n, _ in pairs], return_counts=True), strict=True)))
-    for path, trace in zip(paths or sorted(SAMPLES.rglob("*.pt.trace.json.gz")), traces, strict=True):
+    print("calls between the two:", dict(sorted(Counter(n for _, n, _ in pairs).items())))
+    for path, trace in zip(paths, traces, strict=True):
         share, count = blocking_launches(trace)
-        print(f"launches that outlast their kernel: {share:6.1%} of {count:5} {Path(path).name}")
+        print(f"launches that outlast their kernel: {share:6.1%} of {count:5} {path.name}")
     show_next(traces)
 
 
@@ -105,5 +106,12 @@ def show(what: str, ns: Sequence[int]) -> None:
     print(f"{what}: n {len(ns)}, 0/1/5/50/90/95/99/100 % " + " ".join(f"{cut:.1f}" for cut in cuts))
 
 
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="*", type=Path, metavar="TRACE")
+    measure(parser.parse_args().traces or sorted(SAMPLES.rglob("*.pt.trace.json.gz")))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

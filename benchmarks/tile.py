@@ -7,9 +7,9 @@ Only numbers change, so that the text keeps the layout in which the profiler wro
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import re
-import sys
 from pathlib import Path
 from typing import IO
 
@@ -67,5 +67,14 @@ def _span(numbers: list[int]) -> int:
     return max(numbers) - min(numbers) + 1000 if numbers else 0
 
 
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path, metavar="IN")
+    parser.add_argument("target", type=Path, metavar="OUT")
+    parser.add_argument("megabytes", type=float, metavar="MEGABYTES")
+    tile(**vars(parser.parse_args()))
+
+
 if __name__ == "__main__":
-    tile(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]))
+    main()

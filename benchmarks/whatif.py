@@ -435,6 +435,10 @@ def main() -> None:
     comparing.add_argument("--raw", action="store_true")
     given = parser.parse_args()
     if given.command == "record":
+        import torch
+
+        if not torch.cuda.is_available():
+            parser.error("this measures on a GPU, and there is none.")
         record(given.folder, given.cases, given.seconds, given.rounds, given.bytes)
     else:
         table(given.folder, given.raw)

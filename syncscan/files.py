@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ from syncscan.errors import UsageError
 
 _FULL = "Is the disk full, or the name too long?"
 _SHORTER = "Give another name."
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
+_FILE = re.compile(r"\A(file|local):(//)?")
 
 
 def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[str]] = ()) -> None:
@@ -27,7 +30,7 @@ def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[
         UsageError: it is one of the sources, a folder, a file and `force` isn't set, or in no folder.
     """
     try:
-        mode = path.stat().st_mode
+        there = path.stat()
     except FileNotFoundError:
         if not Path(os.path.realpath(path)).parent.is_dir():
             why = f"{path} can't be written: there is no such folder."
@@ -35,13 +38,28 @@ def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[
         return
     except (OSError, ValueError) as e:
         raise UsageError(f"{path} can't be written: {getattr(e, 'strerror', None) or e}.", _SHORTER) from None
-    # Path.exists raises for names that are too long.
-    if any(os.path.exists(source) and path.samefile(source) for source in sources):  # noqa: PTH110
+    if any(os.path.samestat(there, known) for source in sources if (known := _status(os.fspath(source)))):
         raise UsageError(f"{path} is the trace itself.", "Give another name.")
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(there.st_mode):
         raise UsageError(f"{path} is a folder.", "Name a file in it.")
-    if stat.S_ISREG(mode) and not force:
+    if stat.S_ISREG(there.st_mode) and not force:
         raise UsageError(f"{path} exists.", "Give another name, or --force to replace it.")
+
+
+def _status(source: str) -> os.stat_result | None:
+    """Which file of this machine a source is; None for none."""
+    try:
+        return os.fstat(0) if source == "-" else os.stat(_local(source))  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+
+
+def _local(source: str) -> str:
+    """The path in a URL of a file of this machine, as fsspec takes it; any other source as it is."""
+    if not _URL.match(source):
+        return source
+    innermost = source.rpartition("::")[2]
+    return os.path.expanduser(_FILE.sub("", innermost).rstrip("/"))  # noqa: PTH111
 
 
 def write(path: Path, chunks: Iterable[bytes], force: bool = False) -> None:

@@ -74,6 +74,43 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
     assert mode(path) == 0o600
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "FOLDER/t.json",
+        "file://FOLDER/t.json",
+        "local:///FOLDER/t.json",
+        "file://t.json",
+        "file://~/t.json",
+        "file://FOLDER/t.json/",
+        "simplecache::file:///FOLDER/t.json",
+        "simplecache::file:FOLDER/t.json",
+        "simplecache::FOLDER/t.json",
+        "zip://in::it.json::file://FOLDER/t.json",
+    ],
+)
+def test_a_source_is_known_under_all_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    """Those under which fsspec opens a file of this machine."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "t.json"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match="is the trace itself"):
+        files.refuse(path, True, [source.replace("FOLDER", str(tmp_path))])
+
+
+@pytest.mark.parametrize(
+    "source", ["s3://bucket/t.json", "s3://file:t.json", "file://none.json", "~/t.json", "n" * 300, "a\0b", "none"]
+)
+def test_a_source_that_is_no_file_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    """Nothing is written over it, whatever it is called."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "t.json"
+    path.write_text("another")
+    files.refuse(path, True, [source])
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_a_folder_is_never_replaced(tmp_path: Path, force: bool) -> None:
     """One sentence, no traceback."""

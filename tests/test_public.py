@@ -49,8 +49,8 @@ def test_a_misspelt_name_fails_type_checking(tmp_path: Path) -> None:
 
 
 def test_importing_costs_nothing() -> None:
-    """Neither the import nor `--help` loads numpy, pandas, rich or torch."""
-    heavy = ("numpy", "pandas", "rich", "torch", "msgspec")
+    """Neither the import nor `--help` loads numpy, pandas, rich or torch, nor what only writing files needs."""
+    heavy = ("numpy", "pandas", "rich", "torch", "msgspec", "tempfile")
     code = f"import sys, syncscan, syncscan.cli; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONSOLE = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re.S) for line in block.splitlines()
            if line.startswith("$ ")]  # fmt: skip
-ELSEWHERE = {"make demo", "make test", "make lint", "make bench", "pip install 'syncscan[all]'"}
-"""Commands that continuous integration itself runs, or that install from an index."""
+ELSEWHERE = {"make demo", "make test", "make lint", "make bench", "pip install '.[all]'"}
+"""Commands that continuous integration itself runs, or that install."""
 SERVERS = re.compile(r"syncscan open .*")
 """Commands that serve until they are stopped; tests/browser runs them."""
 

@@ -9,7 +9,7 @@ import threading
 import click
 
 from syncscan.cli import output, streams
-from syncscan.errors import SyncscanError, TraceError
+from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.version import __version__
 
 COMMANDS = {
@@ -79,8 +79,8 @@ def main() -> None:
         output.explain(e)
         sys.exit(e.exit_code)
     except MemoryError:
-        click.echo("syncscan: This needs more memory than there is, or than was allowed.", err=True)
-        click.echo("  Record fewer steps, or allow more with --max-memory.", err=True)
-        sys.exit(TraceError.exit_code)
+        why = "This needs more memory than there is, or than was allowed."
+        output.explain(TraceTooLarge(why, "Record fewer steps, or allow more with --max-memory."))
+        sys.exit(TraceTooLarge.exit_code)
     except OSError as e:
         sys.exit(streams.not_written(e))

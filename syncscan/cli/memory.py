@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,41 +28,58 @@ class _Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--max-memory` to a command; its value is bytes, or None."""
+    """Add `--max-memory` to a command, which is held to it; its value is bytes, or None."""
+    return _option(command, "this", _limit)
+
+
+def option_of_reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--max-memory` to a command that does more than read a trace; its value is for `limited`."""
+    return _option(command, "reading the trace", None)
+
+
+def _option(command: Callable[..., Any], what: str, callback: Callable[..., Any] | None) -> Callable[..., Any]:
+    more = "a trace that needs more is refused. [default: most of what is free]"
     return click.option(
         "--max-memory",
         type=_Size(),
         metavar="SIZE",
-        callback=_limit,
-        help="Memory that this may take, e.g. 4G; a trace that needs more is refused. [default: most of what is free]",
+        callback=callback,
+        help=f"Memory that {what} may take, e.g. 4G; {more}",
     )(command)
 
 
 def _limit(ctx: click.Context, param: click.Parameter, size: int | None) -> int | None:
-    """Have the system refuse more than this much, until the command is over or `lift` is called."""
+    """Hold the command to this much until it is over or `lift` is called."""
+    ctx.meta[__name__] = held = ctx.with_resource(ExitStack())
+    held.enter_context(limited(size))
+    return size
+
+
+def lift(ctx: click.Context) -> None:
+    """Take the limit away: what is started from now on, a browser, isn't held to it."""
+    ctx.meta[__name__].close()
+
+
+@contextmanager
+def limited(size: int | None) -> Iterator[None]:
+    """Have the system refuse more than this many bytes meanwhile; None for most of what is free."""
     from syncscan.load.memory import available
 
     most = available() if size is None else size
     taken = _taken()
     if most is None or taken is None:
-        return size
+        yield
+        return
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = taken + max(most, LEAST)
     if before[1] == resource.RLIM_INFINITY or wanted < before[1]:
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, before[1]))
-        ctx.meta[__name__] = before
-        ctx.call_on_close(lambda: lift(ctx))
-    return size
-
-
-def lift(ctx: click.Context) -> None:
-    """Take the limit away: what is started from now on, a browser, isn't held to it."""
-    import resource
-
-    if __name__ in ctx.meta:
-        resource.setrlimit(resource.RLIMIT_DATA, ctx.meta.pop(__name__))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def _taken() -> int | None:

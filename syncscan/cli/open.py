@@ -100,9 +100,11 @@ def _until_interrupted(url: str, browse: bool) -> None:
     from syncscan.integrations import browser
 
     click.echo(url)
-    with browser.shown(url) if browse else nullcontext(True) as found:
-        if not found:
-            click.echo("No browser was found; open the address above.", err=True)
+    with browser.shown(url) if browse else nullcontext(False) as started:
+        if browse:
+            # A browser that comes as a snap or flatpak starts and can't read the file that leads to the address.
+            what = "A browser was started; or" if started else "No browser was found;"
+            click.echo(f"{what} open the address above.", err=True)
         click.echo("Ctrl-C ends it.", err=True)
         _wait()
 

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import click
 
-from syncscan import files
 from syncscan.errors import SyncscanError
 
 
-def deliver(text: str, output: str | None, force: bool = False) -> None:
+def deliver(text: str, output: str | None, force: bool = False, about: str = "") -> None:
     """Print a result, or write it to a file.
+
+    Args:
+        text: the result.
+        output: the file; None for stdout.
+        force: replace a file that is there.
+        about: said of the file, right behind its name.
 
     Raises:
         UsageError: the file exists and `force` isn't set, or its folder can't be written to.
@@ -20,13 +25,17 @@ def deliver(text: str, output: str | None, force: bool = False) -> None:
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
+    from syncscan import files
+
     files.write(Path(output), [text.encode("utf-8", "surrogatepass")], force)
-    say(f"Wrote {output}.")
+    say(f"Wrote {output}{about}.")
 
 
 def refuse(output: str | None, force: bool, *sources: str) -> None:
     """Say before anything is read what would keep a result from being written; see `files.refuse`."""
     if output is not None:
+        from syncscan import files
+
         files.refuse(Path(output), force, sources)
 
 

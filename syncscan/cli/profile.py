@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from syncscan.cli import memory
+
 if TYPE_CHECKING:
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
@@ -60,6 +62,7 @@ If it trains in processes of its own (torchrun, mp.spawn), start this command in
     type=click.Choice(["html", "tensorboard", "perfetto"]),
     help="Show the trace in a browser afterwards, until Ctrl-C.",
 )
+@memory.option_of_reading
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -78,6 +81,7 @@ def command(
     every: int | None,
     on_signal: str | None,
     viewer: str | None,
+    max_memory: int | None,
     script: str,
     args: tuple[str, ...],
 ) -> None:
@@ -110,7 +114,7 @@ def command(
     with streams.back():
         _tell(run, plan, demand)
         if run.paths:
-            _report(run.paths[-1], viewer, streams.said)
+            _report(run.paths[-1], viewer, max_memory, streams.said)
     dies.now = run.interrupted
     sys.exit(1 if run.failed and run.stopped else run.exit_code)
 
@@ -210,12 +214,13 @@ def _say(sentence: str) -> None:
     click.echo(f"syncscan: {sentence}", err=True)
 
 
-def _report(path: Path, viewer: str | None, said: Collection[str]) -> None:
+def _report(path: Path, viewer: str | None, max_memory: int | None, said: Collection[str]) -> None:
     """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked.
 
     Args:
         path: the trace.
         viewer: what it is opened in.
+        max_memory: how much memory reading it may take, in bytes.
         said: warnings that the user has had already.
     """
     from syncscan import api
@@ -224,8 +229,9 @@ def _report(path: Path, viewer: str | None, said: Collection[str]) -> None:
     from syncscan.cli.terminal import colors, width
     from syncscan.report import text
 
-    analysis = api.analyze(path)
-    warn(warning for warning in analysis.warnings if warning not in said)
-    deliver(text.render(analysis, width=width(), color=colors()), None)
+    with memory.limited(max_memory):
+        analysis = api.analyze(path, max_memory=max_memory)
+        warn(warning for warning in analysis.warnings if warning not in said)
+        deliver(text.render(analysis, width=width(), color=colors()), None)
     if viewer:
         show(analysis, str(path), viewer)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from syncscan import files
 from syncscan.cli import memory
-from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.progress import reading
 
 
@@ -23,14 +20,10 @@ def command(trace: str, output: str, force: bool, step_ms: float | None, max_mem
     from syncscan import api
     from syncscan.report import html
 
-    target = None if output == "-" else Path(output)
-    refuse(None if target is None else output, force, trace)
+    target = None if output == "-" else output
+    refuse(target, force, trace)
     with reading(trace) as progress:
         analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
     warn(analysis.warnings)
     text = html.render(analysis)
-    if target is None:
-        deliver(text, None)
-        return
-    files.write(target, [text.encode()], force)
-    say(f"Wrote {output}, {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network.")
+    deliver(text, target, force, f", {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network")

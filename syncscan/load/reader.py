@@ -60,7 +60,7 @@ def read(
     Raises:
         NeedsOneProcess: the two processes can't share this trace.
         TraceEmpty: no bytes.
-        TraceUnreadable: no list of events in it.
+        TraceUnreadable: no list of events in it, or a bare list without any.
         TraceTooLarge: it doesn't fit into memory.
     """
     reading = _Reading(stream, path, piece, lost, max_memory)
@@ -136,6 +136,9 @@ class _Reading:
     def trace(self, path: str, lost: str) -> Trace:
         """The trace of all that was read; `lost` is a sentence on what unpacking lost, or empty."""
         ending = self._read_behind()
+        is_bare_list = self.head.whole and not self.head.text
+        if is_bare_list and not self.columns.events:
+            raise _no_trace(path, "it is a list, and nothing in it can be read as an event", lost)
         if lost:
             self.damage.notes.insert(0, lost)
         # JSON's last value of a key counts, and what stands behind the events comes last.
@@ -157,12 +160,18 @@ def _head(splitter: Splitter, path: str, lost: Lost) -> Head:
     head = splitter.head()
     if head is not None:
         return head
-    if sentence := lost():
-        raise TraceUnreadable(f"{path} can't be read: {sentence}", "Copy or record it again.")
-    if not splitter.bytes_read:
+    what = lost()
+    if not what and not splitter.bytes_read:
         raise TraceEmpty(f"{path} is empty.", "Record it again.")
-    raise TraceUnreadable(
-        f"{path} is no trace: there is no list of events in it.",
+    raise _no_trace(path, "there is no list of events in it", what)
+
+
+def _no_trace(path: str, why: str, lost: str) -> TraceUnreadable:
+    """The error for a text that is no trace; where unpacking lost some of it, that is why."""
+    if lost:
+        return TraceUnreadable(f"{path} can't be read: {lost}", "Copy or record it again.")
+    return TraceUnreadable(
+        f"{path} is no trace: {why}.",
         "Give a Chrome trace as torch.profiler's export_chrome_trace or tensorboard_trace_handler write it.",
     )
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from syncscan import api
 from syncscan.cli.analyze import command as analyze
 from syncscan.cli.profile import command
+from syncscan.errors import TraceTooLarge
 from tests.builder import TraceBuilder
 
 torch = pytest.importorskip("torch")
+resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.usefixtures("own_main_program")
 
 SHORT = ["--calibrate", "1", "--wait", "0", "--warmup", "1", "--active", "2"]
@@ -157,3 +161,41 @@ def test_a_job_that_nobody_asks_for_a_capture_is_told_so(tmp_path: Path) -> None
 def test_a_late_capture_begins_at_its_step(tmp_path: Path) -> None:
     """And ends the script when it is complete, as one from the start does."""
     assert "ended the script after 38 steps" in run(tmp_path, LOOP, "--start-at=30", "100").stderr
+
+
+LIMIT = """
+import resource
+print("limit:", resource.getrlimit(resource.RLIMIT_DATA)[0])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit on data is Linux's")
+def test_the_limit_on_memory_is_for_reading_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the script nor the viewer behind it is held to it."""
+    soft: list[int] = []
+    analyze = api.analyze
+
+    def limit(*_: object) -> None:
+        soft.append(resource.getrlimit(resource.RLIMIT_DATA)[0])
+
+    def limited(path: Path, **options: object) -> object:
+        limit()
+        return analyze(path, **options)
+
+    monkeypatch.setattr(api, "analyze", limited)
+    monkeypatch.setattr("syncscan.cli.open.show", limit)
+    before = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    result = run(tmp_path, LIMIT + LOOP, "--max-memory=400M", "--open=html", "100")
+    assert result.stdout.splitlines()[0] == f"limit: {before}"
+    assert 0 < soft[0] < 2**40
+    assert soft[1] == before
+
+
+def test_a_trace_that_needs_more_memory_than_is_allowed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written all the same, and can be read where there is more."""
+    monkeypatch.setattr("syncscan.load.memory.EVENT_BYTES", 10**9)
+    result = run(tmp_path, LOOP, "--max-memory=400M", "100")
+    assert isinstance(result.exception, TraceTooLarge)
+    assert len(list((tmp_path / "out").iterdir())) == 1

@@ -9,33 +9,22 @@ from click.testing import CliRunner
 
 from syncscan.cli.report import command
 from syncscan.errors import TraceNotFound, UsageError
-from tests.builder import TraceBuilder
 
 
-@pytest.fixture
-def trace(tmp_path: Path) -> str:
-    """A trace with a sync in each of two steps."""
-    t = TraceBuilder()
-    for start in t.steps(2, lasts=1000):
-        t.launch("gemm", at=start + 10, lasts=400)
-        t.sync("aten::nonzero", at=start + 50)
-    return str(t.write(tmp_path / "trace.pt.trace.json.gz"))
-
-
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+def run(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(command, [*map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout
 
 
-def test_it_writes_one_file(trace: str, tmp_path: Path):
+def test_it_writes_one_file(trace: Path, tmp_path: Path):
     """The report is there whole, nothing else is, and stdout stays empty."""
     assert run(trace, "-o", str(tmp_path / "report.html")) == ""
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["report.html", "trace.pt.trace.json.gz"]
 
 
-def test_a_report_is_written_anew_by_force(trace: str, tmp_path: Path):
+def test_a_report_is_written_anew_by_force(trace: Path, tmp_path: Path):
     """An earlier report may have been annotated by hand, or be of another trace: it isn't replaced unasked."""
     out = tmp_path / "report.html"
     run(trace, "-o", str(out))
@@ -47,7 +36,7 @@ def test_a_report_is_written_anew_by_force(trace: str, tmp_path: Path):
     assert out.stat().st_mtime_ns > first
 
 
-def test_a_file_of_the_user_s_is_left_alone(trace: str, tmp_path: Path):
+def test_a_file_of_the_user_s_is_left_alone(trace: Path, tmp_path: Path):
     """A file that is there is refused, and replaced only with --force."""
     out = tmp_path / "notes.html"
     out.write_text("<html>mine</html>")
@@ -60,13 +49,13 @@ def test_a_file_of_the_user_s_is_left_alone(trace: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("place", [".", "nowhere/report.html", "n" * 300])
-def test_a_place_that_can_hold_no_file_is_refused(trace: str, tmp_path: Path, place: str):
+def test_a_place_that_can_hold_no_file_is_refused(trace: Path, tmp_path: Path, place: str):
     """A folder, a file in a folder that isn't there, a name too long: told before the trace is read."""
     with pytest.raises(UsageError, match=r"is a folder|can't be written"):
         run(str(tmp_path / "unread.json"), "-o", str(tmp_path / place), "--force")
 
 
-def test_a_dash_writes_to_stdout(trace: str, tmp_path: Path):
+def test_a_dash_writes_to_stdout(trace: Path, tmp_path: Path):
     """`-o -` is for pipes."""
     assert run(trace, "-o", "-").startswith("<!doctype html>")
 
@@ -78,6 +67,6 @@ def test_a_missing_trace_leaves_no_report(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_time_that_was_measured_is_shown(trace: str, tmp_path: Path):
+def test_a_time_that_was_measured_is_shown(trace: Path, tmp_path: Path):
     """--step-ms gives the step without the profiler a place at the top."""
     assert "step, unprofiled" in run(trace, "-o", "-", "--step-ms", "0.9")

@@ -11,21 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.builder import TraceBuilder
-
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="devices and signals as Linux has them")
 COMMAND = (sys.executable, "-m", "syncscan")
 WRITERS = ("analyze", "whatif", "report", "annotate", "repair")
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Path:
-    """A trace with a sync in each of two steps."""
-    t = TraceBuilder()
-    for start in t.steps(2, lasts=1000):
-        t.launch("gemm", at=start + 10, lasts=400)
-        t.sync("aten::nonzero", at=start + 50)
-    return t.write(tmp_path / "trace.pt.trace.json.gz")
 
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -63,6 +51,14 @@ def test_a_closed_stderr(trace: Path) -> None:
     assert "aten::nonzero" in shell(f"$S analyze {trace.name} 2>&-", trace.parent).stdout
 
 
+@pytest.mark.parametrize("command", ["analyze -", "whatif -", "report - -o out", "repair - -o out"])
+def test_a_closed_stdin_is_an_empty_one(tmp_path: Path, command: str) -> None:
+    """There is no trace in it, and that is said."""
+    closed, empty = shell(f"$S {command} <&-", tmp_path), shell(f"$S {command} </dev/null", tmp_path)
+    assert empty.returncode == 3
+    assert (closed.returncode, closed.stderr) == (empty.returncode, empty.stderr)
+
+
 def test_no_file_takes_the_number_of_a_closed_stream(trace: Path) -> None:
     """With all three closed a result still lands in its file, whole, and nothing else in it."""
     done = shell(f"$S analyze {trace.name} --format json -o out.json <&- >&- 2>&-", trace.parent)
@@ -71,14 +67,19 @@ def test_no_file_takes_the_number_of_a_closed_stream(trace: Path) -> None:
 
 
 @pytest.mark.parametrize("command", WRITERS)
-def test_the_trace_itself_is_never_replaced(trace: Path, command: str) -> None:
-    """Not by --force, and not under another name of the same file."""
+@pytest.mark.parametrize(
+    ("source", "out"),
+    [("T", "T"), ("T", "link"), ("- <T", "T"), ("- <T", "link"), ("file://$PWD/T", "T"), ("local://T", "T")],
+)
+def test_the_trace_itself_is_never_replaced(trace: Path, command: str, source: str, out: str) -> None:
+    """Not by --force, and not under another name of the same file, which is a URL or standard input as well."""
     before = trace.read_bytes()
     (trace.parent / "link").symlink_to(trace)
-    for out in (trace.name, "link"):
-        done = shell(f"$S {command} {trace.name} -o {out} --force", trace.parent)
-        assert done.returncode == 2
-        assert "is the trace itself" in done.stderr
+    line = f"$S {command} -o {out} --force {source}".replace("T", trace.name)
+    done = shell(line, trace.parent)
+    assert done.returncode == 2
+    # `annotate` reads a trace twice, and takes none from standard input
+    assert "is the trace itself" in done.stderr or (command, source) == ("annotate", "- <T")
     assert trace.read_bytes() == before
 
 

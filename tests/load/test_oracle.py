@@ -105,10 +105,10 @@ def test_any_valid_trace(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(events | odd, min_size=1, max_size=12), st.sampled_from([None, 0, 2]), st.integers(1, 300))
-def test_any_bare_list(events: list[Any], indent: int | None, piece: int) -> None:
-    """A list at the top is read like an object."""
-    content = json.dumps(events, indent=indent).encode()
+@given(events, st.lists(events | odd, max_size=11), st.sampled_from([None, 0, 2]), st.integers(1, 300), st.booleans())
+def test_any_bare_list(event: Any, others: list[Any], indent: int | None, piece: int, first: bool) -> None:
+    """A list at the top, with an event in it, is read like an object."""
+    content = json.dumps([event, *others] if first else [*others, event], indent=indent).encode()
     assert_equal(reader.read(io.BytesIO(content), "t", piece), reference.parse(content, "t"))
 
 
@@ -122,7 +122,7 @@ def test_recorded_traces(path: Path) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(events, max_size=12), st.randoms(use_true_random=False), st.integers(1, 300))
+@given(st.lists(events, min_size=1, max_size=12), st.randoms(use_true_random=False), st.integers(1, 300))
 def test_order_of_events_does_not_matter(events: list[Any], rng: random.Random, piece: int) -> None:
     """A trace whose events are shuffled is the same trace."""
     expected = reference.parse(json.dumps(events).encode(), "t")

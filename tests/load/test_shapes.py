@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 import sys
 from pathlib import Path
 
@@ -244,3 +245,20 @@ def test_a_list_of_numbers_is_no_trace_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "empty.json").write_text("[]")
     (tmp_path / "trace.json").write_text(' [ {"ph": "X", "ts": 1}]')
     assert find(tmp_path) == [str(tmp_path / "trace.json")]
+
+
+@pytest.mark.parametrize("text", [b"[1, 2, 3]", b" []", b'\xef\xbb\xbf[["ph"], "X"]', b"[1] [2", b"[", b'[{"ph": }]'])
+@pytest.mark.parametrize("piece", [1, 1 << 20])
+def test_a_list_without_an_event_is_no_trace(tmp_path: Path, text: bytes, piece: int) -> None:
+    """Any JSON file may be a list; a file that says `traceEvents` is a trace, however empty."""
+    why = r"list\.json is no trace: it is a list, and nothing in it can be read as an event\."
+    with pytest.raises(TraceUnreadable, match=why):
+        load(write(tmp_path / "list.json", text), piece=piece)
+    assert load(write(tmp_path / "trace.json", b'{"traceEvents": [1, 2]}'), piece=piece).info.events == 0
+
+
+def test_a_list_that_was_cut_before_its_first_event_ends(tmp_path: Path) -> None:
+    """What unpacking lost is the reason then."""
+    packed = gzip.compress(json.dumps([{"ph": "X", "name": random.Random(0).randbytes(9000).hex()}]).encode())
+    with pytest.raises(TraceUnreadable, match=r"list\.json can't be read: After [0-9,]+ bytes the compressed data"):
+        load(write(tmp_path / "list.json", packed[:5000]))
