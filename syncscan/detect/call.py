@@ -6,26 +6,18 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-from typing import NamedTuple
 
 import numpy as np
 
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.neighbours import WRAPPER, Neighbours
+from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library
 from syncscan.model.names import frame_parts, is_step
 from syncscan.model.trace import NONE, Category, Trace
 
 _OP, _SCOPE = int(Category.CPU_OP), int(Category.ANNOTATION)
 _NODE = re.compile(r"\w+Backward\d*")
-
-
-class PythonFrame(NamedTuple):
-    """What the name of a Python frame says: its file as recorded, a line, the function."""
-
-    file: str
-    line: int
-    function: str
 
 
 @dataclass(frozen=True)
@@ -112,12 +104,12 @@ class Call:
         return len(self.trace.frames) > 0
 
     @cached_property
-    def python_frames(self) -> tuple[PythonFrame, ...]:
+    def python_frames(self) -> tuple[Frame, ...]:
         """Those of `frames` that are Python's, without C functions and modules, outermost first."""
-        return tuple(PythonFrame(*parts) for parts in map(frame_parts, self.frames) if parts)
+        return tuple(Frame(*parts) for parts in map(frame_parts, self.frames) if parts)
 
     @cached_property
-    def library_frames(self) -> tuple[PythonFrame, ...]:
+    def frames_in_libraries(self) -> tuple[Frame, ...]:
         """The frames of libraries between the program's own innermost frame and this call, outermost first."""
         inner = list(takewhile(lambda frame: is_library(frame.file), reversed(self.python_frames)))
         return tuple(inner[::-1])
@@ -131,12 +123,12 @@ class Call:
         return any(frame.function.startswith(names) for frame in self.python_frames)
 
     def in_library(self, *packages: str) -> bool:
-        """True if one of `library_frames` lies in one of these packages or files, e.g. `torch/distributions`."""
-        return _lies_in(self.library_frames, packages)
+        """True if one of `frames_in_libraries` lies in one of these packages or files, e.g. `torch/distributions`."""
+        return _lies_in(self.frames_in_libraries, packages)
 
     def in_library_function(self, *names: str) -> bool:
-        """True if the function of one of `library_frames` has one of these names, or one that begins so."""
-        return any(frame.function.startswith(names) for frame in self.library_frames)
+        """True if the function of one of `frames_in_libraries` has one of these names, or one that begins so."""
+        return any(frame.function.startswith(names) for frame in self.frames_in_libraries)
 
     def called(self, *methods: str) -> bool:
         """True if the innermost frame is a C function or method of one of these names (`item`, `tolist`)."""
@@ -189,8 +181,8 @@ class Call:
         return int(self.trace.slices.end[self._worker]) if self._worker != NONE else self.facts.end
 
 
-def _lies_in(frames: tuple[PythonFrame, ...], packages: tuple[str, ...]) -> bool:
+def _lies_in(frames: tuple[Frame, ...], packages: tuple[str, ...]) -> bool:
     return any(in_package(frame.file, package) for frame in frames for package in packages)
 
 
-__all__ = ["Call", "PythonFrame"]
+__all__ = ["Call"]
