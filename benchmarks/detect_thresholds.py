@@ -16,9 +16,15 @@ import numpy as np
 
 from syncscan import load
 from syncscan.detect import Call, calls_of
-from syncscan.detect.runtime_calls import comes_between, is_copy, is_synchronise, waits_by_nature
 from syncscan.model.device_work import DeviceWork
-from syncscan.model.names import api_name, is_graph_launch
+from syncscan.model.runtime_calls import (
+    api_name,
+    comes_between,
+    is_copy,
+    is_graph_launch,
+    is_synchronise,
+    waits_by_nature,
+)
 from syncscan.model.trace import NONE, Category, Trace
 
 SAMPLES = Path(__file__).parent.parent / "sample_traces"

@@ -10,7 +10,7 @@ import numpy as np
 from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Cost, SyncPoint
-from syncscan.model.names import is_event_record
+from syncscan.model.runtime_calls import is_event_record
 from syncscan.model.trace import NONE, Trace
 
 _ASYNC = re.compile(r"Memcpy\w*Async")

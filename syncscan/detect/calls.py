@@ -7,15 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.detect import runtime_calls
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.closing_sync import profiler_sync
 from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
+from syncscan.model import runtime_calls
 from syncscan.model.arrays import Bool
 from syncscan.model.device_work import DeviceWork
-from syncscan.model.names import api_name
+from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import NONE, Category, Trace
 
 _LONG_NS = 100_000

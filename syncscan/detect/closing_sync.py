@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncscan.model.names import api_name, is_device_synchronise
+from syncscan.model.runtime_calls import api_name, is_device_synchronise
 from syncscan.model.trace import NONE, Category, Trace
 
 

@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.detect.runtime_calls import waits_by_nature
 from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
+from syncscan.model.runtime_calls import waits_by_nature
 from syncscan.model.trace import NONE, Trace
 
 _SHORTEST_NS = 20_000

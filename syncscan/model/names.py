@@ -1,7 +1,7 @@
-"""What the names of slices mean, on every vendor: steps, launches, event calls, the engine's ops, the loader.
+"""What the names of slices mean, but for those of calls: steps, the engine's ops, the loader, Python frames.
 
-One place tells each kind of name, so that no two stages disagree on it. Sources: the runtime APIs of CUDA and HIP;
-torch/profiler/profiler.py (`ProfilerStep#N`), torch/csrc/autograd/function.cpp (`autograd::engine::…`),
+One place tells each kind of name, so that no two stages disagree on it. Sources: torch/profiler/profiler.py
+(`ProfilerStep#N`), torch/csrc/autograd/function.cpp (`autograd::engine::…`),
 torch/utils/data/dataloader.py (`enumerate(DataLoader)#…`), torch/optim/optimizer.py (`Optimizer.step#…`).
 """
 
@@ -16,14 +16,6 @@ ENGINE = "autograd::engine"
 """What the ranges begin with that autograd's engine puts around each backward node."""
 
 _STEP_NUMBER = re.compile(r"ProfilerStep#?(\d{1,18})")
-_LAUNCH = re.compile(r"LaunchKernel")
-_RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?(_ptsz)?")
-_STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent(_ptsz)?")
-_EVENT_SYNCHRONISE = re.compile(r"(cuda|hip)EventSynchronize(_ptsz)?")
-_EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery(_ptsz)?")
-_SYNCHRONISE = re.compile(r"(cuda|hip)(Device|Event|Stream)Synchronize(_ptsz)?")
-_DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
-_VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
 _LOADER = "enumerate(DataLoader)"
 _WORKERS = "_MultiProcessingDataLoaderIter"
@@ -70,51 +62,6 @@ def is_loader(name: str) -> bool:
 def is_loader_with_workers(name: str) -> bool:
     """The same for a loader with worker processes only: time in it is waiting, not work of this thread."""
     return name.startswith(_LOADER) and _WORKERS in name
-
-
-def is_launch(name: str) -> bool:
-    """Whether this runtime or driver call launches a kernel."""
-    return _LAUNCH.search(name) is not None
-
-
-def is_event_record(name: str) -> bool:
-    """Whether this call records an event on a stream."""
-    return _RECORD.fullmatch(name) is not None
-
-
-def is_stream_wait(name: str) -> bool:
-    """Whether this call makes a stream wait for an event, which holds the device and not the host."""
-    return _STREAM_WAIT.fullmatch(name) is not None
-
-
-def is_event_synchronise(name: str) -> bool:
-    """Whether this call holds the host until an event is reached."""
-    return _EVENT_SYNCHRONISE.fullmatch(name) is not None
-
-
-def is_event_query(name: str) -> bool:
-    """Whether this call asks if an event is reached, without waiting."""
-    return _EVENT_QUERY.fullmatch(name) is not None
-
-
-def is_synchronise(name: str) -> bool:
-    """Whether this call holds the host until a device, stream or event is done (CUDA and HIP)."""
-    return _SYNCHRONISE.fullmatch(name) is not None
-
-
-def is_device_synchronise(name: str) -> bool:
-    """Whether this call holds the host until the whole device is done."""
-    return _DEVICE_SYNCHRONISE.fullmatch(name) is not None
-
-
-def api_name(name: str) -> str:
-    """A runtime call's name without its version suffix: `cudaStreamSynchronize_ptsz` → `cudaStreamSynchronize`."""
-    return _VERSION.sub("", name)
-
-
-def is_graph_launch(name: str) -> bool:
-    """Whether this call launches a whole graph: `cudaGraphLaunch`; its kernels share its correlation."""
-    return "GraphLaunch" in name
 
 
 def is_collective(name: str) -> bool:

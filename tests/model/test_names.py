@@ -1,4 +1,4 @@
-"""What the name of an event says: steps, runtime calls, graphs, collectives, Python frames."""
+"""What the name of an event says: steps, collectives, Python frames."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from syncscan.model import names
     [
         (names.is_step, ["ProfilerStep#7", "ProfilerStep"], ["profiler", "Optimizer.step#SGD.step", ""]),
         (names.is_optimizer_step, ["Optimizer.step#SGD.step"], ["Optimizer.zero_grad#SGD.zero_grad", "optimizer"]),
-        (names.is_graph_launch, ["cudaGraphLaunch", "hipGraphLaunch"], ["cudaLaunchKernel"]),
-        (names.is_device_synchronise, ["cudaDeviceSynchronize", "DeviceSynchronize"], ["cudaStreamSynchronize"]),
         (names.is_collective, ["c10d::allreduce_", "nccl:all_reduce", "record_param_comms",
                                "_c10d_functional::all_reduce", "c10d_functional::wait"], ["aten::add", "my nccl:"]),
         (names.is_compiled_region, ["Torch-Compiled Region: 0/0"], ["## Call CompiledFxGraph abc ##", "aten::mm"]),

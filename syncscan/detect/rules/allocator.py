@@ -41,8 +41,8 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.detect.runtime_calls import frees
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.runtime_calls import frees
 
 ID = "allocator"
 NAME = "The allocator frees memory in the step"

@@ -37,8 +37,8 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.detect.runtime_calls import frees
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.runtime_calls import frees
 
 ID = "empty-cache"
 NAME = "empty_cache drains the device"

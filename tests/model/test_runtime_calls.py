@@ -1,10 +1,10 @@
-"""What the name of a runtime call says of how it can hold the host."""
+"""What the name of a runtime call says: what it does, and how it can hold the host."""
 
 from __future__ import annotations
 
 import pytest
 
-from syncscan.detect import runtime_calls
+from syncscan.model import runtime_calls
 
 KINDS = {
     "synchronise": runtime_calls.is_synchronise,
@@ -40,6 +40,26 @@ CALLS = {
         zeCommandListCreate
     """,
 }
+
+
+DOES = {
+    "launches a kernel": (runtime_calls.is_launch, "cudaLaunchKernel cudaLaunchKernelExC hipExtModuleLaunchKernel"),
+    "launches a graph": (runtime_calls.is_graph_launch, "cudaGraphLaunch hipGraphLaunch"),
+    "records an event": (runtime_calls.is_event_record, "cudaEventRecord cudaEventRecordWithFlags hipEventRecord"),
+    "asks for an event": (runtime_calls.is_event_query, "cudaEventQuery hipEventQuery"),
+    "makes a stream wait": (runtime_calls.is_stream_wait, "cudaStreamWaitEvent hipStreamWaitEvent"),
+    "waits for the device": (
+        runtime_calls.is_device_synchronise,
+        "cudaDeviceSynchronize hipDeviceSynchronize mtiaDeviceSynchronize DeviceSynchronize",
+    ),
+    "waits for an event": (runtime_calls.is_event_synchronise, "cudaEventSynchronize hipEventSynchronize"),
+}
+
+
+@pytest.mark.parametrize(("does", "name"), [(does, name) for does in DOES for name in DOES[does][1].split()])
+def test_a_call_does_one_thing(does: str, name: str) -> None:
+    """On both vendors."""
+    assert [known for known, (predicate, _) in DOES.items() if predicate(name)] == [does]
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in CALLS.items() for name in names.split()])

@@ -1,0 +1,124 @@
+"""What the name of a runtime or driver call says, on every vendor: what it does, and whether it can block the host.
+
+Sources: the runtime and driver APIs of CUDA and HIP, Level Zero, Unified Runtime, torch's MTIA.
+"""
+
+from __future__ import annotations
+
+import re
+
+_VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
+_LAUNCH = re.compile(r"LaunchKernel")
+_RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?(_ptsz)?")
+_STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent(_ptsz)?")
+_EVENT_SYNCHRONISE = re.compile(r"(cuda|hip)EventSynchronize(_ptsz)?")
+_EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery(_ptsz)?")
+_DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
+_SYNCHRONISE = re.compile(
+    r"\w*(Stream|Device|Event|Ctx|Context|Queue|List|Fence|Host)_?Synchronize\w*|synchronize"
+    r"|ze(CommandList|CommandQueue|Event|Fence)Host\w*|ur(QueueFinish|EventWait)",
+    re.IGNORECASE,
+)
+_BLOCKING_COPY = re.compile(
+    r"(cuda|hip)Memcpy(2D|3D|ToSymbol|FromSymbol|ToArray|FromArray)?|hipMemcpy(WithStream|DtoH|HtoD)|cuMemcpy(DtoH|HtoD)"
+)
+_ASYNC_COPY = re.compile(r"(cuda|hip)Memcpy(2D|3D)?Async|cuMemcpy(DtoH|HtoD)Async")
+_FREE = re.compile(r"(cuda|hip)Free")
+_ALLOCATE = re.compile(
+    r"(cuda|hip)(Malloc|HostAlloc|MallocHost|HostMalloc|HostRegister|FreeHost|HostFree|HostUnregister)"
+    r"|cuMem(Create|Map|Unmap|Release)"
+)
+_NEVER = re.compile(
+    r"\w*(Launch|Query|IsCapturing|GetCaptureInfo|GetAttributes|PeekAtLastError|Memset|StreamWaitEvent|StreamWaitValue"
+    r"|EventRecord|EnqueueEventsWait|PushCallConfiguration|PopCallConfiguration|Append|Occupancy|LoadData|LinkComplete"
+    r"|Instantiate|EndCapture|ExecUpdate|Module|Library|FuncGet)\w*"
+)
+_BETWEEN = re.compile(r"\w*(IsCapturing|GetCaptureInfo|EventQuery|StreamQuery|PointerGetAttributes|PeekAtLastError)\w*")
+
+
+def api_name(name: str) -> str:
+    """A call's name without its version suffix: `cudaStreamSynchronize_ptsz` → `cudaStreamSynchronize`."""
+    return _VERSION.sub("", name)
+
+
+def is_launch(name: str) -> bool:
+    """Whether it launches a kernel."""
+    return _LAUNCH.search(name) is not None
+
+
+def is_graph_launch(name: str) -> bool:
+    """Whether it launches a whole graph: `cudaGraphLaunch`; its kernels share its correlation."""
+    return "GraphLaunch" in name
+
+
+def is_event_record(name: str) -> bool:
+    """Whether it records an event on a stream."""
+    return _RECORD.fullmatch(name) is not None
+
+
+def is_event_query(name: str) -> bool:
+    """Whether it asks if an event is reached, without waiting."""
+    return _EVENT_QUERY.fullmatch(name) is not None
+
+
+def is_stream_wait(name: str) -> bool:
+    """Whether it makes a stream wait for an event, which holds the device and not the host."""
+    return _STREAM_WAIT.fullmatch(name) is not None
+
+
+def is_device_synchronise(name: str) -> bool:
+    """Whether it holds the host until the whole device is done."""
+    return _DEVICE_SYNCHRONISE.fullmatch(name) is not None
+
+
+def is_event_synchronise(name: str) -> bool:
+    """Whether it holds the host until an event is reached."""
+    return _EVENT_SYNCHRONISE.fullmatch(name) is not None
+
+
+def is_synchronise(name: str) -> bool:
+    """Whether it returns once the device, a stream or an event has been reached (CUDA, HIP, Level Zero, UR, MTIA)."""
+    return bool(_SYNCHRONISE.fullmatch(name))
+
+
+def is_blocking_copy(name: str) -> bool:
+    """Whether it is a copy that is synchronous by definition, unless it stays on the device (CUDA Runtime API)."""
+    return bool(_BLOCKING_COPY.fullmatch(name))
+
+
+def is_async_copy(name: str) -> bool:
+    """Whether it is a copy that may wait for pageable host memory only."""
+    return bool(_ASYNC_COPY.fullmatch(name))
+
+
+def is_copy(name: str) -> bool:
+    """Whether it is a copy of one of the two kinds."""
+    return is_blocking_copy(name) or is_async_copy(name)
+
+
+def frees(name: str) -> bool:
+    """Whether it gives device memory back to the driver: the device drains first (measured on an H200, torch 2.11)."""
+    return bool(_FREE.fullmatch(name))
+
+
+def allocates(name: str) -> bool:
+    """Whether it takes or pins memory, or unpins it: that takes long, but waits for queued work only sometimes."""
+    return bool(_ALLOCATE.fullmatch(name))
+
+
+def may_drain(name: str) -> bool:
+    """Whether nobody knows that it doesn't wait for the queue to drain, so that what was measured decides.
+
+    A launch doesn't: one that is held has a full queue before it, which is back-pressure.
+    """
+    return not _NEVER.fullmatch(name)
+
+
+def waits_by_nature(name: str) -> bool:
+    """Whether it takes long only because it waits; others (allocators, anything unknown) take long by themselves."""
+    return is_synchronise(name) or is_copy(name) or frees(name)
+
+
+def comes_between(name: str) -> bool:
+    """Whether torch makes this call between a copy and the synchronise behind it, to look at a stream or pointer."""
+    return bool(_BETWEEN.fullmatch(name))
