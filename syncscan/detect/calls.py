@@ -91,7 +91,7 @@ class _RuntimeCalls:
         )
 
     def _named(self, predicate: Callable[[str], bool]) -> Bool:
-        return self._trace.named(lambda name: predicate(api_name(name)))[self._rows]
+        return self._trace.named(predicate)[self._rows]
 
     def _candidate_rows(self) -> list[int]:
         """Rows of calls that may wait, by name or, unknown ones, by length; the outermost where one is inside another.

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 
-_VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
+_VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+\Z")
+"""What CUDA's headers append: the API's version, and that the default stream is each thread's own."""
 _LAUNCH = re.compile(r"LaunchKernel")
-_RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?(_ptsz)?")
-_STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent(_ptsz)?")
-_EVENT_SYNCHRONISE = re.compile(r"(cuda|hip)EventSynchronize(_ptsz)?")
-_EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery(_ptsz)?")
+_RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?")
+_STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent")
+_EVENT_SYNCHRONISE = re.compile(r"(cuda|hip)EventSynchronize")
+_EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery")
 _DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
 _SYNCHRONISE = re.compile(
     r"\w*(Stream|Device|Event|Ctx|Context|Queue|List|Fence|Host)_?Synchronize\w*|synchronize"
@@ -53,42 +54,42 @@ def is_graph_launch(name: str) -> bool:
 
 def is_event_record(name: str) -> bool:
     """Whether it records an event on a stream."""
-    return _RECORD.fullmatch(name) is not None
+    return _is(_RECORD, name)
 
 
 def is_event_query(name: str) -> bool:
     """Whether it asks if an event is reached, without waiting."""
-    return _EVENT_QUERY.fullmatch(name) is not None
+    return _is(_EVENT_QUERY, name)
 
 
 def is_stream_wait(name: str) -> bool:
     """Whether it makes a stream wait for an event, which holds the device and not the host."""
-    return _STREAM_WAIT.fullmatch(name) is not None
+    return _is(_STREAM_WAIT, name)
 
 
 def is_device_synchronise(name: str) -> bool:
     """Whether it holds the host until the whole device is done."""
-    return _DEVICE_SYNCHRONISE.fullmatch(name) is not None
+    return _is(_DEVICE_SYNCHRONISE, name)
 
 
 def is_event_synchronise(name: str) -> bool:
     """Whether it holds the host until an event is reached."""
-    return _EVENT_SYNCHRONISE.fullmatch(name) is not None
+    return _is(_EVENT_SYNCHRONISE, name)
 
 
 def is_synchronise(name: str) -> bool:
     """Whether it returns once the device, a stream or an event has been reached (CUDA, HIP, Level Zero, UR, MTIA)."""
-    return bool(_SYNCHRONISE.fullmatch(name))
+    return _is(_SYNCHRONISE, name)
 
 
 def is_blocking_copy(name: str) -> bool:
     """Whether it is a copy that is synchronous by definition, unless it stays on the device (CUDA Runtime API)."""
-    return bool(_BLOCKING_COPY.fullmatch(name))
+    return _is(_BLOCKING_COPY, name)
 
 
 def is_async_copy(name: str) -> bool:
     """Whether it is a copy that may wait for pageable host memory only."""
-    return bool(_ASYNC_COPY.fullmatch(name))
+    return _is(_ASYNC_COPY, name)
 
 
 def is_copy(name: str) -> bool:
@@ -98,12 +99,12 @@ def is_copy(name: str) -> bool:
 
 def frees(name: str) -> bool:
     """Whether it gives device memory back to the driver: the device drains first (measured on an H200, torch 2.11)."""
-    return bool(_FREE.fullmatch(name))
+    return _is(_FREE, name)
 
 
 def allocates(name: str) -> bool:
     """Whether it takes or pins memory, or unpins it: that takes long, but waits for queued work only sometimes."""
-    return bool(_ALLOCATE.fullmatch(name))
+    return _is(_ALLOCATE, name)
 
 
 def may_drain(name: str) -> bool:
@@ -111,7 +112,7 @@ def may_drain(name: str) -> bool:
 
     A launch doesn't: one that is held has a full queue before it, which is back-pressure.
     """
-    return not _NEVER.fullmatch(name)
+    return not _is(_NEVER, name)
 
 
 def waits_by_nature(name: str) -> bool:
@@ -121,4 +122,8 @@ def waits_by_nature(name: str) -> bool:
 
 def comes_between(name: str) -> bool:
     """Whether torch makes this call between a copy and the synchronise behind it, to look at a stream or pointer."""
-    return bool(_BETWEEN.fullmatch(name))
+    return _is(_BETWEEN, name)
+
+
+def _is(calls: re.Pattern[str], name: str) -> bool:
+    return calls.fullmatch(api_name(name)) is not None

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from syncscan.model import runtime_calls
 
@@ -82,15 +87,17 @@ def test_a_copy_is_of_either_kind() -> None:
     assert not any(map(runtime_calls.is_copy, (CALLS["synchronise"] + CALLS["frees"] + CALLS[""]).split()))
 
 
-@pytest.mark.parametrize(
-    "name",
-    """cudaLaunchKernel cudaLaunchKernelExC cudaGraphLaunch hipExtModuleLaunchKernel cudaEventQuery cudaStreamQuery
+WAITS_FOR_NOTHING = """
+    cudaLaunchKernel cudaLaunchKernelExC cudaGraphLaunch hipExtModuleLaunchKernel cudaEventQuery cudaStreamQuery
     cudaStreamIsCapturing cudaStreamGetCaptureInfo_v2 cudaPointerGetAttributes cudaFuncGetAttributes cudaMemsetAsync
     cudaPeekAtLastError cudaStreamWaitEvent cuStreamWaitValue32 cudaEventRecordWithFlags urEnqueueEventsWaitWithBarrier
     __cudaPushCallConfiguration __cudaPopCallConfiguration zeCommandListAppendMemoryCopy cuLinkComplete
     cudaOccupancyMaxActiveBlocksPerMultiprocessor cuModuleLoadData cudaGraphInstantiate cudaStreamEndCapture
-    cudaGraphExecUpdate cuModuleUnload cuLibraryUnload cuModuleFuncGetAttribute hipFuncGet""".split(),
-)
+    cudaGraphExecUpdate cuModuleUnload cuLibraryUnload cuModuleFuncGetAttribute hipFuncGet
+""".split()
+
+
+@pytest.mark.parametrize("name", WAITS_FOR_NOTHING)
 def test_calls_that_take_long_for_other_reasons_are_never_taken_to_wait(name: str) -> None:
     """A full queue, a capture, loading code."""
     assert not runtime_calls.may_drain(name)
@@ -120,3 +127,26 @@ def test_only_queries_come_between_a_copy_and_its_synchronise(name: str, between
     """A record or a launch is the program's next statement; and none of the queries waits itself."""
     assert runtime_calls.comes_between(name) == between
     assert not between or not runtime_calls.may_drain(name)
+
+
+PREDICATES: dict[str, Callable[[str], bool]] = {
+    name: function
+    for name, function in inspect.getmembers(runtime_calls, inspect.isfunction)
+    if not name.startswith("_") and inspect.signature(function).return_annotation == "bool"
+}
+NAMES = sorted({*WAITS_FOR_NOTHING, *" ".join([*CALLS.values(), *(names for _, names in DOES.values())]).split()})
+VERSIONS = st.lists(st.sampled_from(["_ptsz", "_ptds", "_v2", "_v3020", "_v11010"]), min_size=1, max_size=2)
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+@given(VERSIONS.map("".join))
+def test_a_version_suffix_changes_nothing(predicate: str, version: str) -> None:
+    """The same call has other names where streams are each thread's own, or the API is versioned."""
+    true = list(filter(PREDICATES[predicate], NAMES))
+    assert [name for name in NAMES if PREDICATES[predicate](name + version)] == true
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+def test_each_predicate_is_true_of_some_names_and_false_of_others(predicate: str) -> None:
+    """Else that suffixes change nothing would say nothing."""
+    assert {PREDICATES[predicate](name) for name in NAMES} == {True, False}
