@@ -77,5 +77,5 @@ def is_compiled_region(name: str) -> bool:
 @lru_cache(1 << 16)
 def frame_parts(name: str) -> tuple[str, int, str] | None:
     """File, line and function of a recorded Python frame, `file.py(LINE): function`; None for built-ins and modules."""
-    match = _FRAME.fullmatch(name)
+    match = _FRAME.fullmatch(name) if "\n" not in name else None  # else tried from each line on, to the same end
     return (match["file"], int(match["line"]), match["function"]) if match else None

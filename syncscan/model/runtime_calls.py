@@ -35,11 +35,13 @@ _NEVER = re.compile(
     r"|Instantiate|EndCapture|ExecUpdate|Module|Library|FuncGet)\w*"
 )
 _BETWEEN = re.compile(r"\w*(IsCapturing|GetCaptureInfo|EventQuery|StreamQuery|PointerGetAttributes|PeekAtLastError)\w*")
+_LONGEST = 1000
+"""Characters: far more than any call's name has. Some patterns take time that grows like the square of a name's."""
 
 
 def api_name(name: str) -> str:
     """A call's name without its version suffix: `cudaStreamSynchronize_ptsz` → `cudaStreamSynchronize`."""
-    return _VERSION.sub("", name)
+    return _VERSION.sub("", name) if len(name) <= _LONGEST else name
 
 
 def is_launch(name: str) -> bool:
@@ -126,4 +128,4 @@ def comes_between(name: str) -> bool:
 
 
 def _is(calls: re.Pattern[str], name: str) -> bool:
-    return calls.fullmatch(api_name(name)) is not None
+    return len(name) <= _LONGEST and calls.fullmatch(api_name(name)) is not None

@@ -23,6 +23,11 @@ def test_a_predicate_knows_its_names(predicate: object, yes: list[str], no: list
     assert [name for name in [*yes, *no] if predicate(name)] == yes
 
 
+def test_a_frame_of_any_length_is_told_soon() -> None:
+    """3 MB of what looks like lines, and no function: tried from each of them on it would take hours."""
+    assert names.frame_parts("a(1): " * 500_000 + "\n") is None
+
+
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
