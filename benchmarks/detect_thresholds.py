@@ -19,10 +19,10 @@ from syncscan.detect import Call, calls_of
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.runtime_calls import (
     api_name,
-    comes_between,
     is_copy,
     is_graph_launch,
     is_synchronise,
+    only_asks,
     waits_by_nature,
 )
 from syncscan.model.trace import NONE, Category, Trace
@@ -65,7 +65,7 @@ def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
     for at, name in enumerate(names):
         if not is_copy(name):
             continue
-        after = next((k for k in range(at + 1, len(rows)) if not comes_between(names[k])), None)
+        after = next((k for k in range(at + 1, len(rows)) if not only_asks(names[k])), None)
         if after is None or not is_synchronise(names[after]) or slices.track[rows[after]] != slices.track[rows[at]]:
             continue
         parent = int(slices.parent[rows[at]])

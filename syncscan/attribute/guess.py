@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from syncscan.model.finding import Source
+from syncscan.model.runtime_calls import is_synchronise
 
 MAX_BYTES = 4_000_000
 """No source file that somebody wrote is longer."""
@@ -79,7 +80,7 @@ def _function(tree: ast.Module, source: Source) -> ast.AST | None:
 
 def _lines(function: ast.AST, op: str) -> Iterator[int]:
     name = re.sub(r"^aten::|^_+|_+$|\d+$", "", op.removeprefix("aten::").strip("_"))
-    names = {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if "Synchronize" in op else ())}
+    names = {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if is_synchronise(op) else ())}
     for node in ast.walk(function):
         if isinstance(node, ast.Call | ast.Subscript) and _can_be(node, name, names):
             yield node.lineno

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import NONE
 
 _INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "DtoD", "D2S": "DtoD", "S2D": "DtoD"}
@@ -59,7 +60,7 @@ class BlockingCall:
     @property
     def synchronises(self) -> bool:
         """True for a synchronise of a device, stream or event that has no copy with it."""
-        return not self.copy and any("ynchronize" in api or api.endswith(" Sync") for api in self.apis)
+        return not self.copy and any(is_synchronise(api) or api.endswith(" Sync") for api in self.apis)
 
 
 __all__ = ["BlockingCall"]

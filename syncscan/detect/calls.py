@@ -118,7 +118,7 @@ class _RuntimeCalls:
         if not self._is_copy[at]:
             return NONE
         following = self._rows[at + 1 : at + 2 + _MOST_BETWEEN].tolist()
-        after = next((call for call in following if not runtime_calls.comes_between(self._api(call))), NONE)
+        after = next((call for call in following if not runtime_calls.only_asks(self._api(call))), NONE)
         completed = after != NONE and runtime_calls.is_synchronise(self._api(after)) and self._completes(after, row)
         return after if completed else NONE
 

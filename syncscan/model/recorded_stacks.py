@@ -9,6 +9,7 @@ import numpy as np
 
 from syncscan.model.arrays import Bool
 from syncscan.model.capture import Frame
+from syncscan.model.runtime_calls import is_memcpy, is_synchronise
 from syncscan.model.trace import NONE, Trace
 
 _BEFORE_NS = 1_000_000
@@ -81,7 +82,7 @@ class RecordedStacks:
 
     def _calls_back(self, row: int) -> bool:
         name = self._trace.name(row)
-        return "Synchronize" in name or "Memcpy" in name
+        return is_synchronise(name) or is_memcpy(name)
 
     def _of_timed_call(self, track: int, start: int) -> RecordedStack | None:
         """The stack of a timed call that this sync point lies in: nobody is called back by the allocator and Thrust."""

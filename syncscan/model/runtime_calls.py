@@ -12,29 +12,35 @@ _VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+\Z")
 _LAUNCH = re.compile(r"LaunchKernel")
 _RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?")
 _STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent")
-_EVENT_SYNCHRONISE = re.compile(r"(cuda|hip)EventSynchronize")
+_EVENT_SYNCHRONISE = re.compile(r"\w*EventSynchronize")
+_STREAM_SYNCHRONISE = re.compile(r"\w*StreamSynchronize")
+_OF_A_STREAM = re.compile(r"\w*(Stream|Event)\w*")
+_ELAPSED_TIME = re.compile(r"(cuda|hip)EventElapsedTime")
 _EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery")
 _DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
 _SYNCHRONISE = re.compile(
-    r"\w*(Stream|Device|Event|Ctx|Context|Queue|List|Fence|Host)_?Synchronize\w*|synchronize"
+    r"\w*(Stream|Device|Event|Ctx|Context|Queue|List|Fence|Host)_?Synchronize\w*|(\w+_)?synchronize"
     r"|ze(CommandList|CommandQueue|Event|Fence)Host\w*|ur(QueueFinish|EventWait)",
     re.IGNORECASE,
 )
 _BLOCKING_COPY = re.compile(
     r"(cuda|hip)Memcpy(2D|3D|ToSymbol|FromSymbol|ToArray|FromArray)?|hipMemcpy(WithStream|DtoH|HtoD)|cuMemcpy(DtoH|HtoD)"
 )
+_COPY_AND_WAIT = re.compile(r"hipMemcpyWithStream")
+_MEMCPY = re.compile(r"\w*Memcpy\w*")
 _ASYNC_COPY = re.compile(r"(cuda|hip)Memcpy(2D|3D)?Async|cuMemcpy(DtoH|HtoD)Async")
 _FREE = re.compile(r"(cuda|hip)Free")
-_ALLOCATE = re.compile(
-    r"(cuda|hip)(Malloc|HostAlloc|MallocHost|HostMalloc|HostRegister|FreeHost|HostFree|HostUnregister)"
-    r"|cuMem(Create|Map|Unmap|Release)"
-)
+_TAKE = re.compile(r"(cuda|hip)Malloc|cuMem(Create|Map)")
+_UNMAP = re.compile(r"cuMem(Unmap|Release)")
+_PIN = re.compile(r"(cuda|hip)(HostAlloc|MallocHost|HostMalloc|HostRegister|FreeHost|HostFree|HostUnregister)")
 _NEVER = re.compile(
     r"\w*(Launch|Query|IsCapturing|GetCaptureInfo|GetAttributes|PeekAtLastError|Memset|StreamWaitEvent|StreamWaitValue"
     r"|EventRecord|EnqueueEventsWait|PushCallConfiguration|PopCallConfiguration|Append|Occupancy|LoadData|LinkComplete"
     r"|Instantiate|EndCapture|ExecUpdate|Module|Library|FuncGet)\w*"
 )
-_BETWEEN = re.compile(r"\w*(IsCapturing|GetCaptureInfo|EventQuery|StreamQuery|PointerGetAttributes|PeekAtLastError)\w*")
+_QUESTION = re.compile(
+    r"\w*(IsCapturing|GetCaptureInfo|EventQuery|StreamQuery|PointerGetAttributes|PeekAtLastError)\w*"
+)
 _LONGEST = 1000
 """Characters: far more than any call's name has. Some patterns take time that grows like the square of a name's."""
 
@@ -64,6 +70,11 @@ def is_event_query(name: str) -> bool:
     return _is(_EVENT_QUERY, name)
 
 
+def is_elapsed_time(name: str) -> bool:
+    """Whether it reads the time between two events."""
+    return _is(_ELAPSED_TIME, name)
+
+
 def is_stream_wait(name: str) -> bool:
     """Whether it makes a stream wait for an event, which holds the device and not the host."""
     return _is(_STREAM_WAIT, name)
@@ -77,6 +88,16 @@ def is_device_synchronise(name: str) -> bool:
 def is_event_synchronise(name: str) -> bool:
     """Whether it holds the host until an event is reached."""
     return _is(_EVENT_SYNCHRONISE, name)
+
+
+def is_stream_synchronise(name: str) -> bool:
+    """Whether it holds the host until a stream is done."""
+    return _is(_STREAM_SYNCHRONISE, name)
+
+
+def is_of_a_stream(name: str) -> bool:
+    """Whether it is about one stream, or an event on one, and not about the whole device."""
+    return _is(_OF_A_STREAM, name)
 
 
 def is_synchronise(name: str) -> bool:
@@ -99,6 +120,16 @@ def is_copy(name: str) -> bool:
     return is_blocking_copy(name) or is_async_copy(name)
 
 
+def is_memcpy(name: str) -> bool:
+    """Whether it is a copy of any kind, those between devices too, which hold no host."""
+    return _is(_MEMCPY, name)
+
+
+def copies_and_waits(name: str) -> bool:
+    """Whether it is a copy and the synchronise behind it in one call, as HIP has it."""
+    return _is(_COPY_AND_WAIT, name)
+
+
 def frees(name: str) -> bool:
     """Whether it gives device memory back to the driver: the device drains first (measured on an H200, torch 2.11)."""
     return _is(_FREE, name)
@@ -106,7 +137,17 @@ def frees(name: str) -> bool:
 
 def allocates(name: str) -> bool:
     """Whether it takes or pins memory, or unpins it: that takes long, but waits for queued work only sometimes."""
-    return _is(_ALLOCATE, name)
+    return _is(_TAKE, name) or unmaps(name) or pins(name)
+
+
+def unmaps(name: str) -> bool:
+    """Whether it gives memory of an expandable segment back."""
+    return _is(_UNMAP, name)
+
+
+def pins(name: str) -> bool:
+    """Whether it pins memory of the host, or unpins it."""
+    return _is(_PIN, name)
 
 
 def may_drain(name: str) -> bool:
@@ -122,9 +163,12 @@ def waits_by_nature(name: str) -> bool:
     return is_synchronise(name) or is_copy(name) or frees(name)
 
 
-def comes_between(name: str) -> bool:
-    """Whether torch makes this call between a copy and the synchronise behind it, to look at a stream or pointer."""
-    return _is(_BETWEEN, name)
+def only_asks(name: str) -> bool:
+    """Whether it only asks about a stream, an event or a pointer.
+
+    Torch does between a copy and the synchronise behind it, and before it reads the time between two events.
+    """
+    return _is(_QUESTION, name)
 
 
 def _is(calls: re.Pattern[str], name: str) -> bool:

@@ -23,7 +23,7 @@ CALLS = {
         cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cuCtxSynchronize cuStreamSynchronize
         hipStreamSynchronize hipDeviceSynchronize hipEventSynchronize mtiaStreamSynchronize zeFenceHostSynchronize
         zeCommandQueueSynchronize zeCommandListHostSynchronize zeEventHostSynchronize urQueueFinish urEventWait
-        cuContextSynchronize Stream_synchronize xpuQueueSynchronize zeCommandListSynchronize synchronize
+        cuContextSynchronize Stream_synchronize xpuQueueSynchronize zeCommandListSynchronize synchronize xpu_synchronize
         zeEventHostReset
     """,
     "blocking copy": """
@@ -57,8 +57,33 @@ DOES = {
         runtime_calls.is_device_synchronise,
         "cudaDeviceSynchronize hipDeviceSynchronize mtiaDeviceSynchronize DeviceSynchronize",
     ),
-    "waits for an event": (runtime_calls.is_event_synchronise, "cudaEventSynchronize hipEventSynchronize"),
+    "waits for an event": (
+        runtime_calls.is_event_synchronise,
+        "cudaEventSynchronize hipEventSynchronize cuEventSynchronize",
+    ),
+    "waits for a stream": (
+        runtime_calls.is_stream_synchronise,
+        "cudaStreamSynchronize hipStreamSynchronize cuStreamSynchronize mtiaStreamSynchronize",
+    ),
+    "copies and waits": (runtime_calls.copies_and_waits, "hipMemcpyWithStream"),
+    "reads a time": (runtime_calls.is_elapsed_time, "cudaEventElapsedTime hipEventElapsedTime"),
+    "pins": (runtime_calls.pins, "cudaHostAlloc cudaMallocHost hipHostMalloc hipHostRegister hipHostFree"),
+    "unmaps": (runtime_calls.unmaps, "cuMemUnmap cuMemRelease"),
 }
+WAITS_FOR_NOTHING = """
+    cudaLaunchKernel cudaLaunchKernelExC cudaGraphLaunch hipExtModuleLaunchKernel cudaEventQuery cudaStreamQuery
+    cudaStreamIsCapturing cudaStreamGetCaptureInfo_v2 cudaPointerGetAttributes cudaFuncGetAttributes cudaMemsetAsync
+    cudaPeekAtLastError cudaStreamWaitEvent cuStreamWaitValue32 cudaEventRecordWithFlags urEnqueueEventsWaitWithBarrier
+    __cudaPushCallConfiguration __cudaPopCallConfiguration zeCommandListAppendMemoryCopy cuLinkComplete
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor cuModuleLoadData cudaGraphInstantiate cudaStreamEndCapture
+    cudaGraphExecUpdate cuModuleUnload cuLibraryUnload cuModuleFuncGetAttribute hipFuncGet
+""".split()
+PREDICATES: dict[str, Callable[[str], bool]] = {
+    name: function
+    for name, function in inspect.getmembers(runtime_calls, inspect.isfunction)
+    if not name.startswith("_") and inspect.signature(function).return_annotation == "bool"
+}
+NAMES = sorted({*WAITS_FOR_NOTHING, *" ".join([*CALLS.values(), *(names for _, names in DOES.values())]).split()})
 
 
 @pytest.mark.parametrize(("does", "name"), [(does, name) for does in DOES for name in DOES[does][1].split()])
@@ -80,21 +105,45 @@ def test_all_but_the_allocators_wait_by_nature(kind: str) -> None:
     assert not any(map(runtime_calls.waits_by_nature, CALLS[""].split()))
 
 
+def test_what_pins_and_what_unmaps_allocates() -> None:
+    """As taking memory does, which is neither."""
+    allocators = CALLS["allocates"].split()
+    neither = [name for name in allocators if not (runtime_calls.pins(name) or runtime_calls.unmaps(name))]
+    assert neither == ["cudaMalloc", "hipMalloc", "cuMemCreate", "cuMemMap"]
+    assert [name for name in NAMES if runtime_calls.pins(name) and name not in allocators] == []
+    assert [name for name in NAMES if runtime_calls.unmaps(name) and name not in allocators] == []
+
+
+def test_copies_between_devices_copy_too() -> None:
+    """They are of neither kind, as they hold no host."""
+    memcpys = [name for name in NAMES if runtime_calls.is_memcpy(name)]
+    copies = [name for name in NAMES if runtime_calls.is_copy(name)]
+    assert sorted(set(memcpys) - set(copies)) == ["cuMemcpyDtoDAsync", "cudaMemcpyAsyncs", "cudaMemcpyPeerAsync"]
+    assert set(copies) <= set(memcpys)
+
+
+@pytest.mark.parametrize(
+    ("name", "one"),
+    [
+        ("cudaStreamSynchronize", True),
+        ("cudaEventSynchronize", True),
+        ("zeEventHostSynchronize", True),
+        ("hipMemcpyWithStream", True),
+        ("cudaDeviceSynchronize", False),
+        ("cuCtxSynchronize", False),
+        ("cudaFree", False),
+    ],
+)
+def test_what_is_of_one_stream_is_told_from_what_is_of_the_device(name: str, one: bool) -> None:
+    """An event is of the stream that it was recorded on."""
+    assert runtime_calls.is_of_a_stream(name) == one
+
+
 def test_a_copy_is_of_either_kind() -> None:
     """And nothing else."""
     copies = CALLS["blocking copy"] + CALLS["async copy"]
     assert all(map(runtime_calls.is_copy, copies.split()))
     assert not any(map(runtime_calls.is_copy, (CALLS["synchronise"] + CALLS["frees"] + CALLS[""]).split()))
-
-
-WAITS_FOR_NOTHING = """
-    cudaLaunchKernel cudaLaunchKernelExC cudaGraphLaunch hipExtModuleLaunchKernel cudaEventQuery cudaStreamQuery
-    cudaStreamIsCapturing cudaStreamGetCaptureInfo_v2 cudaPointerGetAttributes cudaFuncGetAttributes cudaMemsetAsync
-    cudaPeekAtLastError cudaStreamWaitEvent cuStreamWaitValue32 cudaEventRecordWithFlags urEnqueueEventsWaitWithBarrier
-    __cudaPushCallConfiguration __cudaPopCallConfiguration zeCommandListAppendMemoryCopy cuLinkComplete
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor cuModuleLoadData cudaGraphInstantiate cudaStreamEndCapture
-    cudaGraphExecUpdate cuModuleUnload cuLibraryUnload cuModuleFuncGetAttribute hipFuncGet
-""".split()
 
 
 @pytest.mark.parametrize("name", WAITS_FOR_NOTHING)
@@ -125,16 +174,10 @@ def test_any_other_call_may_wait(name: str) -> None:
 )
 def test_only_queries_come_between_a_copy_and_its_synchronise(name: str, between: bool) -> None:
     """A record or a launch is the program's next statement; and none of the queries waits itself."""
-    assert runtime_calls.comes_between(name) == between
+    assert runtime_calls.only_asks(name) == between
     assert not between or not runtime_calls.may_drain(name)
 
 
-PREDICATES: dict[str, Callable[[str], bool]] = {
-    name: function
-    for name, function in inspect.getmembers(runtime_calls, inspect.isfunction)
-    if not name.startswith("_") and inspect.signature(function).return_annotation == "bool"
-}
-NAMES = sorted({*WAITS_FOR_NOTHING, *" ".join([*CALLS.values(), *(names for _, names in DOES.values())]).split()})
 VERSIONS = st.lists(st.sampled_from(["_ptsz", "_ptds", "_v2", "_v3020", "_v11010"]), min_size=1, max_size=2)
 
 
