@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -10,14 +9,13 @@ from itertools import takewhile
 import numpy as np
 
 from syncscan.detect.blocking_call import BlockingCall
-from syncscan.detect.neighbours import WRAPPER, Neighbours
+from syncscan.detect.neighbours import Neighbours
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library
-from syncscan.model.names import frame_parts, is_step
+from syncscan.model.names import frame_parts, is_backward_node, is_engine, is_step, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace
 
 _OP, _SCOPE = int(Category.CPU_OP), int(Category.ANNOTATION)
-_NODE = re.compile(r"\w+Backward\d*")
 
 
 @dataclass(frozen=True)
@@ -43,12 +41,12 @@ class Call:
     @property
     def op(self) -> str:
         """The op a user would recognise: the outermost one that isn't autograd's own wrapper; empty without ops."""
-        return next((op for op in self.ops if not op.startswith("autograd::engine")), "")
+        return next((op for op in self.ops if not is_engine(op)), "")
 
     @property
     def top(self) -> str:
         """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
-        return next((op for op in self.ops if not WRAPPER.match(op)), "")
+        return next((op for op in self.ops if not is_wrapper(op)), "")
 
     @property
     def leaf(self) -> str:
@@ -58,7 +56,7 @@ class Call:
     @property
     def backward(self) -> str:
         """The name of the autograd node around it, e.g. `IndexBackward0`; empty outside of a backward pass."""
-        return next((op for op in self.ops if _NODE.fullmatch(op)), "")
+        return next((op for op in self.ops if is_backward_node(op)), "")
 
     @property
     def scalar(self) -> bool:
@@ -173,7 +171,7 @@ class Call:
     @cached_property
     def _worker(self) -> int:
         """The row of the outermost op around it that does work itself, NONE without."""
-        return next((row for row, op in zip(self.chain, self.ops, strict=True) if not WRAPPER.match(op)), NONE)
+        return next((row for row, op in zip(self.chain, self.ops, strict=True) if not is_wrapper(op)), NONE)
 
     @property
     def _returned(self) -> int:

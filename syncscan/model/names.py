@@ -15,12 +15,15 @@ STEP = "ProfilerStep"
 ENGINE = "autograd::engine"
 """What the ranges begin with that autograd's engine puts around each backward node."""
 
+_BACKWARD_NODE = re.compile(r"\w+Backward\d*")
+_SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 _STEP_NUMBER = re.compile(r"ProfilerStep#?(\d{1,18})")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
 _LOADER = "enumerate(DataLoader)"
 _WORKERS = "_MultiProcessingDataLoaderIter"
 """The iterator that takes batches from workers: the time in its `__next__` is waiting. A loader without workers
 computes there, which is the host's own work."""
+_NO_WORKERS = "_SingleProcessDataLoaderIter"
 
 
 def step_number(name: str) -> int | None:
@@ -34,6 +37,11 @@ def is_step(name: str) -> bool:
     return name.startswith(STEP)
 
 
+def is_torch_op(name: str) -> bool:
+    """Whether this op is one of torch's own, which a program calls by name: `aten::item`."""
+    return name.startswith("aten::")
+
+
 def is_engine(name: str) -> bool:
     """Whether this is the autograd engine's range around a backward node."""
     return name.startswith(ENGINE)
@@ -42,6 +50,17 @@ def is_engine(name: str) -> bool:
 def is_backward(name: str) -> bool:
     """Whether this range lies in a backward pass: the engine's, or one of a Python or C++ autograd function."""
     return name.startswith((ENGINE, "torch::autograd::"))
+
+
+def is_backward_node(name: str) -> bool:
+    """Whether this op is a node of autograd's graph: `IndexBackward0`."""
+    return _BACKWARD_NODE.fullmatch(name) is not None
+
+
+def is_wrapper(name: str) -> bool:
+    """Whether this op only holds others: the engine, a backward node, a compiled region."""
+    compiled = is_compiled_region(name) or name.startswith(("## Call", "TorchDynamo", "CompiledFunction"))
+    return compiled or is_backward(name) or is_backward_node(name)
 
 
 def is_optimizer(name: str) -> bool:
@@ -64,14 +83,34 @@ def is_loader_with_workers(name: str) -> bool:
     return name.startswith(_LOADER) and _WORKERS in name
 
 
+def is_loader_without_workers(name: str) -> bool:
+    """The same for a loader that makes its batches itself, on the thread that asks for them."""
+    return name.startswith(_LOADER) and _NO_WORKERS in name
+
+
 def is_collective(name: str) -> bool:
     """Whether an op is a collective, or torch's record of one: `c10d::allreduce_`, `nccl:all_reduce`."""
     return name.startswith(("c10d::", "nccl:", "record_param_comms", "_c10d_functional::", "c10d_functional::"))
 
 
+def is_compiled_graph(name: str) -> bool:
+    """Whether an op is Inductor's around the graph that it compiled, `## Call CompiledFxGraph … ##`."""
+    return name.startswith("## Call CompiledFxGraph")
+
+
 def is_compiled_region(name: str) -> bool:
     """Whether an op is Dynamo's around a compiled region, `Torch-Compiled Region: 0/0`."""
     return name.startswith("Torch-Compiled Region")
+
+
+def is_autograd_thread(name: str) -> bool:
+    """Whether the thread of this name is autograd's own, on which a backward pass runs."""
+    return "pt_autograd" in name
+
+
+def is_service_thread(name: str) -> bool:
+    """Whether the thread of this name is none of the program's: it pins for a loader, or watches over NCCL."""
+    return _SERVICE_THREAD.search(name) is not None
 
 
 @lru_cache(1 << 16)

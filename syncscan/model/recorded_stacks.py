@@ -9,6 +9,7 @@ import numpy as np
 
 from syncscan.model.arrays import Bool
 from syncscan.model.capture import Frame
+from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import is_memcpy, is_synchronise
 from syncscan.model.trace import NONE, Trace
 
@@ -68,7 +69,7 @@ class RecordedStacks:
         earliest, end = start - _BEFORE_NS, int(s.end[calls[-1]])
         if len(ops):
             earliest = int(s.ts[ops[0]]) - _AFTER_NS
-            end = int(s.end[ops[0]]) if self._trace.name(ops[0]).startswith("aten::") else end
+            end = int(s.end[ops[0]]) if is_torch_op(self._trace.name(ops[0])) else end
         return self.between(track, earliest, end, latest=start + _AFTER_NS) or self._of_timed_call(track, start)
 
     def between(self, track: int, start: int, end: int, latest: int | None = None) -> RecordedStack | None:

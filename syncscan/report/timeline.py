@@ -19,6 +19,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork, Work
 from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.interval import Interval, union
+from syncscan.model.names import is_engine
 from syncscan.model.schedule import Schedule
 from syncscan.model.trace import DEVICE, HOST, NONE, Category, Trace
 from syncscan.report.names import shown
@@ -157,7 +158,7 @@ def _thread(trace: Trace, track: int, several: bool) -> str:
     if kinds == {Category.OVERHEAD}:
         return "profiler overhead"
     parts = [t.thread or f"thread {t.tid}", f"process {t.pid}" if several else ""]
-    if any(trace.strings[n].startswith("autograd::engine") for n in np.unique(trace.slices.name[mine]).tolist()):
+    if any(is_engine(trace.strings[n]) for n in np.unique(trace.slices.name[mine]).tolist()):
         parts.append("autograd")
     return shown(" · ".join(p for p in parts if p), 80)
 

@@ -11,6 +11,7 @@ import numpy as np
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import is_memcpy
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.copies import Copies
@@ -104,7 +105,7 @@ def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[
 
 def _outermost(trace: Trace, point: SyncPoint) -> int:
     """The outermost of torch's own ops around a sync point, NONE without: what a program calls, not what calls it."""
-    return next((row for row in point.ops if trace.name(row).startswith("aten::")), NONE)
+    return next((row for row in point.ops if is_torch_op(trace.name(row))), NONE)
 
 
 def _read(trace: Trace, point: SyncPoint) -> int:

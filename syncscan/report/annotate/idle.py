@@ -13,6 +13,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.interval import union
+from syncscan.model.names import is_loader
 from syncscan.model.trace import NONE, Trace
 
 SHORTEST = 2_000
@@ -81,7 +82,7 @@ class _Holds:
 def _loading(trace: Trace) -> tuple[Int64, Int64]:
     """When the steps' own threads were in the DataLoader's `__next__`."""
     s = trace.slices
-    mask = trace.named(lambda n: n.startswith("enumerate(DataLoader)"))
+    mask = trace.named(is_loader)
     if trace.steps:
         mask &= np.isin(s.track, [step.track for step in trace.steps])
     rows = np.flatnonzero(mask)
