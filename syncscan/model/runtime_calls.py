@@ -33,6 +33,10 @@ _FREE = re.compile(r"(cuda|hip)Free")
 _TAKE = re.compile(r"(cuda|hip)Malloc|cuMem(Create|Map)")
 _UNMAP = re.compile(r"cuMem(Unmap|Release)")
 _PIN = re.compile(r"(cuda|hip)(HostAlloc|MallocHost|HostMalloc|HostRegister|FreeHost|HostFree|HostUnregister)")
+_FIRST = re.compile(
+    r"(cuda|hip)(Malloc|HostAlloc|MallocHost|StreamCreate\w*|ModuleLoad\w*|LibraryLoad\w*|OccupancyMax\w*)"
+    r"|cu(ModuleLoad|LibraryLoad|LibraryGetKernel|KernelGetFunction)\w*"
+)
 _NEVER = re.compile(
     r"\w*(Launch|Query|IsCapturing|GetCaptureInfo|GetAttributes|PeekAtLastError|Memset|StreamWaitEvent|StreamWaitValue"
     r"|EventRecord|EnqueueEventsWait|PushCallConfiguration|PopCallConfiguration|Append|Occupancy|LoadData|LinkComplete"
@@ -161,6 +165,11 @@ def may_drain(name: str) -> bool:
 def waits_by_nature(name: str) -> bool:
     """Whether it takes long only because it waits; others (allocators, anything unknown) take long by themselves."""
     return is_synchronise(name) or is_copy(name) or frees(name)
+
+
+def comes_first(name: str) -> bool:
+    """Whether programs make it when they do something for the first time: take memory, make a stream, load kernels."""
+    return _is(_FIRST, name)
 
 
 def only_asks(name: str) -> bool:

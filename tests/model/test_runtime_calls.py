@@ -122,6 +122,12 @@ def test_copies_between_devices_copy_too() -> None:
     assert set(copies) <= set(memcpys)
 
 
+def test_what_comes_first_takes_memory_or_loads_code() -> None:
+    """What gives it back, or launches, comes in every step."""
+    first = ["cudaMalloc", "hipHostAlloc", "cudaStreamCreateWithPriority", "cuLibraryGetKernel", "cuModuleLoadData"]
+    assert list(filter(runtime_calls.comes_first, [*first, "cudaFree", "cudaLaunchKernel", "cuModuleUnload"])) == first
+
+
 @pytest.mark.parametrize(
     ("name", "one"),
     [
