@@ -1,4 +1,4 @@
-"""From a function and an op to the lines in the function that can have called it, by a look at the source file."""
+"""From a function and an op to the lines in the function that can have called it, as the source file has them."""
 
 from __future__ import annotations
 

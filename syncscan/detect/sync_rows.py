@@ -81,8 +81,8 @@ class _HostThreads:
         trace = self._trace
         host = trace.is_category(Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME)
         calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
-        spans = {track: trace.track_rows(track) for track in np.unique(trace.slices.track[host]).tolist()}
-        return {track: trace.slices.ts[rows][calls[rows]] for track, rows in spans.items()}
+        rows_of = {track: trace.track_rows(track) for track in np.unique(trace.slices.track[host]).tolist()}
+        return {track: trace.slices.ts[rows][calls[rows]] for track, rows in rows_of.items()}
 
     def _last_call(self, track: int, row: int) -> int:
         """When a thread last called the runtime by the time of this row; NONE if never, or if it calls meanwhile."""

@@ -76,7 +76,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     groups = _groups(trace, analysis.findings)
     drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(lane.rows for g in groups for lane in g.lanes)]))
     if not len(drawn):
-        return {"origin": 0, "span": 0, "groups": [], "steps": [], "names": [], "windows": [], "home": [0, 1]}
+        return {"origin": 0, "length": 0, "groups": [], "steps": [], "names": [], "intervals": [], "home": [0, 1]}
     origin, end = _extent(trace, drawn)
     plan = _plan(analysis)
     first = home(analysis, Interval(origin, end), plan)
@@ -87,11 +87,11 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     calls = _sync_calls(analysis)
     return {
         "origin": origin,
-        "span": end - origin,
+        "length": end - origin,
         "whole": whole,
         "slices": len(kept),
         "of": len(drawn),
-        "windows": [[a - origin, b - origin] for a, b in intervals],
+        "intervals": [[a - origin, b - origin] for a, b in intervals],
         "home": [t - origin for t in first],
         "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
         "groups": [_packed_group(trace, g, kept, calls, book, origin, end, whole) for g in groups],

@@ -40,17 +40,17 @@ def idle_times(analysis: Analysis, device: int) -> Iterator[Idle]:
     work = DeviceWork(analysis.trace).of(device)
     gaps_from, gaps_to = work.busy_to[:-1], work.busy_from[1:]
     long = gaps_to - gaps_from >= SHORTEST
-    holds = _Holds(analysis)
+    bubbles = _Bubbles(analysis)
     loading = _loading(analysis.trace)
     for start, end in zip(gaps_from[long].tolist(), gaps_to[long].tolist(), strict=True):
-        for lo, hi, finding in holds.split(start, end, device):
+        for lo, hi, finding in bubbles.split(start, end, device):
             if finding:
                 yield Idle(lo, hi, "sync", finding)
             else:
                 yield Idle(lo, hi, "input" if 2 * _within(loading, lo, hi) > hi - lo else "host")
 
 
-class _Holds:
+class _Bubbles:
     """The sync points in time order, each with the part of its bubble that isn't drawn yet."""
 
     def __init__(self, analysis: Analysis) -> None:
