@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from syncscan.model.printable import printable
+
 if TYPE_CHECKING:
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
@@ -125,7 +127,7 @@ class _Streams:
     def say(self, sentence: str) -> None:
         """Write a sentence to the user, on stderr, if the script has left it open."""
         if not self._err.closed:
-            click.echo(f"syncscan: {sentence}", file=self._err)
+            click.echo(f"syncscan: {printable(sentence, lines=True)}", file=self._err)
 
     @contextlib.contextmanager
     def back(self) -> Iterator[None]:
@@ -203,7 +205,7 @@ def _steps(count: int) -> str:
 
 
 def _say(sentence: str) -> None:
-    click.echo(f"syncscan: {sentence}", err=True)
+    click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)
 
 
 def _report(path: Path, viewer: str | None) -> None:
