@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.detect.blocking_call import BlockingCall
+from syncscan.detect.blocking_call import BlockingCall, wait_of_row
 from syncscan.detect.closing_sync import profiler_sync
 from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
@@ -73,20 +73,15 @@ class _RuntimeCalls:
             row: its runtime slice.
             launches: how many wait.
         """
-        slices = self._trace.slices
-        name = self._api(row)
         device, stream = self._waits.last_launch(row)
-        return BlockingCall(
-            rows=(row,),
-            api=name,
-            apis=(name,),
-            ts=int(slices.ts[row]),
-            end=int(slices.end[row]),
-            track=int(slices.track[row]),
+        return wait_of_row(
+            self._trace,
+            row,
+            api=self._api(row),
+            track=int(self._trace.slices.track[row]),
             around=self._around(row),
             device=device,
             stream=stream,
-            waited=True,
             launches=launches,
         )
 
