@@ -17,9 +17,15 @@ import numpy as np
 
 from syncscan import load
 from syncscan.detect import Call, calls_of
-from syncscan.detect.runtime_calls import comes_between, is_copy, is_synchronise, waits_by_nature
 from syncscan.model.device_work import DeviceWork
-from syncscan.model.names import api_name, is_graph_launch
+from syncscan.model.runtime_calls import (
+    api_name,
+    is_copy,
+    is_graph_launch,
+    is_synchronise,
+    only_asks,
+    waits_by_nature,
+)
 from syncscan.model.trace import NONE, Category, Trace
 
 SAMPLES = Path(__file__).parent.parent / "sample_traces"
@@ -60,7 +66,7 @@ def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
     for at, name in enumerate(names):
         if not is_copy(name):
             continue
-        after = next((k for k in range(at + 1, len(rows)) if not comes_between(names[k])), None)
+        after = next((k for k in range(at + 1, len(rows)) if not only_asks(names[k])), None)
         if after is None or not is_synchronise(names[after]) or slices.track[rows[after]] != slices.track[rows[at]]:
             continue
         parent = int(slices.parent[rows[at]])

@@ -1,15 +1,16 @@
-"""From a function and an op to the lines in the function that can have called it, by a look at the source file."""
+"""From a function and an op to the lines in the function that can have called it, as the source file has them."""
 
 from __future__ import annotations
 
 import ast
-import re
 import stat
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
+from string import digits
 
 from syncscan.model.finding import Source
+from syncscan.model.runtime_calls import is_synchronise
 
 MAX_BYTES = 4_000_000
 """No source file that somebody wrote is longer."""
@@ -78,8 +79,8 @@ def _function(tree: ast.Module, source: Source) -> ast.AST | None:
 
 
 def _lines(function: ast.AST, op: str) -> Iterator[int]:
-    name = re.sub(r"^aten::|^_+|_+$|\d+$", "", op.removeprefix("aten::").strip("_"))
-    names = {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if "Synchronize" in op else ())}
+    name = op.removeprefix("aten::").strip("_").rstrip(digits)
+    names = {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if is_synchronise(op) else ())}
     for node in ast.walk(function):
         if isinstance(node, ast.Call | ast.Subscript) and _can_be(node, name, names):
             yield node.lineno

@@ -11,9 +11,9 @@ import numpy as np
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
 from syncscan.model.libraries import is_library
+from syncscan.model.names import frame_parts
 from syncscan.model.trace import Trace
 
-_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)")
 _MODULE = "nn.Module: "
 _WRAPPERS = re.compile(
     r"(^|/)torch/(_tensor|functional|_jit_internal|_ops|_compile|nn/functional|nn/modules/module|cuda/\w+|cuda/__init__"
@@ -66,8 +66,7 @@ def names_around(trace: Trace, row: int) -> list[str]:
 
 def parse(names: Sequence[str]) -> tuple[Frame, ...]:
     """The frames among recorded names, `file.py(LINE): function`; built-ins and modules are left out."""
-    matches = (_FRAME.fullmatch(n) for n in names)
-    return tuple(Frame(m["file"], int(m["line"]), m["function"]) for m in matches if m)
+    return tuple(Frame(*parts) for parts in map(frame_parts, names) if parts)
 
 
 def modules(names: Sequence[str]) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def copy_with(source: BinaryIO, target: Any, key: str, value: Mapping[str, Any])
     """Copy a JSON object, with one more key at its head.
 
     `profiler.add_metadata_json` would do if the table were known before the profiler stops: what is added later is
-    dropped by kineto, and the last recorded sync may be the very last call of the window.
+    dropped by kineto, and the last recorded sync may be the very last call of the recording.
     """
     head = source.read(CHUNK)
     at = head.find(b"{") + 1

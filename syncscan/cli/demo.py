@@ -39,7 +39,7 @@ def _capture(out: str) -> Analysis | None:
         _say(["PyTorch isn't installed, so nothing is captured here: pip install 'syncscan[capture]'.", ""])
         return None
     from syncscan.capture import demo_step
-    from syncscan.report.names import printable
+    from syncscan.model.printable import printable
 
     _say(["1. Capturing the masked-loss step on this machine: wait 1, warmup 4, active 3 steps."])
     trace = demo_step.capture(out)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from syncscan.errors import SyncscanError
+from syncscan.model.printable import printable
 
 
 def deliver(text: str, output: str | None, force: bool = False, about: str = "") -> None:
@@ -41,21 +42,14 @@ def refuse(output: str | None, force: bool, *sources: str) -> None:
 
 def say(text: str) -> None:
     """A line on stderr; a path in it may hold anything."""
-    from syncscan.report.names import printable
-
     click.echo(printable(text), err=True)
 
 
 def explain(error: SyncscanError) -> None:
     """What went wrong and what to do, on stderr; a path or a name in it may hold anything."""
-    click.echo(f"syncscan: {_plain(error.message)}", err=True)
+    click.echo(f"syncscan: {printable(error.message, lines=True)}", err=True)
     if error.hint:
-        click.echo(f"  {_plain(error.hint)}", err=True)
-
-
-def _plain(text: str) -> str:
-    """Without control characters."""
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
+        click.echo(f"  {printable(error.hint, lines=True)}", err=True)
 
 
 def warn(warnings: Iterable[str]) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from syncscan.cli import memory
+from syncscan.model.printable import printable
 
 if TYPE_CHECKING:
     from syncscan.capture.demand import Demand
@@ -132,7 +133,7 @@ class _Streams:
         """Write a sentence to the user, on stderr, if the script has left it open."""
         if not self._err.closed:
             self.said.add(sentence)
-            click.echo(f"syncscan: {sentence}", file=self._err)
+            click.echo(f"syncscan: {printable(sentence, lines=True)}", file=self._err)
 
     @contextlib.contextmanager
     def back(self) -> Iterator[None]:
@@ -211,7 +212,7 @@ def _steps(count: int) -> str:
 
 
 def _say(sentence: str) -> None:
-    click.echo(f"syncscan: {sentence}", err=True)
+    click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)
 
 
 def _report(path: Path, viewer: str | None, max_memory: int | None, said: Collection[str]) -> None:

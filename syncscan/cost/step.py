@@ -9,8 +9,9 @@ import numpy as np
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
 from syncscan.model.interval import union
-from syncscan.model.names import is_launch, is_loader
+from syncscan.model.names import is_loader
 from syncscan.model.period import step_period
+from syncscan.model.runtime_calls import is_launch
 from syncscan.model.step import Bound, StepSummary
 from syncscan.model.trace import NONE, Step, Trace
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,11 +9,8 @@ import numpy as np
 from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Cost, SyncPoint
-from syncscan.model.names import is_event_record
+from syncscan.model.runtime_calls import is_async_copy, is_event_record, is_event_synchronise
 from syncscan.model.trace import NONE, Trace
-
-_ASYNC = re.compile(r"Memcpy\w*Async")
-"""With pinned memory these return at once: what waits is the synchronise behind them."""
 
 
 def costs_of(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
@@ -54,8 +50,8 @@ class _Ruler:
         own = self.trace.work_of(row)
         if own == NONE:
             return held
-        if "Pinned" in self.trace.name(own) and _ASYNC.search(self.trace.name(row)):
-            return 0
+        if "Pinned" in self.trace.name(own) and is_async_copy(self.trace.name(row)):
+            return 0  # with pinned memory it returns at once: what waits is the synchronise behind it
         since = max(start + held, int(s.ts[own]))
         return held + max(0, min(start + length, int(s.ts[own] + s.dur[own])) - since)
 
@@ -64,7 +60,7 @@ class _Ruler:
         if point.device == NONE:
             return int(self.trace.slices.end[row])
         before = start
-        if "EventSynchronize" in point.api:
+        if is_event_synchronise(point.api):
             before = self._recorded(point, start)
         return self.work.of(point.device, point.stream).last_end(before) or start
 

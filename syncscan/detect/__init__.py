@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,9 +15,8 @@ from syncscan.detect.rules import PREAMBLE, RULES, unclassified
 from syncscan.model.arrays import Int32
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
+from syncscan.model.names import is_service_thread
 from syncscan.model.trace import Category, Trace
-
-_SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 
 
 def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
@@ -92,7 +90,7 @@ def _program_threads(trace: Trace) -> set[int]:
     own = _tracks(track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
     calling = _tracks(track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
     own = own if own & calling else own | calling
-    return {t for t in own if not _SERVICE_THREAD.search(trace.tracks[t].thread)}
+    return {t for t in own if not is_service_thread(trace.tracks[t].thread)}
 
 
 def _tracks(column: Int32) -> set[int]:

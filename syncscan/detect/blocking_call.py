@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncscan.model.trace import NONE
+from syncscan.model.runtime_calls import is_synchronise
+from syncscan.model.trace import NONE, Trace
 
 _INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "DtoD", "D2S": "DtoD", "S2D": "DtoD"}
 """How Intel's profiler writes the direction of a copy: to and from memory, the device and shared memory."""
@@ -59,7 +60,26 @@ class BlockingCall:
     @property
     def synchronises(self) -> bool:
         """True for a synchronise of a device, stream or event that has no copy with it."""
-        return not self.copy and any("ynchronize" in api or api.endswith(" Sync") for api in self.apis)
+        return not self.copy and any(is_synchronise(api) or api.endswith(" Sync") for api in self.apis)
 
 
-__all__ = ["BlockingCall"]
+def wait_of_row(
+    trace: Trace, row: int, *, api: str, track: int, around: int, device: int, stream: int, launches: int = 0
+) -> BlockingCall:
+    """The wait that one row shows by itself, without a copy; where it lies and what it waits for is given."""
+    return BlockingCall(
+        rows=(row,),
+        api=api,
+        apis=(api,),
+        ts=int(trace.slices.ts[row]),
+        end=int(trace.slices.end[row]),
+        track=track,
+        around=around,
+        device=device,
+        stream=stream,
+        waited=True,
+        launches=launches,
+    )
+
+
+__all__ = ["BlockingCall", "wait_of_row"]

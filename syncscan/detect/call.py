@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-from typing import NamedTuple
 
 import numpy as np
 
 from syncscan.detect.blocking_call import BlockingCall
-from syncscan.detect.neighbours import WRAPPER, Neighbours
+from syncscan.detect.neighbours import Neighbours
+from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library
-from syncscan.model.names import frame_parts, is_step
+from syncscan.model.names import frame_parts, is_backward_node, is_engine, is_step, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace
 
 _OP, _SCOPE = int(Category.CPU_OP), int(Category.ANNOTATION)
-_NODE = re.compile(r"\w+Backward\d*")
-
-
-class PythonFrame(NamedTuple):
-    """What the name of a Python frame says: its file as recorded, a line, the function."""
-
-    file: str
-    line: int
-    function: str
 
 
 @dataclass(frozen=True)
@@ -51,12 +41,12 @@ class Call:
     @property
     def op(self) -> str:
         """The op a user would recognise: the outermost one that isn't autograd's own wrapper; empty without ops."""
-        return next((op for op in self.ops if not op.startswith("autograd::engine")), "")
+        return next((op for op in self.ops if not is_engine(op)), "")
 
     @property
     def top(self) -> str:
         """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
-        return next((op for op in self.ops if not WRAPPER.match(op)), "")
+        return next((op for op in self.ops if not is_wrapper(op)), "")
 
     @property
     def leaf(self) -> str:
@@ -66,7 +56,7 @@ class Call:
     @property
     def backward(self) -> str:
         """The name of the autograd node around it, e.g. `IndexBackward0`; empty outside of a backward pass."""
-        return next((op for op in self.ops if _NODE.fullmatch(op)), "")
+        return next((op for op in self.ops if is_backward_node(op)), "")
 
     @property
     def scalar(self) -> bool:
@@ -112,12 +102,12 @@ class Call:
         return len(self.trace.frames) > 0
 
     @cached_property
-    def python_frames(self) -> tuple[PythonFrame, ...]:
+    def python_frames(self) -> tuple[Frame, ...]:
         """Those of `frames` that are Python's, without C functions and modules, outermost first."""
-        return tuple(PythonFrame(*parts) for parts in map(frame_parts, self.frames) if parts)
+        return tuple(Frame(*parts) for parts in map(frame_parts, self.frames) if parts)
 
     @cached_property
-    def library_frames(self) -> tuple[PythonFrame, ...]:
+    def frames_in_libraries(self) -> tuple[Frame, ...]:
         """The frames of libraries between the program's own innermost frame and this call, outermost first."""
         inner = list(takewhile(lambda frame: is_library(frame.file), reversed(self.python_frames)))
         return tuple(inner[::-1])
@@ -131,12 +121,12 @@ class Call:
         return any(frame.function.startswith(names) for frame in self.python_frames)
 
     def in_library(self, *packages: str) -> bool:
-        """True if one of `library_frames` lies in one of these packages or files, e.g. `torch/distributions`."""
-        return _lies_in(self.library_frames, packages)
+        """True if one of `frames_in_libraries` lies in one of these packages or files, e.g. `torch/distributions`."""
+        return _lies_in(self.frames_in_libraries, packages)
 
     def in_library_function(self, *names: str) -> bool:
-        """True if the function of one of `library_frames` has one of these names, or one that begins so."""
-        return any(frame.function.startswith(names) for frame in self.library_frames)
+        """True if the function of one of `frames_in_libraries` has one of these names, or one that begins so."""
+        return any(frame.function.startswith(names) for frame in self.frames_in_libraries)
 
     def called(self, *methods: str) -> bool:
         """True if the innermost frame is a C function or method of one of these names (`item`, `tolist`)."""
@@ -181,7 +171,7 @@ class Call:
     @cached_property
     def _worker(self) -> int:
         """The row of the outermost op around it that does work itself, NONE without."""
-        return next((row for row, op in zip(self.chain, self.ops, strict=True) if not WRAPPER.match(op)), NONE)
+        return next((row for row, op in zip(self.chain, self.ops, strict=True) if not is_wrapper(op)), NONE)
 
     @property
     def _returned(self) -> int:
@@ -189,8 +179,8 @@ class Call:
         return int(self.trace.slices.end[self._worker]) if self._worker != NONE else self.facts.end
 
 
-def _lies_in(frames: tuple[PythonFrame, ...], packages: tuple[str, ...]) -> bool:
+def _lies_in(frames: tuple[Frame, ...], packages: tuple[str, ...]) -> bool:
     return any(in_package(frame.file, package) for frame in frames for package in packages)
 
 
-__all__ = ["Call", "PythonFrame"]
+__all__ = ["Call"]

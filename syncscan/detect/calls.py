@@ -7,15 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.detect import runtime_calls
-from syncscan.detect.blocking_call import BlockingCall
+from syncscan.detect.blocking_call import BlockingCall, wait_of_row
 from syncscan.detect.closing_sync import profiler_sync
 from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
+from syncscan.model import runtime_calls
 from syncscan.model.arrays import Bool
 from syncscan.model.device_work import DeviceWork
-from syncscan.model.names import api_name
+from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import NONE, Category, Trace
 
 _LONG_NS = 100_000
@@ -73,25 +73,20 @@ class _RuntimeCalls:
             row: its runtime slice.
             launches: how many wait.
         """
-        slices = self._trace.slices
-        name = self._api(row)
         device, stream = self._waits.last_launch(row)
-        return BlockingCall(
-            rows=(row,),
-            api=name,
-            apis=(name,),
-            ts=int(slices.ts[row]),
-            end=int(slices.end[row]),
-            track=int(slices.track[row]),
+        return wait_of_row(
+            self._trace,
+            row,
+            api=self._api(row),
+            track=int(self._trace.slices.track[row]),
             around=self._around(row),
             device=device,
             stream=stream,
-            waited=True,
             launches=launches,
         )
 
     def _named(self, predicate: Callable[[str], bool]) -> Bool:
-        return self._trace.named(lambda name: predicate(api_name(name)))[self._rows]
+        return self._trace.named(predicate)[self._rows]
 
     def _candidate_rows(self) -> list[int]:
         """Rows of calls that may wait, by name or, unknown ones, by length; the outermost where one is inside another.
@@ -118,7 +113,7 @@ class _RuntimeCalls:
         if not self._is_copy[at]:
             return NONE
         following = self._rows[at + 1 : at + 2 + _MOST_BETWEEN].tolist()
-        after = next((call for call in following if not runtime_calls.comes_between(self._api(call))), NONE)
+        after = next((call for call in following if not runtime_calls.only_asks(self._api(call))), NONE)
         completed = after != NONE and runtime_calls.is_synchronise(self._api(after)) and self._completes(after, row)
         return after if completed else NONE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncscan.model.names import api_name, is_device_synchronise
+from syncscan.model.runtime_calls import is_device_synchronise
 from syncscan.model.trace import NONE, Category, Trace
 
 
@@ -16,7 +16,7 @@ def profiler_sync(trace: Trace) -> int:
     (torch/autograd/profiler.py).
     """
     calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
-    rows = np.flatnonzero(calls & trace.named(lambda name: is_device_synchronise(api_name(name))))
+    rows = np.flatnonzero(calls & trace.named(is_device_synchronise))
     if not len(rows):
         return NONE
     last = int(rows[np.argmax(trace.slices.ts[rows])])

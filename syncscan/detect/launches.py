@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncscan.model.names import is_graph_launch
+from syncscan.model.runtime_calls import is_graph_launch
 from syncscan.model.trace import NONE, Category, Trace
 
 _SHARE = 0.9

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int32, Int64
-from syncscan.model.names import is_step
+from syncscan.model.names import is_step, is_wrapper
 from syncscan.model.recorded_stacks import RecordedStacks
 from syncscan.model.trace import NONE, Category, Trace
 
-WRAPPER = re.compile(
-    r"autograd::engine|torch::autograd::|\w+Backward\d*$|Torch-Compiled Region|## Call|TorchDynamo|CompiledFunction"
-)
-"""Ops that only hold others: the engine, a backward node, a compiled region."""
 _MOST = 64
 """How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
 
@@ -32,7 +27,7 @@ class Neighbours:
         """What capture recorded of the calls themselves."""
         category = trace.slices.category
         op = category == int(Category.CPU_OP)
-        covered = _covered(trace.slices.parent, op & ~trace.named(WRAPPER.match))
+        covered = _covered(trace.slices.parent, op & ~trace.named(is_wrapper))
         scopes = op | (category == int(Category.ANNOTATION))
         calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
         self._before = np.flatnonzero(scopes & ~covered)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.detect.blocking_call import BlockingCall
+from syncscan.detect.blocking_call import BlockingCall, wait_of_row
 from syncscan.detect.waits import Waits
 from syncscan.model.arrays import Int64
 from syncscan.model.trace import NONE, Category, Trace
@@ -37,17 +37,14 @@ def unseen_waits(trace: Trace, waits: Waits, seen: Sequence[BlockingCall]) -> It
 def _blocking_call(trace: Trace, waits: Waits, row: int, track: int) -> BlockingCall:
     slices = trace.slices
     name = trace.name(row)
-    return BlockingCall(
-        rows=(row,),
+    return wait_of_row(
+        trace,
+        row,
         api=name,
-        apis=(name,),
-        ts=int(slices.ts[row]),
-        end=int(slices.end[row]),
         track=track,
         around=_around(trace, track, int(slices.ts[row]), int(slices.end[row])),
         device=int(slices.device[row]) if slices.device[row] != NONE else waits.first_device,
         stream=NONE if name == _WHOLE_DEVICE else int(slices.stream[row]),
-        waited=True,
     )
 
 
@@ -81,8 +78,8 @@ class _HostThreads:
         trace = self._trace
         host = trace.is_category(Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME)
         calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
-        spans = {track: trace.track_rows(track) for track in np.unique(trace.slices.track[host]).tolist()}
-        return {track: trace.slices.ts[rows][calls[rows]] for track, rows in spans.items()}
+        rows_of = {track: trace.track_rows(track) for track in np.unique(trace.slices.track[host]).tolist()}
+        return {track: trace.slices.ts[rows][calls[rows]] for track, rows in rows_of.items()}
 
     def _last_call(self, track: int, row: int) -> int:
         """When a thread last called the runtime by the time of this row; NONE if never, or if it calls meanwhile."""

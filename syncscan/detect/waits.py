@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.detect.runtime_calls import waits_by_nature
 from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
+from syncscan.model.runtime_calls import is_of_a_stream, waits_by_nature
 from syncscan.model.trace import NONE, Trace
 
 _SHORTEST_NS = 20_000
@@ -41,7 +41,7 @@ class Waits:
             if told != NONE and slices.device[told] != NONE:
                 return int(slices.device[told]), int(slices.stream[told])
         device, stream = self.last_launch(rows[0])
-        return device, stream if "Stream" in api or "Event" in api else NONE
+        return device, stream if is_of_a_stream(api) else NONE
 
     def last_launch(self, row: int) -> tuple[int, int]:
         """Device and stream of the work that this thread launched last before a call; the device's first without."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_device_synchronise, is_event_query, is_event_record, is_synchronise
+from syncscan.model.runtime_calls import is_device_synchronise, is_event_query, is_event_record, is_synchronise
 from syncscan.model.trace import NONE, Category
 
 _SOON_NS = 300_000

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from syncscan.habits.context import Context
+from syncscan.model.runtime_calls import is_stream_synchronise
 from syncscan.model.trace import NONE, Category
 
 FACTORY = re.compile(
@@ -48,7 +49,7 @@ def copies_to_device(context: Context, pageable: bool) -> list[Copy]:
 def _synchronise_behind(context: Context, call: int) -> int:
     s, trace = context.trace.slices, context.trace
     after = call + 1
-    if after < len(s) and s.parent[after] == s.parent[call] and "StreamSynchronize" in trace.name(after):
+    if after < len(s) and s.parent[after] == s.parent[call] and is_stream_synchronise(trace.name(after)):
         return int(s.dur[after])
     return 0
 

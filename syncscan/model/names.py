@@ -1,7 +1,7 @@
-"""What the names of slices mean, on every vendor: steps, launches, event calls, the engine's ops, the loader.
+"""What the names of slices mean, but for those of calls: steps, the engine's ops, the loader, Python frames.
 
-One place tells each kind of name, so that no two stages disagree on it. Sources: the runtime APIs of CUDA and HIP;
-torch/profiler/profiler.py (`ProfilerStep#N`), torch/csrc/autograd/function.cpp (`autograd::engine::…`),
+One place tells each kind of name, so that no two stages disagree on it. Sources: torch/profiler/profiler.py
+(`ProfilerStep#N`), torch/csrc/autograd/function.cpp (`autograd::engine::…`),
 torch/utils/data/dataloader.py (`enumerate(DataLoader)#…`), torch/optim/optimizer.py (`Optimizer.step#…`).
 """
 
@@ -15,20 +15,15 @@ STEP = "ProfilerStep"
 ENGINE = "autograd::engine"
 """What the ranges begin with that autograd's engine puts around each backward node."""
 
+_BACKWARD_NODE = re.compile(r"\w+Backward\d*")
+_SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 _STEP_NUMBER = re.compile(r"ProfilerStep#?(\d{1,18})")
-_LAUNCH = re.compile(r"LaunchKernel")
-_RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?(_ptsz)?")
-_STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent(_ptsz)?")
-_EVENT_SYNCHRONISE = re.compile(r"(cuda|hip)EventSynchronize(_ptsz)?")
-_EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery(_ptsz)?")
-_SYNCHRONISE = re.compile(r"(cuda|hip)(Device|Event|Stream)Synchronize(_ptsz)?")
-_DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
-_VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+$")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
 _LOADER = "enumerate(DataLoader)"
 _WORKERS = "_MultiProcessingDataLoaderIter"
 """The iterator that takes batches from workers: the time in its `__next__` is waiting. A loader without workers
 computes there, which is the host's own work."""
+_NO_WORKERS = "_SingleProcessDataLoaderIter"
 
 
 def step_number(name: str) -> int | None:
@@ -42,6 +37,11 @@ def is_step(name: str) -> bool:
     return name.startswith(STEP)
 
 
+def is_torch_op(name: str) -> bool:
+    """Whether this op is one of torch's own, which a program calls by name: `aten::item`."""
+    return name.startswith("aten::")
+
+
 def is_engine(name: str) -> bool:
     """Whether this is the autograd engine's range around a backward node."""
     return name.startswith(ENGINE)
@@ -50,6 +50,17 @@ def is_engine(name: str) -> bool:
 def is_backward(name: str) -> bool:
     """Whether this range lies in a backward pass: the engine's, or one of a Python or C++ autograd function."""
     return name.startswith((ENGINE, "torch::autograd::"))
+
+
+def is_backward_node(name: str) -> bool:
+    """Whether this op is a node of autograd's graph: `IndexBackward0`."""
+    return _BACKWARD_NODE.fullmatch(name) is not None
+
+
+def is_wrapper(name: str) -> bool:
+    """Whether this op only holds others: the engine, a backward node, a compiled region."""
+    compiled = is_compiled_region(name) or name.startswith(("## Call", "TorchDynamo", "CompiledFunction"))
+    return compiled or is_backward(name) or is_backward_node(name)
 
 
 def is_optimizer(name: str) -> bool:
@@ -72,49 +83,9 @@ def is_loader_with_workers(name: str) -> bool:
     return name.startswith(_LOADER) and _WORKERS in name
 
 
-def is_launch(name: str) -> bool:
-    """Whether this runtime or driver call launches a kernel."""
-    return _LAUNCH.search(name) is not None
-
-
-def is_event_record(name: str) -> bool:
-    """Whether this call records an event on a stream."""
-    return _RECORD.fullmatch(name) is not None
-
-
-def is_stream_wait(name: str) -> bool:
-    """Whether this call makes a stream wait for an event, which holds the device and not the host."""
-    return _STREAM_WAIT.fullmatch(name) is not None
-
-
-def is_event_synchronise(name: str) -> bool:
-    """Whether this call holds the host until an event is reached."""
-    return _EVENT_SYNCHRONISE.fullmatch(name) is not None
-
-
-def is_event_query(name: str) -> bool:
-    """Whether this call asks if an event is reached, without waiting."""
-    return _EVENT_QUERY.fullmatch(name) is not None
-
-
-def is_synchronise(name: str) -> bool:
-    """Whether this call holds the host until a device, stream or event is done (CUDA and HIP)."""
-    return _SYNCHRONISE.fullmatch(name) is not None
-
-
-def is_device_synchronise(name: str) -> bool:
-    """Whether this call holds the host until the whole device is done."""
-    return _DEVICE_SYNCHRONISE.fullmatch(name) is not None
-
-
-def api_name(name: str) -> str:
-    """A runtime call's name without its version suffix: `cudaStreamSynchronize_ptsz` → `cudaStreamSynchronize`."""
-    return _VERSION.sub("", name)
-
-
-def is_graph_launch(name: str) -> bool:
-    """Whether this call launches a whole graph: `cudaGraphLaunch`; its kernels share its correlation."""
-    return "GraphLaunch" in name
+def is_loader_without_workers(name: str) -> bool:
+    """The same for a loader that makes its batches itself, on the thread that asks for them."""
+    return name.startswith(_LOADER) and _NO_WORKERS in name
 
 
 def is_collective(name: str) -> bool:
@@ -122,13 +93,28 @@ def is_collective(name: str) -> bool:
     return name.startswith(("c10d::", "nccl:", "record_param_comms", "_c10d_functional::", "c10d_functional::"))
 
 
+def is_compiled_graph(name: str) -> bool:
+    """Whether an op is Inductor's around the graph that it compiled, `## Call CompiledFxGraph … ##`."""
+    return name.startswith("## Call CompiledFxGraph")
+
+
 def is_compiled_region(name: str) -> bool:
     """Whether an op is Dynamo's around a compiled region, `Torch-Compiled Region: 0/0`."""
     return name.startswith("Torch-Compiled Region")
 
 
+def is_autograd_thread(name: str) -> bool:
+    """Whether the thread of this name is autograd's own, on which a backward pass runs."""
+    return "pt_autograd" in name
+
+
+def is_service_thread(name: str) -> bool:
+    """Whether the thread of this name is none of the program's: it pins for a loader, or watches over NCCL."""
+    return _SERVICE_THREAD.search(name) is not None
+
+
 @lru_cache(1 << 16)
 def frame_parts(name: str) -> tuple[str, int, str] | None:
     """File, line and function of a recorded Python frame, `file.py(LINE): function`; None for built-ins and modules."""
-    match = _FRAME.fullmatch(name)
+    match = _FRAME.fullmatch(name) if "\n" not in name else None  # else tried from each line on, to the same end
     return (match["file"], int(match["line"]), match["function"]) if match else None

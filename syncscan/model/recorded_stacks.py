@@ -9,6 +9,8 @@ import numpy as np
 
 from syncscan.model.arrays import Bool
 from syncscan.model.capture import Frame
+from syncscan.model.names import is_torch_op
+from syncscan.model.runtime_calls import is_memcpy, is_synchronise
 from syncscan.model.trace import NONE, Trace
 
 _BEFORE_NS = 1_000_000
@@ -67,7 +69,7 @@ class RecordedStacks:
         earliest, end = start - _BEFORE_NS, int(s.end[calls[-1]])
         if len(ops):
             earliest = int(s.ts[ops[0]]) - _AFTER_NS
-            end = int(s.end[ops[0]]) if self._trace.name(ops[0]).startswith("aten::") else end
+            end = int(s.end[ops[0]]) if is_torch_op(self._trace.name(ops[0])) else end
         return self.between(track, earliest, end, latest=start + _AFTER_NS) or self._of_timed_call(track, start)
 
     def between(self, track: int, start: int, end: int, latest: int | None = None) -> RecordedStack | None:
@@ -81,7 +83,7 @@ class RecordedStacks:
 
     def _calls_back(self, row: int) -> bool:
         name = self._trace.name(row)
-        return "Synchronize" in name or "Memcpy" in name
+        return is_synchronise(name) or is_memcpy(name)
 
     def _of_timed_call(self, track: int, start: int) -> RecordedStack | None:
         """The stack of a timed call that this sync point lies in: nobody is called back by the allocator and Thrust."""

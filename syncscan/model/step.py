@@ -24,7 +24,7 @@ class StepSummary:
     observed_us: float
     """Throughput: host and device both done, in the steady state of many such steps."""
     host_us: float
-    """The host's part: the length of the step's span on its thread."""
+    """The host's part: how long the step lasts on its thread."""
     wait_us: float
     device_busy_us: float
     device_idle_us: float

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from syncscan.model.habit import Basis, Habit
-from syncscan.report.names import printable
+from syncscan.model.printable import printable
 from syncscan.report.units import duration, percent
 
 SHOWN = 5

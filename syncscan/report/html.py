@@ -94,7 +94,7 @@ def _facts(analysis: Analysis) -> list[str]:
 
 
 def _timeline_note(drawn: dict[str, Any]) -> str:
-    if not drawn["span"]:
+    if not drawn["length"]:
         return "This trace holds nothing to draw."
     if drawn["whole"]:
         return f"All {drawn['slices']:,} slices."

@@ -29,12 +29,6 @@ def shown(name: str, limit: int = LIMIT) -> str:
     return "".join(" " if c in "\t\n\r" else c if _safe(c) else "\ufffd" for c in name)
 
 
-def printable(text: str, limit: int = 0) -> str:
-    """Text of a trace made harmless for a terminal: control and format characters replaced, cut to `limit` if given."""
-    safe = "".join(c if c.isprintable() else "\ufffd" for c in text)
-    return safe[: limit - 1] + "…" if limit and len(safe) > limit else safe
-
-
 def _safe(c: str) -> bool:
     return c in _JOINERS or unicodedata.category(c) not in _UNSAFE
 

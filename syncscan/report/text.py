@@ -14,9 +14,9 @@ from rich.text import Text
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.habit import Basis
+from syncscan.model.printable import printable
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, phrases
-from syncscan.report.names import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
 

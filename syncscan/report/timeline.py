@@ -19,6 +19,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork, Work
 from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.interval import Interval, union
+from syncscan.model.names import is_engine
 from syncscan.model.schedule import Schedule
 from syncscan.model.trace import DEVICE, HOST, NONE, Category, Trace
 from syncscan.report.names import shown
@@ -75,7 +76,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     groups = _groups(trace, analysis.findings)
     drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(lane.rows for g in groups for lane in g.lanes)]))
     if not len(drawn):
-        return {"origin": 0, "span": 0, "groups": [], "steps": [], "names": [], "windows": [], "home": [0, 1]}
+        return {"origin": 0, "length": 0, "groups": [], "steps": [], "names": [], "intervals": [], "home": [0, 1]}
     origin, end = _extent(trace, drawn)
     plan = _plan(analysis)
     first = home(analysis, Interval(origin, end), plan)
@@ -86,11 +87,11 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     calls = _sync_calls(analysis)
     return {
         "origin": origin,
-        "span": end - origin,
+        "length": end - origin,
         "whole": whole,
         "slices": len(kept),
         "of": len(drawn),
-        "windows": [[a - origin, b - origin] for a, b in intervals],
+        "intervals": [[a - origin, b - origin] for a, b in intervals],
         "home": [t - origin for t in first],
         "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
         "groups": [_packed_group(trace, g, kept, calls, book, origin, end, whole) for g in groups],
@@ -157,7 +158,7 @@ def _thread(trace: Trace, track: int, several: bool) -> str:
     if kinds == {Category.OVERHEAD}:
         return "profiler overhead"
     parts = [t.thread or f"thread {t.tid}", f"process {t.pid}" if several else ""]
-    if any(trace.strings[n].startswith("autograd::engine") for n in np.unique(trace.slices.name[mine]).tolist()):
+    if any(is_engine(trace.strings[n]) for n in np.unique(trace.slices.name[mine]).tolist()):
         parts.append("autograd")
     return shown(" · ".join(p for p in parts if p), 80)
 

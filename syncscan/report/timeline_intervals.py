@@ -97,7 +97,7 @@ def _first(starts: Int64, budget: int, whole: Interval) -> Interval:
 
 
 def inside(trace: Trace, rows: Int64, intervals: list[Interval]) -> Bool:
-    """A mask over these rows: those that reach into a interval."""
+    """A mask over these rows: those that reach into an interval."""
     s = trace.slices
     start, end = s.ts[rows], s.end[rows]
     inside = np.zeros(len(rows), np.bool_)

@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from syncscan.model.printable import printable
 from syncscan.model.timing import Clock, Throughput, Timing
-from syncscan.report.names import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
+from syncscan.model.printable import printable
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.step import Bound
-from syncscan.report.names import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__

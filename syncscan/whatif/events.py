@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64
-from syncscan.model.names import is_event_record, is_event_synchronise, is_stream_wait
+from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.stated_edges import stated_edges

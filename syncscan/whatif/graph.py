@@ -31,7 +31,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of a thread without any wait: `host_ns` of its own work, and the launches in it."""
+    """A part of a thread's program without any wait: `host_ns` of its own work, and the launches in it."""
 
     thread: int
     host_ns: float

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncscan.model.arrays import Int64
+from syncscan.model.names import is_autograd_thread
 from syncscan.model.trace import NONE, Trace
 
 _TURNS = 0.1
@@ -40,7 +41,7 @@ def _main(trace: Trace, tracks: Int64) -> int:
 def _handed_over(trace: Trace, main: int, other: int) -> bool:
     if main == NONE:
         return False
-    if trace.tracks[other].thread.find("pt_autograd") >= 0:
+    if is_autograd_thread(trace.tracks[other].thread):
         return True
     s = trace.slices
     a, b = s.ts[trace.track_rows(main)], s.ts[trace.track_rows(other)]

@@ -11,6 +11,8 @@ import numpy as np
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.names import is_torch_op
+from syncscan.model.runtime_calls import is_memcpy
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.copies import Copies
 from syncscan.whatif.events import EventRecord, Events
@@ -103,7 +105,7 @@ def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[
 
 def _outermost(trace: Trace, point: SyncPoint) -> int:
     """The outermost of torch's own ops around a sync point, NONE without: what a program calls, not what calls it."""
-    return next((row for row in point.ops if trace.name(row).startswith("aten::")), NONE)
+    return next((row for row in point.ops if is_torch_op(trace.name(row))), NONE)
 
 
 def _read(trace: Trace, point: SyncPoint) -> int:
@@ -230,7 +232,7 @@ class _Ruler:
     def _left(self, point: SyncPoint, row: int) -> float:
         """What stays of the call when the wait is removed: an asynchronous copy still has to be launched."""
         stays = point.diagnosis.removal in (Removal.ASYNC_COPY, Removal.PINNED_COPY)
-        return self._usual_call(row) if stays and "emcpy" in self.trace.name(row) else 0.0
+        return self._usual_call(row) if stays and is_memcpy(self.trace.name(row)) else 0.0
 
     def _usual_call(self, row: int) -> float:
         """What a call of this name costs when it needn't wait: a low quantile of those in the trace."""

@@ -73,6 +73,11 @@ def test_a_synchronise_without_an_op(file: str):
     assert lines(file, api="cudaDeviceSynchronize") == (10,)
 
 
+def test_an_op_of_any_length_is_looked_for_soon(file: str):
+    """3 MB of digits that don't end the name: tried from each of them on they would take hours."""
+    assert lines(file, "aten::" + "7" * 3_000_000 + "x", "aten::nonzero") == (12,)
+
+
 def test_decorated_functions_begin_at_their_decorator(file: str):
     """The profiler gives the decorator's line as the function's."""
     assert lines(file, "aten::item", at=17, function="decorated") == (19,)

@@ -49,6 +49,11 @@ def test_names_become_frames_and_modules():
     assert modules(names) == ("Net_0",)
 
 
+def test_a_line_of_more_digits_than_python_reads_is_no_frame():
+    """The text is the trace's, of any length."""
+    assert parse(["train.py(10): step", f"loss.py({'9' * 5000}): loss"]) == (TRAIN,)
+
+
 def test_names_around_are_outermost_first():
     """The frames around a call are those that hold it in time, on its thread."""
     t = TraceBuilder()

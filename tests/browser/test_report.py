@@ -67,7 +67,7 @@ class Report:
         return box["x"] + band["left"] + x, box["y"] + band["y"]
 
     @property
-    def span(self) -> float:
+    def in_view(self) -> float:
         """How much time is in view, ns."""
         return float(self.js("syncscan.timeline.view.to - syncscan.timeline.view.from"))
 
@@ -183,9 +183,9 @@ def test_keys_zoom_and_move(show: Callable[..., Report]):
     """W and s zoom, a and d move, 0 goes home."""
     report = show(two_findings())
     report.page.locator("#lanes").focus()
-    home, begin = report.span, report.js("syncscan.timeline.view.from")
+    home, begin = report.in_view, report.js("syncscan.timeline.view.from")
     report.page.keyboard.press("w", delay=150)
-    assert report.span < 0.8 * home
+    assert report.in_view < 0.8 * home
     middle = report.js("syncscan.timeline.view.from")
     report.page.keyboard.press("d", delay=150)
     assert report.js("syncscan.timeline.view.from") > middle
@@ -193,7 +193,7 @@ def test_keys_zoom_and_move(show: Callable[..., Report]):
     report.page.keyboard.press("s", delay=60)
     report.page.keyboard.press("0")
     report.settle()
-    assert (report.span, report.js("syncscan.timeline.view.from")) == (home, begin)
+    assert (report.in_view, report.js("syncscan.timeline.view.from")) == (home, begin)
 
 
 def test_the_wheel_zooms_with_control(show: Callable[..., Report]):
@@ -201,12 +201,12 @@ def test_the_wheel_zooms_with_control(show: Callable[..., Report]):
     report = show(two_findings())
     x, y = report.at("syncs", "s.start[0]")
     report.page.mouse.move(x, y)
-    before = report.span
+    before = report.in_view
     report.page.keyboard.down("Control")
     report.page.mouse.wheel(0, -300)
     report.page.wait_for_timeout(100)
     report.page.keyboard.up("Control")
-    assert report.span < 0.7 * before
+    assert report.in_view < 0.7 * before
     assert report.at("syncs", "s.start[0]")[0] == pytest.approx(x, abs=2)
 
 
@@ -388,7 +388,7 @@ def test_a_hundred_thousand_slices_open_in_a_second_and_zoom_smoothly(show: Call
             report.js(
                 """async () => {
                   const view = syncscan.timeline.view, begin = performance.now();
-                  view.set(0, view.span);
+                  view.set(0, view.whole);
                   for (let i = 0; i < 60; i++) {
                     view.zoom(i < 30 ? 1.12 : 1 / 1.12, view.width / 2);
                     await new Promise(requestAnimationFrame);

@@ -256,11 +256,11 @@ def test_lines_are_recorded_in_the_active_steps_alone(tmp_path: Path, monkeypatc
             prof.step()
     (path,) = prof.paths
     own = read(path)["syncscan"]
-    spans = sorted(
+    steps = sorted(
         (e["ts"], e["ts"] + e["dur"]) for e in read(path)["traceEvents"] if e["name"].startswith("ProfilerStep")
     )
     at = [(row[0] - read(path)["baseTimeNanoseconds"]) / 1000 for row in own["lines"]["syncs"]]
-    assert [begin < t < end for (begin, end), t in zip(spans, at, strict=True)] == [True, True]
+    assert [begin < t < end for (begin, end), t in zip(steps, at, strict=True)] == [True, True]
 
 
 def test_names_are_fit_for_tensorboard(monkeypatch: pytest.MonkeyPatch) -> None:

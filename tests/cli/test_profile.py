@@ -51,6 +51,16 @@ def test_the_report_is_on_stdout_and_the_rest_on_stderr(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+def test_a_folder_of_escapes_is_harmless(tmp_path: Path) -> None:
+    """It is written to, and named without them."""
+    folder = tmp_path / "a\x1b[2Jb"
+    folder.mkdir()
+    result = run(folder, LOOP, "100")
+    assert len(list((folder / "out").iterdir())) == 1
+    assert "a�[2Jb" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
 def test_a_cpu_gets_a_plain_sentence(tmp_path: Path) -> None:
     """No traceback, no empty table: there is nothing to measure here."""
     assert "a CPU has no host-device syncs to measure" in run(tmp_path, LOOP, "100").stderr

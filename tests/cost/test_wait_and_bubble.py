@@ -7,22 +7,29 @@ from hypothesis import strategies as st
 
 from syncscan.cost import costs_of
 from syncscan.detect import detect
-from syncscan.model.finding import Cost
+from syncscan.model.finding import Cost, SyncPoint
+from syncscan.model.trace import Trace
 from tests.builder import TraceBuilder
 
 
-def costs(t: TraceBuilder) -> tuple[Cost, ...]:
+def measured(t: TraceBuilder) -> tuple[Trace, list[tuple[SyncPoint, Cost]]]:
+    """The trace, and each of its sync points with its cost."""
     trace = t.trace()
     points, _ = detect(trace)
-    return costs_of(trace, points)
+    return trace, list(zip(points, costs_of(trace, points), strict=True))
+
+
+def cost_of(t: TraceBuilder) -> Cost:
+    """The cost of the one sync point."""
+    _, ((_, cost),) = measured(t)
+    return cost
 
 
 def test_the_wait_ends_with_the_work():
     """A read-back waits until its stream is done; the µs in which the call returns is overhead, not wait."""
     t = TraceBuilder()
     t.sync("aten::nonzero", at=10, wait=300)
-    (cost,) = costs(t)
-    assert cost.wait_ns == 300_000
+    assert cost_of(t).wait_ns == 300_000
 
 
 def test_a_pinned_copy_does_not_wait():
@@ -30,8 +37,7 @@ def test_a_pinned_copy_does_not_wait():
     t = TraceBuilder()
     t.launch(at=0, lasts=500)
     t.sync("aten::item", at=10)
-    (cost,) = costs(t)
-    assert cost.wait_ns == (503 - 14) * 1000
+    assert cost_of(t).wait_ns == (503 - 14) * 1000
 
 
 def test_a_pageable_copy_waits_in_its_own_call():
@@ -40,8 +46,7 @@ def test_a_pageable_copy_waits_in_its_own_call():
     t.launch(at=0, lasts=100)
     with t.op("aten::copy_", 5, 150):
         t.copy("Memcpy DtoH (Device -> Pageable)", at=10, lasts=20, blocks=True)
-    (cost,) = costs(t)
-    assert cost.wait_ns == (121 - 10) * 1000
+    assert cost_of(t).wait_ns == (121 - 10) * 1000
 
 
 def test_a_sync_behind_finished_work_costs_nothing():
@@ -50,8 +55,7 @@ def test_a_sync_behind_finished_work_costs_nothing():
     with t.step(0, 3000):
         t.launch(at=1, lasts=10)
         t.synchronize(at=100)
-    (cost,) = costs(t)
-    assert cost.wait_ns == 0
+    assert cost_of(t).wait_ns == 0
 
 
 def test_a_stream_sync_waits_for_its_stream_only():
@@ -59,8 +63,7 @@ def test_a_stream_sync_waits_for_its_stream_only():
     t = TraceBuilder()
     t.launch(at=0, lasts=1000, stream=20)
     t.sync("aten::item", at=10, wait=50)
-    (cost,) = costs(t)
-    assert cost.wait_ns == 50_000
+    assert cost_of(t).wait_ns == 50_000
 
 
 def test_a_device_sync_waits_for_every_stream():
@@ -70,8 +73,7 @@ def test_a_device_sync_waits_for_every_stream():
         t.launch(at=1, lasts=100, stream=7)
         t.launch(at=5, lasts=1000, stream=20)
         t.synchronize(at=10)
-    (cost,) = costs(t)
-    assert cost.wait_ns == (1006 - 10) * 1000
+    assert cost_of(t).wait_ns == (1006 - 10) * 1000
 
 
 def test_an_event_sync_waits_for_the_work_before_the_record():
@@ -82,8 +84,7 @@ def test_an_event_sync_waits_for_the_work_before_the_record():
         t.call("cudaEventRecord", 5, 6)
         t.launch(at=10, lasts=1000)
         t.call("cudaEventSynchronize", 20, 103)
-    (cost,) = costs(t)
-    assert cost.wait_ns == (102 - 20) * 1000
+    assert cost_of(t).wait_ns == (102 - 20) * 1000
 
 
 def test_a_hip_copy_waits_in_one_call():
@@ -91,8 +92,7 @@ def test_a_hip_copy_waits_in_one_call():
     t = TraceBuilder(vendor="rocm")
     t.launch(at=0, lasts=100)
     t.sync("aten::item", at=10)
-    (cost,) = costs(t)
-    assert cost.wait_ns == (103 - 13) * 1000
+    assert cost_of(t).wait_ns == (103 - 13) * 1000
 
 
 def test_the_bubble_is_the_idle_time_that_the_wait_made():
@@ -101,8 +101,7 @@ def test_the_bubble_is_the_idle_time_that_the_wait_made():
     with t.step(0, 3000):
         t.sync("aten::item", at=10, wait=300)
         t.launch(at=400, lasts=100)
-    (cost,) = costs(t)
-    assert cost.bubble_ns == (401 - 314) * 1000
+    assert cost_of(t).bubble_ns == (401 - 314) * 1000
 
 
 def test_no_bubble_while_another_stream_works():
@@ -112,8 +111,7 @@ def test_no_bubble_while_another_stream_works():
         t.launch(at=1, lasts=2000, stream=20)
         t.sync("aten::item", at=10, wait=300)
         t.launch(at=400, lasts=100)
-    (cost,) = costs(t)
-    assert cost.bubble_ns == 0
+    assert cost_of(t).bubble_ns == 0
 
 
 def test_the_bubble_is_never_longer_than_the_call():
@@ -122,9 +120,8 @@ def test_the_bubble_is_never_longer_than_the_call():
     with t.step(0, 9000):
         end = t.sync("aten::item", at=10, wait=20)
         t.launch(at=8000, lasts=100)
-    (cost,) = costs(t)
     assert end == 36
-    assert cost.bubble_ns <= 25_000
+    assert cost_of(t).bubble_ns <= 25_000
 
 
 stories = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 300), st.integers(0, 60)), min_size=1, max_size=8)
@@ -147,20 +144,16 @@ def told(story: list[tuple[int, int, int]]) -> TraceBuilder:
 @given(stories)
 def test_any_told_wait_is_measured(story: list[tuple[int, int, int]]):
     """Whatever runs before and behind, each wait is from the synchronise's begin to the end of the work."""
-    t = told(story)
-    trace = t.trace()
-    points, _ = detect(trace)
-    s = trace.slices
-    expected = [int(s.dur[p.calls[-1]]) - 1000 for p in points]
-    assert [c.wait_ns for c in costs_of(trace, points)] == expected
+    trace, points = measured(told(story))
+    expected = [int(trace.slices.dur[point.calls[-1]]) - 1000 for point, _ in points]
+    assert [cost.wait_ns for _, cost in points] == expected
 
 
 @given(stories)
 def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
     """Neither wait nor bubble is negative, and neither exceeds the time that the host was held."""
-    trace = told(story).trace()
-    points, _ = detect(trace)
-    for point, cost in zip(points, costs_of(trace, points), strict=True):
+    _, points = measured(told(story))
+    for point, cost in points:
         assert 0 <= cost.wait_ns <= point.end - point.ts
         assert 0 <= cost.bubble_ns <= point.end - point.ts
 
@@ -168,8 +161,7 @@ def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
 @given(stories)
 def test_bubbles_are_idle_time(story: list[tuple[int, int, int]]):
     """Together they are never more than the device stood idle."""
-    trace = told(story).trace()
-    points, _ = detect(trace)
+    trace, points = measured(told(story))
     s, device = trace.slices, trace.device_rows
-    idle = int(s.end[device].max() - min(p.ts for p in points)) - int(s.dur[device].sum())
-    assert sum(c.bubble_ns for c in costs_of(trace, points)) <= idle
+    idle = int(s.end[device].max() - min(point.ts for point, _ in points)) - int(s.dur[device].sum())
+    assert sum(cost.bubble_ns for _, cost in points) <= idle

@@ -108,7 +108,7 @@ def test_a_librarys_frames_are_those_below_the_programs_innermost_one() -> None:
         "nn.Module: Net_0",
         "torch/_tensor.py(7): item",
     )
-    assert [frame.file for frame in call.library_frames] == ["torch/distributions/normal.py", "torch/_tensor.py"]
+    assert [frame.file for frame in call.frames_in_libraries] == ["torch/distributions/normal.py", "torch/_tensor.py"]
     assert call.in_library("torch/distributions")
     assert not call.in_library("torch/nn/parallel")
     assert call.in_frame("torch/nn/parallel")

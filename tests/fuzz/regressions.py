@@ -82,6 +82,9 @@ INPUTS: dict[str, Callable[[], bytes]] = {
     "far.json": lambda: trace([*waiting(), event("far", 1e308), event("farther", "1e999"), event("late", 4.6e15)]),
     "infinite.json": lambda: trace([*waiting(), event("x", float("inf"), float("nan"))], a=float("-inf")),
     "endless_number.json": lambda: trace([*waiting(), event("x", 1, n="@")], z="@").replace(b'"@"', b"9" * 5000),
+    "endless_line.json": lambda: trace(
+        [*waiting(), event(f"train.py({'9' * 5000}): step", 0, 1000, "python_function")]
+    ),
     "half_characters.json": lambda: trace([event("\ud800", 1), *waiting()], a={"\udfff": "\ud83d"}),
     "tid_of_another_kind.json": lambda: trace([*waiting(), event("x", 1, tid=[1]), event("y", 2, tid=1e30)]),
     "table_no_object.json": lambda: trace(waiting(), syncscan=5),

@@ -34,7 +34,7 @@ def many_launches(**metadata):
 
 
 def test_launches_are_blamed_only_with_an_unprofiled_time():
-    """Recording intervals the host, so a profiled step proves nothing."""
+    """Recording stretches the host, so a profiled step proves nothing."""
     assert "launch-bound" not in rules(many_launches())
     assert "launch-bound" in rules(many_launches(**OWN_TIME))
 
@@ -73,10 +73,10 @@ def test_launches_are_not_blamed_for_what_the_host_computes():
     assert "launch-bound" not in rules(t)
 
 
-def loading(span, at=0, lasts=600):
+def loading(iterator, at=0, lasts=600):
     t = TraceBuilder()
     for start in t.steps(3, lasts=1000):
-        t.scope(f"enumerate(DataLoader)#{span}.__next__", start + at, start + at + lasts)
+        t.scope(f"enumerate(DataLoader)#{iterator}.__next__", start + at, start + at + lasts)
         t.launch("train", at=start + 700, lasts=200)
     return t
 
@@ -124,13 +124,13 @@ def test_a_timing_synchronise_is_known_by_what_follows_it():
     assert "timing-sync-in-loop" not in rules(t)
 
 
-def test_a_copy_counts_only_inside_the_timed_event_timing():
+def test_a_copy_counts_only_inside_the_timed_interval():
     """Before the first event it is the right place."""
     assert "timed-transfer" not in rules(timed(copy="before"))
     assert "timed-transfer" in rules(timed(copy="inside"))
 
 
-def test_one_region_is_a_single_sample_two_are_not():
+def test_one_timed_interval_is_a_single_sample_two_are_not():
     """Whatever the number of steps."""
     assert "single-sample" in rules(timed(steps=1))
     assert "single-sample" not in rules(timed(steps=2))

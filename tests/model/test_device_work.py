@@ -58,7 +58,7 @@ def test_work_launched_before_the_recording_began():
 
 @given(intervals, st.integers(0, 250), st.integers(0, 250))
 def test_busy_within_counts_every_busy_moment_once(pieces: list[tuple[int, int]], start: int, end: int):
-    """However kernels overlap, the busy time of a window is the number of its moments in which any of them runs."""
+    """However kernels overlap, the busy time of an interval is the number of its moments in which any of them runs."""
     t = TraceBuilder()
     for k, (at, lasts) in enumerate(pieces):
         t.launch(at=at, lasts=lasts, stream=k)

@@ -19,7 +19,7 @@ from syncscan.model.interval import Interval
 from syncscan.model.trace import Track
 from syncscan.report.annotate import annotate, annotate_around
 from syncscan.report.annotate.around import touching
-from syncscan.report.annotate.json_text import document
+from syncscan.report.annotate.copy_text import document
 from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
 from tests.builder import MAIN, TraceBuilder
 from tests.report.example import HOSTILE
@@ -142,15 +142,15 @@ def test_an_empty_trace_gets_an_empty_process() -> None:
     st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**5)), max_size=40),
     st.sampled_from([0, 4_367_533_655_541_084, 1_790_000_000_000_000_000]),
 )
-def test_slices_on_a_row_never_overlap(spans: list[tuple[int, int]], base: int) -> None:
+def test_slices_on_a_row_never_overlap(intervals: list[tuple[int, int]], base: int) -> None:
     """However slices lie, and however coarse µs are as floats so far from zero, Perfetto has none to drop."""
-    drawn = [Drawn(base + ts, base + ts + length, "x") for ts, length in spans]
+    drawn = [Drawn(base + ts, base + ts + length, "x") for ts, length in intervals]
     rows = defaultdict(list)
     for text in Lanes([]).row("r", "c", drawn):
         e = json.loads(text)
         if e["ph"] == "X":
             rows[e["tid"]].append((e["ts"], e["ts"] + e["dur"]))
-    assert sum(map(len, rows.values())) == len(spans)
+    assert sum(map(len, rows.values())) == len(intervals)
     for row in rows.values():
         row.sort()
         assert all(before[1] <= after[0] for before, after in itertools.pairwise(row))
@@ -191,7 +191,7 @@ def recorded(t: TraceBuilder) -> list[bytes]:
 
 
 def test_around_a_finding_only_its_neighbourhood_is_left() -> None:
-    """Events that touch the window, all names of rows, and no arrow without both its ends."""
+    """Events that touch its interval, all names of rows, and no arrow without both its ends."""
     t = story()
     t.events.append({"ph": "M", "name": "process_name", "pid": MAIN, "tid": 0, "args": {"name": "python"}})
     t.events.append({"ph": "s", "id": 1, "cat": "ac2g", "name": "ac2g", "pid": MAIN, "tid": MAIN, "ts": 1100})
@@ -199,8 +199,8 @@ def test_around_a_finding_only_its_neighbourhood_is_left() -> None:
     a = api.analyze_trace(t.trace())
     text = b"".join(annotate_around(a, b"", recorded(t), "1", margin_ns=10_000))
     events = json.loads(text)["traceEvents"]
-    window = next(e for e in events if e.get("cat") == "syncscan_finding")
-    low, high = window["ts"] - 10, window["ts"] + window["dur"] + window["args"]["bubble_us"] + 10
+    drawn = next(e for e in events if e.get("cat") == "syncscan_finding")
+    low, high = drawn["ts"] - 10, drawn["ts"] + drawn["dur"] + drawn["args"]["bubble_us"] + 10
     assert {e["ph"] for e in events} == {"X", "M", "s", "f"}
     assert not [e for e in events if e.get("cat") == "ac2g"]
     for e in events:

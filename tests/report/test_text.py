@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncscan.api import analyze_trace
-from syncscan.report import names, text, units
+from syncscan.report import text, units
 from tests.builder import TraceBuilder
 
 
@@ -45,8 +45,3 @@ def test_durations_have_three_digits() -> None:
     """A time is shown with three significant digits in the unit that fits."""
     shown = [units.duration(us) for us in (0.0, 0.4512, 6.26, 25.84, 254_315.0, 1_034_000.0)]
     assert shown == ["0 µs", "0.45 µs", "6.26 µs", "25.8 µs", "254 ms", "1.03 s"]
-
-
-def test_printable_replaces_what_a_terminal_would_obey() -> None:
-    """Escape, bell, line feeds and bidirectional overrides become a replacement character."""
-    assert names.printable("a\x1b[2J\x07\n\u202eb") == "a�[2J���b"

@@ -54,11 +54,11 @@ def test_negative_numbers_are_refused():
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 300))))
-def test_slices_of_a_row_never_overlap(spans: list[tuple[int, int]]):
+def test_slices_of_a_row_never_overlap(intervals: list[tuple[int, int]]):
     """However slices overlap, those of one row stand one after the other."""
-    spans.sort(key=lambda s: (s[0], -s[1]))
-    start = np.array([a for a, _ in spans], np.int64)
-    end = start + np.array([d for _, d in spans], np.int64)
+    intervals.sort(key=lambda s: (s[0], -s[1]))
+    start = np.array([a for a, _ in intervals], np.int64)
+    end = start + np.array([d for _, d in intervals], np.int64)
     row = stacked(start, end)
     for r in set(row.tolist()):
         mine = row == r
@@ -101,7 +101,7 @@ def test_a_big_trace_keeps_the_slices_around_findings():
     assert drawn["slices"] <= 350 < drawn["of"]
     worst = max(analysis.findings[0].occurrences, key=lambda o: o.cost.wait_ns + o.cost.bubble_ns).sync
     at = worst.ts - drawn["origin"]
-    assert any(a <= at < b for a, b in drawn["windows"])
+    assert any(a <= at < b for a, b in drawn["intervals"])
     busy = base64.b64decode(drawn["groups"][1]["lanes"][0]["busy"])
     assert 0.2 < np.frombuffer(busy, np.uint8).mean() / 255 < 0.5
 
@@ -117,9 +117,9 @@ def test_the_first_view_is_the_replayed_step():
 
 
 def test_a_trace_without_anything_draws_nothing():
-    """No slices: no groups, and a span of nothing."""
+    """No slices: no groups, and a length of nothing."""
     drawn = timeline(api.analyze_trace(TraceBuilder().trace()))
-    assert (drawn["span"], drawn["groups"]) == (0, [])
+    assert (drawn["length"], drawn["groups"]) == (0, [])
 
 
 def test_idle_threads_stand_below_the_devices_folded():

@@ -55,9 +55,9 @@ def test_events_without_usable_times_stay() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 30), st.integers(0, 2)), max_size=40))
-def test_afterwards_no_row_has_an_overlap_and_nothing_is_lost(spans: list[tuple[int, int, int]]) -> None:
+def test_afterwards_no_row_has_an_overlap_and_nothing_is_lost(intervals: list[tuple[int, int, int]]) -> None:
     """Whatever the slices, each row nests, and every slice is there, with all but its tid."""
-    events = [event(str(k), ts, ts + length, tid) for k, (ts, length, tid) in enumerate(spans)]
+    events = [event(str(k), ts, ts + length, tid) for k, (ts, length, tid) in enumerate(intervals)]
     slices = [e for e in result(*events) if e["ph"] == "X"]
     assert [{**e, "tid": 0} for e in slices] == [{**e, "tid": 0} for e in events]
     rows = defaultdict(list)

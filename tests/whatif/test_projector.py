@@ -10,6 +10,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.model.step import Bound
+from syncscan.whatif import replay
 from tests.builder import TraceBuilder
 from tests.whatif.story import Item, analysed, profiled, real, told
 
@@ -187,6 +188,24 @@ def test_a_trace_without_syncs_projects_to_itself() -> None:
     p = analysed([("launch", 100.0), ("work", 300.0)]).whatif("all")
     assert p.removed == ()
     assert p.predicted_us == p.baseline_us
+
+
+def test_a_step_of_10000_launches_is_replayed_a_hundred_times_by_its_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is what a projection costs, and why it takes no time: launches between two waits are one node."""
+    nodes: list[int] = []
+    step = replay.State.step
+
+    def counted(state: replay.State, program: replay.Scaled, removed: frozenset[int]) -> None:
+        nodes.append(len(program.program.nodes))
+        step(state, program, removed)
+
+    monkeypatch.setattr(replay.State, "step", counted)
+    plan: list[Item] = [*[("launch", 3.0)] * 500, ("read", 0.0)] * 20
+    analysis = api.analyze_trace(told(plan, steps=1, warm_up=0).trace())
+    nodes.clear()
+    analysis.whatif("all", step_ms=50.0)
+    assert 10 < len(nodes) < 120
+    assert 40 < max(nodes) < 120
 
 
 @pytest.mark.bench

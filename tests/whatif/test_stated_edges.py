@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from syncscan import api
@@ -91,21 +94,32 @@ def test_clocks_of_two_streams_differ_by_5_us(early: float, explains: bool) -> N
     assert launches_before_record(t.trace()) == (2 if explains else 1)
 
 
-@pytest.mark.parametrize(("behind", "found"), [(7, True), (8, False)])
-def test_the_last_eight_records_are_tried(behind: int, found: bool) -> None:
-    """One that explains the wait, with so many behind it whose work ends too late; further back none is sought."""
+@contextmanager
+def behind_a_record() -> Iterator[TraceBuilder]:
+    """Stream 13 begins right behind the work that stream 7 has recorded; what is added comes between the two."""
     t = TraceBuilder()
     with t.step(0, 2000):
         t.launch("produce", at=10, lasts=100)
         t.call("cudaEventRecord", 12, 13)
-        t.launch("later", at=14, lasts=1000)
-        for k in range(behind):
-            t.call("cudaEventRecord", 20 + 2 * k, 21 + 2 * k)
+        yield t
         t.call("cudaStreamWaitEvent", 100, 101)
         t._free[0, 13] = 111
         t.launch("consume", at=105, lasts=100, stream=13)
-    edges = [n for n in build(t.trace(), []).programs[0].nodes if isinstance(n, StreamWait)]
-    assert bool(edges) is found
+
+
+def stream_waits(t: TraceBuilder) -> int:
+    """How many stream waits have an event."""
+    return sum(isinstance(n, StreamWait) for n in build(t.trace(), []).programs[0].nodes)
+
+
+@pytest.mark.parametrize(("behind", "found"), [(7, 1), (8, 0)])
+def test_the_last_eight_records_are_tried(behind: int, found: int) -> None:
+    """One that explains the wait, with so many behind it whose work ends too late; further back none is sought."""
+    with behind_a_record() as t:
+        t.launch("later", at=14, lasts=1000)
+        for k in range(behind):
+            t.call("cudaEventRecord", 20 + 2 * k, 21 + 2 * k)
+    assert stream_waits(t) == found
 
 
 @pytest.mark.parametrize(("before", "told"), [(-1.9, True), (-2.1, False), (99, True), (101, False)])
@@ -124,18 +138,10 @@ def test_a_callback_is_the_call_within_100_us_after_it(before: float, told: bool
     assert launches_before_record(t.trace()) == (1 if told else 2)
 
 
-@pytest.mark.parametrize(("others", "found"), [(255, True), (256, False)])
-def test_the_last_256_records_of_all_threads_are_looked_through(others: int, found: bool) -> None:
+@pytest.mark.parametrize(("others", "found"), [(255, 1), (256, 0)])
+def test_the_last_256_records_of_all_threads_are_looked_through(others: int, found: int) -> None:
     """For the waiting thread's own; one that lies behind so many of another thread's isn't sought."""
-    t = TraceBuilder()
-    with t.step(0, 2000):
-        t.launch("produce", at=10, lasts=100)
-        t.call("cudaEventRecord", 12, 13)
-        with t.thread("beside", tid=300):
-            for k in range(others):
-                t.call("cudaEventRecord", 20 + k / 10, 20.05 + k / 10)
-        t.call("cudaStreamWaitEvent", 100, 101)
-        t._free[0, 13] = 111
-        t.launch("consume", at=105, lasts=100, stream=13)
-    edges = [n for n in build(t.trace(), []).programs[0].nodes if isinstance(n, StreamWait)]
-    assert bool(edges) is found
+    with behind_a_record() as t, t.thread("beside", tid=300):
+        for k in range(others):
+            t.call("cudaEventRecord", 20 + k / 10, 20.05 + k / 10)
+    assert stream_waits(t) == found

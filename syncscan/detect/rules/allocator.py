@@ -41,8 +41,8 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.detect.runtime_calls import frees
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.runtime_calls import allocates, frees, pins
 
 ID = "allocator"
 NAME = "The allocator frees memory in the step"
@@ -59,14 +59,12 @@ In the first steps.
 Later: constant shapes or few padded sizes, a smaller peak, `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
 """
 
-_ALLOCATES = ("cudaMalloc", "hipMalloc", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease")
-
 
 def match(call: Call) -> Match | None:
     """Memory taken or given back inside an op; taking it is only noted, unless the host was held."""
     api = call.facts.apis[0]
     drains = frees(api)
-    if not (drains or api in _ALLOCATES):
+    if not drains and (pins(api) or not allocates(api)):
         return None
     return Match(
         title=f"{api} in the step" + (": the device drains" if drains or call.facts.waited else ""),

@@ -41,6 +41,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.names import is_engine
 
 ID = "anomaly-mode"
 NAME = "Anomaly mode checks every gradient"
@@ -58,7 +59,7 @@ _QUESTIONS = (("aten::isnan", "aten::_is_any_true"), ("aten::ne", "aten::any"), 
 
 def match(call: Call) -> Match | None:
     """A truth value read by the autograd engine itself, outside of the node."""
-    engine = bool(call.ops) and call.ops[0].startswith("autograd::engine::evaluate_function") and not call.backward
+    engine = bool(call.ops) and is_engine(call.ops[0]) and not call.backward
     if not (call.scalar and engine):
         return None
     if call.before[-2:] not in _QUESTIONS and not call.under("aten::_is_any_true"):

@@ -39,6 +39,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.runtime_calls import is_event_synchronise
 
 ID = "ddp-statistics"
 NAME = "DDP reads its timing events"
@@ -59,7 +60,7 @@ _FORWARD = "DistributedDataParallel.forward"
 def match(call: Call) -> Match | None:
     """An event synchronise before the first op of DDP's forward, or inside its statistics."""
     opens = call.scopes[-1:] == (_FORWARD,) and not call.ops and not call.since_scope
-    if not ((opens and "EventSynchronize" in call.facts.api) or call.called("set_runtime_stats_and_log")):
+    if not ((opens and is_event_synchronise(call.facts.api)) or call.called("set_runtime_stats_and_log")):
         return None
     return Match(
         title="DDP reads its timing events for its statistics",

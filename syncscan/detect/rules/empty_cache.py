@@ -37,8 +37,8 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.detect.runtime_calls import frees
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.runtime_calls import frees, unmaps
 
 ID = "empty-cache"
 NAME = "empty_cache drains the device"
@@ -54,14 +54,11 @@ Between phases, from training to evaluation, or when another process needs the m
 Against fragmentation: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
 """
 
-_UNMAPS = ("cuMemUnmap", "cuMemRelease")
-"""How expandable segments give memory back."""
-
 
 def match(call: Call) -> Match | None:
     """Memory given back outside of any op, or a wait inside `empty_cache`."""
     api = call.facts.apis[0]
-    outside = (frees(api) or api in _UNMAPS) and not call.ops
+    outside = (frees(api) or unmaps(api)) and not call.ops
     if not (outside or call.in_library_function("empty_cache")):
         return None
     return Match(

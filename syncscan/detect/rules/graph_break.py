@@ -45,7 +45,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.names import is_compiled_region
+from syncscan.model.names import is_compiled_graph, is_compiled_region
 
 ID = "graph-break"
 NAME = "A graph break reads a value back"
@@ -74,7 +74,7 @@ def match(call: Call) -> Match | None:
     """A read-back that runs eagerly inside a compiled region, or between two different ones."""
     if call.top not in _READS or call.facts.direction == "HtoD":
         return None
-    compiled = any(op.startswith("## Call CompiledFxGraph") for op in call.ops)
+    compiled = any(map(is_compiled_graph, call.ops))
     inside = any(map(is_compiled_region, call.ops)) and not compiled
     before = next(filter(is_compiled_region, call.before[:-9:-1]), "")
     after = next(filter(is_compiled_region, call.after[:8]), "")

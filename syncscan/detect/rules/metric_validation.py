@@ -59,7 +59,7 @@ _VALIDATES = ("_validation", "_check_", "_basic_")
 
 def match(call: Call) -> Match | None:
     """A wait inside torchmetrics' validation code."""
-    functions = [frame.function for frame in call.library_frames if in_package(frame.file, "torchmetrics")]
+    functions = [frame.function for frame in call.frames_in_libraries if in_package(frame.file, "torchmetrics")]
     if not any(part in function for function in functions for part in _VALIDATES):
         return None
     return Match(

@@ -42,6 +42,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.runtime_calls import pins
 
 ID = "pin-memory"
 NAME = "Pinning memory in the step"
@@ -57,12 +58,10 @@ In the first steps, until the cache of pinned memory is warm.
 It is only noted unless the host was held.
 """
 
-_PINS = ("HostAlloc", "MallocHost", "HostMalloc", "HostRegister", "FreeHost", "HostFree", "HostUnregister")
-
 
 def match(call: Call) -> Match | None:
     """Host memory pinned or unpinned; only noted unless the host was held."""
-    if not call.facts.apis[0].endswith(_PINS):
+    if not pins(call.facts.apis[0]):
         return None
     return Match(
         title=f"{call.facts.apis[0]} on the training thread",

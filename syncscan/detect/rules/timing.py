@@ -49,6 +49,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.runtime_calls import is_elapsed_time, is_event_query, only_asks
 
 ID = "timing"
 NAME = "Timing code waits"
@@ -60,7 +61,6 @@ WHEN_FINE = """\
 In a benchmark, where nothing else is measured.
 """
 
-_QUERIES = ("cudaEventQuery", "hipEventQuery", "cudaStreamIsCapturing")
 _TIMERS = ("triton/testing.py", "torch/utils/benchmark", "timeit.py")
 
 
@@ -68,9 +68,9 @@ def match(call: Call) -> Match | None:
     """An explicit synchronise whose next call reads the time between two events, or inside timing code."""
     if not call.facts.synchronises or call.ops:
         return None
-    following = [n for n in call.after[:4] if n not in _QUERIES]
-    queried = call.after[:2] == ("cudaEventQuery", "cudaEventQuery") and following[:1] == ["INVALID"]
-    if not (queried or any("EventElapsedTime" in n for n in following[:1]) or _in_a_timer(call)):
+    following = [n for n in call.after[:4] if not only_asks(n)]
+    queried = [is_event_query(n) for n in call.after[:2]] == [True, True] and following[:1] == ["INVALID"]
+    if not (queried or any(map(is_elapsed_time, following[:1])) or _in_a_timer(call)):
         return None
     return Match(
         title=f"timing code waits in {call.facts.api}",

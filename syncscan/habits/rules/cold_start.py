@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.runtime_calls import comes_first
 from syncscan.model.trace import Category
 
 ADVICE = Advice(
@@ -19,11 +19,6 @@ ADVICE = Advice(
     fix="Run some steps before the first that counts (until their time has settled), and report their cost apart.",
     when_fine="When the time to the first answer is what you want to know.",
 )
-ONCE = re.compile(
-    r"(cuda|hip)(Malloc|HostAlloc|MallocHost|StreamCreate\w*|ModuleLoad\w*|LibraryLoad\w*|OccupancyMax\w*)"
-    r"|cu(ModuleLoad|LibraryLoad|LibraryGetKernel|KernelGetFunction)\w*"
-)
-"""Calls that a program makes when it does something for the first time."""
 FACTOR, MORE = 3.0, 3
 
 
@@ -35,9 +30,8 @@ def find(context: Context) -> Iterable[Habit]:
     lengths = np.array([step.end - step.ts for step in steps], np.float64)
     usual = float(np.median(lengths[1:]))
     s = context.trace.slices
-    rows = context.rows(Category.RUNTIME, ONCE.fullmatch, main=False) + context.rows(
-        Category.DRIVER, ONCE.fullmatch, main=False
-    )
+    calling = (Category.RUNTIME, Category.DRIVER)
+    rows = [row for category in calling for row in context.rows(category, comes_first, main=False)]
     starts = np.sort(s.ts[rows])
     calls = [int(np.subtract(*np.searchsorted(starts, [step.end, step.ts]))) for step in steps]
     if lengths[0] < FACTOR * usual or calls[0] < MORE * max(1, *calls[1:]):

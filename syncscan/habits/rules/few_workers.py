@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.names import is_loader_with_workers
 from syncscan.model.trace import Category
 
 ADVICE = Advice(
@@ -19,12 +20,11 @@ ADVICE = Advice(
     ),
     when_fine="When the wait is only at the begin of an epoch: persistent_workers=True keeps them from starting anew.",
 )
-SCOPE = "enumerate(DataLoader)#_MultiProcessing"
 
 
 def find(context: Context) -> Iterable[Habit]:
     """Scopes of a loader with workers on the steps' thread, during which the device idles for a notable time."""
-    rows = context.outermost(context.rows(Category.ANNOTATION, lambda n: n.startswith(SCOPE)))
+    rows = context.outermost(context.rows(Category.ANNOTATION, is_loader_with_workers))
     idle = context.idle_us(rows) * context.host_scale
     if not rows or idle < 5 * context.notable_us:
         return

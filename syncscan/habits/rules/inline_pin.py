@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.names import is_loader
 from syncscan.model.trace import Category
 
 ADVICE = Advice(
@@ -21,7 +22,7 @@ ADVICE = Advice(
 def find(context: Context) -> Iterable[Habit]:
     """`pin_memory` ops on the steps' own thread, outside a loader, that take a notable time in every step."""
     rows = context.outermost(context.rows(Category.CPU_OP, lambda n: n in ("aten::pin_memory", "aten::_pin_memory")))
-    own = [r for r in rows if not any(n.startswith("enumerate(") for n in context.scope(r))]
+    own = [r for r in rows if not any(map(is_loader, context.scope(r)))]
     for group in context.by_scope(own):
         took = context.length_us(group) * context.host_scale
         if took < context.notable_us or len(group) < context.count:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import NOTABLE, Context
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.names import is_loader_without_workers
 from syncscan.model.trace import Category
 
 ADVICE = Advice(
@@ -16,14 +17,13 @@ ADVICE = Advice(
     fix="Give the DataLoader workers: num_workers=4 a GPU is a start; pin_memory=True and persistent_workers=True too.",
     when_fine="When batches are made in much less time than a step takes, or the data already lie on the device.",
 )
-SCOPE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter"
 WORKERS = 4
 """What the likely gain takes for granted: that so many workers share the making of batches."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Spans of a single-process loader on the steps' thread, during which the device idles for a notable time."""
-    rows = context.outermost(context.rows(Category.ANNOTATION, lambda n: n.startswith(SCOPE)))
+    """Scopes of a loader without workers on the steps' thread, during which the device idles for a notable time."""
+    rows = context.outermost(context.rows(Category.ANNOTATION, is_loader_without_workers))
     idle = context.idle_us(rows) * context.host_scale
     if not rows or idle < 5 * context.notable_us:
         return

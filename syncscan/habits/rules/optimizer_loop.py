@@ -8,6 +8,7 @@ import numpy as np
 
 from syncscan.habits.context import HELD, LEAST_NS, Context
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.names import is_optimizer_step
 from syncscan.model.trace import Category
 
 ADVICE = Advice(
@@ -29,7 +30,7 @@ STAY = (0.1, 0.0, 0.4)
 def find(context: Context) -> Iterable[Habit]:
     """Optimizer steps of many small kernels that aren't batched, and hold the step for sure."""
     s, trace = context.trace.slices, context.trace
-    rows = context.outermost(context.rows(Category.ANNOTATION, lambda n: n.startswith("Optimizer.step#"), main=False))
+    rows = context.outermost(context.rows(Category.ANNOTATION, is_optimizer_step, main=False))
     work = np.concatenate([np.zeros(0, np.int64), *(context.launched(context.interval(row)) for row in rows)])
     if len(work) < MANY * context.count:
         return

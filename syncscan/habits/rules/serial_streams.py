@@ -10,7 +10,7 @@ from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
-from syncscan.model.names import is_stream_wait
+from syncscan.model.runtime_calls import is_stream_wait
 from syncscan.model.trace import Category
 
 ADVICE = Advice(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from syncscan.model.analysis import Analysis
 from syncscan.report.annotate.around import chosen, interval_around, touching
-from syncscan.report.annotate.json_text import document
+from syncscan.report.annotate.copy_text import document
 from syncscan.report.annotate.tracks import added_events
 from syncscan.report.annotate.watched import Watched
 

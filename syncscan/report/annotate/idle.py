@@ -13,6 +13,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.interval import union
+from syncscan.model.names import is_loader
 from syncscan.model.trace import NONE, Trace
 
 SHORTEST = 2_000
@@ -39,17 +40,17 @@ def idle_times(analysis: Analysis, device: int) -> Iterator[Idle]:
     work = DeviceWork(analysis.trace).of(device)
     gaps_from, gaps_to = work.busy_to[:-1], work.busy_from[1:]
     long = gaps_to - gaps_from >= SHORTEST
-    holds = _Holds(analysis)
+    bubbles = _Bubbles(analysis)
     loading = _loading(analysis.trace)
     for start, end in zip(gaps_from[long].tolist(), gaps_to[long].tolist(), strict=True):
-        for lo, hi, finding in holds.split(start, end, device):
+        for lo, hi, finding in bubbles.split(start, end, device):
             if finding:
                 yield Idle(lo, hi, "sync", finding)
             else:
                 yield Idle(lo, hi, "input" if 2 * _within(loading, lo, hi) > hi - lo else "host")
 
 
-class _Holds:
+class _Bubbles:
     """The sync points in time order, each with the part of its bubble that isn't drawn yet."""
 
     def __init__(self, analysis: Analysis) -> None:
@@ -81,7 +82,7 @@ class _Holds:
 def _loading(trace: Trace) -> tuple[Int64, Int64]:
     """When the steps' own threads were in the DataLoader's `__next__`."""
     s = trace.slices
-    mask = trace.named(lambda n: n.startswith("enumerate(DataLoader)"))
+    mask = trace.named(is_loader)
     if trace.steps:
         mask &= np.isin(s.track, [step.track for step in trace.steps])
     rows = np.flatnonzero(mask)

@@ -96,7 +96,7 @@ class Controls {
   /** Bring the middle of the view to where the overview was pressed. */
   centre(e) {
     const { view, left, data } = this.timeline, box = document.getElementById("overview").getBoundingClientRect();
-    const t = ((e.clientX - box.left - left) / view.width) * data.span, half = (view.to - view.from) / 2;
+    const t = ((e.clientX - box.left - left) / view.width) * data.length, half = (view.to - view.from) / 2;
     view.flight++;
     view.set(t - half, t + half);
   }

@@ -62,12 +62,12 @@ class Margins {
 
   overview() {
     const ink = document.getElementById("overview").getContext("2d"), { view, palette, data } = this.timeline;
-    const width = view.width, scale = width / (data.span || 1);
+    const width = view.width, scale = width / (data.length || 1);
     ink.clearRect(0, 0, this.timeline.left + width + 20, 34);
     ink.font = FONT;
     ink.textBaseline = "middle";
     ink.fillStyle = palette.muted;
-    ink.fillText(`whole trace ${duration(data.span)}`, 10, 17);
+    ink.fillText(`whole trace ${duration(data.length)}`, 10, 17);
     ink.save();
     ink.translate(this.timeline.left, 0);
     ink.fillStyle = palette["accent-soft"];

@@ -75,7 +75,7 @@
     goto.append(new Option("go to …", ""), new Option("whole trace", "all"));
     data.steps.slice(0, 200).forEach(([number], i) => goto.append(new Option(`step ${number}`, String(i))));
     goto.addEventListener("change", () => {
-      if (goto.value === "all") timeline.view.fly(0, data.span);
+      if (goto.value === "all") timeline.view.fly(0, data.length);
       else if (goto.value) {
         const [, start, end] = data.steps[Number(goto.value)], pad = (end - start) / 50;
         timeline.view.fly(start - pad, end + pad);

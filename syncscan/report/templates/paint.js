@@ -209,7 +209,7 @@ class Painter {
   /** Where slices were left out of the report: how busy the lane was. */
   density(band, view) {
     if (!band.lane.busy || band.row) return;
-    const { ink, palette, data } = this, busy = band.lane.busy, bin = data.span / busy.length;
+    const { ink, palette, data } = this, busy = band.lane.busy, bin = data.length / busy.length;
     const kinds = { scopes: 1, ops: 0, stream: 4 };
     ink.fillStyle = palette.shades[kinds[band.lane.kind]][0];
     ink.globalAlpha = 0.75;
@@ -220,7 +220,7 @@ class Painter {
     }
     ink.globalAlpha = 1;
     ink.fillStyle = palette.panel;
-    for (const [a, b] of data.windows) {
+    for (const [a, b] of data.intervals) {
       if (b > view.from && a < view.to) ink.fillRect(view.x(a), band.y, (b - a) * view.scale, ROW);
     }
   }

@@ -15,7 +15,7 @@ class Timeline {
     this.marks = [];
     this.hit = -1;
     this.frames = 0;
-    this.view = new View(data.span || 1, data.home, () => this.later());
+    this.view = new View(data.length || 1, data.home, () => this.later());
     this.painter = new Painter(this.canvas.getContext("2d"), this.palette, data);
     this.margins = new Margins(this);
     this.projections();

@@ -4,8 +4,8 @@ const ROW = 17, THIN = 14, HEAD = 24, GAP = 6, CLOSED = 13;
 
 /** The visible time: `from` and `to` in ns, animated towards where it is sent. */
 class View {
-  constructor(span, home, changed) {
-    this.span = span;
+  constructor(whole, home, changed) {
+    this.whole = whole;
     this.home = home;
     this.changed = changed;
     this.width = 1;
@@ -21,10 +21,10 @@ class View {
   t(x) { return this.from + x / this.scale; }
 
   set(from, to) {
-    const margin = this.span * 0.05;
-    const length = Math.min(Math.max(to - from, 20), this.span * 1.1);
+    const margin = this.whole * 0.05;
+    const length = Math.min(Math.max(to - from, 20), this.whole * 1.1);
     const middle = (from + to) / 2;
-    from = Math.min(Math.max(middle - length / 2, -margin), this.span + margin - length);
+    from = Math.min(Math.max(middle - length / 2, -margin), this.whole + margin - length);
     this.from = from;
     this.to = from + length;
     this.changed();
