@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -48,6 +48,8 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
     peekable = io.BufferedReader(cast(Any, raw), 1 << 16)
     try:
         magic = peekable.peek(4)[:4]
+    except MemoryError:
+        raise
     except Exception as e:  # disks, networks and the clients of storages fail each in their own way
         raise TraceUnreadable(f"{name} can't be read: {_reason(e)}.", "Check the file and the disk.") from None
     if magic[:2] == GZIP:
@@ -82,7 +84,7 @@ def _remote(name: str) -> tuple[IO[bytes], int]:
     try:
         file = fsspec.open(name, "rb").open()
         return file, int(getattr(file, "size", 0) or 0)
-    except FileNotFoundError:
+    except (FileNotFoundError, MemoryError):
         raise
     except ImportError as e:
         raise MissingExtra(f"{name}: {e}.", "Install the package that fsspec asks for.") from None
@@ -157,6 +159,8 @@ class _Plain:
             view = view[: max(0, self.end - self.bytes_read)]
         try:
             got = self.below.readinto(view)
+        except MemoryError:
+            raise
         except Exception as e:  # disks, networks and the clients of storages fail each in their own way
             self.lost = f"Reading failed after {self.bytes_read:,} bytes ({_reason(e)}); what comes after is missing."
             return 0
@@ -239,24 +243,59 @@ class _Packed(_Plain):
         """
         sound = max(start, end - _CHUNK)
         parts: list[bytes] = []
-        try:
+        with _as_far_as_it_goes():  # the file may have changed, or can't be read a second time
             self.below.seek(start)
             while (left := sound - self.below.tell()) > 0:
-                text = unpacker.decompress(self.below.read(min(_CHUNK, left)))
+                text = _unpacked(unpacker, self.below.read(min(_CHUNK, left)))
                 parts.append(text[already:])
                 already = max(0, already - len(text))
             parts.append(_before_the_damage(unpacker, self.below.read(end - sound))[already:])
-        except Exception:  # the file changed, or can't be read a second time
-            pass
-        with contextlib.suppress(Exception):
+        with _as_far_as_it_goes():
             self.below.seek(end)
         return b"".join(parts)
 
 
+@contextlib.contextmanager
+def _as_far_as_it_goes() -> Iterator[None]:
+    """Pass over whatever goes wrong, but for a want of memory."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception:
+        pass
+
+
+class _Refused(Exception):
+    """What a decompressor says of bytes that it can't unpack."""
+
+
+_NO_MEMORY = re.compile("not enough memory|Error -4 while")
+"""How zstandard and zlib say that they got none; for both it is an error like any other."""
+
+
+def _unpacked(unpacker: Any, packed: bytes, *most: int) -> bytes:
+    """What a decompressor makes of these bytes.
+
+    Raises:
+        _Refused: they are damaged.
+        MemoryError: there is too little of it.
+    """
+    try:
+        out: bytes = unpacker.decompress(packed, *most)
+    except MemoryError:
+        raise
+    except Exception as e:  # zlib.error, isal's or zstandard's own, imported only where they are needed
+        if _NO_MEMORY.search(str(e)):
+            raise MemoryError(str(e)) from None
+        raise _Refused(str(e)) from None
+    return out
+
+
 def _unpacks(unpacker: Any, packed: bytes) -> bool:
     try:
-        unpacker.decompress(packed)
-    except Exception:  # zlib.error or zstandard.ZstdError, which is imported only where it is needed
+        _unpacked(unpacker, packed)
+    except _Refused:
         return False
     return True
 
@@ -264,11 +303,9 @@ def _unpacks(unpacker: Any, packed: bytes) -> bool:
 def _before_the_damage(unpacker: Any, packed: bytes) -> bytes:
     """What comes out of these bytes before the damage in them: taken one at a time, so that nothing is thrown away."""
     parts = []
-    try:
+    with contextlib.suppress(_Refused):
         for i in range(len(packed)):
-            parts.append(unpacker.decompress(packed[i : i + 1]))
-    except Exception:  # zlib.error or zstandard.ZstdError, which is imported only where it is needed
-        pass
+            parts.append(_unpacked(unpacker, packed[i : i + 1]))
     return b"".join(parts)
 
 
@@ -293,8 +330,8 @@ class _Gunzip(_Packed):
         at_end = not self._packed
         before = None if self._rewinds else self._unpacker.copy()
         try:
-            out: bytes = self._unpacker.decompress(self._packed, most)
-        except Exception as e:  # zlib.error, or isal's own, which is another one
+            out = _unpacked(self._unpacker, self._packed, most)
+        except _Refused as e:
             return self._damaged(e, before)
         self._packed = self._unpacker.unconsumed_tail
         if self._unpacker.eof:
@@ -327,7 +364,7 @@ class _Gunzip(_Packed):
         if packed:
             self.lost = self.lost or "Behind the compressed data stand bytes that aren't; they are left out."
 
-    def _damaged(self, error: Exception, before: Any) -> bytes:
+    def _damaged(self, error: _Refused, before: Any) -> bytes:
         """What comes before the damage in the chunk at hand; behind it goes on the next member, if there is one."""
         if before is None:
             start, unpacked = self._member
@@ -375,8 +412,8 @@ class _Unzstd(_Packed):
                 self._goes_on("the compressed data break off", b"")
             return b""
         try:
-            out: bytes = self._unpacker.decompress(self._packed)
-        except Exception as e:  # zstandard.ZstdError, which is imported only where it is needed
+            out = _unpacked(self._unpacker, self._packed)
+        except _Refused as e:
             return self._damaged(e)
         self._packed = b""
         if self._unpacker.eof:
@@ -386,7 +423,7 @@ class _Unzstd(_Packed):
             self._unpacked_bytes -= len(out)
         return out
 
-    def _damaged(self, error: Exception) -> bytes:
+    def _damaged(self, error: _Refused) -> bytes:
         """What comes before the damage; in a pipe without what the damaged portion gave before it.
 
         Behind it goes on the next frame, if there is one.

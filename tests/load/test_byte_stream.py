@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.server
 import io
+import math
 import random
+import subprocess
 import sys
 import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from isal import isal_zlib
 
 from syncscan.errors import TraceUnreadable
 from syncscan.load import load, open_bytes
@@ -237,3 +242,136 @@ def test_an_answer_that_is_cut(sent: int) -> None:
         with pytest.raises(TraceUnreadable, match="can't be read"):
             load(f"http://127.0.0.1:{server.server_port}/t.json.gz")
         server.shutdown()
+
+
+class Stored(io.BytesIO):
+    """Standard input that can go back or not, and that runs out of memory when it is read so many times."""
+
+    def __init__(self, content: bytes, rewinds: bool, reads: float = math.inf) -> None:
+        super().__init__(content)
+        self.rewinds, self.reads = rewinds, reads
+
+    def seekable(self) -> bool:
+        return self.rewinds
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._count()
+        return super().read(size)
+
+    def readinto(self, buffer: Any, /) -> int:
+        self._count()
+        return super().readinto(buffer)
+
+    def _count(self) -> None:
+        self.reads -= 1
+        if self.reads < 0:
+            raise MemoryError
+
+
+class Unpacker:
+    """A decompressor that runs out of memory when it, or one made before it, is called so many times."""
+
+    calls = math.inf
+
+    def __init__(self, real: Any) -> None:
+        self.real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def copy(self) -> Unpacker:
+        return Unpacker(self.real.copy())
+
+    def decompress(self, *args: Any) -> bytes:
+        Unpacker.calls -= 1
+        if Unpacker.calls < 0:
+            raise MemoryError
+        unpacked: bytes = self.real.decompress(*args)
+        return unpacked
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has every decompressor be an `Unpacker`."""
+    zlibs, isals = zlib.decompressobj, isal_zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", lambda *args: Unpacker(zlibs(*args)))
+    monkeypatch.setattr(isal_zlib, "decompressobj", lambda **kwargs: Unpacker(isals(**kwargs)))
+    with contextlib.suppress(ImportError):
+        import zstandard
+
+        zstds = zstandard.ZstdDecompressor().decompressobj
+        made = SimpleNamespace(decompressobj=lambda: Unpacker(zstds()))
+        monkeypatch.setattr(zstandard, "ZstdDecompressor", lambda: made)
+
+
+def broken_middle(pack: Callable[[bytes], bytes]) -> bytes:
+    """Three packed parts, the second of which is damaged."""
+    return pack(b"first") + with_damage(pack(TEXT[:600]), 30)[:90] + pack(b"last")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("rewinds", [True, False], ids=["file", "pipe"])
+def test_too_little_memory_for_reading_is_no_damage(
+    pack: Callable[[bytes], bytes], rewinds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At whichever read it runs out, the first or one that looks behind damage: no text is taken for all there is."""
+
+    def text_after(reads: float) -> tuple[bytes, float]:
+        stored = Stored(broken_middle(pack), rewinds, reads)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stored))
+        with open_bytes("-") as stream:
+            return stream.readall() or b"", stored.reads
+
+    whole, left = text_after(1000)
+    assert whole.startswith(b"first")
+    for reads in range(1000 - int(left)):
+        with pytest.raises(MemoryError):
+            text_after(reads)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("rewinds", [True, False], ids=["file", "pipe"])
+def test_too_little_memory_for_unpacking_is_no_damage(
+    pack: Callable[[bytes], bytes], rewinds: bool, counted: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At whichever call of a decompressor it runs out, of those too that look for where a damage begins and ends."""
+
+    def text_after(calls: float) -> bytes:
+        monkeypatch.setattr(Unpacker, "calls", calls)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Stored(broken_middle(pack), rewinds)))
+        with open_bytes("-") as stream:
+            return stream.readall() or b""
+
+    assert text_after(1000).startswith(b"first")
+    for calls in range(1000 - int(Unpacker.calls)):
+        with pytest.raises(MemoryError):
+            text_after(calls)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit on data is Linux's")
+def test_zstd_says_too_little_memory_as_any_error() -> None:
+    """A frame may ask for 128 MB at once; where they aren't to be had it isn't damaged."""
+    frame = b"\x28\xb5\x2f\xfd" + b"\0\x88" + (1 | 4 << 3).to_bytes(3, "little") + b"text"
+    assert pytest.importorskip("zstandard").ZstdDecompressor().decompressobj().decompress(frame) == b"text"
+    program = """
+import resource, zstandard
+from syncscan.load import open_bytes
+resource.setrlimit(resource.RLIMIT_DATA, (100_000_000, 100_000_000))
+with open_bytes("-") as stream:
+    print(stream.readall(), stream.lost)
+"""
+    done = subprocess.run([sys.executable, "-c", program], input=frame, capture_output=True)
+    assert done.stdout == b""
+    assert done.stderr.splitlines()[-1].startswith(b"MemoryError")
+
+
+def test_too_little_memory_for_a_store_is_no_lack_of_access(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client may need some, and says so as anything does."""
+    fsspec = pytest.importorskip("fsspec")
+
+    def open_none(*args: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(fsspec, "open", open_none)
+    with pytest.raises(MemoryError):
+        open_bytes("memory://t.json")
