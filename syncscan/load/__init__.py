@@ -57,7 +57,7 @@ def _load(name: str, progress: Callable[[int, int], None] | None, piece: int, mo
             stream.end_at(stream.size)
             with second_process.SecondProcess(lambda: _odd_pieces(name, piece, stream.size, most)) as second:
                 return _read(stream, name, piece, progress, most, second)
-        except reader.NeedsOneProcess:
+        except (reader.NeedsOneProcess, second_process.CannotFork):
             pass
     with open_bytes(name) as stream:
         return _read(stream, name, piece, progress, most)
