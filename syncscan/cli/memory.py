@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -27,7 +26,7 @@ class _Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--max-memory` to a command; its value is bytes, or None."""
+    """Add `--max-memory` to a command; its value is bytes, or None where the system doesn't tell."""
     return click.option(
         "--max-memory",
         type=_Size(),
@@ -39,21 +38,21 @@ def option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _limit(ctx: click.Context, param: click.Parameter, size: int | None) -> int | None:
     """Have the system refuse more than this much, until the command is over or `lift` is called."""
-    from syncscan.load.memory import available
+    from syncscan.load import memory
 
-    most = available() if size is None else size
-    taken = _taken()
+    most = memory.available() if size is None else size
+    taken = memory.taken()
     if most is None or taken is None:
-        return size
+        return most
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = taken + max(most, LEAST)
-    if before[1] == resource.RLIM_INFINITY or wanted < before[1]:
+    if all(limit == resource.RLIM_INFINITY or wanted < limit for limit in before):
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, before[1]))
         ctx.meta[__name__] = before
         ctx.call_on_close(lambda: lift(ctx))
-    return size
+    return most
 
 
 def lift(ctx: click.Context) -> None:
@@ -62,12 +61,3 @@ def lift(ctx: click.Context) -> None:
 
     if __name__ in ctx.meta:
         resource.setrlimit(resource.RLIMIT_DATA, ctx.meta.pop(__name__))
-
-
-def _taken() -> int | None:
-    """Bytes of data that this process has mapped; None on systems that don't limit it by that (all but Linux)."""
-    try:
-        found = re.search(r"VmData:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    except OSError:
-        return None
-    return int(found[1]) << 10 if found else None

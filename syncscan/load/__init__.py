@@ -77,9 +77,10 @@ def _read(
 
 def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
     """What the second process makes; it reads as far as the first, or it would cut a file that grows elsewhere."""
+    memory.hold_to_half()
     with open_bytes(name) as stream:
         stream.end_at(size)
-        return reader.read_odd_pieces(stream, name, piece, most)
+        return reader.read_odd_pieces(stream, name, piece, None if most is None else most // 2)
 
 
 __all__ = ["ByteStream", "find", "load", "open_bytes"]
