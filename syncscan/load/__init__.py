@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from syncscan.load import memory, reader, second_process
 from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.folder import find
+from syncscan.load.split import PIECE
 from syncscan.model.trace import Trace
 
 
@@ -17,7 +18,7 @@ def load(
     path: str | os.PathLike[str],
     progress: Callable[[int, int], None] | None = None,
     *,
-    piece: int = reader.PIECE,
+    piece: int = PIECE,
     max_memory: int | None = None,
 ) -> Trace:
     """Read one trace; a big file with two processes where that is possible and pays.
