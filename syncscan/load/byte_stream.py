@@ -219,18 +219,23 @@ class _Packed(_Plain):
             packed, self.bytes_read = b"", start + 1
             self.below.seek(start + 1)
         self._searches += 1
+        at = 0
         while True:
-            for found in begin.finditer(packed):
-                while len(packed) - found.start() < _PROOF and (more := self.stored(_CHUNK)):
-                    packed += more
-                if _unpacks(unpacker(), packed[found.start() : found.start() + _PROOF]):
-                    self._packed = packed[found.start() :]
-                    return True
-            more = self.stored(_CHUNK)
-            if not more:
-                self._over, self._packed = True, b""
-                return False
-            packed = packed[-3:] + more
+            found = begin.search(packed, at)
+            if found is None:
+                more = self.stored(_CHUNK)
+                if not more:
+                    self._over, self._packed = True, b""
+                    return False
+                packed, at = packed[-3:] + more, 0
+                continue
+            at = found.start()
+            while len(packed) - at < _PROOF and (more := self.stored(_CHUNK)):
+                packed, at = packed[at:] + more, 0
+            if _unpacks(unpacker(), packed[at : at + _PROOF]):
+                self._packed = packed[at:]
+                return True
+            at += 1
 
     def _again(self, unpacker: Any, start: int, already: int, end: int) -> bytes:
         """What a decompressor threw away with the portion that it failed in.

@@ -200,6 +200,20 @@ def test_parts_behind_damage_are_read(tmp_path: Path, pack: Callable[[bytes], by
     assert "up to the next packed part, is missing" in said or "checksum" in said
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("before_border", [1, 4, 10, 255, 256])
+def test_a_begin_that_is_none_near_a_border_hides_no_part(
+    tmp_path: Path, pack: Callable[[bytes], bytes], before_border: int
+) -> None:
+    """To see that nothing begins there takes some bytes from behind what was read at once: they are searched too."""
+    none = pack(b"")[:4] + b"\xff" * 1000
+    path = tmp_path / "t.json"
+    path.write_bytes(none.ljust(1 + (1 << 16) - before_border, b"\xff") + none + pack(b"last"))
+    text, said = read(path)
+    assert text == b"last"
+    assert "up to the next packed part, is missing" in said
+
+
 def test_a_wrong_checksum_loses_no_member_behind_it(tmp_path: Path) -> None:
     """The text is all there; that it may be altered is said."""
     path = tmp_path / "t.json.gz"
