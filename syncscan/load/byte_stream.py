@@ -45,6 +45,16 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
     """
     name = os.fspath(path)
     raw, size = _opened(name)
+    try:
+        return ByteStream(_unpacked_as_needed(raw, name), name, size)
+    except BaseException:
+        if name != "-":
+            raw.close()
+        raise
+
+
+def _unpacked_as_needed(raw: IO[bytes], name: str) -> _Plain:
+    """What unpacks these stored bytes, told by the first of them."""
     peekable = io.BufferedReader(cast(Any, raw), 1 << 16)
     try:
         magic = peekable.peek(4)[:4]
@@ -53,10 +63,10 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
     except Exception as e:  # disks, networks and the clients of storages fail each in their own way
         raise TraceUnreadable(f"{name} can't be read: {_reason(e)}.", "Check the file and the disk.") from None
     if magic[:2] == GZIP:
-        return ByteStream(_Gunzip(peekable), name, size)
+        return _Gunzip(peekable)
     if magic == ZSTD or _ZSTD_SKIPPABLE.match(magic):
-        return ByteStream(_Unzstd(peekable), name, size)
-    return ByteStream(_Plain(peekable), name, size)
+        return _Unzstd(peekable)
+    return _Plain(peekable)
 
 
 def _opened(name: str) -> tuple[IO[bytes], int]:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from isal import isal_zlib
 
-from syncscan.errors import TraceUnreadable
+from syncscan.errors import MissingExtra, TraceUnreadable
 from syncscan.load import load, open_bytes
 
 TEXT = "".join(f'{{"ph": "X", "name": "op{i % 97}", "ts": {i * 7919 % 10007}}},\n' for i in range(40_000)).encode()
@@ -403,3 +403,16 @@ def test_too_little_memory_for_a_store_is_no_lack_of_access(monkeypatch: pytest.
     monkeypatch.setattr(fsspec, "open", open_none)
     with pytest.raises(MemoryError):
         open_bytes("memory://t.json")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("why", ["unreadable", "extra"])
+def test_what_cannot_be_read_is_closed_again(tmp_path: Path, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file whose first bytes can't be had, or whose compression can't be undone here."""
+    path = tmp_path / "t.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd")
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(MissingExtra if why == "extra" else TraceUnreadable) as caught:
+        open_bytes(path if why == "extra" else "/proc/self/mem")
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened, caught
