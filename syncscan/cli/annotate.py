@@ -10,6 +10,7 @@ from syncscan import files
 from syncscan.cli import memory
 from syncscan.cli.output import refuse, say, warn
 from syncscan.cli.progress import reading
+from syncscan.cli.streams import refuse_pipe
 from syncscan.errors import UsageError
 
 
@@ -62,8 +63,7 @@ def _refuse(trace: str, output: str, around: str | None, margin_ms: float | None
         raise UsageError("--margin-ms is how much to show around a finding, and none is given.", "Add --around.")
     if untangle and around is not None:
         raise UsageError("--untangle is for whole traces.", "Leave out --around.")
-    if trace == "-":
-        raise UsageError("Standard input can't be read twice.", "Save the trace to a file first.")
+    refuse_pipe(trace)
     refuse(output, force, trace)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -51,8 +50,7 @@ def _option(command: Callable[..., Any], what: str, callback: Callable[..., Any]
 def _limit(ctx: click.Context, param: click.Parameter, size: int | None) -> int | None:
     """Hold the command to this much until it is over or `lift` is called."""
     ctx.meta[__name__] = held = ctx.with_resource(ExitStack())
-    held.enter_context(limited(size))
-    return size
+    return held.enter_context(limited(size))
 
 
 def lift(ctx: click.Context) -> None:
@@ -61,31 +59,26 @@ def lift(ctx: click.Context) -> None:
 
 
 @contextmanager
-def limited(size: int | None) -> Iterator[None]:
-    """Have the system refuse more than this many bytes meanwhile; None for most of what is free."""
-    from syncscan.load.memory import available
+def limited(size: int | None) -> Iterator[int | None]:
+    """Have the system refuse more than this many bytes meanwhile; None for most of what is free.
 
-    most = available() if size is None else size
-    taken = _taken()
+    Yields:
+        How many bytes that is; None where the system doesn't tell.
+    """
+    from syncscan.load import memory
+
+    most = memory.available() if size is None else size
+    taken = memory.taken()
     if most is None or taken is None:
-        yield
+        yield most
         return
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = taken + max(most, LEAST)
-    if before[1] == resource.RLIM_INFINITY or wanted < before[1]:
+    if all(limit == resource.RLIM_INFINITY or wanted < limit for limit in before):
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, before[1]))
     try:
-        yield
+        yield most
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)
-
-
-def _taken() -> int | None:
-    """Bytes of data that this process has mapped; None on systems that don't limit it by that (all but Linux)."""
-    try:
-        found = re.search(r"VmData:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    except OSError:
-        return None
-    return int(found[1]) << 10 if found else None

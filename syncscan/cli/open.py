@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
-import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -16,6 +15,7 @@ from syncscan import files
 from syncscan.cli import memory
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
+from syncscan.cli.streams import ended_by_signals, refuse_pipe
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def command(
     """
     from syncscan import api
 
-    if trace == "-":
-        raise UsageError("Standard input can't be read twice.", "Save the trace to a file first.")
+    refuse_pipe(trace)
     if viewer == "tensorboard":
         from syncscan.integrations import trace_view
 
@@ -111,17 +110,14 @@ def _until_interrupted(url: str, browse: bool) -> None:
 
 def _wait() -> None:
     """Until Ctrl-C, SIGTERM or SIGHUP."""
-    ended = threading.Event()
-    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, lambda *_: ended.set()) for number in numbers}
     try:
-        while not ended.wait(1):
-            pass
+        with ended_by_signals(handled=True):
+            while True:
+                time.sleep(1)
     except KeyboardInterrupt:
         click.echo("", err=True)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    except SystemExit:  # by a signal: what is shown is over, and nothing went wrong
+        pass
 
 
 @contextmanager

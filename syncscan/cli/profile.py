@@ -230,8 +230,8 @@ def _report(path: Path, viewer: str | None, max_memory: int | None, said: Collec
     from syncscan.cli.terminal import colors, width
     from syncscan.report import text
 
-    with memory.limited(max_memory):
-        analysis = api.analyze(path, max_memory=max_memory)
+    with memory.limited(max_memory) as most:
+        analysis = api.analyze(path, max_memory=most)
         warn(warning for warning in analysis.warnings if warning not in said)
         deliver(text.render(analysis, width=width(), color=colors()), None)
     if viewer:

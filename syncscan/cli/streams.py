@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from syncscan.errors import UsageError
+
 NOT_WRITTEN = 1
 """Exit code of a command whose result couldn't be printed."""
 _SIGNALS = ("SIGTERM", "SIGHUP")
@@ -53,15 +55,32 @@ def not_written(error: OSError) -> int:
     return NOT_WRITTEN
 
 
+def refuse_pipe(trace: str) -> None:
+    """Say before anything is read that a trace has to be read twice, and can't be.
+
+    Raises:
+        UsageError: it is standard input or a pipe, or anything else that is there and no file.
+    """
+    # Path.exists raises for names that are too long. What a folder is, is said where it is opened.
+    is_stream = os.path.exists(trace) and not os.path.isfile(trace) and not os.path.isdir(trace)  # noqa: PTH110, PTH112, PTH113
+    if trace == "-" or is_stream:
+        name = "Standard input" if trace == "-" else trace
+        raise UsageError(f"{name} can't be read twice.", "Save the trace to a file first.")
+
+
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
+def ended_by_signals(handled: bool = False) -> Iterator[None]:
     """Have SIGTERM and SIGHUP end the command as Ctrl-C does, so that what it made on the way is cleared away.
 
     What is ignored stays ignored: nohup is asked for.
+
+    Args:
+        handled: also those that somebody else handles, who has them back afterwards.
     """
     before = {}
     for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
-        if signal.getsignal(number) is signal.SIG_DFL:
+        handler = signal.getsignal(number)
+        if handler is signal.SIG_DFL or (handled and callable(handler)):
             before[number] = signal.signal(number, _end)
     try:
         yield

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from syncscan.load import memory, reader, second_process
 from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.folder import find
+from syncscan.load.split import PIECE
 from syncscan.model.trace import Trace
 
 
@@ -17,7 +18,7 @@ def load(
     path: str | os.PathLike[str],
     progress: Callable[[int, int], None] | None = None,
     *,
-    piece: int = reader.PIECE,
+    piece: int = PIECE,
     max_memory: int | None = None,
 ) -> Trace:
     """Read one trace; a big file with two processes where that is possible and pays.
@@ -57,7 +58,7 @@ def _load(name: str, progress: Callable[[int, int], None] | None, piece: int, mo
             stream.end_at(stream.size)
             with second_process.SecondProcess(lambda: _odd_pieces(name, piece, stream.size, most)) as second:
                 return _read(stream, name, piece, progress, most, second)
-        except reader.NeedsOneProcess:
+        except (reader.NeedsOneProcess, second_process.CannotFork):
             pass
     with open_bytes(name) as stream:
         return _read(stream, name, piece, progress, most)
@@ -77,9 +78,10 @@ def _read(
 
 def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
     """What the second process makes; it reads as far as the first, or it would cut a file that grows elsewhere."""
+    memory.hold_to_half()
     with open_bytes(name) as stream:
         stream.end_at(size)
-        return reader.read_odd_pieces(stream, name, piece, most)
+        return reader.read_odd_pieces(stream, name, piece, None if most is None else most // 2)
 
 
 __all__ = ["ByteStream", "find", "load", "open_bytes"]

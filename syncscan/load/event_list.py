@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from syncscan.errors import TraceEmpty, TraceUnreadable
 from syncscan.load.damage import DAMAGED_HEAD, DAMAGED_TAIL, UNFINISHED, Damage
 from syncscan.load.metadata import Ending, ending, metadata_before
 from syncscan.load.salvage import Place, Salvage, Salvaged
@@ -22,6 +23,39 @@ _MOST_DAMAGED_LISTS = 8
 """How many further lists are read where the text is damaged: each costs as much as all the text behind it."""
 
 Batch = TypeVar("Batch")
+Lost = Callable[[], str]
+"""Asked for a sentence on what unpacking lost; empty if nothing."""
+
+
+def head_of(splitter: Splitter, path: str, lost: Lost) -> Head:
+    """The head of a trace's text.
+
+    Args:
+        splitter: of the text, from its begin on.
+        path: named in the error.
+        lost: asked where there is no head.
+
+    Raises:
+        TraceEmpty: no bytes.
+        TraceUnreadable: no list of events in it.
+    """
+    head = splitter.head()
+    if head is not None:
+        return head
+    sentence = lost()
+    if not sentence and not splitter.bytes_read:
+        raise TraceEmpty(f"{path} is empty.", "Record it again.")
+    raise no_trace(path, "there is no list of events in it", sentence)
+
+
+def no_trace(path: str, why: str, lost: str) -> TraceUnreadable:
+    """The error for a text that is no trace; where unpacking lost some of it, that is why."""
+    if lost:
+        return TraceUnreadable(f"{path} can't be read: {lost}", "Copy or record it again.")
+    return TraceUnreadable(
+        f"{path} is no trace: {why}.",
+        "Give a Chrome trace as torch.profiler's export_chrome_trace or tensorboard_trace_handler write it.",
+    )
 
 
 class EventList(Generic[Batch]):

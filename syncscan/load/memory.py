@@ -57,6 +57,25 @@ def _left_in(group: Path) -> int | None:
     return max(0, most - used + sum(map(int, cached)))
 
 
+def taken() -> int | None:
+    """Bytes of data that this process has mapped; None on systems that don't limit it by that (all but Linux)."""
+    try:
+        found = re.search(r"VmData:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    except OSError:
+        return None
+    return int(found[1]) << 10 if found else None
+
+
+def hold_to_half() -> None:
+    """Have the system refuse this process more than half of what it may still take: it shares that with another."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    already = taken()
+    if soft != resource.RLIM_INFINITY and already is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (already + max(0, soft - already) // 2, hard))
+
+
 def require(columns: Columns, path: str, most: int | None) -> None:
     """See to it that the trace as read so far can be analysed in this memory.
 

@@ -11,26 +11,23 @@ from dataclasses import dataclass
 
 import msgspec
 
-from syncscan.errors import TraceEmpty, TraceTooLarge, TraceUnreadable
+from syncscan.errors import TraceTooLarge
 from syncscan.load.columns import Columns, Export
 from syncscan.load.damage import Damage
 from syncscan.load.event import DECODER, Event, event_of
-from syncscan.load.event_list import EventList
+from syncscan.load.event_list import EventList, Lost, head_of, no_trace
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.memory import require
 from syncscan.load.metadata import Ending, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.second_process import SecondProcess
-from syncscan.load.split import Head, Piece, Readable, Splitter
+from syncscan.load.split import PIECE, Piece, Readable, Splitter
 from syncscan.model.trace import Trace
 
-PIECE = 1 << 20
-"""Bytes of text that are decoded at once: what the processor's cache holds, measured in benchmarks/README.md."""
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 Progress = Callable[[int], None]
-Lost = Callable[[], str]
 
 
 class NeedsOneProcess(Exception):
@@ -108,7 +105,7 @@ class _Reading:
         self.damage = Damage()
         self.columns = Columns(self.damage)
         self.splitter = Splitter(stream, piece)
-        self.head = _head(self.splitter, path, lost)
+        self.head = head_of(self.splitter, path, lost)
         self.events = EventList(self.splitter, self.head, self.damage, _decoded, _collected)
         self.cuts: list[int] = []
 
@@ -138,7 +135,7 @@ class _Reading:
         ending = self._read_behind()
         is_bare_list = self.head.whole and not self.head.text
         if is_bare_list and not self.columns.events:
-            raise _no_trace(path, "it is a list, and nothing in it can be read as an event", lost)
+            raise no_trace(path, "it is a list, and nothing in it can be read as an event", lost)
         if lost:
             self.damage.notes.insert(0, lost)
         # JSON's last value of a key counts, and what stands behind the events comes last.
@@ -154,26 +151,6 @@ class _Reading:
             except StopIteration as end:
                 ending: Ending = end.value
                 return ending
-
-
-def _head(splitter: Splitter, path: str, lost: Lost) -> Head:
-    head = splitter.head()
-    if head is not None:
-        return head
-    what = lost()
-    if not what and not splitter.bytes_read:
-        raise TraceEmpty(f"{path} is empty.", "Record it again.")
-    raise _no_trace(path, "there is no list of events in it", what)
-
-
-def _no_trace(path: str, why: str, lost: str) -> TraceUnreadable:
-    """The error for a text that is no trace; where unpacking lost some of it, that is why."""
-    if lost:
-        return TraceUnreadable(f"{path} can't be read: {lost}", "Copy or record it again.")
-    return TraceUnreadable(
-        f"{path} is no trace: {why}.",
-        "Give a Chrome trace as torch.profiler's export_chrome_trace or tensorboard_trace_handler write it.",
-    )
 
 
 def _decoded(text: bytes | memoryview) -> list[Event] | None:

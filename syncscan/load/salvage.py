@@ -37,12 +37,13 @@ _FIELD = re.compile(
     r"|bytes|kind)\"\s*:\s*(?:\"((?:[^\"\\\n]|\\.)*)\"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=\s*[,}\]]))"
 )
 _TOP = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "id"}
-_MOST_DIGITS = 4000
+MOST_DIGITS = 4000
+"""An integer of so many digits is none: Python refuses those of more than 4,300 (`sys.set_int_max_str_digits`)."""
 
 
 def _integer(digits: str) -> int | None:
-    """An integer, but for one of so many digits that Python refuses it (`sys.set_int_max_str_digits`)."""
-    return int(digits) if len(digits) < _MOST_DIGITS else None
+    """An integer, but for one of so many digits that Python refuses it."""
+    return int(digits) if len(digits) < MOST_DIGITS else None
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_int=_integer)

@@ -32,19 +32,28 @@ def possible() -> bool:
     return len(os.sched_getaffinity(0)) > 1
 
 
+class CannotFork(Exception):
+    """The system gives no second process: too many there are, or files, or too little memory."""
+
+
 class SecondProcess:
     """A child process that makes one value; used as a context, at whose end it is gone.
 
     Args:
         work: makes the value in the child; it is pickled.
+
+    Raises:
+        CannotFork: there is none to be had.
     """
 
     def __init__(self, work: Callable[[], Any]) -> None:
-        read_end, write_end = os.pipe()
-        with warnings.catch_warnings():
-            # Python 3.12 warns of threads; those that there are belong to numpy's BLAS, which the child doesn't call.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self._pid = os.fork()
+        read_end, write_end = _pipe()
+        try:
+            self._pid = _fork()
+        except CannotFork:
+            os.close(read_end)
+            os.close(write_end)
+            raise
         if not self._pid:
             _child(work, write_end)
         os.close(write_end)
@@ -65,6 +74,23 @@ class SecondProcess:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
+
+
+def _pipe() -> tuple[int, int]:
+    try:
+        return os.pipe()
+    except OSError as e:
+        raise CannotFork from e
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python 3.12 warns of threads; those that there are belong to numpy's BLAS, which the child doesn't call.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            return os.fork()
+        except OSError as e:
+            raise CannotFork from e
 
 
 def _child(work: Callable[[], Any], write_end: int) -> None:

@@ -21,6 +21,8 @@ _LIST = re.compile(rb"\"traceEvents\"\s*:\s*(\[)")
 _FIRST_EVENT = re.compile(rb"\{\s*\"(?:ph|cat)\"\s*:\s*\"")
 # Windows tools begin UTF-8 with a byte order mark.
 _BOM = b"\xef\xbb\xbf"
+PIECE = 1 << 20
+"""Bytes of text that are decoded at once: what the processor's cache holds, measured in benchmarks/README.md."""
 LONGEST = 64 << 20
 """No head, event or tail is longer than this, in bytes: what a damaged text may cost in memory. Capture's own table,
 the largest head known, has some megabytes."""
@@ -78,7 +80,7 @@ class Splitter:
         size: of a piece, in bytes; a longer event makes a longer piece.
     """
 
-    def __init__(self, stream: Readable, size: int = 1 << 20) -> None:
+    def __init__(self, stream: Readable, size: int = PIECE) -> None:
         self.size = size
         self._stream = stream
         # A sixteenth more than a piece, so that the seam with the next one is in sight when this one is cut.

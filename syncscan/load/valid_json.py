@@ -8,19 +8,15 @@ from typing import Any
 
 import msgspec
 
-from syncscan.errors import TraceUnreadable
 from syncscan.load.damage import Damage
-from syncscan.load.event_list import EventList
+from syncscan.load.event_list import EventList, Lost, head_of
 from syncscan.load.metadata import Ending, metadata_before
-from syncscan.load.salvage import Salvaged
-from syncscan.load.split import Head, Readable, Splitter
+from syncscan.load.salvage import MOST_DIGITS, Salvaged
+from syncscan.load.split import PIECE, Head, Readable, Splitter
 from syncscan.model.json_text import strict_text
 
-_PIECE = 1 << 20
 WRITTEN_ANEW = "What the trace says about itself isn't JSON to every reader, or stands there twice: it is written anew."
-_MOST_DIGITS = 4000
-_DIGITS = re.compile(rb"[0-9]{%d}" % _MOST_DIGITS)
-"""A number that no reader takes: Python's refuses integers of more than 4,300 digits."""
+_DIGITS = re.compile(rb"[0-9]{%d}" % MOST_DIGITS)
 
 
 class _Checked(msgspec.Struct):
@@ -37,24 +33,24 @@ class ValidText:
         stream: gives the uncompressed text.
         path: named in the error.
         piece: bytes of text in memory at once.
+        lost: asked, where there is no list of events, for a sentence on what unpacking lost; empty if nothing.
 
     Raises:
+        TraceEmpty: no bytes.
         TraceUnreadable: there is no list of events.
     """
 
-    def __init__(self, stream: Readable, path: str = "the trace", piece: int = _PIECE) -> None:
+    def __init__(self, stream: Readable, path: str = "the trace", piece: int = PIECE, lost: Lost = lambda: "") -> None:
         self.damage = Damage()
         """What was repaired or left out, as far as the text was read."""
         splitter = Splitter(stream, piece)
-        head = splitter.head()
-        if head is None:
-            raise TraceUnreadable(f"{path} holds no list of events.", "Give a Chrome trace written by torch.profiler.")
+        head = head_of(splitter, path, lost)
         self._events = EventList(splitter, head, self.damage, _as_it_stands, _joined)
         self._ending = Ending({}, (), "", "")
         self.head = _valid_head(head)
+        """Text of the outer object up to the list of events; empty where there is none."""
         if head.whole and head.text.strip() and self.head != head.text:
             self.damage.notes.append(WRITTEN_ANEW)
-        """Text of the outer object up to the list of events; empty where there is none."""
 
     def document(self) -> Iterator[bytes]:
         """The whole trace as valid JSON: what stands before the list, the list, what stands behind it."""
@@ -124,8 +120,8 @@ def _valid_head(head: Head) -> bytes:
 
 def _has_endless_number(text: bytes) -> bool:
     """Whether this many digits stand in a row; looked for only around every so manieth byte, as one of them is one."""
-    suspects = (at for at in range(0, len(text), _MOST_DIGITS) if text[at : at + 1].isdigit())
-    return any(_DIGITS.search(text, max(0, at - _MOST_DIGITS), at + _MOST_DIGITS) for at in suspects)
+    suspects = (at for at in range(0, len(text), MOST_DIGITS) if text[at : at + 1].isdigit())
+    return any(_DIGITS.search(text, max(0, at - MOST_DIGITS), at + MOST_DIGITS) for at in suspects)
 
 
 def _is_object(text: bytes) -> bool:

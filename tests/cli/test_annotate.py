@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,21 @@ def test_perfetto_online_reads_from_one_port_alone(trace: Path) -> None:
 def test_standard_input_is_refused(command: list[str]) -> None:
     """It would have to be read twice."""
     assert "can't be read twice" in str(run(*command).exception)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="pipes have no names here")
+@pytest.mark.parametrize("command", [["annotate", "-o", "x.json"], ["open"]])
+def test_pipes_are_refused(command: list[str]) -> None:
+    """As `<(cat t.json)` gives one: what was read of it is gone."""
+    read_end, write_end = os.pipe()
+    os.close(write_end)
+    error = run(*command, f"/dev/fd/{read_end}").exception
+    os.close(read_end)
+    assert isinstance(error, UsageError)
+    assert str(error) == f"/dev/fd/{read_end} can't be read twice. Save the trace to a file first."
+
+
+def test_other_places_that_are_no_trace(tmp_path: Path) -> None:
+    """A folder, and a file that isn't there, are told by what they are."""
+    assert "is a folder" in str(run("annotate", tmp_path, "-o", tmp_path / "x.json").exception)
+    assert "no such file" in str(run("annotate", tmp_path / "none", "-o", tmp_path / "x.json").exception)

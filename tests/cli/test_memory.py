@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import json
 import resource
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from syncscan.cli import group
+from syncscan.cli.memory import option
+from syncscan.load import memory
+from tests.builder import TraceBuilder
+
+GB = 10**9
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit on data is Linux's")
 
@@ -54,3 +62,42 @@ def test_the_limit_ends_with_the_command(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_DATA)
     CliRunner().invoke(group, ["analyze", str(tmp_path / "none.json"), "--max-memory", "4G"])
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+@pytest.fixture
+def allowed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, int]]]:
+    """Gives the limit that a command runs under, beyond what is taken already, and what it is told of it."""
+    free, before = memory.taken() or 0, resource.getrlimit(resource.RLIMIT_DATA)
+    monkeypatch.setattr(memory, "taken", lambda: free)
+    monkeypatch.setattr(memory, "available", lambda: 4 * GB)
+
+    @click.command()
+    @option
+    def command(max_memory: int) -> None:
+        click.echo(json.dumps([resource.getrlimit(resource.RLIMIT_DATA)[0] - free, max_memory]))
+
+    def limit(own: int, *args: str) -> tuple[int, int]:
+        resource.setrlimit(resource.RLIMIT_DATA, (free + own, before[1]))
+        held, told = json.loads(CliRunner().invoke(command, args).stdout)
+        assert resource.getrlimit(resource.RLIMIT_DATA)[0] == free + own
+        return held, told
+
+    yield limit
+    resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def test_a_limit_of_the_users_own_is_only_lowered(allowed: Callable[..., tuple[int, int]]) -> None:
+    """`ulimit -d` stays what it is where it is tighter than what is asked for, or free."""
+    assert allowed(3 * GB, "--max-memory", "1G") == (GB, GB)
+    assert allowed(2 * GB, "--max-memory", "3G") == (2 * GB, 3 * GB)
+    assert allowed(2 * GB) == (2 * GB, 4 * GB)
+    assert allowed(5 * GB) == (4 * GB, 4 * GB)
+
+
+def test_what_is_free_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the system holds a command to is what the reading counts with."""
+    asked: list[int] = []
+    monkeypatch.setattr(memory, "available", lambda: asked.append(1) or 4 * GB)
+    path = TraceBuilder().write(tmp_path / "t.json")
+    assert CliRunner().invoke(group, ["analyze", str(path)]).exit_code == 0
+    assert asked == [1]

@@ -1,14 +1,63 @@
-"""`syncscan open`: the address is always said, since a browser that starts may yet show nothing."""
+"""`syncscan open` shows a trace until it is told to end, and says where."""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from syncscan.cli.open import command
+from syncscan.cli import group
+from syncscan.cli.open import command, show
 from tests.builder import TraceBuilder
+from tests.report.example import typical
+
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+@pytest.fixture(params=ENDING, ids=lambda number: number.name)
+def number(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[signal.Signals]:
+    """A signal that comes while a trace is shown."""
+    before = signal.getsignal(request.param)
+    monkeypatch.setattr(time, "sleep", lambda _: os.kill(os.getpid(), request.param))
+    yield request.param
+    signal.signal(request.param, before)
+
+
+def test_a_signal_ends_what_is_shown(tmp_path: Path, number: signal.Signals) -> None:
+    """As asked: that is no error."""
+    path = TraceBuilder().write(tmp_path / "t.json")
+    done = CliRunner().invoke(group, ["open", str(path), "--no-browser"])
+    assert (done.exit_code, done.exception) == (0, None)
+    assert done.stderr.endswith("Ctrl-C ends it.\n")
+
+
+def test_a_signal_that_a_script_handles(number: signal.Signals) -> None:
+    """Its handler, left behind by a script that was profiled, would keep what is shown from ending; it is back then."""
+    came: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        came.append(number)
+
+    signal.signal(number, note)
+    show(typical(), "t.json", browse=False)
+    assert came == []
+    assert signal.getsignal(number) is note
+
+
+def test_where_there_is_one_signal_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows has no SIGHUP."""
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.delattr(signal, "SIGHUP")
+    monkeypatch.setattr(time, "sleep", interrupted)
+    show(typical(), "t.json", browse=False)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from syncscan.cli.repair import command
-from syncscan.errors import TraceUnreadable, UsageError
+from syncscan.errors import TraceEmpty, TraceError, TraceUnreadable, UsageError
 from syncscan.load import load
 from tests.builder import TraceBuilder
 
@@ -89,3 +89,31 @@ def test_what_is_no_trace_leaves_nothing_behind(tmp_path: Path, text: bytes) -> 
     source.write_bytes(text)
     assert isinstance(run(str(source), "-o", str(tmp_path / "out.json")).exception, TraceUnreadable)
     assert [p.name for p in tmp_path.iterdir()] == ["t.json"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "error", "said"),
+    [
+        (b"", TraceEmpty, "t.json is empty."),
+        (gzip.compress(b""), TraceEmpty, "t.json is empty."),
+        (
+            gzip.compress(broken())[:8],
+            TraceUnreadable,
+            "t.json can't be read: After 0 bytes the compressed data break off",
+        ),
+    ],
+    ids=["empty", "empty when unpacked", "broken off"],
+)
+def test_why_nothing_can_be_repaired(tmp_path: Path, stored: bytes, error: type[TraceError], said: str) -> None:
+    """It is said as every command says it."""
+    source = tmp_path / "t.json"
+    source.write_bytes(stored)
+    for raised in (run(str(source), "-o", str(tmp_path / "out.json")).exception, _raised_by_load(source)):
+        assert type(raised) is error
+        assert said in str(raised)
+
+
+def _raised_by_load(path: Path) -> BaseException:
+    with pytest.raises(TraceError) as caught:
+        load(path)
+    return caught.value

@@ -1,155 +1,18 @@
-"""Packed bytes come out as far as they go, from a file or a pipe, and what doesn't is said."""
+"""Bytes come from where they lie: what fails there is said, and what was opened is closed."""
 
 from __future__ import annotations
 
 import gzip
 import http.server
-import io
 import random
 import sys
 import threading
-import zlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from syncscan.errors import TraceUnreadable
+from syncscan.errors import MissingExtra, TraceUnreadable
 from syncscan.load import load, open_bytes
-
-TEXT = "".join(f'{{"ph": "X", "name": "op{i % 97}", "ts": {i * 7919 % 10007}}},\n' for i in range(40_000)).encode()
-
-
-def read(path: Path) -> tuple[bytes, str]:
-    """The text, and what is said to be lost."""
-    with open_bytes(path) as stream:
-        return stream.readall() or b"", stream.lost
-
-
-def piped(content: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, str]:
-    """The same of a pipe, which can't go back."""
-
-    class Pipe(io.BytesIO):
-        def seekable(self) -> bool:
-            return False
-
-        def seek(self, offset: int, whence: int = 0) -> int:
-            raise io.UnsupportedOperation("a pipe")
-
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Pipe(content)))
-    with open_bytes("-") as stream:
-        return stream.readall() or b"", stream.lost
-
-
-def with_damage(packed: bytes, at: int) -> bytes:
-    damaged = bytearray(packed)
-    damaged[at] ^= 0x55
-    return bytes(damaged)
-
-
-def before_the_damage(unpacker: Any, packed: bytes, error: type[Exception]) -> bytes:
-    """All that a decompressor gives that is fed a byte at a time."""
-    parts = []
-    try:
-        for i in range(len(packed)):
-            parts.append(unpacker.decompress(packed[i : i + 1]))
-    except error:
-        pass
-    return b"".join(parts)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_all_before_a_damaged_spot_in_gzip(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the byte, whether the stream can go back or not."""
-    packed = gzip.compress(TEXT, 1)
-    content = with_damage(packed, random.Random(seed).randrange(20, len(packed) - 8))
-    path = tmp_path / "t.gz"
-    path.write_bytes(content)
-    expected = before_the_damage(zlib.decompressobj(31), content, zlib.error)
-    assert 0 < len(expected) <= len(TEXT) + 70_000
-    for text, lost in (read(path), piped(content, monkeypatch)):
-        assert text == expected
-        assert "damaged" in lost or "checksum" in lost or "break off" in lost
-
-
-def test_a_small_file_of_much_text_with_a_damaged_spot(tmp_path: Path) -> None:
-    """Thousands of bytes unpacked from each byte: the cost of finding the damage doesn't grow with what came before."""
-    packed = gzip.compress(b'{"traceEvents": [' + b'{"ph": "X"},\n' * 2_000_000)
-    path = tmp_path / "t.gz"
-    path.write_bytes(with_damage(packed, len(packed) // 2))
-    text, lost = read(path)
-    assert len(text) > 10_000_000
-    assert text.startswith(b'{"traceEvents": [{"ph": "X"},')
-    assert lost
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_all_before_a_damaged_spot_in_zstd(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the byte where the stream can go back; in a pipe all but a block or two, which hold 128 kB each."""
-    zstandard = pytest.importorskip("zstandard")
-    packed = zstandard.ZstdCompressor(write_checksum=True).compress(TEXT)
-    content = with_damage(packed, random.Random(seed).randrange(len(packed) // 2, len(packed)))
-    path = tmp_path / "t.zst"
-    path.write_bytes(content)
-    expected = before_the_damage(zstandard.ZstdDecompressor().decompressobj(), content, zstandard.ZstdError)
-    assert len(expected) > len(TEXT) // 4
-    text, lost = read(path)
-    assert text == expected
-    assert "damaged" in lost
-    text, lost = piped(content, monkeypatch)
-    assert expected.startswith(text)
-    assert len(expected) - len(text) <= 2 << 17
-    assert "damaged" in lost
-
-
-def test_zstd_frames_follow_each_other(tmp_path: Path) -> None:
-    """As `cat a.zst b.zst` writes them; where the last one breaks off that is said."""
-    zstandard = pytest.importorskip("zstandard")
-    path = tmp_path / "t.zst"
-    path.write_bytes(zstandard.compress(TEXT) + zstandard.compress(b"second"))
-    assert read(path) == (TEXT + b"second", "")
-    path.write_bytes(zstandard.compress(b"first") + zstandard.compress(TEXT)[:-100])
-    text, lost = read(path)
-    assert (b"first" + TEXT).startswith(text)
-    assert len(text) > len(TEXT) // 2
-    assert "break off" in lost
-
-
-@pytest.mark.parametrize("suffix", ["gz", "zst"])
-def test_damage_at_the_beginning_is_no_empty_file(tmp_path: Path, suffix: str) -> None:
-    """It is said that the data are damaged, and not that there are none."""
-    if suffix == "gz":
-        content = b"\x1f\x8b\x08\0" + bytes(6) + b"\xff" * 100
-    else:
-        pytest.importorskip("zstandard")
-        content = b"\x28\xb5\x2f\xfd" + b"\xff" * 100
-    path = tmp_path / f"t.{suffix}"
-    path.write_bytes(content)
-    with pytest.raises(TraceUnreadable, match="damaged"):
-        load(path)
-
-
-@pytest.mark.parametrize("border", [-3, -2, -1, 0, 1])
-@pytest.mark.parametrize("padding", [0, 1, 70_000])
-def test_a_member_that_ends_near_a_border(tmp_path: Path, border: int, padding: int) -> None:
-    """Wherever the first one's end lies in what is read at once, and however much padding follows: the next is read."""
-    first = gzip.compress(random.Random(0).randbytes(65_000), 0)
-    name = b"x" * ((1 << 16) + border - len(first) - 1) + b"\0"
-    first = first[:3] + b"\x08" + first[4:10] + name + first[10:]
-    assert len(first) == (1 << 16) + border
-    path = tmp_path / "t.gz"
-    path.write_bytes(first + bytes(padding) + gzip.compress(b"second"))
-    text, lost = read(path)
-    assert text.endswith(b"second")
-    assert lost == ""
-
-
-def test_what_is_no_gzip_behind_gzip_is_said(tmp_path: Path) -> None:
-    """A trace that was appended unpacked to a packed one isn't passed over in silence."""
-    path = tmp_path / "t.gz"
-    path.write_bytes(gzip.compress(b"[]") + b'{"traceEvents": []}')
-    assert read(path) == (b"[]", "Behind the compressed data stand bytes that aren't; they are left out.")
 
 
 def test_a_stream_ends_where_it_is_told_to(tmp_path: Path) -> None:
@@ -159,59 +22,6 @@ def test_a_stream_ends_where_it_is_told_to(tmp_path: Path) -> None:
     with open_bytes(path) as stream:
         stream.end_at(4)
         assert stream.readall() == b"0123"
-
-
-def zstd(text: bytes) -> bytes:
-    compressed: bytes = pytest.importorskip("zstandard").ZstdCompressor().compress(text)
-    return compressed
-
-
-def skippable(content: bytes) -> bytes:
-    """A frame without text (RFC 8878, 3.1.2)."""
-    return b"\x51\x2a\x4d\x18" + len(content).to_bytes(4, "little") + content
-
-
-def test_frames_without_text_are_passed_over(tmp_path: Path) -> None:
-    """Wherever they stand, at the very beginning too; nothing is lost."""
-    path = tmp_path / "t.json.zst"
-    path.write_bytes(
-        skippable(b"sizes") + zstd(TEXT[:1000]) + skippable(b"") + zstd(TEXT[1000:]) + skippable(b"x" * 99)
-    )
-    assert read(path) == (TEXT, "")
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
-@pytest.mark.parametrize("cut", [False, True], ids=["damaged", "cut short"])
-def test_parts_behind_damage_are_read(tmp_path: Path, pack: Callable[[bytes], bytes], cut: bool) -> None:
-    """Of three parts the one in the middle is broken: the others come out whole, and what is missing is said."""
-    third = len(TEXT) // 3
-    first, middle, last = (pack(part) for part in (TEXT[:third], TEXT[third : 2 * third], TEXT[2 * third :]))
-    middle = middle[: len(middle) // 2] if cut else with_damage(middle, 20)
-    path = tmp_path / "t.json"
-    path.write_bytes(first + middle + last)
-    text, said = read(path)
-    assert text.startswith(TEXT[:third])
-    assert text.endswith(TEXT[2 * third :])
-    assert "up to the next packed part, is missing" in said or "checksum" in said
-
-
-def test_a_wrong_checksum_loses_no_member_behind_it(tmp_path: Path) -> None:
-    """The text is all there; that it may be altered is said."""
-    path = tmp_path / "t.json.gz"
-    path.write_bytes(with_damage(first := gzip.compress(TEXT[:5000]), len(first) - 6) + gzip.compress(TEXT[5000:]))
-    text, said = read(path)
-    assert text == TEXT
-    assert "checksum" in said
-
-
-def test_begins_of_parts_that_are_none_cost_no_more_than_their_length(tmp_path: Path) -> None:
-    """A thousand members that each seem to take all that follows are searched from their begins only some times."""
-    member = gzip.compress(random.Random(1).randbytes(2000))[:1500]
-    path = tmp_path / "t.json.gz"
-    path.write_bytes(member * 1000)
-    with open_bytes(path) as stream:
-        given = sum(len(part) for part in iter(lambda: stream.read(1 << 20), b""))
-    assert given < 20 * len(member) * 1000
 
 
 @pytest.mark.parametrize("sent", [0, 3, 500])
@@ -225,7 +35,7 @@ def test_an_answer_that_is_cut(sent: int) -> None:
             self.send_header("Content-Length", "1000")
             self.end_headers()
             if self.command == "GET":
-                self.wfile.write(gzip.compress(TEXT)[:sent])
+                self.wfile.write(gzip.compress(random.Random(0).randbytes(9000))[:sent])
 
         do_HEAD = do_GET
 
@@ -237,3 +47,28 @@ def test_an_answer_that_is_cut(sent: int) -> None:
         with pytest.raises(TraceUnreadable, match="can't be read"):
             load(f"http://127.0.0.1:{server.server_port}/t.json.gz")
         server.shutdown()
+
+
+def test_too_little_memory_for_a_store_is_no_lack_of_access(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client may need some, and says so as anything does."""
+    fsspec = pytest.importorskip("fsspec")
+
+    def open_none(*args: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(fsspec, "open", open_none)
+    with pytest.raises(MemoryError):
+        open_bytes("memory://t.json")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("why", ["unreadable", "extra"])
+def test_what_cannot_be_read_is_closed_again(tmp_path: Path, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file whose first bytes can't be had, or whose compression can't be undone here."""
+    path = tmp_path / "t.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd")
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(MissingExtra if why == "extra" else TraceUnreadable) as caught:
+        open_bytes(path if why == "extra" else "/proc/self/mem")
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened, caught

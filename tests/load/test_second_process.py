@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -105,6 +106,24 @@ def test_a_child_that_dies(tmp_path: Path, forked: list[int], monkeypatch: pytes
     assert forked == [1]
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize(("call", "number"), [("pipe", errno.EMFILE), ("fork", errno.EAGAIN), ("fork", errno.ENOMEM)])
+def test_where_no_process_can_be_had(
+    tmp_path: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    """One reads it all, as if there were one processor, and no file stays open."""
+    path = tmp_path / "t.json"
+    path.write_bytes(json.dumps(events()).encode())
+    expected, opened = alone(path), len(list(Path("/proc/self/fd").iterdir()))
+
+    def refuse() -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, call, refuse)
+    assert_equal(load(path, piece=1000), expected)
+    assert forked == [1]
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened
 
 
 def test_a_file_that_grows_while_it_is_read(tmp_path: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,308 @@
+"""From the bytes of a gzip or zstd file to its text, also from those behind damage, and to what is said of it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from syncscan.errors import MissingExtra
+from syncscan.load.stored import Stored
+
+_CHUNK = 1 << 16
+"""Stored bytes that are read and unpacked at once."""
+_ZSTD_PORTION = 1 << 10
+"""Stored bytes that zstandard unpacks at once: what comes of them has no bound but its 128 kB a block of four bytes."""
+_ZSTD_PIPE_PORTION = 64
+"""The same in a pipe, where what a damaged portion gave can't be had again."""
+_GZIP = b"\x1f\x8b"
+_ZSTD = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
+"""How a zstd file begins: with a frame, or with one that holds no text (RFC 8878, 3.1.2): parallel packers put one with
+sizes before each other."""
+_MOST_SEARCHES = 16
+"""How often a file is searched again from the begin of a damaged part: each time may cost as much as all behind it."""
+_PROOF = 256
+"""Packed bytes that must unpack for a place behind damage to count as the begin of a part."""
+_BREAKS_OFF = "the compressed data break off"
+_DAMAGED = "the compressed data are damaged"
+_WRONG_CHECKSUM = "The checksum of the compressed data is wrong: something in the trace may be altered."
+_NO_MEMORY = re.compile("not enough memory|Error -4 while")
+"""How zstandard and zlib say that they got none; for both it is an error like any other."""
+
+
+def recognised(below: io.BufferedReader, first: bytes) -> Stored:
+    """What gives the text of stored bytes, packed or not, told by the first of them.
+
+    Args:
+        below: gives the bytes.
+        first: the first four of them, or all.
+
+    Raises:
+        MissingExtra: the package for this compression isn't installed.
+    """
+    if first.startswith(_GZIP):
+        return _Gunzip(below)
+    if _ZSTD.match(first):
+        return _Unzstd(below)
+    return Stored(below)
+
+
+class _Packed(Stored):
+    """Packed bytes, one part after the other, unpacked a portion at a time; of damaged ones as much as can be."""
+
+    shrinks = 1 / 10
+    """To a twelfth (benchmarks/README.md) or less."""
+    _BEGIN: ClassVar[re.Pattern[bytes]]
+    """How a part begins."""
+
+    def __init__(self, below: io.BufferedReader) -> None:
+        super().__init__(below)
+        self._packed = b""
+        """Stored bytes that were read and not yet unpacked."""
+        self._unpacked = b""
+        """Text that was unpacked and not yet asked for."""
+        self._unpacked_bytes = 0
+        self._over = False
+        self._rewinds = below.seekable()
+        self._searches = 0
+        self._begin_part()
+
+    def into(self, view: memoryview) -> int:
+        while not self._over and not self._unpacked:
+            self._unpacked = self._unpack(len(view))
+            self._unpacked_bytes += len(self._unpacked)
+        out, self._unpacked = self._unpacked[: len(view)], self._unpacked[len(view) :]
+        view[: len(out)] = out
+        return len(out)
+
+    def _unpack(self, most: int) -> bytes:
+        """The next text, about this long at most; empty if there is none yet, or no more (`_over`)."""
+        raise NotImplementedError
+
+    def _new_unpacker(self) -> Any:
+        """What unpacks a part to the byte before the damage in it."""
+        raise NotImplementedError
+
+    def _usual_unpacker(self) -> Any:
+        """What unpacks a part as long as nothing is damaged."""
+        return self._new_unpacker()
+
+    def _begin_part(self, ahead: int = 0) -> None:
+        """Begin a part at the packed bytes that are at hand.
+
+        Args:
+            ahead: how much text before it is unpacked and not yet counted, in bytes.
+        """
+        self._unpacker = self._usual_unpacker()
+        self._part = (self.bytes_read - len(self._packed), self._unpacked_bytes + ahead)
+
+    def _goes_on(self, why: str, ahead: int = 0) -> None:
+        """Go on behind a part that isn't whole, at the next one, if there is one.
+
+        Args:
+            why: begins the sentence on what is missing; empty if nothing is.
+            ahead: how much text before it is unpacked and not yet counted, in bytes.
+        """
+        behind = self._behind_damage()
+        if why:
+            missing = "what comes after, up to the next packed part," if behind else "what comes after"
+            self.lost = self.lost or f"After {self._unpacked_bytes + ahead:,} bytes {why}; {missing} is missing."
+        self._begin_part(ahead)
+
+    def _behind_damage(self) -> bool:
+        """Go on to the next place where a part begins that unpacks; false, and over, if there is none.
+
+        A part that was cut short takes what comes behind it for its own: a file is searched from its begin on again.
+        """
+        packed, at = self._packed[1:], 0
+        if self._rewinds and self._searches < _MOST_SEARCHES:
+            packed, self.bytes_read = b"", self._part[0] + 1
+            self.below.seek(self.bytes_read)
+        self._searches += 1
+        while True:
+            found = self._BEGIN.search(packed, at)
+            if found is None:
+                more = self.stored(_CHUNK)
+                if not more:
+                    self._over, self._packed = True, b""
+                    return False
+                packed, at = packed[-3:] + more, 0
+                continue
+            at = found.start()
+            while len(packed) - at < _PROOF and (more := self.stored(_CHUNK)):
+                packed, at = packed[at:] + more, 0
+            if _unpacks(self._new_unpacker(), packed[at : at + _PROOF]):
+                self._over, self._packed = False, packed[at:]
+                return True
+            at += 1
+
+    def _again(self) -> bytes:
+        """What a decompressor threw away with the portion that it failed in, which is no longer than `_CHUNK`."""
+        start, already = self._part
+        known, end = self._unpacked_bytes - already, self.bytes_read
+        sound = max(start, end - _CHUNK)
+        unpacker, parts = self._new_unpacker(), []
+        with _as_far_as_it_goes():  # the file may have changed, or can't be read a second time
+            self.below.seek(start)
+            while (left := sound - self.below.tell()) > 0:
+                text = _unpacked(unpacker, self.below.read(min(_CHUNK, left)))
+                parts.append(text[known:])
+                known = max(0, known - len(text))
+            parts.append(_before_the_damage(unpacker, self.below.read(end - sound))[known:])
+        with _as_far_as_it_goes():
+            self.below.seek(end)
+        return b"".join(parts)
+
+
+@contextlib.contextmanager
+def _as_far_as_it_goes() -> Iterator[None]:
+    """Pass over whatever goes wrong, but for a want of memory."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception:
+        pass
+
+
+class _Refused(Exception):
+    """What a decompressor says of bytes that it can't unpack."""
+
+
+def _unpacked(unpacker: Any, packed: bytes, *most: int) -> bytes:
+    """What a decompressor makes of these bytes.
+
+    Raises:
+        _Refused: they are damaged.
+        MemoryError: there is too little of it.
+    """
+    try:
+        out: bytes = unpacker.decompress(packed, *most)
+    except MemoryError:
+        raise
+    except Exception as e:  # zlib.error, isal's or zstandard's own, imported only where they are needed
+        if _NO_MEMORY.search(str(e)):
+            raise MemoryError(str(e)) from None
+        raise _Refused(str(e)) from None
+    return out
+
+
+def _unpacks(unpacker: Any, packed: bytes) -> bool:
+    try:
+        _unpacked(unpacker, packed)
+    except _Refused:
+        return False
+    return True
+
+
+def _before_the_damage(unpacker: Any, packed: bytes) -> bytes:
+    """What comes out of these bytes before the damage in them: taken one at a time, so that nothing is thrown away."""
+    parts = []
+    with contextlib.suppress(_Refused):
+        for i in range(len(packed)):
+            parts.append(_unpacked(unpacker, packed[i : i + 1]))
+    return b"".join(parts)
+
+
+class _Gunzip(_Packed):
+    """The members of a gzip file, one after the other.
+
+    isal unpacks eight times as fast as zlib (benchmarks/README.md), but throws away what it made of a chunk that it
+    fails in. A file is then unpacked again; in a pipe zlib does it all, whose state can be copied before each chunk.
+    """
+
+    _BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
+
+    def _new_unpacker(self) -> Any:
+        return zlib.decompressobj(31)
+
+    def _usual_unpacker(self) -> Any:
+        if not self._rewinds:
+            return self._new_unpacker()
+        from isal import isal_zlib
+
+        return isal_zlib.decompressobj(wbits=31)
+
+    def _unpack(self, most: int) -> bytes:
+        self._packed = self._packed or self.stored(_CHUNK)
+        at_end = not self._packed
+        before = None if self._rewinds else self._unpacker.copy()
+        try:
+            out = _unpacked(self._unpacker, self._packed, most)
+        except _Refused as e:
+            return self._damaged(str(e), before)
+        self._packed = self._unpacker.unconsumed_tail
+        if self._unpacker.eof:
+            self._next_member(len(out))
+        elif at_end and not out:
+            self._goes_on(_BREAKS_OFF)
+        return out
+
+    def _next_member(self, ahead: int) -> None:
+        """Go on behind a member: to the next one, over zeros that pad it, or to the end."""
+        packed = self._unpacker.unused_data.lstrip(b"\0")
+        while len(packed) < len(_GZIP) and (more := self.stored(_CHUNK)):
+            packed = (packed + more).lstrip(b"\0")
+        self._packed = packed
+        if packed.startswith(_GZIP):
+            self._begin_part(ahead)
+            return
+        self._over = True
+        if packed:
+            self.lost = self.lost or "Behind the compressed data stand bytes that aren't; they are left out."
+
+    def _damaged(self, error: str, before: Any) -> bytes:
+        """What comes before the damage in the chunk at hand; behind it goes on the next member, if there is one."""
+        out = self._again() if before is None else _before_the_damage(before, self._packed)
+        if re.search(r"checksum|(data|length) check", error):
+            self.lost = self.lost or _WRONG_CHECKSUM
+            self._goes_on("", len(out))
+        else:
+            self._goes_on(f"{_DAMAGED} ({error})", len(out))
+        return out
+
+
+class _Unzstd(_Packed):
+    """The frames of a zstd file, one after the other."""
+
+    _BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
+
+    def __init__(self, below: io.BufferedReader) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise MissingExtra("This trace is packed with zstd.", "pip install 'syncscan[zstd]'") from None
+        self._decompressor = zstandard.ZstdDecompressor()
+        super().__init__(below)
+
+    def _new_unpacker(self) -> Any:
+        return self._decompressor.decompressobj()
+
+    def _unpack(self, most: int) -> bytes:
+        self._packed = self._packed or self.stored(_ZSTD_PORTION if self._rewinds else _ZSTD_PIPE_PORTION)
+        if not self._packed:
+            self._over = True
+            if self._part[0] < self.bytes_read:
+                self._goes_on(_BREAKS_OFF)
+            return b""
+        try:
+            out = _unpacked(self._unpacker, self._packed)
+        except _Refused as e:
+            return self._damaged(str(e))
+        self._packed = b""
+        if self._unpacker.eof:
+            self._packed = self._unpacker.unused_data
+            self._begin_part(len(out))
+        return out
+
+    def _damaged(self, error: str) -> bytes:
+        """What comes before the damage; in a pipe without what the damaged portion gave before it.
+
+        Behind it goes on the next frame, if there is one.
+        """
+        out = self._again() if self._rewinds else b""
+        self._goes_on(f"{_DAMAGED} ({error})", len(out))
+        return out
