@@ -161,7 +161,25 @@ def replace_table(document: Document, r: Random) -> None:
         container[key] = value(r)
 
 
-STRUCTURE = (replace_values, replace_everywhere, replace_args, warp_times, reorder, nest, replace_table, replace_table)
+def nest_many(document: Document, r: Random) -> None:
+    """Ops in ops in ops, with many behind them, or with a call in each and a frame around: what was once a square."""
+    depth, events = r.choice((300, 3_000, 12_000)), document.get("traceEvents")
+    if not isinstance(events, list):
+        return
+    place = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}
+    events += [{**place, "name": "nested", "ts": 2 * i, "dur": 6 * depth - 2 * i} for i in range(depth)]
+    if r.random() < 0.5:
+        events += [{**place, "name": "behind", "ts": 6 * depth + 2 * i, "dur": 1} for i in range(2 * depth)]
+        return
+    call = {**place, "cat": "cuda_runtime", "name": "cudaStreamGetPriority"}
+    events += [{**call, "ts": 2 * i + 1, "dur": 0.5} for i in range(depth)]
+    events.append({**place, "cat": "python_function", "name": "a.py(1): f", "ts": 0, "dur": 9 * depth})
+
+
+STRUCTURE = (
+    *(replace_values, replace_everywhere, replace_args, warp_times, reorder, nest, nest_many),
+    *(replace_table, replace_table),
+)
 
 
 def written(document: Document, r: Random) -> bytes:

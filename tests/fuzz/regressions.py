@@ -64,6 +64,24 @@ def members_at_border() -> bytes:
     return padded + gzip.compress(text[half:], 1, mtime=0)
 
 
+def nested(depth: int, *inside: dict[str, Any]) -> list[dict[str, Any]]:
+    """Ops in ops in ops, a µs apart, and at the begin of each what is inside of it alone."""
+    return [{**one, "ts": i} for i in range(depth) for one in (event("nested", 0, 3 * depth - 2 * i), *inside)]
+
+
+def behind_nested(depth: int) -> bytes:
+    """As many ops behind nested ones, packed."""
+    behind = [event("behind", 3 * depth + i) for i in range(depth)]
+    return gzip.compress(trace([*nested(depth), *behind]), mtime=0)
+
+
+def calls_in_nested(depth: int) -> bytes:
+    """A call in each of nested ops, below a frame, packed."""
+    frame = event("a.py(1): f", 0, 3 * depth, "python_function")
+    call = event("cudaStreamGetPriority", 0, 0, "cuda_runtime")
+    return gzip.compress(trace([frame, *nested(depth, call)]), mtime=0)
+
+
 INPUTS: dict[str, Callable[[], bytes]] = {
     "two_documents.json": lambda: trace(waiting()) + b"\n" + trace(waiting()),
     "list_twice.json": lambda: (
@@ -102,8 +120,10 @@ INPUTS: dict[str, Callable[[], bytes]] = {
     "work_of_no_time.json": lambda: trace([{**e, "dur": 0} if e["cat"] == "kernel" else e for e in waiting()]),
     "tail_cut.json": lambda: trace(waiting(), a={"b": 5}, with_stack=1)[:-8].replace(b'"b": 5', b'"b" 5'),
     "numbers_in_the_list.json": lambda: b"[1, 2, 3]",
+    "behind_nested.json.gz": lambda: behind_nested(12_000),
+    "calls_in_nested.json.gz": lambda: calls_in_nested(12_000),
 }
-"""Name → bytes. Each stands for a class of inputs; none is longer than 70 kB."""
+"""Name → bytes. Each stands for a class of inputs; none is longer than 100 kB."""
 
 
 def main() -> None:
