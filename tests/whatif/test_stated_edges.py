@@ -8,6 +8,7 @@ from syncscan import api
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.graph import Record, StreamWait
+from syncscan.whatif.replayed_steps import find_steps
 from tests.builder import MAIN, TraceBuilder
 
 
@@ -41,7 +42,7 @@ def two_records(named: int | None = None, rows: int | None = None) -> Trace:
 
 def launches_before_record(trace: Trace) -> int:
     """How many launches lie before the record that the stream waits for."""
-    nodes = build(trace, []).programs[0].nodes
+    nodes = build(find_steps(trace, [])).programs[0].nodes
     assert any(isinstance(n, StreamWait) for n in nodes)
     at = next(i for i, n in enumerate(nodes) if isinstance(n, Record))
     return sum(getattr(n, "launches", 0) for n in nodes[:at])
@@ -104,7 +105,7 @@ def test_the_last_eight_records_are_tried(behind: int, found: bool) -> None:
         t.call("cudaStreamWaitEvent", 100, 101)
         t._free[0, 13] = 111
         t.launch("consume", at=105, lasts=100, stream=13)
-    edges = [n for n in build(t.trace(), []).programs[0].nodes if isinstance(n, StreamWait)]
+    edges = [n for n in build(find_steps(t.trace(), [])).programs[0].nodes if isinstance(n, StreamWait)]
     assert bool(edges) is found
 
 
@@ -137,5 +138,5 @@ def test_the_last_256_records_of_all_threads_are_looked_through(others: int, fou
         t.call("cudaStreamWaitEvent", 100, 101)
         t._free[0, 13] = 111
         t.launch("consume", at=105, lasts=100, stream=13)
-    edges = [n for n in build(t.trace(), []).programs[0].nodes if isinstance(n, StreamWait)]
+    edges = [n for n in build(find_steps(t.trace(), [])).programs[0].nodes if isinstance(n, StreamWait)]
     assert bool(edges) is found
