@@ -19,7 +19,7 @@ from syncscan.detect import Call, calls_of
 from syncscan.detect.runtime_calls import comes_between, is_copy, is_synchronise, waits_by_nature
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.names import api_name, is_graph_launch
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 SAMPLES = Path(__file__).parent.parent / "sample_traces"
 
@@ -54,7 +54,7 @@ def main(paths: Sequence[str]) -> None:
 def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
     """Gap in ns, calls between, and whether an op is around, of every copy whose next call but queries synchronises."""
     slices = trace.slices
-    rows = np.flatnonzero(trace.is_category(Category.RUNTIME, Category.DRIVER))
+    rows = np.flatnonzero(trace.is_category(*CALLS))
     names = [api_name(trace.name(int(row))) for row in rows]
     for at, name in enumerate(names):
         if not is_copy(name):

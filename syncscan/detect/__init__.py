@@ -16,7 +16,7 @@ from syncscan.detect.rules import PREAMBLE, RULES, unclassified
 from syncscan.model.arrays import Int32
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
-from syncscan.model.trace import Category, Trace
+from syncscan.model.trace import CALLS, Category, Trace
 
 _SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 
@@ -90,7 +90,7 @@ def _program_threads(trace: Trace) -> set[int]:
     """Tracks that run the program's ops or steps; a wait elsewhere (pinning, NCCL's watchdog) holds nobody up."""
     track = trace.slices.track
     own = _tracks(track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
-    calling = _tracks(track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
+    calling = _tracks(track[trace.is_category(*CALLS)])
     own = own if own & calling else own | calling
     return {t for t in own if not _SERVICE_THREAD.search(trace.tracks[t].thread)}
 

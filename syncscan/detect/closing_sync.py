@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncscan.model.names import api_name, is_device_synchronise
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 
 def profiler_sync(trace: Trace) -> int:
@@ -15,7 +15,7 @@ def profiler_sync(trace: Trace) -> int:
     outside every step and op, with no launch after it, and in a trace with stacks below the profiler's own frame
     (torch/autograd/profiler.py).
     """
-    calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
+    calls = trace.is_category(*CALLS)
     rows = np.flatnonzero(calls & trace.named(lambda name: is_device_synchronise(api_name(name))))
     if not len(rows):
         return NONE

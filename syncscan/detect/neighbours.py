@@ -10,7 +10,7 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int32, Int64
 from syncscan.model.names import is_step
 from syncscan.model.recorded_stacks import RecordedStacks
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 WRAPPER = re.compile(
     r"autograd::engine|torch::autograd::|\w+Backward\d*$|Torch-Compiled Region|## Call|TorchDynamo|CompiledFunction"
@@ -34,7 +34,7 @@ class Neighbours:
         op = category == int(Category.CPU_OP)
         covered = _covered(trace.slices.parent, op & ~trace.named(WRAPPER.match))
         scopes = op | (category == int(Category.ANNOTATION))
-        calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
+        calls = trace.is_category(*CALLS)
         self._before = np.flatnonzero(scopes & ~covered)
         self._after = np.flatnonzero((scopes | calls) & ~covered)
         self._tracks: dict[tuple[int, int], tuple[Int64, Int64]] = {}

@@ -36,7 +36,10 @@ DEEPEST = 256
 """Slices around another that count. The deepest of our recordings has 11; a trace that says thousands would cost
 what the square of its size does."""
 
-HOST = (Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME, Category.DRIVER)
+CALLS = (Category.RUNTIME, Category.DRIVER)
+"""Categories of the calls of a host."""
+
+HOST = (Category.CPU_OP, Category.ANNOTATION, *CALLS)
 """Categories whose slices lie on a host thread and nest."""
 
 DEVICE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET)
@@ -243,7 +246,7 @@ class Trace:
     def _calls_by_correlation(self) -> tuple[Int64, Int64]:
         """Correlations of all runtime and driver calls that have one, ascending, and the rows of the calls."""
         s = self.slices
-        calls = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
+        calls = np.flatnonzero(self.is_category(*CALLS) & (s.correlation != NONE))
         calls = calls[np.argsort(s.correlation[calls], kind="stable")]
         return s.correlation[calls], calls
 

@@ -13,7 +13,7 @@ from syncscan.model.habit import Change
 from syncscan.model.period import step_period
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.schedule import Schedule
-from syncscan.model.trace import Category, Trace
+from syncscan.model.trace import HOST, Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import calibrate
 from syncscan.whatif.calibrated_step import CalibratedStep
@@ -144,7 +144,7 @@ class Projector:
 def _recorded(trace: Trace) -> tuple[float, bool]:
     """Ops and runtime calls recorded in a step, and whether Python frames were recorded too."""
     s = trace.slices
-    mask = trace.is_category(Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME, Category.DRIVER)
+    mask = trace.is_category(*HOST)
     if trace.steps:
         mask &= (s.ts >= trace.steps[0].ts) & (s.ts < trace.steps[-1].end)
     return float(np.count_nonzero(mask)) / max(1, len(trace.steps)), trace.info.with_stack
