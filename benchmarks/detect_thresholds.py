@@ -72,7 +72,7 @@ def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
 def blocking_launches(trace: Trace) -> tuple[float, int]:
     """The share of kernels that end before their launch call does, and how many kernels there are."""
     slices = trace.slices
-    kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (slices.correlation != NONE))
+    kernels = np.flatnonzero(trace.is_category(Category.KERNEL))
     launch = trace.calls_of(kernels)
     single = (launch != NONE) & ~trace.named(is_graph_launch)[launch]
     kernel, launch = kernels[single], launch[single]

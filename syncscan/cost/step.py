@@ -104,7 +104,7 @@ class _Summary:
         launches = launches[(s.ts[launches] >= self.steps[0].ts) & (s.ts[launches] < self.steps[-1].end)]
         if not len(launches):
             return 1.0
-        return float(np.isin(s.correlation[launches], s.correlation[self.trace.device_rows]).mean())
+        return float(self.trace.started_work(launches).mean())
 
     def _bound(self, busy: float, bubble: float, waiting_input: float) -> tuple[Bound, str]:
         if not len(self.trace.device_rows):

@@ -235,12 +235,15 @@ class Trace:
         Where a runtime call and the driver call inside it share a correlation, it is the outer one: what the program
         called.
         """
-        correlations, calls = self._calls_by_correlation
-        wanted = self.slices.correlation[rows]
-        if not len(correlations):
-            return np.full(len(wanted), NONE, np.int64)
-        at = np.minimum(np.searchsorted(correlations, wanted), len(correlations) - 1)
-        return np.where((correlations[at] == wanted) & (wanted != NONE), calls[at], NONE)
+        return self.calls_with(self.slices.correlation[rows])
+
+    def calls_with(self, correlations: Int64) -> Int64:
+        """For each of these correlations the row of the call that has it, NONE without; see `calls_of`."""
+        known, calls = self._calls_by_correlation
+        if not len(known):
+            return np.full(len(correlations), NONE, np.int64)
+        at = np.minimum(np.searchsorted(known, correlations), len(known) - 1)
+        return np.where((known[at] == correlations) & (correlations != NONE), calls[at], NONE)
 
     @cached_property
     def _calls_by_correlation(self) -> tuple[Int64, Int64]:
@@ -250,8 +253,17 @@ class Trace:
         calls = calls[np.argsort(s.correlation[calls], kind="stable")]
         return s.correlation[calls], calls
 
+    def started_work(self, calls: Int64) -> Bool:
+        """Which of these calls started device work that is in the trace."""
+        correlation = self.slices.correlation
+        started: Bool = np.isin(correlation[calls], correlation[self.device_rows]) & (correlation[calls] != NONE)
+        return started
+
     def work_of(self, call: int) -> int:
-        """The row of the device work that a call started, NONE without; of several, as of a graph, the last."""
+        """The row of the device work that a call started, NONE without.
+
+        Of several, as of a graph, the highest: the one that starts last on the last of their streams.
+        """
         return self._by_correlation(DEVICE).get(int(self.slices.correlation[call]), NONE)
 
     def copy_of(self, call: int) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
+import pytest
 
-from syncscan.model.trace import NONE, Category, Slices
+from syncscan.model.trace import CALLS, NONE, Category, Slices
 from tests.builder import TraceBuilder, names
 
 
@@ -61,6 +62,45 @@ def test_launches_join_calls_and_work():
     call = int(trace.calls_of(np.array([kernel]))[0])
     assert trace.name(call) == "cudaLaunchKernel"
     assert trace.launched_at.tolist() == [10_000]
+
+
+def graph(own_streams: bool) -> TraceBuilder:
+    """A call that starts two kernels, the longer one on the first stream, and one that starts none."""
+    t = TraceBuilder()
+    t.call("cudaGraphLaunch", 10, 11)
+    t._work("kernel", "long", 12, 50, stream=7, device=0)
+    t._work("kernel", "short", 13, 5, stream=8 if own_streams else 7, device=0)
+    t.call("cudaEventRecord", 20, 21)
+    return t
+
+
+@pytest.mark.parametrize("own_streams", [False, True])
+def test_the_calls_of_a_correlation(own_streams: bool) -> None:
+    """Several pieces of work can have one call; NONE stands for no correlation, and for one that no call has."""
+    trace = graph(own_streams).trace()
+    launch, record = np.flatnonzero(trace.is_category(*CALLS)).tolist()
+    assert trace.calls_of(trace.device_rows).tolist() == [launch, launch]
+    assert trace.calls_with(trace.slices.correlation[[launch, record]]).tolist() == [launch, record]
+    assert trace.calls_with(np.array([NONE, 7_777], np.int64)).tolist() == [NONE, NONE]
+
+
+@pytest.mark.parametrize("own_streams", [False, True])
+def test_the_work_of_a_call(own_streams: bool) -> None:
+    """Of several the last of their last stream; NONE where a call started none."""
+    trace = graph(own_streams).trace()
+    launch, record = np.flatnonzero(trace.is_category(*CALLS)).tolist()
+    assert trace.name(trace.work_of(launch)) == "short"
+    assert trace.work_of(record) == NONE
+    assert trace.started_work(np.array([launch, record])).tolist() == [True, False]
+
+
+def test_a_call_without_a_correlation_started_nothing() -> None:
+    """Work that has none either isn't its own."""
+    t = TraceBuilder()
+    t.event(ph="X", cat="cuda_runtime", name="cudaLaunchKernel", pid=100, tid=100, ts=1, dur=1, args={})
+    t.event(ph="X", cat="kernel", name="k", pid=0, tid=7, ts=10, dur=5, args={"device": 0, "stream": 7})
+    trace = t.trace()
+    assert trace.started_work(np.flatnonzero(trace.is_category(*CALLS))).tolist() == [False]
 
 
 def test_without_any_link_work_counts_as_launched_when_it_starts():
