@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
-from syncscan.model.interval import union
+from syncscan.model.interval import Interval
 from syncscan.model.names import is_launch, is_loader
-from syncscan.model.period import step_period
+from syncscan.model.period import busy_time, step_period
 from syncscan.model.step import Bound, StepSummary
 from syncscan.model.trace import NONE, Step, Trace
 
@@ -49,8 +48,7 @@ class _Summary:
     def __init__(self, trace: Trace, steps: tuple[Step, ...], occurrences: list[Occurrence]) -> None:
         self.trace, self.steps, self.occurrences = trace, steps, occurrences
         self.host = float(np.mean([s.end - s.ts for s in steps]))
-        launched = [self._launched_in(step) for step in steps]
-        self.busy = self._union(np.concatenate(launched)) / len(steps)
+        self.busy = busy_time(trace, [Interval(step.ts, step.end) for step in steps]) / len(steps)
         self.observed = max(step_period(trace), self.busy)
         self.unprofiled = trace.info.capture.unprofiled_step_us
 
@@ -74,16 +72,6 @@ class _Summary:
             reason=reason,
             unprofiled_us=self.unprofiled,
         )
-
-    def _launched_in(self, step: Step) -> Int64:
-        """Rows of the device work that was launched in this step."""
-        return self.trace.device_rows[self.trace.launched_within(step.ts, step.end)]
-
-    def _union(self, rows: Int64) -> int:
-        s = self.trace.slices
-        rows = rows[np.argsort(s.ts[rows], kind="stable")]
-        starts, ends = union(s.ts[rows], s.end[rows])
-        return int((ends - starts).sum())
 
     def _input(self) -> int:
         """Time of the DataLoader's `__next__` on the steps' own threads, in ns."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
+from syncscan.model.arrays import Int64
 from syncscan.model.interval import Interval, union
 from syncscan.model.trace import NONE, Trace
 
@@ -58,14 +60,19 @@ def step_period(trace: Trace) -> float:
     return max(host, busy_time(trace, steps) / len(steps))
 
 
-def busy_time(trace: Trace, steps: list[Interval]) -> float:
+def busy_time(trace: Trace, steps: Sequence[Interval]) -> float:
     """How long any stream works on what these intervals launched, in ns; time that streams share counts once."""
-    rows = trace.device_rows
-    mine = np.zeros(len(rows), np.bool_)
-    for a, b in steps:
-        mine[trace.launched_within(a, b)] = True
-    starts, ends = union(trace.slices.ts[rows[mine]], trace.slices.end[rows[mine]])
+    rows = work_of_steps(trace, steps)
+    starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
     return float((ends - starts).sum())
+
+
+def work_of_steps(trace: Trace, steps: Sequence[Interval]) -> Int64:
+    """Rows of the device work that these intervals launched, in order of its start."""
+    mine = np.zeros(len(trace.device_rows), np.bool_)
+    for begin, end in steps:
+        mine[trace.launched_within(begin, end)] = True
+    return trace.device_rows[mine]
 
 
 def _done(trace: Trace, steps: list[Interval]) -> list[int]:
