@@ -10,11 +10,9 @@ from syncscan.model.finding import Occurrence
 from syncscan.model.interval import Interval
 from syncscan.model.names import is_launch, is_loader
 from syncscan.model.period import busy_time, step_period
-from syncscan.model.step import Bound, StepSummary
+from syncscan.model.step import BOUND_FROM, Bound, StepSummary
 from syncscan.model.trace import NONE, Step, Trace
 
-DEVICE_BOUND = 0.9
-"""A step is bound by the device when the device works at least this part of it."""
 RECORDED = 0.5
 """A verdict needs the device work of at least this part of the launches."""
 NOTABLE = 0.1
@@ -105,9 +103,9 @@ class _Summary:
         if not self.observed:
             return Bound.UNKNOWN, "The steps take no time, so nothing can be said about what bounds them."
         share = busy / self.observed
-        if share >= DEVICE_BOUND:
+        if share >= BOUND_FROM:
             return Bound.DEVICE, f"The device works {share:.0%} of the step."
-        if self.unprofiled and busy >= DEVICE_BOUND * self.unprofiled * 1e3:
+        if self.unprofiled and busy >= BOUND_FROM * self.unprofiled * 1e3:
             share = min(busy / self.unprofiled / 1e3, 1.0)
             return Bound.DEVICE, f"The device works {share:.0%} of the step as it is without the profiler."
         idle = f"The device works {share:.0%} of the step"

@@ -22,7 +22,7 @@ TRIES = 8
 LOOK_BACK = 256
 """Records and launches of a thread that are searched back for them."""
 SKEW_NS = 5_000
-"""How far the host's and the device's clocks may lie apart."""
+"""How far the host's and the device's clocks may lie apart: what ends so much after a call may have held it."""
 
 
 _NONE_THERE = (np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from syncscan.model.habit import Basis, Change, Habit, HabitGain
-from syncscan.whatif.calibrated_step import MODEL, REPEATABILITY, CalibratedStep
+from syncscan.whatif.calibrate import REPEATABILITY
+from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
 
