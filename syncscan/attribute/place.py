@@ -6,14 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
 from syncscan.model.libraries import is_library
-from syncscan.model.trace import Trace
+from syncscan.model.names import frame_parts
 
-_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.+)")
 _MODULE = "nn.Module: "
 _WRAPPERS = re.compile(
     r"(^|/)torch/(_tensor|functional|_jit_internal|_ops|_compile|nn/functional|nn/modules/module|cuda/\w+|cuda/__init__"
@@ -55,19 +52,9 @@ def _source(frame: Frame, exact: bool) -> Source:
     return Source(frame.file, frame.line, frame.function, exact)
 
 
-def names_around(trace: Trace, row: int) -> list[str]:
-    """Names of the Python frames around a slice, outermost first; empty in a trace without stacks."""
-    s, f = trace.slices, trace.frames
-    lo, hi = np.searchsorted(f.track, [s.track[row], s.track[row] + 1])
-    upto = lo + int(np.searchsorted(f.ts[lo:hi], s.ts[row], side="right"))
-    around = lo + np.flatnonzero(f.ts[lo:upto] + f.dur[lo:upto] >= s.ts[row] + s.dur[row])
-    return [trace.strings[n] for n in f.name[around]]
-
-
 def parse(names: Sequence[str]) -> tuple[Frame, ...]:
     """The frames among recorded names, `file.py(LINE): function`; built-ins and modules are left out."""
-    matches = (_FRAME.fullmatch(n) for n in names)
-    return tuple(Frame(m["file"], int(m["line"]), m["function"]) for m in matches if m)
+    return tuple(Frame(*parts) for parts in map(frame_parts, names) if parts)
 
 
 def modules(names: Sequence[str]) -> tuple[str, ...]:

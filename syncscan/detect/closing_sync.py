@@ -40,7 +40,6 @@ def _launches_follow(trace: Trace, row: int) -> bool:
 
 def _called(trace: Trace, row: int) -> bool:
     """Whether Python frames show that the program called it: there are some, and none of them is the profiler's."""
-    frames, slices = trace.frames, trace.slices
-    around = (frames.track == slices.track[row]) & (frames.ts <= slices.ts[row]) & (frames.end >= slices.end[row])
-    names = [trace.strings[name] for name in frames.name[around]]
+    slices = trace.slices
+    names = trace.frames_around(int(slices.track[row]), int(slices.ts[row]), int(slices.end[row]))
     return any("synchronize" in name for name in names) and not any("profiler" in name for name in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
+from syncscan.model.names import is_step
 
 NONE = -1
 """What an id column holds where the event has no such id."""
@@ -213,6 +214,29 @@ class Trace:
             chain.append(at)
             at = int(parent[at])
         return chain[::-1]
+
+    def ops_among(self, rows: Iterable[int]) -> tuple[int, ...]:
+        """Those of these rows that are ops."""
+        category = self.slices.category
+        return tuple(row for row in rows if category[row] == Category.CPU_OP)
+
+    def scopes_among(self, rows: Iterable[int]) -> tuple[str, ...]:
+        """Names of the program's scopes among these rows: the profiler's steps are none."""
+        category = self.slices.category
+        names = (self.name(row) for row in rows if category[row] == Category.ANNOTATION)
+        return tuple(name for name in names if not is_step(name))
+
+    def outermost_op(self, row: int) -> int:
+        """The row of the outermost op around this row, NONE without."""
+        return next(iter(self.ops_among(self.ancestors(row))), NONE)
+
+    def frames_around(self, track: int, begin: int, end: int) -> tuple[str, ...]:
+        """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
+        frames = self.frames
+        first, last = np.searchsorted(frames.track, [track, track + 1])
+        begun = first + int(np.searchsorted(frames.ts[first:last], begin, side="right"))
+        around = first + np.flatnonzero(frames.end[first:begun] >= end)
+        return tuple(self.strings[name] for name in frames.name[around].tolist())
 
     def is_category(self, *categories: Category) -> Bool:
         """A mask over `slices`: rows of one of these categories."""

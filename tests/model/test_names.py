@@ -40,3 +40,10 @@ def test_a_predicate_knows_its_names(predicate: object, yes: list[str], no: list
 def test_a_python_frame_is_told_from_a_builtin(name: str, parts: tuple[str, int, str] | None) -> None:
     """File, line and function."""
     assert names.frame_parts(name) == parts
+
+
+def test_a_program_calls_no_engine() -> None:
+    """Of the ops around something the outermost counts that isn't the engine's."""
+    engine = "autograd::engine::evaluate_function: IndexBackward0"
+    assert names.program_op([engine, "IndexBackward0", "aten::nonzero"]) == "IndexBackward0"
+    assert names.program_op([engine]) == ""

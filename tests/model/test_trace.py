@@ -37,6 +37,37 @@ def test_ancestors_are_outermost_first():
     assert names(trace, trace.ancestors(call)) == ["ProfilerStep#2", "loss", "aten::index", "aten::nonzero"]
 
 
+def test_ops_and_scopes_are_told_apart():
+    """Of the slices around a call; the profiler's step is no scope, the call itself no op."""
+    trace = nested().trace()
+    (call,) = [r for r in range(len(trace.slices)) if trace.name(r) == "cudaStreamSynchronize"]
+    around = [*trace.ancestors(call), call]
+    assert names(trace, trace.ops_among(around)) == ["aten::index", "aten::nonzero"]
+    assert trace.scopes_among(around) == ("loss",)
+    assert trace.name(trace.outermost_op(call)) == "aten::index"
+    assert trace.outermost_op(trace.outermost_op(call)) == NONE
+
+
+def test_frames_around_are_outermost_first():
+    """Those that hold a time on their thread, edges included."""
+    t = TraceBuilder()
+    with t.frame("train.py(1): main", 0, 100):
+        t.frame("other.py(2): before", 1, 5)
+        with t.frame("train.py(10): step", 10, 90):
+            t.frame("inner.py(4): call", 20, 30)
+            t.call("cudaStreamSynchronize", 20, 30)
+    with t.thread("worker"):
+        t.frame("worker.py(3): run", 0, 100)
+        t.call("cudaStreamSynchronize", 40, 50)
+    trace = t.trace()
+    main, worker = (k for k, track in enumerate(trace.tracks) if track.tid in ("100", "101"))
+    outer = ("train.py(1): main", "train.py(10): step")
+    assert trace.frames_around(main, 20_000, 30_000) == (*outer, "inner.py(4): call")
+    assert trace.frames_around(main, 20_000, 30_001) == outer
+    assert trace.frames_around(main, 19_999, 30_000) == outer
+    assert trace.frames_around(worker, 20_000, 30_000) == ("worker.py(3): run",)
+
+
 def test_device_work_has_no_parent():
     """Kernels and copies lie on streams, where nothing nests."""
     trace = nested().trace()
