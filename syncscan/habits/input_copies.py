@@ -53,6 +53,12 @@ def _synchronise_behind(context: Context, call: int) -> int:
     return 0
 
 
+def copying(context: Context, call: int) -> int:
+    """Row of what copies: the outermost op around a runtime call, or the call itself where no op is."""
+    op = context.trace.outermost_op(call)
+    return call if op == NONE else op
+
+
 def factory_before(context: Context, call: int) -> int | None:
     """Row of the op that built the copied tensor on the host: the one right before the copy's, if it launched nothing.
 
