@@ -63,7 +63,7 @@ class _Summary:
             host_us=self.host / 1e3,
             wait_us=wait / 1e3,
             device_busy_us=busy / 1e3,
-            device_idle_us=max(0.0, self.observed - busy) / 1e3,
+            device_idle_us=(self.observed - busy) / 1e3,
             bubble_us=bubble / 1e3,
             input_us=waiting_input / 1e3,
             bound=bound,
