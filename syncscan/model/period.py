@@ -27,9 +27,7 @@ def step_intervals(trace: Trace) -> list[Interval]:
     s = trace.slices
     if not trace.steps:
         return [Interval(int(s.ts.min()), int(s.end.max()))] if len(s) else []
-    tracks = [step.track for step in trace.steps]
-    main = max(set(tracks), key=lambda track: (tracks.count(track), -track))
-    steps = sorted((step for step in trace.steps if step.track == main), key=lambda step: step.ts)
+    steps = trace.main_steps
     follows = [b.number == a.number + 1 for a, b in itertools.pairwise(steps)]
     pauses = [b.ts - a.end for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True) if next_]
     pause = max(int(np.median(pauses)), 0) if pauses else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -334,6 +335,16 @@ class Trace:
     def _by_launch(self) -> tuple[Int64, Int64]:
         order = np.argsort(self.launched_at, kind="stable")
         return self.launched_at[order], order
+
+    @cached_property
+    def main_steps(self) -> tuple[Step, ...]:
+        """The steps of the thread that marked the most of them, in time order: those of one program are counted once.
+
+        Of several threads with as many it is the first; empty where none are marked.
+        """
+        tracks = Counter(step.track for step in self.steps)
+        main = max(sorted(tracks), key=tracks.__getitem__, default=NONE)
+        return tuple(sorted((step for step in self.steps if step.track == main), key=lambda step: step.ts))
 
     def last_step(self, ts: int) -> Step | None:
         """The last step to have begun by this time (ns); None before the first."""

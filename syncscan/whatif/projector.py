@@ -143,8 +143,8 @@ class Projector:
 
 def _recorded(trace: Trace) -> tuple[float, bool]:
     """Ops and runtime calls recorded in a step, and whether Python frames were recorded too."""
-    s = trace.slices
+    s, steps = trace.slices, trace.main_steps
     mask = trace.is_category(*HOST)
-    if trace.steps:
-        mask &= (s.ts >= trace.steps[0].ts) & (s.ts < trace.steps[-1].end)
-    return float(np.count_nonzero(mask)) / max(1, len(trace.steps)), trace.info.with_stack
+    if steps:
+        mask &= (s.ts >= steps[0].ts) & (s.ts < steps[-1].end)
+    return float(np.count_nonzero(mask)) / max(1, len(steps)), trace.info.with_stack

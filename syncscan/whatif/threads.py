@@ -36,7 +36,7 @@ def find_threads(trace: Trace, tracks: Sequence[int]) -> dict[int, int]:
 
 def _main(trace: Trace, tracks: Sequence[int]) -> int:
     if trace.steps:
-        return trace.steps[0].track
+        return trace.main_steps[0].track
     counts = Counter(sorted(tracks))
     return max(counts, key=counts.__getitem__, default=NONE)
 

@@ -174,6 +174,18 @@ def test_an_empty_trace_answers_too():
     assert trace.steps == ()
 
 
+@pytest.mark.parametrize(("other", "main"), [(1, [2, 3]), (2, [2, 3]), (3, [7, 8, 9])])
+def test_the_steps_of_a_trace_are_those_of_the_thread_with_the_most(other: int, main: list[int]):
+    """The first thread has two, the other one so many, all of them earlier."""
+    t = TraceBuilder()
+    with t.thread("other"):
+        for k in range(other):
+            t.step(10 * k, 10 * k + 10, number=7 + k)
+    t.step(200, 300, number=3)
+    t.step(100, 200, number=2)
+    assert [step.number for step in t.trace().main_steps] == main
+
+
 def test_columns_have_their_types():
     """Each column has the type that its annotation says, and all have one length."""
     s = nested().trace().slices

@@ -52,3 +52,20 @@ def test_a_schedule_has_the_tracks_of_the_steps_own_thread(waits: bool) -> None:
     found = analysis.schedule()
     assert found is not None
     assert [analysis.trace.tracks[track].tid for track in found.tracks] == [str(WORKER)]
+
+
+def test_the_thread_with_the_most_steps_is_the_steps_own() -> None:
+    """Its steps are the ones that are replayed: one that another thread marks before them makes no difference."""
+    t = TraceBuilder()
+    with t.thread("warm-up", WORKER):
+        t.step(0, 100)
+        t.launch("once", at=10, lasts=1)
+    for start in t.steps(3, lasts=1000, start=500):
+        for turn in range(20):
+            t.launch("main", at=start + 20 * turn, lasts=1)
+            with t.thread("warm-up", WORKER):
+                t.launch("side", at=start + 20 * turn + 10, lasts=1)
+    analysis = api.analyze_trace(t.trace())
+    found = analysis.schedule()
+    assert found is not None
+    assert [analysis.trace.tracks[track].tid for track in found.tracks] == [str(MAIN)]
