@@ -8,7 +8,7 @@ import pytest
 
 from syncscan.api import analyze_trace
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
+from syncscan.model.finding import Finding, Removal
 from syncscan.model.step import Bound
 from syncscan.whatif import Projector
 from syncscan.whatif.calibrated_step import CalibratedStep
@@ -76,6 +76,21 @@ def test_what_a_finding_can_save_at_most_is_its_wait_its_calls_and_its_ops() -> 
     assert step([("launch", 500.0), ("read", 0.0), ("work", 400.0)]).most(0) == pytest.approx(505.0, abs=0.01)
 
 
+def test_of_a_pageable_copy_its_launch_stays() -> None:
+    """Of the call's 494 µs all but the 10 that one takes without a wait; the synchronise's 5 µs go too."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch(at=start, lasts=500)
+        with t.op("aten::copy_", start + 9, start + 520):
+            t.copy("Memcpy HtoD (Pageable -> Device)", at=start + 10, lasts=2, blocks=True)
+            t.call("cudaStreamSynchronize", start + 505, start + 509)
+    analysis = known(t)
+    (found,) = real(analysis)
+    projector = Projector(analysis.trace, analysis.findings, analysis.step.observed_us)
+    assert found.diagnosis.removal is Removal.PINNED_COPY
+    assert projector.calibrated().most(projector.number[found.id]) == pytest.approx(494.0 - 10.0 + 5.0, abs=2.0)
+
+
 def test_a_finding_that_never_waited_in_the_steps_can_save_nothing() -> None:
     """No wait of the step has its number."""
     assert step(IN_TURN).most(7) == 0.0
@@ -113,6 +128,20 @@ def test_steps_that_gain_differently_widen_the_range() -> None:
     slack = 0.01 + 0.10 * (1.0 - ratio)
     assert p.range_us[0] / p.baseline_us == pytest.approx(0.501 - slack, abs=0.001)
     assert p.range_us[1] / p.baseline_us == pytest.approx(1.01, abs=0.001)
+
+
+def test_a_guessed_overhead_leaves_the_gain_open() -> None:
+    """None of it may be the profiler's, or half as much more: both explain the trace as well as the guess does."""
+    t = told(IN_TURN)
+    t.metadata["syncscan"] = COOL
+    p = analyze_trace(t.trace()).whatif("all")
+    scale = p.host_scale
+    assert scale < 0.99
+    ratios = [501 / (500 + 404 * host) for host in (1.0, scale, scale - (1 - scale) / 2)]
+    slack = 0.01 + 0.10 * (1.0 - ratios[1])
+    expected = (ratios[0] - slack, ratios[1], ratios[2] + slack)
+    found = (p.range_us[0], p.predicted_us, p.range_us[1])
+    assert [us / p.baseline_us for us in found] == pytest.approx(expected, abs=0.002)
 
 
 def test_a_device_that_loses_a_part_of_its_pauses_slows_down_by_that_part() -> None:
