@@ -26,7 +26,7 @@ from syncscan.model.runtime_calls import (
     only_asks,
     waits_by_nature,
 )
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 SAMPLES = Path(__file__).parent.parent / "sample_traces"
 
@@ -61,7 +61,7 @@ def measure(paths: Sequence[Path]) -> None:
 def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
     """Gap in ns, calls between, and whether an op is around, of every copy whose next call but queries synchronises."""
     slices = trace.slices
-    rows = np.flatnonzero(trace.is_category(Category.RUNTIME, Category.DRIVER))
+    rows = np.flatnonzero(trace.is_category(*CALLS))
     names = [api_name(trace.name(int(row))) for row in rows]
     for at, name in enumerate(names):
         if not is_copy(name):
@@ -79,7 +79,7 @@ def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
 def blocking_launches(trace: Trace) -> tuple[float, int]:
     """The share of kernels that end before their launch call does, and how many kernels there are."""
     slices = trace.slices
-    kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (slices.correlation != NONE))
+    kernels = np.flatnonzero(trace.is_category(Category.KERNEL))
     launch = trace.calls_of(kernels)
     single = (launch != NONE) & ~trace.named(is_graph_launch)[launch]
     kernel, launch = kernels[single], launch[single]

@@ -41,7 +41,7 @@ WORKERS = 2
 MOVED = 1.5
 """By how much a constant is moved, down and up: what is known less exactly than that is no measurement."""
 WITH_CONSTANTS = tuple(
-    f"syncscan/model/{name}.py" for name in ("device_work", "finding", "habit", "period", "recorded_stacks")
+    f"syncscan/model/{name}.py" for name in ("device_work", "finding", "habit", "period", "recorded_stacks", "step")
 )
 """Further files whose constants are moved."""
 TIMEOUT_S = 240

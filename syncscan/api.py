@@ -12,7 +12,7 @@ from syncscan.errors import TraceTooLarge
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
-from syncscan.model.trace import Category, Trace
+from syncscan.model.trace import CALLS, Category, Trace
 
 Progress = Callable[[int, int], None]
 
@@ -88,7 +88,7 @@ def _rendered(analysis: Analysis, form: str) -> str:
 def missing(trace: Trace) -> tuple[str, ...]:
     """What this trace lacks and what to do about it, and what its capture noted, a sentence each."""
     present = set(trace.slices.category.tolist())
-    if not present & {Category.RUNTIME, Category.DRIVER, Category.SYNC}:
+    if not present & {*CALLS, Category.SYNC}:
         if not present & {Category.KERNEL, Category.MEMCPY}:
             return ("No device events: nothing waits on a CPU. Record on a GPU, with ProfilerActivity.CUDA.",)
         return ("No runtime calls, so waits can't be seen. Record with ProfilerActivity.CUDA and without a filter.",)

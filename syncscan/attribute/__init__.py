@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from syncscan.attribute.backward import ForwardOps
 from syncscan.attribute.guess import candidates
 from syncscan.attribute.phase import Phases
-from syncscan.attribute.place import modules, names_around, parse, pick
+from syncscan.attribute.place import modules, parse, pick
 from syncscan.attribute.program import path_in_program, program_root
 from syncscan.attribute.warned import WarnedLines
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint
-from syncscan.model.names import is_engine, is_step
+from syncscan.model.names import program_op
 from syncscan.model.recorded_stacks import RecordedStack, RecordedStacks
-from syncscan.model.trace import NONE, Category, Trace
-
-_SCOPE = int(Category.ANNOTATION)
+from syncscan.model.trace import NONE, Trace
 
 
 def attribute(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Attribution, ...]:
@@ -60,19 +58,19 @@ class _Attributor:
     def origin(self, point: SyncPoint) -> _Origin:
         """Find the stack that tells where a sync point comes from."""
         forward = self.forward.of(point)
-        names = names_around(self.trace, self._home(point, forward))
+        names = self._frames_around(self._home(point, forward))
         recorded = self._recorded(point, forward)
         frames = recorded.frames if recorded else self.warned.of(point) or parse(names)
-        return _Origin(forward, tuple(names), recorded, frames)
+        return _Origin(forward, names, recorded, frames)
 
     def attribution(self, point: SyncPoint, origin: _Origin, root: str) -> Attribution:
         """Say where a sync point belongs, in a program that was started from the folder `root`."""
         place = pick(origin.frames, exact=origin.recorded is not None)
         ops = tuple(self.trace.name(r) for r in point.ops)
         return Attribution(
-            op=_outermost(ops),
+            op=program_op(ops),
             op_stack=ops,
-            scope=self._scopes(self._home(point, origin.forward)),
+            scope=self.trace.scopes_among(self.trace.ancestors(self._home(point, origin.forward))),
             module=origin.recorded.module if origin.recorded and origin.recorded.module else modules(origin.names),
             source=self._guessed(place.user, point, origin.forward, ops),
             framework=place.framework,
@@ -83,6 +81,10 @@ class _Attributor:
             confidence=Confidence.HIGH if origin.recorded or place.user else Confidence.MEDIUM,
             path=path_in_program(place.user.file, root) if place.user else "",
         )
+
+    def _frames_around(self, row: int) -> tuple[str, ...]:
+        s = self.trace.slices
+        return self.trace.frames_around(int(s.track[row]), int(s.ts[row]), int(s.end[row]))
 
     def _home(self, point: SyncPoint, forward: int) -> int:
         """The row whose surroundings tell the place: the forward op, or the call itself."""
@@ -112,11 +114,6 @@ class _Attributor:
         forward = self.stacks.between(int(s.track[origin]), int(s.ts[origin]), int(s.ts[origin] + s.dur[origin]))
         return forward if forward or len(self.trace.frames) else own
 
-    def _scopes(self, row: int) -> tuple[str, ...]:
-        category = self.trace.slices.category
-        around = (self.trace.name(r) for r in self.trace.ancestors(row) if category[r] == _SCOPE)
-        return tuple(n for n in around if not is_step(n))
-
     def _thread(self, track: int) -> str:
         t = self.trace.tracks[track]
         return t.thread or f"thread {t.tid}"
@@ -124,7 +121,3 @@ class _Attributor:
     def _step(self, at: int) -> int | None:
         step = self.trace.step_at(at)
         return step.number if step else None
-
-
-def _outermost(ops: tuple[str, ...]) -> str:
-    return next((op for op in ops if not is_engine(op)), "")

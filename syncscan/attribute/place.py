@@ -6,13 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
 from syncscan.model.libraries import is_library
 from syncscan.model.names import frame_parts
-from syncscan.model.trace import Trace
 
 _MODULE = "nn.Module: "
 _WRAPPERS = re.compile(
@@ -53,15 +50,6 @@ def _owner(inner: Sequence[Frame]) -> str:
 
 def _source(frame: Frame, exact: bool) -> Source:
     return Source(frame.file, frame.line, frame.function, exact)
-
-
-def names_around(trace: Trace, row: int) -> list[str]:
-    """Names of the Python frames around a slice, outermost first; empty in a trace without stacks."""
-    s, f = trace.slices, trace.frames
-    lo, hi = np.searchsorted(f.track, [s.track[row], s.track[row] + 1])
-    upto = lo + int(np.searchsorted(f.ts[lo:hi], s.ts[row], side="right"))
-    around = lo + np.flatnonzero(f.ts[lo:upto] + f.dur[lo:upto] >= s.ts[row] + s.dur[row])
-    return [trace.strings[n] for n in f.name[around]]
 
 
 def parse(names: Sequence[str]) -> tuple[Frame, ...]:

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
-from syncscan.model.interval import union
+from syncscan.model.interval import Interval
 from syncscan.model.names import is_loader
-from syncscan.model.period import step_period
+from syncscan.model.period import busy_time, step_period
 from syncscan.model.runtime_calls import is_launch
-from syncscan.model.step import Bound, StepSummary
+from syncscan.model.step import BOUND_FROM, Bound, StepSummary
 from syncscan.model.trace import NONE, Step, Trace
 
-DEVICE_BOUND = 0.9
-"""A step is bound by the device when the device works at least this part of it."""
 RECORDED = 0.5
 """A verdict needs the device work of at least this part of the launches."""
 NOTABLE = 0.1
@@ -50,8 +47,7 @@ class _Summary:
     def __init__(self, trace: Trace, steps: tuple[Step, ...], occurrences: list[Occurrence]) -> None:
         self.trace, self.steps, self.occurrences = trace, steps, occurrences
         self.host = float(np.mean([s.end - s.ts for s in steps]))
-        launched = [self._launched_in(step) for step in steps]
-        self.busy = self._union(np.concatenate(launched)) / len(steps)
+        self.busy = busy_time(trace, [Interval(step.ts, step.end) for step in steps]) / len(steps)
         self.observed = max(step_period(trace), self.busy)
         self.unprofiled = trace.info.capture.unprofiled_step_us
 
@@ -68,23 +64,13 @@ class _Summary:
             host_us=self.host / 1e3,
             wait_us=wait / 1e3,
             device_busy_us=busy / 1e3,
-            device_idle_us=max(0.0, self.observed - busy) / 1e3,
+            device_idle_us=(self.observed - busy) / 1e3,
             bubble_us=bubble / 1e3,
             input_us=waiting_input / 1e3,
             bound=bound,
             reason=reason,
             unprofiled_us=self.unprofiled,
         )
-
-    def _launched_in(self, step: Step) -> Int64:
-        """Rows of the device work that was launched in this step."""
-        return self.trace.device_rows[self.trace.launched_within(step.ts, step.end)]
-
-    def _union(self, rows: Int64) -> int:
-        s = self.trace.slices
-        rows = rows[np.argsort(s.ts[rows], kind="stable")]
-        starts, ends = union(s.ts[rows], s.end[rows])
-        return int((ends - starts).sum())
 
     def _input(self) -> int:
         """Time of the DataLoader's `__next__` on the steps' own threads, in ns."""
@@ -105,7 +91,7 @@ class _Summary:
         launches = launches[(s.ts[launches] >= self.steps[0].ts) & (s.ts[launches] < self.steps[-1].end)]
         if not len(launches):
             return 1.0
-        return float(np.isin(s.correlation[launches], s.correlation[self.trace.device_rows]).mean())
+        return float(self.trace.started_work(launches).mean())
 
     def _bound(self, busy: float, bubble: float, waiting_input: float) -> tuple[Bound, str]:
         if not len(self.trace.device_rows):
@@ -118,9 +104,9 @@ class _Summary:
         if not self.observed:
             return Bound.UNKNOWN, "The steps take no time, so nothing can be said about what bounds them."
         share = busy / self.observed
-        if share >= DEVICE_BOUND:
+        if share >= BOUND_FROM:
             return Bound.DEVICE, f"The device works {share:.0%} of the step."
-        if self.unprofiled and busy >= DEVICE_BOUND * self.unprofiled * 1e3:
+        if self.unprofiled and busy >= BOUND_FROM * self.unprofiled * 1e3:
             share = min(busy / self.unprofiled / 1e3, 1.0)
             return Bound.DEVICE, f"The device works {share:.0%} of the step as it is without the profiler."
         idle = f"The device works {share:.0%} of the step"

@@ -16,7 +16,7 @@ from syncscan.model.arrays import Int32
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
-from syncscan.model.trace import Category, Trace
+from syncscan.model.trace import CALLS, Category, Trace
 
 
 def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
@@ -88,7 +88,7 @@ def _program_threads(trace: Trace) -> set[int]:
     """Tracks that run the program's ops or steps; a wait elsewhere (pinning, NCCL's watchdog) holds nobody up."""
     track = trace.slices.track
     own = _tracks(track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
-    calling = _tracks(track[trace.is_category(Category.RUNTIME, Category.DRIVER)])
+    calling = _tracks(track[trace.is_category(*CALLS)])
     own = own if own & calling else own | calling
     return {t for t in own if not is_service_thread(trace.tracks[t].thread)}
 

@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
-import numpy as np
-
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.neighbours import Neighbours
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library
-from syncscan.model.names import frame_parts, is_backward_node, is_engine, is_step, is_wrapper
+from syncscan.model.names import frame_parts, is_backward_node, is_wrapper, program_op
 from syncscan.model.trace import NONE, Category, Trace
-
-_OP, _SCOPE = int(Category.CPU_OP), int(Category.ANNOTATION)
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,7 @@ class Call:
     @cached_property
     def chain(self) -> tuple[int, ...]:
         """Rows of the ops around it on its thread, outermost first, annotations left out."""
-        return tuple(row for row in self._ancestors if self.trace.slices.category[row] == _OP)
+        return self.trace.ops_among(self._ancestors)
 
     @cached_property
     def ops(self) -> tuple[str, ...]:
@@ -41,7 +37,7 @@ class Call:
     @property
     def op(self) -> str:
         """The op a user would recognise: the outermost one that isn't autograd's own wrapper; empty without ops."""
-        return next((op for op in self.ops if not is_engine(op)), "")
+        return program_op(self.ops)
 
     @property
     def top(self) -> str:
@@ -76,7 +72,7 @@ class Call:
     @cached_property
     def scopes(self) -> tuple[str, ...]:
         """Names of the annotations around it, outermost first, the profiler's steps left out."""
-        return tuple(name for row in self._scope_rows if not is_step(name := self.trace.name(row)))
+        return self.trace.scopes_among(self._ancestors)
 
     def in_scope(self, *parts: str) -> bool:
         """True if the name of any annotation around it contains one of these texts."""
@@ -87,14 +83,10 @@ class Call:
     @cached_property
     def frames(self) -> tuple[str, ...]:
         """Names of the Python frames around it, outermost first; empty where neither profiler nor capture took any."""
-        frames = self.trace.frames
-        if not len(frames):
+        if not len(self.trace.frames):
             exact = self.neighbours.stacks.of(self.facts.rows, self.chain)
             return tuple(map(str, exact.frames)) if exact and not exact.borrowed else ()
-        first, last = np.searchsorted(frames.track, [self.facts.track, self.facts.track + 1])
-        begun = first + int(np.searchsorted(frames.ts[first:last], self.facts.ts, side="right"))
-        around = first + np.flatnonzero(frames.end[first:begun] >= self.facts.end)
-        return tuple(self.trace.strings[name] for name in frames.name[around])
+        return self.trace.frames_around(self.facts.track, self.facts.ts, self.facts.end)
 
     @property
     def profiled(self) -> bool:
@@ -156,17 +148,15 @@ class Call:
     @cached_property
     def since_scope(self) -> tuple[str, ...]:
         """Names of the outermost ops and annotations that began since the innermost annotation around it."""
-        opened = int(self.trace.slices.ts[self._scope_rows[-1]]) if self._scope_rows else 0
+        slices = self.trace.slices
+        annotations = [row for row in self._ancestors if slices.category[row] == Category.ANNOTATION]
+        opened = int(slices.ts[annotations[-1]]) if annotations else 0
         return self.neighbours.between(self.facts.track, opened + 1, self.facts.ts)
 
     @cached_property
     def _ancestors(self) -> tuple[int, ...]:
         around = self.facts.around
         return () if around == NONE else (*self.trace.ancestors(around), around)
-
-    @cached_property
-    def _scope_rows(self) -> tuple[int, ...]:
-        return tuple(row for row in self._ancestors if self.trace.slices.category[row] == _SCOPE)
 
     @cached_property
     def _worker(self) -> int:

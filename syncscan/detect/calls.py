@@ -16,7 +16,7 @@ from syncscan.model import runtime_calls
 from syncscan.model.arrays import Bool
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.runtime_calls import api_name
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 _LONG_NS = 100_000
 """From this length on a call of unknown name is looked at: with nothing queued 95 % of 459 calls took up to 35 µs.
@@ -54,7 +54,7 @@ class _RuntimeCalls:
 
     def __init__(self, trace: Trace, waits: Waits) -> None:
         self._trace, self._waits = trace, waits
-        self._rows = np.flatnonzero(trace.is_category(Category.RUNTIME, Category.DRIVER))
+        self._rows = np.flatnonzero(trace.is_category(*CALLS))
         self._is_copy = self._named(runtime_calls.is_copy)
 
     def candidates(self) -> Iterator[BlockingCall]:

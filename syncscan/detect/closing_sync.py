@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncscan.model.runtime_calls import is_device_synchronise
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 
 def profiler_sync(trace: Trace) -> int:
@@ -15,8 +15,7 @@ def profiler_sync(trace: Trace) -> int:
     outside every step and op, with no launch after it, and in a trace with stacks below the profiler's own frame
     (torch/autograd/profiler.py).
     """
-    calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
-    rows = np.flatnonzero(calls & trace.named(is_device_synchronise))
+    rows = np.flatnonzero(trace.is_category(*CALLS) & trace.named(is_device_synchronise))
     if not len(rows):
         return NONE
     last = int(rows[np.argmax(trace.slices.ts[rows])])
@@ -40,7 +39,6 @@ def _launches_follow(trace: Trace, row: int) -> bool:
 
 def _called(trace: Trace, row: int) -> bool:
     """Whether Python frames show that the program called it: there are some, and none of them is the profiler's."""
-    frames, slices = trace.frames, trace.slices
-    around = (frames.track == slices.track[row]) & (frames.ts <= slices.ts[row]) & (frames.end >= slices.end[row])
-    names = [trace.strings[name] for name in frames.name[around]]
+    slices = trace.slices
+    names = trace.frames_around(int(slices.track[row]), int(slices.ts[row]), int(slices.end[row]))
     return any("synchronize" in name for name in names) and not any("profiler" in name for name in names)

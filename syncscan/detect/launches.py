@@ -25,7 +25,7 @@ def blocking_launch(trace: Trace) -> tuple[int, int] | None:
     before. So the sign is that at least 90 % of the kernels end before their launch does.
     """
     slices = trace.slices
-    kernels = np.flatnonzero(trace.is_category(Category.KERNEL) & (slices.correlation != NONE))
+    kernels = np.flatnonzero(trace.is_category(Category.KERNEL))
     calls = trace.calls_of(kernels)
     single = (calls != NONE) & ~trace.named(is_graph_launch)[calls]
     kernel, launch = kernels[single], calls[single]

@@ -9,7 +9,7 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int32, Int64
 from syncscan.model.names import is_step, is_wrapper
 from syncscan.model.recorded_stacks import RecordedStacks
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 _MOST = 64
 """How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
@@ -29,7 +29,7 @@ class Neighbours:
         op = category == int(Category.CPU_OP)
         covered = _covered(trace.slices.parent, op & ~trace.named(is_wrapper))
         scopes = op | (category == int(Category.ANNOTATION))
-        calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
+        calls = trace.is_category(*CALLS)
         self._before = np.flatnonzero(scopes & ~covered)
         self._after = np.flatnonzero((scopes | calls) & ~covered)
         self._tracks: dict[tuple[int, int], tuple[Int64, Int64]] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from syncscan.detect.blocking_call import BlockingCall, wait_of_row
 from syncscan.detect.waits import Waits
 from syncscan.model.arrays import Int64
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 
 _DEVICE_SIDE = re.compile(r"Stream Wait Event|GPU_BARRIER\w*")
 """Rows of the synchronisation categories that make the device wait, not the host."""
@@ -76,8 +76,8 @@ class _HostThreads:
     def _calls(self) -> dict[int, Int64]:
         """When each host thread called the runtime, ascending, by its track."""
         trace = self._trace
-        host = trace.is_category(Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME)
-        calls = trace.is_category(Category.RUNTIME, Category.DRIVER)
+        host = trace.is_category(*HOST)
+        calls = trace.is_category(*CALLS)
         rows_of = {track: trace.track_rows(track) for track in np.unique(trace.slices.track[host]).tolist()}
         return {track: trace.slices.ts[rows][calls[rows]] for track, rows in rows_of.items()}
 

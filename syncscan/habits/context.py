@@ -15,7 +15,6 @@ from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.interval import Interval, ThreadInterval
-from syncscan.model.names import is_step
 from syncscan.model.period import step_intervals
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import NONE, Category, Trace
@@ -173,15 +172,12 @@ class Context:
 
     def scope(self, row: int) -> tuple[str, ...]:
         """Names of the scopes around a host slice, outermost first, the profiler's steps left out."""
-        s = self.trace.slices
-        names = [self.trace.name(r) for r in self.trace.ancestors(row) if s.category[r] == Category.ANNOTATION]
-        return tuple(n for n in names if not is_step(n))
+        return self.trace.scopes_among(self.trace.ancestors(row))
 
     def op(self, row: int) -> str:
         """The outermost op around a host slice; empty without."""
-        s = self.trace.slices
-        ops = [r for r in self.trace.ancestors(row) if s.category[r] == Category.CPU_OP]
-        return self.trace.name(ops[0]) if ops else ""
+        op = self.trace.outermost_op(row)
+        return self.trace.name(op) if op != NONE else ""
 
     def findings_of(self, calls: Iterable[int]) -> tuple[str, ...]:
         """Ids of the findings that hold any of these runtime calls."""

@@ -46,8 +46,7 @@ def event_timings(context: Context) -> list[EventTiming]:
 
 def own(context: Context, sync: int) -> bool:
     """Whether a synchronise is the program's own, not an op's."""
-    s = context.trace.slices
-    return not any(s.category[r] == Category.CPU_OP for r in context.trace.ancestors(sync))
+    return context.trace.outermost_op(sync) == NONE
 
 
 def _asked_twice(context: Context, rows: list[int], names: list[str], k: int) -> bool:

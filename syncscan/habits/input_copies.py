@@ -54,11 +54,10 @@ def _synchronise_behind(context: Context, call: int) -> int:
     return 0
 
 
-def top_op(context: Context, call: int) -> int:
-    """Row of the outermost op around a runtime call, NONE without."""
-    s = context.trace.slices
-    ops = [r for r in context.trace.ancestors(call) if s.category[r] == Category.CPU_OP]
-    return ops[0] if ops else NONE
+def copying(context: Context, call: int) -> int:
+    """Row of what copies: the outermost op around a runtime call, or the call itself where no op is."""
+    op = context.trace.outermost_op(call)
+    return call if op == NONE else op
 
 
 def factory_before(context: Context, call: int) -> int | None:
@@ -67,7 +66,7 @@ def factory_before(context: Context, call: int) -> int | None:
     It must end shortly before the copy's op begins, with no other op between.
     """
     trace = context.trace
-    own = top_op(context, call)
+    own = trace.outermost_op(call)
     if own == NONE:
         return None
     before = _op_before(context, own)

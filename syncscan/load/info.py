@@ -12,7 +12,7 @@ from syncscan.load.categories import vendor_of_category
 from syncscan.load.columns import Unlinked
 from syncscan.load.values import id_of, text_of
 from syncscan.model.capture import capture_table
-from syncscan.model.trace import NONE, Category, TraceInfo, Vendor
+from syncscan.model.trace import CALLS, DEVICE, NONE, Category, TraceInfo, Vendor
 
 # ROCm's calls are in the category cuda_runtime too (libkineto's RocprofActivity.h), so that names decide.
 _CALLS = {
@@ -70,8 +70,8 @@ def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Unlinked)
     Calls come first: a merged or converted trace may keep another's metadata. A trace without device work or calls is
     `none`, whatever the machine had.
     """
-    calls = _names(raw, Category.RUNTIME, Category.DRIVER, Category.SYNC)
-    work = _names(raw, Category.KERNEL, Category.MEMCPY, Category.MEMSET)
+    calls = _names(raw, *CALLS, Category.SYNC)
+    work = _names(raw, *DEVICE)
     if not calls and not work:
         return Vendor.NONE
     votes = {v: sum(bool(p.match(n)) for n in calls) for v, p in _CALLS.items()}

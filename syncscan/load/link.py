@@ -15,6 +15,7 @@ from syncscan.load.frames import useful_frames
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.names import step_number
 from syncscan.model.trace import (
+    CALLS,
     DEEPEST,
     DEVICE,
     HOST,
@@ -200,7 +201,7 @@ def _too_deep(parent: Int32) -> int:
 def _shared_correlations(s: Slices) -> int:
     """How many correlation ids more than one runtime call has, or more than one driver call."""
     shared = 0
-    for category in (Category.RUNTIME, Category.DRIVER):
+    for category in CALLS:
         ids = np.sort(s.correlation[(s.category == category) & (s.correlation > 0)])
         again = ids[1:][ids[1:] == ids[:-1]]
         shared += len(np.unique(again))

@@ -8,6 +8,7 @@ torch/utils/data/dataloader.py (`enumerate(DataLoader)#…`), torch/optim/optimi
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 STEP = "ProfilerStep"
@@ -45,6 +46,11 @@ def is_torch_op(name: str) -> bool:
 def is_engine(name: str) -> bool:
     """Whether this is the autograd engine's range around a backward node."""
     return name.startswith(ENGINE)
+
+
+def program_op(names: Sequence[str]) -> str:
+    """Of the ops around something, outermost first, the one that a program called: no engine's; empty without."""
+    return next((name for name in names if not is_engine(name)), "")
 
 
 def is_backward(name: str) -> bool:

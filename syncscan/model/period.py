@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
+from syncscan.model.arrays import Int64
 from syncscan.model.interval import Interval, union
 from syncscan.model.trace import NONE, Trace
 
@@ -25,9 +27,7 @@ def step_intervals(trace: Trace) -> list[Interval]:
     s = trace.slices
     if not trace.steps:
         return [Interval(int(s.ts.min()), int(s.end.max()))] if len(s) else []
-    tracks = [step.track for step in trace.steps]
-    main = max(set(tracks), key=lambda track: (tracks.count(track), -track))
-    steps = sorted((step for step in trace.steps if step.track == main), key=lambda step: step.ts)
+    steps = trace.main_steps
     follows = [b.number == a.number + 1 for a, b in itertools.pairwise(steps)]
     pauses = [b.ts - a.end for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True) if next_]
     pause = max(int(np.median(pauses)), 0) if pauses else 0
@@ -58,14 +58,19 @@ def step_period(trace: Trace) -> float:
     return max(host, busy_time(trace, steps) / len(steps))
 
 
-def busy_time(trace: Trace, steps: list[Interval]) -> float:
+def busy_time(trace: Trace, steps: Sequence[Interval]) -> float:
     """How long any stream works on what these intervals launched, in ns; time that streams share counts once."""
-    rows = trace.device_rows
-    mine = np.zeros(len(rows), np.bool_)
-    for a, b in steps:
-        mine[trace.launched_within(a, b)] = True
-    starts, ends = union(trace.slices.ts[rows[mine]], trace.slices.end[rows[mine]])
+    rows = work_of_steps(trace, steps)
+    starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
     return float((ends - starts).sum())
+
+
+def work_of_steps(trace: Trace, steps: Sequence[Interval]) -> Int64:
+    """Rows of the device work that these intervals launched, in order of its start."""
+    mine = np.zeros(len(trace.device_rows), np.bool_)
+    for begin, end in steps:
+        mine[trace.launched_within(begin, end)] = True
+    return trace.device_rows[mine]
 
 
 def _done(trace: Trace, steps: list[Interval]) -> list[int]:

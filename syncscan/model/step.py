@@ -5,6 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+BOUND_FROM = 0.9
+"""What works at least this part of a step bounds it: the device, or the host."""
+
 
 class Bound(str, enum.Enum):
     """What a step's time is bound by."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
+from syncscan.model.names import is_step
 
 NONE = -1
 """What an id column holds where the event has no such id."""
@@ -36,7 +38,10 @@ DEEPEST = 256
 """Slices around another that count. The deepest of our recordings has 11; a trace that says thousands would cost
 what the square of its size does."""
 
-HOST = (Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME, Category.DRIVER)
+CALLS = (Category.RUNTIME, Category.DRIVER)
+"""Categories of the calls of a host."""
+
+HOST = (Category.CPU_OP, Category.ANNOTATION, *CALLS)
 """Categories whose slices lie on a host thread and nest."""
 
 DEVICE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET)
@@ -211,6 +216,29 @@ class Trace:
             at = int(parent[at])
         return chain[::-1]
 
+    def ops_among(self, rows: Iterable[int]) -> tuple[int, ...]:
+        """Those of these rows that are ops."""
+        category = self.slices.category
+        return tuple(row for row in rows if category[row] == Category.CPU_OP)
+
+    def scopes_among(self, rows: Iterable[int]) -> tuple[str, ...]:
+        """Names of the program's scopes among these rows: the profiler's steps are none."""
+        category = self.slices.category
+        names = (self.name(row) for row in rows if category[row] == Category.ANNOTATION)
+        return tuple(name for name in names if not is_step(name))
+
+    def outermost_op(self, row: int) -> int:
+        """The row of the outermost op around this row, NONE without."""
+        return next(iter(self.ops_among(self.ancestors(row))), NONE)
+
+    def frames_around(self, track: int, begin: int, end: int) -> tuple[str, ...]:
+        """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
+        frames = self.frames
+        first, last = np.searchsorted(frames.track, [track, track + 1])
+        begun = first + int(np.searchsorted(frames.ts[first:last], begin, side="right"))
+        around = first + np.flatnonzero(frames.end[first:begun] >= end)
+        return tuple(self.strings[name] for name in frames.name[around].tolist())
+
     def is_category(self, *categories: Category) -> Bool:
         """A mask over `slices`: rows of one of these categories."""
         return np.isin(self.slices.category, np.array(categories, dtype=np.int8))
@@ -232,23 +260,35 @@ class Trace:
         Where a runtime call and the driver call inside it share a correlation, it is the outer one: what the program
         called.
         """
-        correlations, calls = self._calls_by_correlation
-        wanted = self.slices.correlation[rows]
-        if not len(correlations):
-            return np.full(len(wanted), NONE, np.int64)
-        at = np.minimum(np.searchsorted(correlations, wanted), len(correlations) - 1)
-        return np.where((correlations[at] == wanted) & (wanted != NONE), calls[at], NONE)
+        return self.calls_with(self.slices.correlation[rows])
+
+    def calls_with(self, correlations: Int64) -> Int64:
+        """For each of these correlations the row of the call that has it, NONE without; see `calls_of`."""
+        known, calls = self._calls_by_correlation
+        if not len(known):
+            return np.full(len(correlations), NONE, np.int64)
+        at = np.minimum(np.searchsorted(known, correlations), len(known) - 1)
+        return np.where((known[at] == correlations) & (correlations != NONE), calls[at], NONE)
 
     @cached_property
     def _calls_by_correlation(self) -> tuple[Int64, Int64]:
         """Correlations of all runtime and driver calls that have one, ascending, and the rows of the calls."""
         s = self.slices
-        calls = np.flatnonzero(self.is_category(Category.RUNTIME, Category.DRIVER) & (s.correlation != NONE))
+        calls = np.flatnonzero(self.is_category(*CALLS) & (s.correlation != NONE))
         calls = calls[np.argsort(s.correlation[calls], kind="stable")]
         return s.correlation[calls], calls
 
+    def started_work(self, calls: Int64) -> Bool:
+        """Which of these calls started device work that is in the trace."""
+        correlation = self.slices.correlation
+        started: Bool = np.isin(correlation[calls], correlation[self.device_rows]) & (correlation[calls] != NONE)
+        return started
+
     def work_of(self, call: int) -> int:
-        """The row of the device work that a call started, NONE without; of several, as of a graph, the last."""
+        """The row of the device work that a call started, NONE without.
+
+        Of several, as of a graph, the highest: the one that starts last on the last of their streams.
+        """
         return self._by_correlation(DEVICE).get(int(self.slices.correlation[call]), NONE)
 
     def copy_of(self, call: int) -> int:
@@ -295,6 +335,16 @@ class Trace:
     def _by_launch(self) -> tuple[Int64, Int64]:
         order = np.argsort(self.launched_at, kind="stable")
         return self.launched_at[order], order
+
+    @cached_property
+    def main_steps(self) -> tuple[Step, ...]:
+        """The steps of the thread that marked the most of them, in time order: those of one program are counted once.
+
+        Of several threads with as many it is the first; empty where none are marked.
+        """
+        tracks = Counter(step.track for step in self.steps)
+        main = max(sorted(tracks), key=tracks.__getitem__, default=NONE)
+        return tuple(sorted((step for step in self.steps if step.track == main), key=lambda step: step.ts))
 
     def last_step(self, ts: int) -> Step | None:
         """The last step to have begun by this time (ns); None before the first."""

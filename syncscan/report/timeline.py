@@ -21,7 +21,7 @@ from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.interval import Interval, union
 from syncscan.model.names import is_engine
 from syncscan.model.schedule import Schedule
-from syncscan.model.trace import DEVICE, HOST, NONE, Category, Trace
+from syncscan.model.trace import CALLS, DEVICE, HOST, NONE, Category, Trace
 from syncscan.report.names import shown
 from syncscan.report.packed import pack
 from syncscan.report.phrases import real
@@ -125,7 +125,7 @@ def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
     tracks, counts = np.unique(s.track[rows], return_counts=True)
     steps = {step.track for step in trace.steps}
     waiting = {o.sync.track for f in findings for o in f.occurrences}
-    launching = set(s.track[trace.is_category(Category.RUNTIME, Category.DRIVER)].tolist())
+    launching = set(s.track[trace.is_category(*CALLS)].tolist())
     ranked = sorted(
         zip(tracks.tolist(), counts.tolist(), strict=True),
         key=lambda t: (t[0] not in steps, t[0] not in waiting, t[0] not in launching, -t[1]),

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.projection import Group, Projection
-from syncscan.model.step import Bound
+from syncscan.model.step import BOUND_FROM, Bound
 
 NOTHING = 0.02
 """A gain below this part of the step is lost in the noise of measuring it."""
-BUSY = 0.9
-"""A device that works this part of the step leaves little to gain."""
 DEFER = (Cause.READBACK, Cause.LOG, Cause.CHECK)
 """Causes whose value can be read later: the device's answer is needed, but not now."""
 
@@ -46,7 +44,7 @@ def _sentences(
 def _nothing_to_gain(busy: float, any_syncs: bool, all_gone: Projection, input_bound: bool) -> str:
     if input_bound or all_gone.bound_after is Bound.INPUT:
         return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper."
-    if busy >= BUSY:
+    if busy >= BOUND_FROM:
         return f"Nothing to gain from removing syncs: the device is busy {busy:.0%} of the step."
     problem = "syncs are not your problem, launches are" if any_syncs else "it launches too slowly for the device"
     limit = _ms(all_gone.host_limit_us)

@@ -1,4 +1,4 @@
-"""From a Trace and its sync points to a Graph: the launches, waits and events of some steps, as programs of nodes.
+"""From the replayed steps of a trace to a Graph: their launches, waits and events, as programs of nodes.
 
 Times on a host thread are turned into *own time* first: the trace's clock with every wait left out, so that what
 remains is the thread's own work and nothing of the device's. Device work keeps its length, its distance from the work
@@ -9,93 +9,26 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from syncscan.model.arrays import Float64, Int64
-from syncscan.model.habit import Change
 from syncscan.model.interval import Interval, ThreadInterval, union_of
-from syncscan.model.period import busy_time, step_intervals
-from syncscan.model.trace import NONE, Trace
-from syncscan.whatif import changes
-from syncscan.whatif.events import EventEdge, EventRecord, Events, first_waiters
+from syncscan.model.trace import NONE
+from syncscan.whatif.events import EventEdge, EventRecord
 from syncscan.whatif.graph import BLOCK, Feed, Graph, HostWait, Node, Program, Record, Run, StreamWait
-from syncscan.whatif.launches import Launches, find_launches
-from syncscan.whatif.overlap import ahead, launched_in
-from syncscan.whatif.threads import find_threads
-from syncscan.whatif.waits import NumberedPoint, Wait, find_waits, held_launches
-
-MAX_STEPS = 6
-"""Steps that are replayed of a long trace: those at even ranks of length, so that their mean is the trace's."""
-NO_CHANGE = Change()
+from syncscan.whatif.replayed_steps import ReplayedSteps
+from syncscan.whatif.waits import Wait
 
 
-def build(
-    trace: Trace,
-    points: Sequence[NumberedPoint],
-    max_steps: int = MAX_STEPS,
-    ahead_of: str = "",
-    change: Change = NO_CHANGE,
-) -> Graph:
-    """The dependency graph of a trace's steps, or of the whole trace where it marks none.
-
-    Args:
-        trace: any trace with runtime calls and device work; without them the graph has no work and no waits.
-        points: its sync points.
-        max_steps: how many steps to take at most.
-        ahead_of: glob of scopes whose device work gets streams of its own, where nothing waits for it.
-        change: what else is different from the recorded steps.
-    """
-    steps = chosen(step_intervals(trace), max_steps)
-    if not steps:
-        return Graph((), 1, (), 0)
-    around = searched(steps)
-    launches = find_launches(trace, *around)
-    added_streams = len(launches.streams) if ahead_of else NONE
-    if ahead_of:
-        launches = ahead(launches, launched_in(trace, launches, ahead_of))
-    launches = changes.moved(launches, change)
-    events = Events(trace, launches, *around)
-    edges = events.edges()
-    inside = [p for p in points if any(step.holds(int(trace.slices.ts[p.point.calls[0]])) for step in steps)]
-    waits = find_waits(trace, launches, events, inside)
-    launches = changes.shortened(explained(launches, edges), change)
-    writer = _Writer(
-        launches=launches,
-        threads=find_threads(trace, np.unique([*launches.tracks.tolist(), *(wait.track for wait in waits)])),
-        edges=edges,
-        waits=waits,
-        left_out=[*held_launches(trace, launches), *changes.left_out(launches, change, steps)],
-    )
-    programs = tuple(writer.program(step) for step in steps)
-    as_recorded = not (ahead_of or change.work or change.ahead)
-    busy = busy_time(trace, steps) / len(steps) if as_recorded else 0.0
-    return Graph(programs, writer.thread_count, launches.streams, len(writer.slots), busy, added_streams)
-
-
-def chosen(steps: list[Interval], count: int) -> list[Interval]:
-    """The steps to replay of a trace's: all, or as many at even ranks of length; in time order."""
-    if len(steps) <= count:
-        return steps
-    by_length = sorted(steps, key=lambda step: step.length)
-    ranks = ((np.arange(count) + 0.5) * len(steps) / count).astype(int)
-    return sorted(by_length[rank] for rank in ranks)
-
-
-def searched(steps: Sequence[Interval]) -> Interval:
-    """Where launches and events of these steps are looked for: the step before may have launched what they wait for."""
-    return Interval(steps[0].begin - max(step.length for step in steps), steps[-1].end)
-
-
-def explained(launches: Launches, edges: list[EventEdge]) -> Launches:
-    """Launches behind an event edge start late because of it: they get the usual gap and latency instead of theirs."""
-    first = first_waiters(edges)
-    gap, latency = launches.gap.copy(), launches.latency.copy()
-    gap[first] = np.minimum(gap[first], launches.usual_gap[first])
-    latency[first] = np.minimum(latency[first], launches.usual_latency)
-    return replace(launches, gap=gap, latency=latency)
+def build(steps: ReplayedSteps) -> Graph:
+    """The dependency graph of these steps."""
+    writer = _Writer(steps)
+    programs = tuple(writer.program(interval) for interval in steps.intervals)
+    streams = steps.launches.streams
+    return Graph(programs, writer.thread_count, streams, len(writer.slots), steps.busy_ns, steps.added_from)
 
 
 class _OwnTime:
@@ -167,19 +100,12 @@ class _Draft:
 class _Writer:
     """Writes the programs of the steps of one trace."""
 
-    def __init__(
-        self,
-        launches: Launches,
-        threads: dict[int, int],
-        edges: list[EventEdge],
-        waits: list[Wait],
-        left_out: Sequence[ThreadInterval],
-    ) -> None:
-        self.launches, self.threads, self.edges, self.waits = launches, threads, edges, waits
-        self.thread_count = max(threads.values(), default=0) + 1
-        self.thread_of = np.array([threads.get(track, 0) for track in launches.tracks.tolist()], np.int64)
-        self.own_times = self._own_times(left_out)
-        awaited = [edge.event for edge in edges] + [wait.event for wait in waits if wait.event]
+    def __init__(self, steps: ReplayedSteps) -> None:
+        self.launches, self.threads, self.edges, self.waits = steps.launches, steps.threads, steps.edges, steps.waits
+        self.thread_count = max(self.threads.values(), default=0) + 1
+        self.thread_of = np.array([self.threads.get(track, 0) for track in self.launches.tracks.tolist()], np.int64)
+        self.own_times = self._own_times(steps.left_out)
+        awaited = [edge.event for edge in self.edges] + [wait.event for wait in self.waits if wait.event]
         self.records = sorted(set(awaited), key=lambda record: record.ts)
         self.slots: dict[EventRecord, int] = {}
         """Event record → its number among those of its step."""

@@ -21,8 +21,8 @@ MIN_SCALE, MAX_SCALE = 0.2, 1.5
 """What a known step time may say of the host: the profiler at most five times its work, or a slower machine."""
 MIN_STRETCH, MAX_STRETCH = 0.7, 1.5
 """What it may say of the device: other clocks."""
-NOISE = 0.01
-"""What of a step's time no two measurements agree on."""
+REPEATABILITY = 0.01
+"""Two measurements of the same step differ by about this part of it."""
 LESS = 0.8
 """A step that takes as long with so much of the host's time isn't held by the host."""
 _ROUNDS = 24
@@ -108,8 +108,8 @@ def _insensitive(graph: Graph, guessed: float, target: float) -> bool:
     as_guessed = period(prepare(graph, guessed))
     others = [period(prepare(graph, scale)) for scale in ((guessed + 1.0) / 2, LESS * guessed)]
     return (
-        all(abs(other - as_guessed) <= NOISE * target for other in others)
-        and abs(as_guessed - target) <= NOISE * target
+        all(abs(other - as_guessed) <= REPEATABILITY * target for other in others)
+        and abs(as_guessed - target) <= REPEATABILITY * target
     )
 
 

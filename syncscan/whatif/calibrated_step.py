@@ -8,19 +8,15 @@ from functools import cached_property
 
 from syncscan.model.finding import Finding, Removal
 from syncscan.model.projection import Projection
-from syncscan.model.step import Bound
+from syncscan.model.step import BOUND_FROM, Bound
 from syncscan.model.trace import Trace
-from syncscan.whatif.calibrate import Calibration
+from syncscan.whatif.calibrate import REPEATABILITY, Calibration
 from syncscan.whatif.graph import Graph, HostWait
 from syncscan.whatif.power import slowdown
 from syncscan.whatif.replay import Replay, Steady, period, prepare, steady
 
-REPEATABILITY = 0.01
-"""Two measurements of the same step differ by about this part of it."""
 MODEL = 0.10
 """The part of a saving that the model itself leaves uncertain."""
-FULL = 0.9
-"""What works this part of a step bounds it."""
 
 
 class CalibratedStep:
@@ -158,9 +154,9 @@ class CalibratedStep:
     def _bound(self, after: Steady) -> Bound:
         pauses = (self.graph.occupied_ns - self.graph.busy_ns) * self.replay.stretch
         device = after.device + max(pauses, 0.0)
-        if device >= FULL * after.period and device >= after.host:
+        if device >= BOUND_FROM * after.period and device >= after.host:
             return Bound.DEVICE
-        if after.host >= FULL * after.period or after.waited < (1.0 - FULL) * after.period:
+        if after.host >= BOUND_FROM * after.period or after.waited < (1.0 - BOUND_FROM) * after.period:
             return Bound.HOST
         return Bound.SYNC
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
-from syncscan.model.trace import Category, Trace
+from syncscan.model.trace import CALLS, Trace
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.stated_edges import stated_edges
 
@@ -22,7 +22,7 @@ TRIES = 8
 LOOK_BACK = 256
 """Records and launches of a thread that are searched back for them."""
 SKEW_NS = 5_000
-"""How far the host's and the device's clocks may lie apart."""
+"""How far the host's and the device's clocks may lie apart: what ends so much after a call may have held it."""
 
 
 _NONE_THERE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -52,7 +52,7 @@ class Events:
     def __init__(self, trace: Trace, launches: Launches, begin: int, end: int) -> None:
         self.trace, self.launches = trace, launches
         inside = (trace.slices.ts >= begin) & (trace.slices.ts < end)
-        host = inside & trace.is_category(Category.RUNTIME, Category.DRIVER)
+        host = inside & trace.is_category(*CALLS)
         self.records = self._calls(host, is_event_record)
         self.waits = self._calls(host, is_stream_wait)
         both = np.concatenate([self.waits, self._calls(host, is_event_synchronise)])

@@ -9,7 +9,8 @@ from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Group, Overlap, Projection
 from syncscan.model.step import Bound, StepSummary
 from syncscan.whatif.advice import advice
-from syncscan.whatif.calibrated_step import REPEATABILITY, CalibratedStep
+from syncscan.whatif.calibrate import REPEATABILITY
+from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import worth_removing
 from syncscan.whatif.overlap import overlaps
 from syncscan.whatif.projector import Projector

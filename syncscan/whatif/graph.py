@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from syncscan.model.arrays import Float64
+from syncscan.model.trace import NONE
 from syncscan.whatif.waits import Wait
 
 BLOCK = 128
@@ -111,8 +112,8 @@ class Graph:
     busy_ns: float = 0.0
     """How long any stream works in a step, mean; time that streams share counts once."""
 
-    moved: int = -1
-    """From this stream number on, streams are the ones that a pipeline would add; -1 without."""
+    added_from: int = NONE
+    """From this stream number on, streams are the ones that a pipeline would add; NONE without."""
 
     @property
     def occupied_ns(self) -> float:
@@ -126,7 +127,7 @@ class Graph:
 
     def work_of(self, *, moved: bool) -> float:
         """Device work a step on the streams that a pipeline adds, or on the others; mean ns."""
-        chosen = slice(self.moved, None) if moved else slice(0, self.moved)
+        chosen = slice(self.added_from, None) if moved else slice(0, self.added_from)
         return float(np.mean([sum(p.stream_ns[chosen]) for p in self.programs])) if self.programs else 0.0
 
     @property

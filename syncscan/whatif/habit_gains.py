@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from syncscan.model.habit import Basis, Change, Habit, HabitGain
-from syncscan.whatif.build import build
-from syncscan.whatif.calibrated_step import MODEL, REPEATABILITY, CalibratedStep
+from syncscan.whatif.calibrate import REPEATABILITY
+from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
 
@@ -58,8 +58,7 @@ def _after(projector: Projector, step: CalibratedStep, change: Change) -> float:
     removed = frozenset(step.number[i] for i in change.removed if i in step.number)
     if not (change.host or change.work or change.ahead or change.queued):
         return step.after(removed).period
-    changed = build(projector.trace, projector.points, change=change)
-    return min(period(step.replay_of(changed), removed), step.before.period)
+    return min(period(step.replay_of(projector.changed(change)), removed), step.before.period)
 
 
 def _within(us: float, base: float) -> float:

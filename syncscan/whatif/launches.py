@@ -69,7 +69,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     issued, returned = s.ts[calls], s.end[calls]
     before, reached = (column[at] for column in _before(trace))
     gap = (s.ts[rows] - reached).astype(np.float64)
-    same_call = s.correlation[before] == s.correlation[rows]
+    same_call = trace.calls_of(before) == calls
     queued = (before != NONE) & ((returned <= reached) | same_call)
     latency = (s.ts[rows] - returned).astype(np.float64)
     usual_gap = _usual_gaps(gap, s.name[rows].astype(np.int64), s.name[before].astype(np.int64), queued)

@@ -12,12 +12,12 @@ def loader_waits(trace: Trace) -> float:
     """Time a step in `__next__` of a DataLoader with workers, on the step's own thread; mean ns, 0 without steps."""
     if not trace.steps:
         return 0.0
-    s = trace.slices
+    s, steps = trace.slices, trace.main_steps
     rows = np.flatnonzero(
         trace.is_category(Category.ANNOTATION, Category.CPU_OP)
         & trace.named(is_loader_with_workers)
-        & (s.track == trace.steps[0].track)
-        & (s.ts >= trace.steps[0].ts)
-        & (s.ts < trace.steps[-1].end)
+        & (s.track == steps[0].track)
+        & (s.ts >= steps[0].ts)
+        & (s.ts < steps[-1].end)
     )
-    return float(s.dur[rows].sum()) / len(trace.steps)
+    return float(s.dur[rows].sum()) / len(steps)

@@ -12,7 +12,7 @@ from syncscan.errors import UsageError
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import union
 from syncscan.model.names import is_step
-from syncscan.model.period import step_intervals
+from syncscan.model.period import step_intervals, work_of_steps
 from syncscan.model.projection import Overlap
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.launches import Launches
@@ -29,12 +29,10 @@ def overlaps(trace: Trace) -> tuple[Overlap, ...]:
     """
     steps = step_intervals(trace)
     s, rows = trace.slices, trace.device_rows
-    mine = np.zeros(len(rows), np.bool_)
-    for begin, end in steps:
-        mine[trace.launched_within(begin, end)] = True
-    if not s.dur[rows[mine]].any():
+    launched = s.dur[work_of_steps(trace, steps)]
+    if not launched.any():
         return ()
-    count = len(steps) * float(s.dur[rows].sum()) / float(s.dur[rows[mine]].sum())
+    count = len(steps) * float(s.dur[rows].sum()) / float(launched.sum())
     found: list[Overlap] = []
     for device in np.unique(s.device[rows]).tolist():
         of_device = rows[s.device[rows] == device]

@@ -9,16 +9,18 @@ import numpy as np
 
 from syncscan.errors import UsageError
 from syncscan.model.finding import Cause, Finding
+from syncscan.model.habit import Change
 from syncscan.model.period import step_period
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.schedule import Schedule
-from syncscan.model.trace import Category, Trace
+from syncscan.model.trace import HOST, Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import calibrate
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.loader import loader_waits
 from syncscan.whatif.replay import period
+from syncscan.whatif.replayed_steps import ReplayedSteps, find_steps
 from syncscan.whatif.schedule import StepSchedules
 from syncscan.whatif.selectors import select
 from syncscan.whatif.waits import NumberedPoint
@@ -53,9 +55,22 @@ class Projector:
         return loader_waits(self.trace) > PACED * self.observed_ns
 
     @cached_property
+    def steps(self) -> ReplayedSteps:
+        """Those that are replayed, as recorded."""
+        return find_steps(self.trace, self.points)
+
+    @cached_property
     def graph(self) -> Graph:
         """Of the recorded steps."""
-        return build(self.trace, self.points)
+        return build(self.steps)
+
+    def changed(self, change: Change) -> Graph:
+        """Of the steps with this change."""
+        return build(find_steps(self.trace, self.points, change=change))
+
+    def _apart(self, scope: str) -> Graph:
+        """Of the steps with this scope's device work on streams of its own."""
+        return build(find_steps(self.trace, self.points, ahead_of=scope))
 
     @property
     def replayable(self) -> bool:
@@ -94,10 +109,10 @@ class Projector:
         """
         self._require_work()
         step = self.calibrated(step_ms)
-        apart = build(self.trace, self.points, ahead_of=scope)
+        apart = self._apart(scope)
         mine, rest = apart.work_of(moved=True), apart.work_of(moved=False)
         if beside:
-            rest = build(self.trace, self.points, ahead_of=beside).work_of(moved=True)
+            rest = self._apart(beside).work_of(moved=True)
         before, unit = step.before.period, step.unit
         side_by_side = max(period(step.replay_of(apart)), before - min(mine, rest))
         return Pipeline(scope, beside, mine * unit, rest * unit, before * unit, min(side_by_side, before) * unit)
@@ -118,7 +133,7 @@ class Projector:
         if not any(p.launches for p in self.graph.programs):
             return None
         removed = frozenset(self.number[f.id] for f in select(self.findings, selectors))
-        return StepSchedules(self.trace, self.calibrated(step_ms).replay).schedule(at, removed)
+        return StepSchedules(self.steps, self.calibrated(step_ms).replay).schedule(at, removed)
 
     def _require_work(self) -> None:
         if not self.replayable:
@@ -128,8 +143,8 @@ class Projector:
 
 def _recorded(trace: Trace) -> tuple[float, bool]:
     """Ops and runtime calls recorded in a step, and whether Python frames were recorded too."""
-    s = trace.slices
-    mask = trace.is_category(Category.CPU_OP, Category.ANNOTATION, Category.RUNTIME, Category.DRIVER)
-    if trace.steps:
-        mask &= (s.ts >= trace.steps[0].ts) & (s.ts < trace.steps[-1].end)
-    return float(np.count_nonzero(mask)) / max(1, len(trace.steps)), trace.info.with_stack
+    s, steps = trace.slices, trace.main_steps
+    mask = trace.is_category(*HOST)
+    if steps:
+        mask &= (s.ts >= steps[0].ts) & (s.ts < steps[-1].end)
+    return float(np.count_nonzero(mask)) / max(1, len(steps)), trace.info.with_stack

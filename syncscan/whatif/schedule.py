@@ -13,15 +13,10 @@ import numpy as np
 
 from syncscan.model.arrays import Float64, Int64
 from syncscan.model.interval import Interval
-from syncscan.model.period import step_intervals
 from syncscan.model.schedule import Schedule
-from syncscan.model.trace import Trace
-from syncscan.whatif.build import MAX_STEPS, chosen, explained, searched
-from syncscan.whatif.events import Events
 from syncscan.whatif.graph import Run
-from syncscan.whatif.launches import Launches, find_launches
 from syncscan.whatif.replay import MAX_CYCLES, MIN_CYCLES, STEADY, Replay, State
-from syncscan.whatif.threads import find_threads
+from syncscan.whatif.replayed_steps import ReplayedSteps
 
 
 def _nearest(steps: Sequence[Interval], at: int | None) -> int:
@@ -57,17 +52,12 @@ class StepSchedules:
     """Unfolds the steps of one replay.
 
     Args:
-        trace: whose steps they are.
-        replay: of its graph.
+        steps: as they were recorded.
+        replay: of the graph of these steps.
     """
 
-    def __init__(self, trace: Trace, replay: Replay) -> None:
-        self.trace, self.replay = trace, replay
-        self.steps = chosen(step_intervals(trace), MAX_STEPS)
-        around = searched(self.steps)
-        launches = find_launches(trace, *around)
-        self.launches: Launches = explained(launches, Events(trace, launches, *around).edges())
-        self.threads = find_threads(trace, np.unique(self.launches.tracks))
+    def __init__(self, steps: ReplayedSteps, replay: Replay) -> None:
+        self.steps, self.replay = steps, replay
 
     def schedule(self, at: int | None, removed: frozenset[int]) -> Schedule:
         """One step without these findings.
@@ -76,9 +66,9 @@ class StepSchedules:
             at: a time in ns; of the steps that are replayed, the one around it or the nearest.
             removed: numbers of the findings.
         """
-        number = _nearest(self.steps, at)
+        number = _nearest(self.steps.intervals, at)
         zero, moments, length = self._moments(number, removed)
-        begin, end = self.steps[number]
+        begin, end = self.steps.intervals[number]
         factor = (end - begin) / self._moments(number, frozenset())[2]
         unfolded = [_NOTHING, *self._unfold(number, moments)]
         rows, start, finish, host = (list(c) for c in zip(*unfolded, strict=True))
@@ -98,14 +88,14 @@ class StepSchedules:
             rows=np.concatenate(rows),
             start=self._within(starts, begin, replayed_end),
             dur=ends - starts,
-            tracks=tuple(t for t, thread in self.threads.items() if thread == 0),
+            tracks=tuple(t for t, thread in self.steps.threads.items() if thread == 0),
             host_from=known[order],
             host_to=np.maximum.accumulate(clock(times[order])),
         )
 
     def _within(self, starts: Int64, begin: int, end: int) -> Int64:
         """The same moments of the step in which they fall: every step of the steady state is like the one before."""
-        if not self.trace.steps or end <= begin:
+        if not self.steps.marked or end <= begin:
             return starts
         return begin + (starts - begin) % (end - begin)
 
@@ -126,8 +116,8 @@ class StepSchedules:
         self, number: int, moments: Sequence[_Moment]
     ) -> Iterator[tuple[Int64, Float64, Float64, tuple[Int64, Float64]]]:
         """Per run: rows, starts and ends of its launches, and the host's known times (recorded, replayed)."""
-        work, scaled = self.launches, self.replay.programs[number]
-        at = int(np.searchsorted(work.issued, self.steps[number].begin))
+        work, scaled = self.steps.launches, self.replay.programs[number]
+        at = int(np.searchsorted(work.issued, self.steps.intervals[number].begin))
         for m in moments:
             lo, at = at, at + m.run.launches
             streams = work.stream[lo:at]
@@ -141,7 +131,7 @@ class StepSchedules:
 
     def _stream(self, mine: Int64, calls: Float64, end: float) -> tuple[Float64, Float64]:
         """The launches of a run on one stream, one after the other: from its call on, and behind the work before it."""
-        work, stretch = self.launches, self.replay.stretch
+        work, stretch = self.steps.launches, self.replay.stretch
         early = calls + stretch * work.latency[mine]
         gap = stretch * work.gap[mine]
         length = stretch * (work.end - work.start)[mine]

@@ -30,11 +30,11 @@ def stated_edges(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
 
 
 def _from_sync_rows(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
-    s = trace.slices
-    record_of = dict(zip(s.correlation[records].tolist(), records.tolist(), strict=True))
-    rows = ((row, trace.sync_row_of(row)) for row in waits.tolist())
-    awaited = ((row, int(s.awaits[sync])) for row, sync in rows if sync != NONE and s.awaits[sync] != NONE)
-    return {row: record_of[record] for row, record in awaited if record in record_of}
+    found = ((row, trace.sync_row_of(row)) for row in waits.tolist())
+    told = {row: sync for row, sync in found if sync != NONE}
+    meant = trace.calls_with(trace.slices.awaits[list(told.values())])
+    known = set(records.tolist())
+    return {row: record for row, record in zip(told, meant.tolist(), strict=True) if record in known}
 
 
 def _from_callbacks(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:

@@ -6,9 +6,11 @@ A thread that launches work of its own in between (a loader that copies, a secon
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
 
-from syncscan.model.arrays import Int64
 from syncscan.model.names import is_autograd_thread
 from syncscan.model.trace import NONE, Trace
 
@@ -16,26 +18,28 @@ _TURNS = 0.1
 """A track that takes turns with the step's thread for less than this part of its slices is handed over to."""
 
 
-def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
-    """Number the logical threads of these tracks (those that launch or wait); the step's own thread is 0.
+def find_threads(trace: Trace, tracks: Sequence[int]) -> dict[int, int]:
+    """Number the logical threads of these tracks; the step's own thread is 0.
+
+    Args:
+        trace: where it marks no steps, the track with the most launches and waits is the step's own.
+        tracks: that of each launch and of each wait.
 
     Returns:
         track → number of its logical thread.
     """
     main = _main(trace, tracks)
     threads = {main: 0}
-    for track in sorted(set(tracks.tolist()) - {main}):
+    for track in sorted(set(tracks) - {main}):
         threads[track] = 0 if _handed_over(trace, main, track) else max(threads.values()) + 1
     return threads
 
 
-def _main(trace: Trace, tracks: Int64) -> int:
+def _main(trace: Trace, tracks: Sequence[int]) -> int:
     if trace.steps:
-        return trace.steps[0].track
-    if not len(tracks):
-        return NONE
-    numbers, counts = np.unique(tracks, return_counts=True)
-    return int(numbers[np.argmax(counts)])
+        return trace.main_steps[0].track
+    counts = Counter(sorted(tracks))
+    return max(counts, key=counts.__getitem__, default=NONE)
 
 
 def _handed_over(trace: Trace, main: int, other: int) -> bool:

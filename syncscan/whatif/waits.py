@@ -15,7 +15,7 @@ from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import is_memcpy
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.copies import Copies
-from syncscan.whatif.events import EventRecord, Events
+from syncscan.whatif.events import SKEW_NS, EventRecord, Events
 from syncscan.whatif.launches import Launches
 
 USUAL_CALL_NS = 10_000.0
@@ -24,8 +24,6 @@ USUAL_WAKE_NS = 10_000.0
 """From the device's end to the host's going on, where the trace has no wait to measure it on."""
 MAX_WAKE_NS = 200_000.0
 """A host that goes on later than this was held by something else (another thread, the GIL): that stays its own time."""
-SKEW_NS = 5_000
-"""How far the host's and the device's clocks may lie apart: what ends so much after a call may have held it."""
 SHORT_NS = 50_000
 """A synchronise shorter than this needs no explanation: what it waited for hardly matters."""
 QUEUE_FULL = 900

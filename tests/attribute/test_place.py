@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from syncscan.attribute.place import modules, names_around, parse, pick
+from syncscan.attribute.place import modules, parse, pick
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
-from tests.builder import TraceBuilder
 
 TRAIN = Frame("train.py", 10, "step")
 TENSOR = Frame("torch/_tensor.py", 1000, "unique")
@@ -52,16 +51,3 @@ def test_names_become_frames_and_modules():
 def test_a_line_of_more_digits_than_python_reads_is_no_frame():
     """The text is the trace's, of any length."""
     assert parse(["train.py(10): step", f"loss.py({'9' * 5000}): loss"]) == (TRAIN,)
-
-
-def test_names_around_are_outermost_first():
-    """The frames around a call are those that hold it in time, on its thread."""
-    t = TraceBuilder()
-    with t.frame("train.py(1): main", 0, 100):
-        t.frame("other.py(2): before", 1, 5)
-        with t.frame("train.py(10): step", 10, 90):
-            t.call("cudaStreamSynchronize", 20, 30)
-    with t.thread("worker"):
-        t.frame("worker.py(3): run", 0, 100)
-    trace = t.trace()
-    assert names_around(trace, 0) == ["train.py(1): main", "train.py(10): step"]

@@ -28,7 +28,7 @@ def working(device: float, unprofiled: float | None = None) -> TraceBuilder:
     return t
 
 
-@pytest.mark.parametrize(("device", "bound"), [(905, Bound.DEVICE), (895, Bound.HOST)])
+@pytest.mark.parametrize(("device", "bound"), [(905, Bound.DEVICE), (900, Bound.DEVICE), (895, Bound.HOST)])
 def test_a_device_that_works_nine_tenths_of_a_step_bounds_it(device: float, bound: Bound) -> None:
     """90 % of the step as recorded."""
     assert step(working(device)).bound is bound
@@ -40,7 +40,7 @@ def test_or_nine_tenths_of_the_step_without_the_profiler(unprofiled: float, boun
     assert step(working(500, unprofiled)).bound is bound
 
 
-@pytest.mark.parametrize(("lost", "bound"), [(9, Bound.HOST), (11, Bound.UNKNOWN)])
+@pytest.mark.parametrize(("lost", "bound"), [(9, Bound.HOST), (10, Bound.HOST), (11, Bound.UNKNOWN)])
 def test_a_verdict_needs_the_device_work_of_half_the_launches(lost: int, bound: Bound) -> None:
     """Of twenty launches a step; a trace that lost more of them tells nothing of the device."""
     t = TraceBuilder()
@@ -53,7 +53,7 @@ def test_a_verdict_needs_the_device_work_of_half_the_launches(lost: int, bound: 
     assert step(t).bound is bound
 
 
-@pytest.mark.parametrize(("loader", "bound"), [(105, Bound.INPUT), (95, Bound.HOST)])
+@pytest.mark.parametrize(("loader", "bound"), [(105, Bound.INPUT), (100, Bound.INPUT), (95, Bound.HOST)])
 def test_a_loader_that_takes_a_tenth_of_a_step_bounds_it(loader: float, bound: Bound) -> None:
     """10 % of the step in the DataLoader's `__next__`, the device working half of it."""
     t = TraceBuilder()
@@ -63,7 +63,7 @@ def test_a_loader_that_takes_a_tenth_of_a_step_bounds_it(loader: float, bound: B
     assert step(t).bound is bound
 
 
-@pytest.mark.parametrize(("idle", "bound"), [(105, Bound.SYNC), (95, Bound.HOST)])
+@pytest.mark.parametrize(("idle", "bound"), [(105, Bound.SYNC), (100, Bound.SYNC), (95, Bound.HOST)])
 def test_idle_time_behind_syncs_of_a_tenth_of_a_step_bounds_it(idle: float, bound: Bound) -> None:
     """A synchronise of that length, behind which the device stands still in a step of 1,000 µs: its doing."""
     t = TraceBuilder()

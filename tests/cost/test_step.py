@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from syncscan.api import analyze, analyze_trace
+from syncscan.cost.step import steps_of
 from syncscan.model.step import Bound, StepSummary
-from tests.builder import TraceBuilder
+from syncscan.model.trace import NONE, Step
+from tests.builder import MAIN, TraceBuilder
 
 
 def step(t: TraceBuilder) -> StepSummary:
@@ -105,10 +107,135 @@ def test_without_steps_the_trace_is_one():
     assert s.observed_us == pytest.approx(504, abs=4)
 
 
+def test_the_whole_trace_is_one_step_of_no_thread():
+    """From its first slice's begin to its last one's end, whichever thread or stream they lie on."""
+    t = TraceBuilder()
+    t.op("aten::add", 20, 30)
+    with t.thread("other"):
+        t.launch(at=10, lasts=500)
+    assert steps_of(t.trace()) == (Step(0, NONE, 10_000, 511_000),)
+
+
 def test_an_empty_trace():
     """Nothing to measure, said so."""
-    s = step(TraceBuilder())
-    assert (s.count, s.bound) == (0, Bound.UNKNOWN)
+    expected = StepSummary(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, Bound.UNKNOWN, "The trace holds no slices.")
+    assert step(TraceBuilder()) == expected
+
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def test_input_is_what_the_steps_own_thread_waits_for():
+    """Not what another thread loads meanwhile, nor what is loaded before, between or behind the steps."""
+    t = TraceBuilder()
+    t.scope(LOADER, 0, 50)
+    for at in (100, 1200):
+        t.scope(LOADER, at, at + 100)
+        t.scope(LOADER, at + 500, at + 530)
+        t.step(at, at + 1000)
+        t.scope(LOADER, at + 1000, at + 1050)
+        with t.thread("loader"):
+            t.scope(LOADER, at + 200, at + 600)
+    assert step(t).input_us == 130
+
+
+def test_without_steps_input_is_what_any_thread_waits_for():
+    """No thread is known to be the program's own."""
+    t = TraceBuilder()
+    t.launch(at=0, lasts=1000)
+    for tid in (MAIN, MAIN + 1):
+        with t.thread("program", tid):
+            t.scope(LOADER, 200, 300)
+    assert step(t).input_us == 200
+
+
+@pytest.mark.parametrize(
+    ("at", "bound"), [(0, Bound.HOST), (100, Bound.UNKNOWN), (299, Bound.UNKNOWN), (300, Bound.HOST)]
+)
+def test_only_launches_in_the_steps_are_asked_for_their_work(at: float, bound: Bound):
+    """Ten kernels of a step are there; what ten calls gave the device before or behind the steps doesn't matter."""
+    t = TraceBuilder()
+    for start in (100, 200):
+        for k in range(5):
+            t.launch(at=start + 10 + 10 * k, lasts=5)
+        t.step(start, start + 100)
+    for k in range(11):
+        t.call("cudaLaunchKernel", at, at, External=k)
+    assert step(t).bound is bound
+
+
+@pytest.mark.parametrize("loader", [150, 149])
+def test_of_input_and_syncs_the_worse_one_is_named(loader: float):
+    """As much of both counts as input, which is what the host waits for first."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        done = t.launch(at=start, lasts=600)
+        t.call("cudaDeviceSynchronize", done + 1 - 150, done + 1)
+        t.scope(LOADER, start + 700, start + 700 + loader)
+    t.launch(at=4000, lasts=1)
+    s = step(t)
+    assert (s.bubble_us, s.input_us) == (150, loader)
+    assert s.bound is (Bound.INPUT if loader == 150 else Bound.SYNC)
+
+
+def with_lost_work() -> TraceBuilder:
+    """Two of eight launches have their kernel in the trace."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=100):
+        for k in range(3):
+            t.call("cudaLaunchKernel", start + 10 * k, start + 10 * k + 1)
+        t.launch(at=start + 50, lasts=5)
+    return t
+
+
+def unprofiled(us: float) -> TraceBuilder:
+    """Kernels that work half of the recorded step, and the step's time without the profiler."""
+    t = kernels(0.5)
+    t.metadata["syncscan"] = {"unprofiled_step_us": us}
+    return t
+
+
+def without_kernels() -> TraceBuilder:
+    """A step of a CPU."""
+    t = TraceBuilder(vendor="none")
+    with t.step(0, 1000):
+        t.op("aten::add", 1, 5)
+    return t
+
+
+def behind_syncs() -> TraceBuilder:
+    """Steps in which the device stands idle for a quarter behind a sync."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        done = t.launch(at=start, lasts=600)
+        t.call("cudaDeviceSynchronize", done + 1 - 250, done + 1)
+    t.launch(at=4000, lasts=1)
+    return t
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (kernels(0.95), "The device works 95% of the step."),
+        (unprofiled(520), "The device works 96% of the step as it is without the profiler."),
+        (unprofiled(400), "The device works 100% of the step as it is without the profiler."),
+        (kernels(0.3, loader=400), "The device works 30% of the step; the host spends 40% waiting for the DataLoader."),
+        (behind_syncs(), "The device works 60% of the step; behind syncs it stands idle for 25%."),
+        (kernels(0.3), "The device works 30% of the step and waits for the host's launches in the rest."),
+        (
+            without_kernels(),
+            "The trace holds no device work, so nothing can be said about what bounds the step.",
+        ),
+        (
+            with_lost_work(),
+            "Only 25% of the launches have their device work in the trace, so nothing can be said about what bounds "
+            "the step.",
+        ),
+    ],
+)
+def test_a_verdict_says_the_numbers_that_it_rests_on(told: TraceBuilder, reason: str):
+    """In one sentence."""
+    assert step(told).reason == reason
 
 
 @pytest.mark.parametrize(("stored", "expected"), [(812.5, 812.5), (0, None), ("fast", None), (None, None)])
@@ -149,6 +276,7 @@ def test_a_trace_cut_short_gets_no_verdict_and_no_advice(tmp_path):
     path.write_bytes(t.json()[:-20])
     step = analyze(path).step
     assert (step.bound, step.advice) == (Bound.UNKNOWN, ())
+    assert step.reason == "The trace is cut short: a part of it doesn't tell what bounds the step."
 
 
 def test_a_step_that_takes_no_time_gets_no_verdict():
@@ -158,4 +286,6 @@ def test_a_step_that_takes_no_time_gets_no_verdict():
     t.launch("kernel", at=5, lasts=0)
     trace = t.trace()
     trace.slices.ts[:], trace.slices.dur[:] = 0, 0
-    assert analyze_trace(trace).step.bound is Bound.UNKNOWN
+    found = analyze_trace(trace).step
+    reason = "The steps take no time, so nothing can be said about what bounds them."
+    assert (found.bound, found.reason) == (Bound.UNKNOWN, reason)

@@ -124,6 +124,16 @@ def test_the_thread_that_called_the_runtime_last_waited() -> None:
     assert thread(t) == "200"
 
 
+def test_a_thread_that_calls_nothing_but_the_driver_can_wait() -> None:
+    """Triton's and other extensions' launches go past the runtime."""
+    t = called(10)
+    with t.thread("later", tid=200):
+        t.call("cuLaunchKernel", 20, 21)
+    t.events[-1]["cat"] = "cuda_driver"
+    row(t, 30, 500)
+    assert thread(t) == "200"
+
+
 def test_of_a_threads_calls_the_last_counts() -> None:
     """Not the first, nor how many."""
     t = called(5)

@@ -100,3 +100,10 @@ def test_a_frame_of_any_length_is_told_soon() -> None:
 def test_a_python_frame_is_told_from_a_builtin(name: str, parts: tuple[str, int, str] | None) -> None:
     """A frame has a file, a line that a number holds, and a function; built-ins and modules have no line."""
     assert names.frame_parts(name) == parts
+
+
+def test_a_program_calls_no_engine() -> None:
+    """Of the ops around something the outermost counts that isn't the engine's."""
+    engine = "autograd::engine::evaluate_function: IndexBackward0"
+    assert names.program_op([engine, "IndexBackward0", "aten::nonzero"]) == "IndexBackward0"
+    assert names.program_op([engine]) == ""

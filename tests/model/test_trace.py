@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
+import pytest
 
-from syncscan.model.trace import NONE, Category, Slices
+from syncscan.model.trace import CALLS, NONE, Category, Slices
 from tests.builder import TraceBuilder, names
 
 
@@ -36,6 +37,37 @@ def test_ancestors_are_outermost_first():
     assert names(trace, trace.ancestors(call)) == ["ProfilerStep#2", "loss", "aten::index", "aten::nonzero"]
 
 
+def test_ops_and_scopes_are_told_apart():
+    """Of the slices around a call; the profiler's step is no scope, the call itself no op."""
+    trace = nested().trace()
+    (call,) = [r for r in range(len(trace.slices)) if trace.name(r) == "cudaStreamSynchronize"]
+    around = [*trace.ancestors(call), call]
+    assert names(trace, trace.ops_among(around)) == ["aten::index", "aten::nonzero"]
+    assert trace.scopes_among(around) == ("loss",)
+    assert trace.name(trace.outermost_op(call)) == "aten::index"
+    assert trace.outermost_op(trace.outermost_op(call)) == NONE
+
+
+def test_frames_around_are_outermost_first():
+    """Those that hold a time on their thread, edges included."""
+    t = TraceBuilder()
+    with t.frame("train.py(1): main", 0, 100):
+        t.frame("other.py(2): before", 1, 5)
+        with t.frame("train.py(10): step", 10, 90):
+            t.frame("inner.py(4): call", 20, 30)
+            t.call("cudaStreamSynchronize", 20, 30)
+    with t.thread("worker"):
+        t.frame("worker.py(3): run", 0, 100)
+        t.call("cudaStreamSynchronize", 40, 50)
+    trace = t.trace()
+    main, worker = (k for k, track in enumerate(trace.tracks) if track.tid in ("100", "101"))
+    outer = ("train.py(1): main", "train.py(10): step")
+    assert trace.frames_around(main, 20_000, 30_000) == (*outer, "inner.py(4): call")
+    assert trace.frames_around(main, 20_000, 30_001) == outer
+    assert trace.frames_around(main, 19_999, 30_000) == outer
+    assert trace.frames_around(worker, 20_000, 30_000) == ("worker.py(3): run",)
+
+
 def test_device_work_has_no_parent():
     """Kernels and copies lie on streams, where nothing nests."""
     trace = nested().trace()
@@ -61,6 +93,45 @@ def test_launches_join_calls_and_work():
     call = int(trace.calls_of(np.array([kernel]))[0])
     assert trace.name(call) == "cudaLaunchKernel"
     assert trace.launched_at.tolist() == [10_000]
+
+
+def graph(own_streams: bool) -> TraceBuilder:
+    """A call that starts two kernels, the longer one on the first stream, and one that starts none."""
+    t = TraceBuilder()
+    t.call("cudaGraphLaunch", 10, 11)
+    t._work("kernel", "long", 12, 50, stream=7, device=0)
+    t._work("kernel", "short", 13, 5, stream=8 if own_streams else 7, device=0)
+    t.call("cudaEventRecord", 20, 21)
+    return t
+
+
+@pytest.mark.parametrize("own_streams", [False, True])
+def test_the_calls_of_a_correlation(own_streams: bool) -> None:
+    """Several pieces of work can have one call; NONE stands for no correlation, and for one that no call has."""
+    trace = graph(own_streams).trace()
+    launch, record = np.flatnonzero(trace.is_category(*CALLS)).tolist()
+    assert trace.calls_of(trace.device_rows).tolist() == [launch, launch]
+    assert trace.calls_with(trace.slices.correlation[[launch, record]]).tolist() == [launch, record]
+    assert trace.calls_with(np.array([NONE, 7_777], np.int64)).tolist() == [NONE, NONE]
+
+
+@pytest.mark.parametrize("own_streams", [False, True])
+def test_the_work_of_a_call(own_streams: bool) -> None:
+    """Of several the last of their last stream; NONE where a call started none."""
+    trace = graph(own_streams).trace()
+    launch, record = np.flatnonzero(trace.is_category(*CALLS)).tolist()
+    assert trace.name(trace.work_of(launch)) == "short"
+    assert trace.work_of(record) == NONE
+    assert trace.started_work(np.array([launch, record])).tolist() == [True, False]
+
+
+def test_a_call_without_a_correlation_started_nothing() -> None:
+    """Work that has none either isn't its own."""
+    t = TraceBuilder()
+    t.event(ph="X", cat="cuda_runtime", name="cudaLaunchKernel", pid=100, tid=100, ts=1, dur=1, args={})
+    t.event(ph="X", cat="kernel", name="k", pid=0, tid=7, ts=10, dur=5, args={"device": 0, "stream": 7})
+    trace = t.trace()
+    assert trace.started_work(np.flatnonzero(trace.is_category(*CALLS))).tolist() == [False]
 
 
 def test_without_any_link_work_counts_as_launched_when_it_starts():
@@ -101,6 +172,18 @@ def test_an_empty_trace_answers_too():
     assert len(trace.slices) == len(trace.device_rows) == len(trace.launched_at) == 0
     assert len(trace.named(lambda n: True)) == 0
     assert trace.steps == ()
+
+
+@pytest.mark.parametrize(("other", "main"), [(1, [2, 3]), (2, [2, 3]), (3, [7, 8, 9])])
+def test_the_steps_of_a_trace_are_those_of_the_thread_with_the_most(other: int, main: list[int]):
+    """The first thread has two, the other one so many, all of them earlier."""
+    t = TraceBuilder()
+    with t.thread("other"):
+        for k in range(other):
+            t.step(10 * k, 10 * k + 10, number=7 + k)
+    t.step(200, 300, number=3)
+    t.step(100, 200, number=2)
+    assert [step.number for step in t.trace().main_steps] == main
 
 
 def test_columns_have_their_types():

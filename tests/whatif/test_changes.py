@@ -8,6 +8,7 @@ from syncscan.model.habit import Change
 from syncscan.model.trace import Category
 from syncscan.whatif.build import build
 from syncscan.whatif.replay import period, prepare
+from syncscan.whatif.replayed_steps import find_steps
 from tests.builder import TraceBuilder
 
 
@@ -24,7 +25,7 @@ def trace():
 
 
 def step_us(trace, change):
-    return period(prepare(build(trace, [], change=change))) / 1e3
+    return period(prepare(build(find_steps(trace, [], change=change)))) / 1e3
 
 
 def rows(trace, name):
@@ -39,7 +40,7 @@ def intervals(trace, name):
 def test_an_empty_change_changes_nothing():
     """The replay of the step as it was."""
     t = trace()
-    assert step_us(t, Change()) == pytest.approx(period(prepare(build(t, []))) / 1e3)
+    assert step_us(t, Change()) == pytest.approx(period(prepare(build(find_steps(t, [])))) / 1e3)
 
 
 def test_host_time_that_is_cut_makes_the_step_shorter_until_the_device_sets_the_pace():

@@ -6,6 +6,7 @@ import pytest
 
 from syncscan import api
 from syncscan.model.step import Bound
+from syncscan.whatif.loader import loader_waits
 from syncscan.whatif.power import slowdown
 from tests.builder import TraceBuilder
 
@@ -25,6 +26,16 @@ def test_workers_set_the_pace_of_a_step_that_waits_for_them() -> None:
     p = api.analyze_trace(loading("_MultiProcessingDataLoaderIter").trace(), step_ms=1.0).whatif("all")
     assert p.saving_us == 0
     assert p.bound_after is Bound.INPUT
+
+
+def test_another_threads_steps_are_not_waited_in() -> None:
+    """The mean is over the steps of the thread that has the most of them."""
+    t = TraceBuilder()
+    with t.thread("warm-up"):
+        t.step(0, 50)
+    for start in t.steps(2, lasts=1000, start=100):
+        t.scope("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start, start + 300)
+    assert loader_waits(t.trace()) == 300_000
 
 
 def test_a_loader_without_workers_is_the_hosts_own_work() -> None:

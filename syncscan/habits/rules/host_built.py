@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.input_copies import copies_to_device, factory_before, top_op
+from syncscan.habits.input_copies import copies_to_device, copying, factory_before
 from syncscan.model.habit import Advice, Area, Change, Habit
 
 ADVICE = Advice(
@@ -39,7 +39,7 @@ def find(context: Context) -> Iterable[Habit]:
             ],
             [
                 Change(
-                    host=tuple(context.interval(r) for c, row in mine for r in (row, top_op(context, c.call))),
+                    host=tuple(context.interval(r) for c, row in mine for r in (row, copying(context, c.call))),
                     removed=context.findings_of(group),
                 )
             ],

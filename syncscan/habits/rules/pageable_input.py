@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.input_copies import Copy, copies_to_device, factory_before, top_op
+from syncscan.habits.input_copies import Copy, copies_to_device, copying, factory_before
 from syncscan.model.habit import Advice, Area, Change, Habit
 
 ADVICE = Advice(
@@ -44,7 +44,7 @@ def find(context: Context) -> Iterable[Habit]:
             ],
             [
                 Change(
-                    host=tuple(context.interval(top_op(context, c.call)) for c in mine),
+                    host=tuple(context.interval(copying(context, c.call)) for c in mine),
                     removed=context.findings_of(c.call for c in mine),
                 )
             ],

@@ -14,7 +14,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.interval import Interval
-from syncscan.model.trace import DEVICE, Category, Trace
+from syncscan.model.trace import CALLS, Trace
 from syncscan.report.annotate.idle import Idle, idle_times
 from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
 from syncscan.report.phrases import certainty, place
@@ -124,10 +124,8 @@ def _short_line(o: Occurrence) -> str:
 
 def _launches(t: Trace) -> Int64:
     """Rows of the calls that started device work, in row order: by track, then by time."""
-    s = t.slices
-    work = s.correlation[t.is_category(*DEVICE)]
-    calls = t.is_category(Category.RUNTIME, Category.DRIVER) & np.isin(s.correlation, work[work >= 0])
-    return np.flatnonzero(calls)
+    calls = np.flatnonzero(t.is_category(*CALLS))
+    return calls[t.started_work(calls)]
 
 
 def _arrow(t: Trace, o: Occurrence, launches: Int64) -> Arrow | None:

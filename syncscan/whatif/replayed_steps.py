@@ -1,0 +1,108 @@
+"""From a Trace and its sync points to the steps that are replayed: their launches, events, waits and threads.
+
+A graph is written from them (`build`), and a step of its replay is unfolded with them (`schedule`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from syncscan.model.habit import Change
+from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.period import busy_time, step_intervals
+from syncscan.model.trace import NONE, Trace
+from syncscan.whatif import changes
+from syncscan.whatif.events import EventEdge, Events, first_waiters
+from syncscan.whatif.launches import Launches, find_launches
+from syncscan.whatif.overlap import ahead, launched_in
+from syncscan.whatif.threads import find_threads
+from syncscan.whatif.waits import NumberedPoint, Wait, find_waits, held_launches
+
+MAX_STEPS = 6
+"""Steps that are replayed of a long trace: those at even ranks of length, so that their mean is the trace's."""
+NO_CHANGE = Change()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ReplayedSteps:
+    """The steps of one trace that are replayed, and what the host and the device did in them."""
+
+    intervals: tuple[Interval, ...]
+    marked: bool
+    """Whether the trace marks them; else it is one as a whole."""
+    launches: Launches
+    edges: tuple[EventEdge, ...]
+    waits: tuple[Wait, ...]
+    threads: dict[int, int]
+    """Track → number of its logical thread; the step's own is 0."""
+    left_out: tuple[ThreadInterval, ...]
+    """What isn't the threads' own time, beside the waits."""
+    added_from: int = NONE
+    """From this stream number on, streams are the ones that a pipeline would add; NONE without."""
+    busy_ns: float = 0.0
+    """How long any stream works in a step, mean; 0 where the device's work isn't as recorded."""
+
+
+def find_steps(
+    trace: Trace, points: Sequence[NumberedPoint], ahead_of: str = "", change: Change = NO_CHANGE
+) -> ReplayedSteps:
+    """Choose the steps of a trace, or take it whole where it marks none, and find what is replayed of them.
+
+    Args:
+        trace: any trace; without runtime calls and device work there are no launches and no waits.
+        points: its sync points.
+        ahead_of: glob of scopes whose device work gets streams of its own, where nothing waits for it.
+        change: what else is different from the recorded steps.
+    """
+    steps = _chosen(step_intervals(trace), MAX_STEPS)
+    around = _searched(steps)
+    launches = find_launches(trace, *around)
+    added_from = len(launches.streams) if ahead_of else NONE
+    if ahead_of:
+        launches = ahead(launches, launched_in(trace, launches, ahead_of))
+    launches = changes.moved(launches, change)
+    events = Events(trace, launches, *around)
+    edges = events.edges()
+    inside = [p for p in points if any(step.holds(int(trace.slices.ts[p.point.calls[0]])) for step in steps)]
+    waits = find_waits(trace, launches, events, inside)
+    launches = changes.shortened(_explained(launches, edges), change)
+    as_recorded = not (ahead_of or change.work or change.ahead)
+    return ReplayedSteps(
+        intervals=tuple(steps),
+        marked=bool(trace.steps),
+        launches=launches,
+        edges=tuple(edges),
+        waits=tuple(waits),
+        threads=find_threads(trace, [*launches.tracks.tolist(), *(wait.track for wait in waits)]),
+        left_out=(*held_launches(trace, launches), *changes.left_out(launches, change, steps)),
+        added_from=added_from,
+        busy_ns=busy_time(trace, steps) / len(steps) if steps and as_recorded else 0.0,
+    )
+
+
+def _chosen(steps: list[Interval], count: int) -> list[Interval]:
+    """The steps to replay of a trace's: all, or as many at even ranks of length; in time order."""
+    if len(steps) <= count:
+        return steps
+    by_length = sorted(steps, key=lambda step: step.length)
+    ranks = ((np.arange(count) + 0.5) * len(steps) / count).astype(int)
+    return sorted(by_length[rank] for rank in ranks)
+
+
+def _searched(steps: Sequence[Interval]) -> Interval:
+    """Where launches and events of these steps are looked for: the step before may have launched what they wait for."""
+    if not steps:
+        return Interval(0, 0)
+    return Interval(steps[0].begin - max(step.length for step in steps), steps[-1].end)
+
+
+def _explained(launches: Launches, edges: list[EventEdge]) -> Launches:
+    """Launches behind an event edge start late because of it: they get the usual gap and latency instead of theirs."""
+    first = first_waiters(edges)
+    gap, latency = launches.gap.copy(), launches.latency.copy()
+    gap[first] = np.minimum(gap[first], launches.usual_gap[first])
+    latency[first] = np.minimum(latency[first], launches.usual_latency)
+    return replace(launches, gap=gap, latency=latency)
