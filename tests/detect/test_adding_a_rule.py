@@ -34,7 +34,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     without = shutil.ignore_patterns("__pycache__")
     for name in ("syncscan", "tests/detect"):
         shutil.copytree(ROOT / name, folder / name, ignore=without)
-    for name in ("pyproject.toml", "tests/__init__.py", "tests/builder.py", "tests/conftest.py"):
+    for name in ("pyproject.toml", "tests/__init__.py", "tests/builder.py", "tests/conftest.py", "tests/registers.py"):
         shutil.copy(ROOT / name, folder / name)
     assert RULE is not None
     (folder / RULE[1]).write_text(RULE[2], encoding="utf-8")
