@@ -55,7 +55,8 @@ def command(
     """
     from syncscan import api
 
-    refuse_pipe(trace)
+    if viewer != "html":
+        refuse_pipe(trace)
     if viewer == "tensorboard":
         from syncscan.integrations import trace_view
 

@@ -98,14 +98,14 @@ def test_perfetto_online_reads_from_one_port_alone(trace: Path) -> None:
     assert "9001" in str(result.exception)
 
 
-@pytest.mark.parametrize("command", [["annotate", "-", "-o", "x.json"], ["open", "-"]])
+@pytest.mark.parametrize("command", [["annotate", "-", "-o", "x.json"], ["open", "-", "--in", "perfetto"]])
 def test_standard_input_is_refused(command: list[str]) -> None:
     """It would have to be read twice."""
     assert "can't be read twice" in str(run(*command).exception)
 
 
 @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="pipes have no names here")
-@pytest.mark.parametrize("command", [["annotate", "-o", "x.json"], ["open"]])
+@pytest.mark.parametrize("command", [["annotate", "-o", "x.json"], ["open", "--in", "perfetto"]])
 def test_pipes_are_refused(command: list[str]) -> None:
     """As `<(cat t.json)` gives one: what was read of it is gone."""
     read_end, write_end = os.pipe()

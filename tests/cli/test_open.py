@@ -77,3 +77,16 @@ def test_the_address_is_always_offered(
     done = CliRunner().invoke(command, [str(trace)], catch_exceptions=False)
     assert done.stdout.startswith("http://127.0.0.1:")
     assert done.stderr.splitlines()[-2:] == [said, "Ctrl-C ends it."]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="pipes have no names here")
+def test_a_report_is_shown_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`syncscan open <(zcat t.json.gz)`: a report is made of one reading."""
+    monkeypatch.setattr("syncscan.cli.open._wait", lambda: None)
+    read_end, write_end = os.pipe()
+    with os.fdopen(write_end, "wb") as end:
+        end.write(TraceBuilder().json())
+    done = CliRunner().invoke(group, ["open", f"/dev/fd/{read_end}", "--no-browser"], catch_exceptions=False)
+    os.close(read_end)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("http://127.0.0.1:")
