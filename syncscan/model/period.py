@@ -70,6 +70,20 @@ def earlier_work(trace: Trace) -> Interval | None:
     return Interval(begin, int(s.ts[own[0]])) if held else None
 
 
+def later_work(trace: Trace) -> Interval | None:
+    """From the last step's end to when the device was done with what the steps launched, in ns; None without.
+
+    It is the steps' own work: their host had gone on. Where the device came to it later still, from then.
+    """
+    steps, earlier = step_intervals(trace), earlier_work(trace)
+    rows = work_of_steps(trace, steps)
+    if not len(rows):
+        return None
+    begin = max(steps[-1].end, earlier.end if earlier else 0)
+    done = int(trace.slices.end[rows].max())
+    return Interval(begin, done) if done > begin else None
+
+
 def step_period(trace: Trace) -> float:
     """The observed time of a step in ns: the host's mean one, or the device's pace where the device falls behind.
 

@@ -5,11 +5,14 @@ The phrases hold names of the trace as they stand: each renderer escapes them fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity, Source
+from syncscan.model.period import earlier_work, later_work
 from syncscan.model.step import Bound, StepSummary
+from syncscan.model.steps_found import FoundBy
+from syncscan.model.trace import Trace
 from syncscan.report.units import duration, percent, times
 
 VERDICTS = {
@@ -19,6 +22,10 @@ VERDICTS = {
     Bound.INPUT: "The input is the limit",
     Bound.UNKNOWN: "What limits the step can't be told",
 }
+
+
+ACROSS = 0.05
+"""Part of the step from which work across the steps' begin or end is worth a sentence: any host runs a little ahead."""
 
 
 def real(findings: Sequence[Finding]) -> list[Finding]:
@@ -40,6 +47,38 @@ def summary(analysis: Analysis) -> str:
     spread = f"; {duration(limits[0])} to {duration(limits[1])}" if limits else ""
     gain = f"{duration(s.recoverable_us)} ({percent(s.recoverable_us, replayed(s))}{spread})"
     return f"{waits}; without them the step would be {gain} shorter."
+
+
+def steps_found(analysis: Analysis) -> str:
+    """How the steps were found, and what of the device's work lies across their begin and their end."""
+    return " ".join((_how_found(analysis.trace), *_across(analysis)))
+
+
+def _how_found(trace: Trace) -> str:
+    found, count = trace.steps_found, len(trace.steps)
+    if found.by is FoundBy.PROFILER:
+        return f"Steps are the profiler's marks: {count}."
+    if found.by is FoundBy.SCOPE:
+        return f"Steps are the ranges called {found.name}: {count}."
+    if found.by is FoundBy.FRAMEWORK:
+        return f"Steps are the ranges of {found.name}: {count}."
+    if found.by is FoundBy.REPETITION:
+        calls = f"{found.calls} call{'s' * (found.calls != 1)}"
+        return f"No steps are marked: the shortest sequence that repeats, {calls}, counts as one, {count} times."
+    if found.asked:
+        return "The whole trace counts as one step, as asked for."
+    whole = "all from first launch to last completion" if len(trace.device_rows) else "the whole trace"
+    return f"No steps are marked and nothing repeats: {whole} counts as one."
+
+
+def _across(analysis: Analysis) -> Iterator[str]:
+    earlier, later = earlier_work(analysis.trace), later_work(analysis.trace)
+    least = ACROSS * analysis.step.observed_us
+    if earlier and earlier.length / 1e3 > least:
+        works = f"the device works {duration(earlier.length / 1e3)} on what was launched before"
+        yield f"When the first begins, {works}: that is neither the steps' work nor idle."
+    if later and later.length / 1e3 > least:
+        yield f"Behind the last the device works {duration(later.length / 1e3)} on what the steps launched."
 
 
 def replayed(step: StepSummary) -> float:
