@@ -61,27 +61,45 @@ def earlier_work(trace: Trace) -> Interval | None:
     if not steps or not len(trace.device_rows):
         return None
     s, begin = trace.slices, steps[0].begin
-    earlier = s.end[trace.device_rows[trace.launched_at < begin]]
+    own = trace.device_rows[trace.launched_within(begin, steps[-1].end)]
+    earlier = s.end[_before_on_its_stream(trace, trace.device_rows[trace.launched_at < begin], own)]
     if (earlier > begin).any():
         return Interval(begin, int(earlier.max()))
-    own = trace.device_rows[trace.launched_within(begin, steps[-1].end)]
     call = int(trace.calls_of(own[:1])[0]) if len(own) else NONE
     held = call != NONE and int(s.ts[own[0]] - s.end[call]) > HELD_NS
     return Interval(begin, int(s.ts[own[0]])) if held else None
 
 
+def _before_on_its_stream(trace: Trace, rows: Int64, own: Int64) -> Int64:
+    """Those of these rows of device work that begin before any of the steps' own does on their stream.
+
+    A stream works in order: what comes behind work of the steps and has no launch has lost it. On a stream without any
+    of theirs, what begins before all of theirs.
+    """
+    s = trace.slices
+    if not len(own):
+        return rows[:0]
+    streams, first = np.unique(_streams(trace, own), return_index=True)  # own work comes in order of its start
+    at = np.minimum(np.searchsorted(streams, _streams(trace, rows)), len(streams) - 1)
+    until = np.where(streams[at] == _streams(trace, rows), s.ts[own[first[at]]], s.ts[own[0]])
+    before: Int64 = rows[s.ts[rows] < until]
+    return before
+
+
+def _streams(trace: Trace, rows: Int64) -> Int64:
+    """A number for device and stream of each of these rows."""
+    return trace.slices.device[rows].astype(np.int64) << 32 | trace.slices.stream[rows].astype(np.int64) & 0xFFFFFFFF
+
+
 def later_work(trace: Trace) -> Interval | None:
     """From the last step's end to when the device was done with what the steps launched, in ns; None without.
 
-    It is the steps' own work: their host had gone on. Where the device came to it later still, from then.
+    That is the steps' own work, which their host had run ahead of.
     """
-    steps, earlier = step_intervals(trace), earlier_work(trace)
+    steps = step_intervals(trace)
     rows = work_of_steps(trace, steps)
-    if not len(rows):
-        return None
-    begin = max(steps[-1].end, earlier.end if earlier else 0)
-    done = int(trace.slices.end[rows].max())
-    return Interval(begin, done) if done > begin else None
+    done = int(trace.slices.end[rows].max()) if len(rows) else 0
+    return Interval(steps[-1].end, done) if steps and done > steps[-1].end else None
 
 
 def step_period(trace: Trace) -> float:

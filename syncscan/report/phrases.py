@@ -25,7 +25,8 @@ VERDICTS = {
 
 
 ACROSS = 0.05
-"""Part of the step from which work across the steps' begin or end is worth a sentence: any host runs a little ahead."""
+"""Work across the steps' begin and across their end is worth sentences where the two differ by more than this part of a
+step. As much at both ends is the queue of a host that runs ahead all the time, and takes nothing from a step's time."""
 
 
 def real(findings: Sequence[Finding]) -> list[Finding]:
@@ -72,13 +73,16 @@ def _how_found(trace: Trace) -> str:
 
 
 def _across(analysis: Analysis) -> Iterator[str]:
-    earlier, later = earlier_work(analysis.trace), later_work(analysis.trace)
-    least = ACROSS * analysis.step.observed_us
-    if earlier and earlier.length / 1e3 > least:
-        works = f"the device works {duration(earlier.length / 1e3)} on what was launched before"
+    """What of the device's work lies across the begin of the first step and the end of the last, where it matters."""
+    ends = earlier_work(analysis.trace), later_work(analysis.trace)
+    earlier, later = (interval.length / 1e3 if interval else 0.0 for interval in ends)
+    if abs(earlier - later) <= ACROSS * analysis.step.observed_us:
+        return
+    if earlier:
+        works = f"the device works {duration(earlier)} on what was launched before"
         yield f"When the first begins, {works}: that is neither the steps' work nor idle."
-    if later and later.length / 1e3 > least:
-        yield f"Behind the last the device works {duration(later.length / 1e3)} on what the steps launched."
+    if later:
+        yield f"Behind the last it takes {duration(later)} until what the steps launched is done."
 
 
 def replayed(step: StepSummary) -> float:

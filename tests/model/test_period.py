@@ -6,7 +6,7 @@ import pytest
 
 from syncscan.load import with_steps
 from syncscan.model.interval import Interval
-from syncscan.model.period import earlier_work, step_intervals, step_period
+from syncscan.model.period import earlier_work, later_work, step_intervals, step_period
 from tests.builder import TraceBuilder
 
 
@@ -127,3 +127,23 @@ def test_a_window_without_steps_begins_with_its_first_launch() -> None:
     t.launch("kernel", at=5000, lasts=100)
     t.op("aten::add", 6000, 7000)
     assert step_intervals(t.trace()) == [Interval(5_000_000, 5_101_000)]
+
+
+def test_work_that_lost_its_launch_is_not_earlier() -> None:
+    """On a stream that had work of the step's before it: its launch isn't recorded, but it can't be older."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("kernel", at=10, lasts=100)
+    lost = {"device": 0, "stream": 7}
+    t.event(ph="X", cat="kernel", name="lost", pid=0, tid=7, ts=500, dur=100, args=lost)
+    t.event(ph="X", cat="kernel", name="lost", pid=0, tid=8, ts=500, dur=100, args={**lost, "stream": 8})
+    assert earlier_work(t.trace()) is None
+
+
+def test_what_the_device_does_behind_the_last_step_is_told() -> None:
+    """From the host's end to the device's."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("kernel", at=10, lasts=3000)
+    assert later_work(t.trace()) == Interval(1_000_000, 3_011_000)
+    assert later_work(with_steps(t.trace(), whole=True)) is None
