@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import attribute
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
-from syncscan.errors import TraceTooLarge
+from syncscan.errors import TraceTooLarge, UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
@@ -30,6 +31,8 @@ def analyze(
     path: str | os.PathLike[str],
     *,
     step_ms: float | None = None,
+    step_scope: str | None = None,
+    steps: Literal["auto", "none"] = "auto",
     progress: Progress | None = None,
     max_memory: int | None = None,
 ) -> Analysis:
@@ -38,15 +41,26 @@ def analyze(
     Args:
         path: a trace as torch.profiler writes it, plain or compressed, local or anything that fsspec opens.
         step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
+        step_scope: glob; every range whose name it matches is a step. By default steps are the profiler's, else a
+            serving framework's, else what repeats.
+        steps: `none` takes the whole trace as one step.
         progress: called with (bytes read, bytes in all) while the trace is read.
         max_memory: bytes that this may take, about; by default most of what is free.
 
     Raises:
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
         TraceTooLarge: it doesn't fit into memory.
+        UsageError: no range is called `step_scope`, or there is to be none.
     """
+    if steps not in ("auto", "none"):
+        raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none'.")
+    if step_scope is not None and steps == "none":
+        raise UsageError("A scope that makes steps, and no steps: both can't be.", "Leave one of them out.")
     try:
-        return analyze_trace(load.load(path, progress=progress, max_memory=max_memory), step_ms=step_ms)
+        trace = load.load(path, progress=progress, max_memory=max_memory)
+        if step_scope is not None or steps == "none":
+            trace = load.with_steps(trace, step_scope, whole=steps == "none")
+        return analyze_trace(trace, step_ms=step_ms)
     except MemoryError:
         raise TraceTooLarge(
             f"{os.fspath(path)} needs more memory than there is, or than was allowed.", "Record fewer steps."
@@ -95,8 +109,8 @@ def missing(trace: Trace) -> tuple[str, ...]:
     said = []
     if not len(trace.device_rows):
         said.append("Runtime calls but no device work: waits and idle time can't be measured. Record fewer steps.")
-    if not trace.steps:
-        said.append("No steps: numbers are for the whole trace. Use a schedule and prof.step(), or `syncscan profile`.")
+    if not trace.steps and not trace.steps_found.asked:
+        said.append("No steps: numbers are for the whole trace. Use a schedule and prof.step(), or --step-scope.")
     said += trace.info.capture.notes
     if not _has_scopes(trace):
         said.append("No record_function scopes: findings are placed by op and line alone.")

@@ -122,10 +122,12 @@ class TraceBuilder:
         api = _HIP.get(name, name) if self.vendor == "rocm" else name
         return self._host("cuda_runtime", api, start, end, {"correlation": self._correlation, **args})
 
-    def launch(self, kernel: str = "kernel", *, at: float, lasts: float, stream: int = 7, device: int = 0) -> float:
-        """A kernel and the call that launches it; returns when it ends on its stream."""
+    def launch(
+        self, kernel: str = "kernel", *, at: float, lasts: float, stream: int = 7, device: int = 0, begins: float = 0
+    ) -> float:
+        """A kernel, which begins then at the earliest, and the call that launches it; returns when it ends."""
         self.call("cudaLaunchKernel", at, at + LAUNCH)
-        return self._work("kernel", kernel, at + LAUNCH, lasts, stream, device)
+        return self._work("kernel", kernel, max(at + LAUNCH, begins), lasts, stream, device)
 
     def copy(
         self, name: str, *, at: float, lasts: float = 1, stream: int = 7, device: int = 0, blocks: bool = False

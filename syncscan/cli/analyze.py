@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from syncscan.cli import memory
+from syncscan.cli import steps as step_options
 from syncscan.cli.output import deliver, explain, refuse, warn
 from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
@@ -26,6 +27,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
 @click.option("--evidence", metavar="ID", help="Show one finding as a Markdown block to paste into a pull request.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
+@step_options.options
 @memory.option
 def command(
     traces: tuple[str, ...],
@@ -35,6 +37,8 @@ def command(
     step_ms: float | None,
     evidence: str | None,
     verbose: int,
+    step_scope: str | None,
+    steps: Literal["auto", "none"],
     max_memory: int | None,
 ) -> None:
     """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.
@@ -53,7 +57,9 @@ def command(
     for path in paths:
         try:
             with reading(path) as progress:
-                analysis = api.analyze(path, step_ms=step_ms, progress=progress, max_memory=max_memory)
+                analysis = api.analyze(
+                    path, step_ms=step_ms, step_scope=step_scope, steps=steps, progress=progress, max_memory=max_memory
+                )
         except TraceError as error:
             if len(paths) == 1:
                 raise

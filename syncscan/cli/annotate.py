@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from syncscan import files
 from syncscan.cli import memory
+from syncscan.cli import steps as step_options
 from syncscan.cli.output import refuse, say, warn
 from syncscan.cli.progress import reading
 from syncscan.cli.streams import refuse_pipe
@@ -22,6 +24,7 @@ from syncscan.errors import UsageError
 @click.option("--untangle", is_flag=True, help="Move overlapping slices to other rows: Perfetto drops them.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@step_options.options
 @memory.option
 def command(
     trace: str,
@@ -31,6 +34,8 @@ def command(
     untangle: bool,
     step_ms: float | None,
     force: bool,
+    step_scope: str | None,
+    steps: Literal["auto", "none"],
     max_memory: int | None,
 ) -> None:
     """Write TRACE again with tracks of its own for findings, steps and idle devices, for Trace View and Perfetto.
@@ -43,7 +48,9 @@ def command(
     out = Path(output)
     _refuse(trace, output, around, margin_ms, untangle, force)
     with reading(trace) as progress:
-        analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
+        analysis = api.analyze(
+            trace, step_ms=step_ms, step_scope=step_scope, steps=steps, progress=progress, max_memory=max_memory
+        )
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
     text = (
         annotated_copy.untangled_copy(analysis, trace)

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from syncscan import files
 from syncscan.cli import memory
+from syncscan.cli import steps as step_options
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
 from syncscan.cli.streams import ended_by_signals, refuse_pipe
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: one that is free].")
 @click.option("--no-browser", is_flag=True, help="Only print the URL.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
+@step_options.options
 @memory.option
 def command(
     trace: str,
@@ -46,6 +48,8 @@ def command(
     port: int | None,
     no_browser: bool,
     step_ms: float | None,
+    step_scope: str | None,
+    steps: Literal["auto", "none"],
     max_memory: int | None,
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
@@ -62,7 +66,9 @@ def command(
 
         trace_view.check()
     with reading(trace) as progress:
-        analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
+        analysis = api.analyze(
+            trace, step_ms=step_ms, step_scope=step_scope, steps=steps, progress=progress, max_memory=max_memory
+        )
     warn(analysis.warnings)
     memory.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
 from syncscan.cli import memory
+from syncscan.cli import steps as step_options
 from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
@@ -20,6 +23,7 @@ from syncscan.cli.terminal import colors, width
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@step_options.options
 @memory.option
 def command(
     trace: str,
@@ -31,6 +35,8 @@ def command(
     form: str,
     output: str | None,
     force: bool,
+    step_scope: str | None,
+    steps: Literal["auto", "none"],
     max_memory: int | None,
 ) -> None:
     """Replay the step of TRACE without some of its syncs: what that would really gain, and what limits it then.
@@ -42,7 +48,9 @@ def command(
 
     refuse(output, force, trace)
     with reading(trace) as progress:
-        analysis = api.analyze(trace, step_ms=step_ms, progress=progress, max_memory=max_memory)
+        analysis = api.analyze(
+            trace, step_ms=step_ms, step_scope=step_scope, steps=steps, progress=progress, max_memory=max_memory
+        )
     warn(analysis.warnings)
     projection = analysis.whatif(*(remove or ("all",)), keep_timing=keep_timing)
     pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]

@@ -11,6 +11,7 @@ from syncscan.load import memory, reader, second_process
 from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.folder import find
 from syncscan.load.split import PIECE
+from syncscan.load.steps import with_steps
 from syncscan.model.trace import Trace
 
 
@@ -84,4 +85,4 @@ def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
         return reader.read_odd_pieces(stream, name, piece, None if most is None else most // 2)
 
 
-__all__ = ["ByteStream", "find", "load", "open_bytes"]
+__all__ = ["ByteStream", "find", "load", "open_bytes", "with_steps"]

@@ -1,4 +1,4 @@
-"""From columns in any order to a linked Trace: numbers and sorts everything, nests host slices, finds the steps."""
+"""From columns in any order to a linked Trace: numbers and sorts everything, nests host slices, has the steps found."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from syncscan.load.columns import TYPES, Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
+from syncscan.load.steps import with_steps
 from syncscan.model.arrays import Int32, Int64
-from syncscan.model.names import step_number
 from syncscan.model.trace import (
     CALLS,
     DEEPEST,
@@ -24,7 +24,6 @@ from syncscan.model.trace import (
     Flows,
     Frames,
     Slices,
-    Step,
     Trace,
     TraceInfo,
     Track,
@@ -59,15 +58,16 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     frames = _sorted_frames(raw.frames, track_of, raw.strings)
     frames = useful_frames(raw.strings, slices, frames, flows)
     strings = _renumbered(raw.strings, slices, frames)
-    return Trace(
+    trace = Trace(
         info=_with_warnings(info, damage),
         strings=strings,
         tracks=tracks,
         slices=slices,
         frames=frames,
         flows=flows,
-        steps=_whole(_steps(strings, slices), info),
+        steps=(),
     )
+    return with_steps(trace)
 
 
 def _ordered_tracks(tracks: Sequence[Track]) -> tuple[tuple[Track, ...], Int32]:
@@ -236,21 +236,6 @@ def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple
     slices.name[:] = number[slices.name]
     frames.name[:] = number[frames.name]
     return tuple(strings[i] for i in order.tolist())
-
-
-def _steps(strings: Sequence[str], s: Slices) -> tuple[Step, ...]:
-    numbers = {i: number for i, text in enumerate(strings) if (number := step_number(text)) is not None}
-    named = np.isin(s.name, np.fromiter(numbers, np.int32, len(numbers)))
-    # torch 1.9 and older have no category of annotations.
-    rows = np.flatnonzero(named & np.isin(s.category, np.array((Category.ANNOTATION, Category.CPU_OP), np.int8)))
-    steps = (Step(numbers[int(s.name[r])], int(s.track[r]), int(s.ts[r]), int(s.end[r]), int(r)) for r in rows)
-    return tuple(sorted(steps, key=lambda step: (step.ts, step.number)))
-
-
-def _whole(steps: tuple[Step, ...], info: TraceInfo) -> tuple[Step, ...]:
-    """Without the step that a script's end cut short, as capture notes it; that one too if it is the only one."""
-    cut = info.capture.unfinished_step
-    return tuple(step for step in steps if step.number != cut) or steps
 
 
 def _with_warnings(info: TraceInfo, damage: Damage) -> TraceInfo:

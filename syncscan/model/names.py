@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from syncscan.model.step_marks import names_one_step
+
 STEP = "ProfilerStep"
 """What the profiler's step marks begin with."""
 ENGINE = "autograd::engine"
@@ -34,8 +36,8 @@ def step_number(name: str) -> int | None:
 
 
 def is_step(name: str) -> bool:
-    """Whether this is one of the profiler's step marks, which are no scope of the program's."""
-    return name.startswith(STEP)
+    """Whether this is a step mark, the profiler's or a serving framework's, which are no scope of the program's."""
+    return name.startswith(STEP) or names_one_step(name)
 
 
 def is_torch_op(name: str) -> bool:

@@ -9,30 +9,97 @@ import numpy as np
 
 from syncscan.model.arrays import Int64
 from syncscan.model.interval import Interval, union
-from syncscan.model.trace import NONE, Trace
+from syncscan.model.runtime_calls import waits_by_nature
+from syncscan.model.trace import CALLS, NONE, Trace
 
 BEHIND = 0.05
 """The device sets the pace when it falls behind the host by more than this part of a step with every step."""
 FULL = 0.95
 """It sets the pace too when it works more than this part of the time from one step's end to the next one's."""
+HELD_NS = 500_000
+"""Work that begins later than this behind its launch was held by work that isn't recorded: on an idle device the
+slowest launch of any of our recordings began its work after 247 µs (A100 under the profiler; H200: 16, MI300: 84)."""
 
 
 def step_intervals(trace: Trace) -> list[Interval]:
     """Each step from its begin to the begin of the next, in ns.
 
     The last, whose next isn't known, gets the usual pause behind it; so do steps whose next wasn't recorded. Where
-    several threads have steps, those of the thread with the most count. A trace without steps is one interval; one
-    without slices has none.
+    several threads have steps, those of the thread with the most count. A trace without steps is one interval, see
+    `window`; one without slices has none.
     """
-    s = trace.slices
     if not trace.steps:
-        return [Interval(int(s.ts.min()), int(s.end.max()))] if len(s) else []
+        return [window(trace)] if len(trace.slices) else []
     steps = trace.main_steps
     follows = [b.number == a.number + 1 for a, b in itertools.pairwise(steps)]
     pauses = [b.ts - a.end for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True) if next_]
     pause = max(int(np.median(pauses)), 0) if pauses else 0
     ends = [b.ts if next_ else a.end + pause for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True)]
     return [Interval(step.ts, end) for step, end in zip(steps, [*ends, steps[-1].end + pause], strict=True)]
+
+
+def window(trace: Trace) -> Interval:
+    """What stands for the step of a trace without any: from the first launch of recorded work to its completion, in ns.
+
+    What the profiler does before and behind is none of it. Where no launch has its work, from first slice to last.
+    """
+    s, rows = trace.slices, trace.device_rows
+    calls = trace.calls_of(rows)
+    linked = calls != NONE
+    if not linked.any():
+        return Interval(int(s.ts.min()), int(s.end.max()))
+    return Interval(int(s.ts[calls[linked]].min()), int(s.end[rows[linked]].max()))
+
+
+def earlier_work(trace: Trace) -> Interval | None:
+    """From the first step's begin to when the device was done with what was launched before it, in ns; None without.
+
+    That work is neither the step's nor is the device idle meanwhile. It may not be recorded: then the step's own first
+    work tells, by beginning long after it was launched.
+    """
+    steps = step_intervals(trace)
+    if not steps or not len(trace.device_rows):
+        return None
+    s, begin = trace.slices, steps[0].begin
+    own = trace.device_rows[trace.launched_within(begin, steps[-1].end)]
+    earlier = s.end[_before_on_its_stream(trace, trace.device_rows[trace.launched_at < begin], own)]
+    if (earlier > begin).any():
+        return Interval(begin, int(earlier.max()))
+    call = int(trace.calls_of(own[:1])[0]) if len(own) else NONE
+    held = call != NONE and int(s.ts[own[0]] - s.end[call]) > HELD_NS
+    return Interval(begin, int(s.ts[own[0]])) if held else None
+
+
+def _before_on_its_stream(trace: Trace, rows: Int64, own: Int64) -> Int64:
+    """Those of these rows of device work that begin before any of the steps' own does on their stream.
+
+    A stream works in order: what comes behind work of the steps and has no launch has lost it. On a stream without any
+    of theirs, what begins before all of theirs.
+    """
+    s = trace.slices
+    if not len(own):
+        return rows[:0]
+    streams, first = np.unique(_streams(trace, own), return_index=True)  # own work comes in order of its start
+    at = np.minimum(np.searchsorted(streams, _streams(trace, rows)), len(streams) - 1)
+    until = np.where(streams[at] == _streams(trace, rows), s.ts[own[first[at]]], s.ts[own[0]])
+    before: Int64 = rows[s.ts[rows] < until]
+    return before
+
+
+def _streams(trace: Trace, rows: Int64) -> Int64:
+    """A number for device and stream of each of these rows."""
+    return trace.slices.device[rows].astype(np.int64) << 32 | trace.slices.stream[rows].astype(np.int64) & 0xFFFFFFFF
+
+
+def later_work(trace: Trace) -> Interval | None:
+    """From the last step's end to when the device was done with what the steps launched, in ns; None without.
+
+    That is the steps' own work, which their host had run ahead of.
+    """
+    steps = step_intervals(trace)
+    rows = work_of_steps(trace, steps)
+    done = int(trace.slices.end[rows].max()) if len(rows) else 0
+    return Interval(steps[-1].end, done) if steps and done > steps[-1].end else None
 
 
 def step_period(trace: Trace) -> float:
@@ -44,18 +111,60 @@ def step_period(trace: Trace) -> float:
     steps = step_intervals(trace)
     if not steps:
         return 0.0
-    host = float(np.mean([b - a for a, b in steps]))
     done = _done(trace, steps)
-    if len(done) < 2:
-        alone = done[0] - steps[0][0] if done and len(steps) == 1 and trace.steps else 0.0
-        return max(host, alone)
+    earlier = earlier_work(trace)
+    if done and earlier is not None:
+        period = _period_behind(trace, steps, done, earlier)
+    elif len(done) < 2:
+        alone = done[0] - steps[0].begin if done and trace.steps else 0.0
+        period = max(_mean_length(steps), alone)
+    else:
+        period = _period_of_several(trace, steps, done)
+    return max(period, busy_time(trace, steps) / len(steps))
+
+
+def _period_of_several(trace: Trace, steps: list[Interval], done: list[int]) -> float:
+    host = _mean_length(steps)
     count = len(done) - 1
     device = (done[-1] - done[0]) / count
     lag = [end - b for end, (_, b) in zip(done, steps, strict=True)]
     falls_behind = lag[-1] - lag[0] > BEHIND * host * count
-    if falls_behind or _busy(trace, done[0], done[-1]) > FULL:
-        host = max(host, device)
-    return max(host, busy_time(trace, steps) / len(steps))
+    return max(host, device) if falls_behind or _busy(trace, done[0], done[-1]) > FULL else host
+
+
+def _period_behind(trace: Trace, steps: list[Interval], done: list[int], earlier: Interval) -> float:
+    """The same where the device first works off what was launched earlier: that ends as a step before these would.
+
+    What the host waits for it is no time of these steps; what these leave it to wait for is in the device's pace.
+    """
+    waiting = _waiting(trace, steps, earlier)
+    host = (_launching(trace, steps) - waiting) / len(steps)
+    device = (done[-1] - earlier.end) / len(steps)
+    tells = waiting or device > (1 + BEHIND) * host or _busy(trace, earlier.end, done[-1]) > FULL
+    return max(host, device) if tells else host
+
+
+def _mean_length(steps: list[Interval]) -> float:
+    return float(np.mean([step.length for step in steps]))
+
+
+def _launching(trace: Trace, steps: list[Interval]) -> int:
+    """How long the host takes for these steps; for a window without steps from its first launch to its last."""
+    if trace.steps:
+        return sum(step.length for step in steps)
+    calls = trace.calls_of(trace.device_rows)
+    return int(trace.slices.end[calls[calls != NONE]].max()) - steps[0].begin
+
+
+def _waiting(trace: Trace, steps: list[Interval], earlier: Interval) -> int:
+    """How long the thread of these steps is in calls that wait, while the device works off earlier launches."""
+    s = trace.slices
+    first = trace.device_rows[trace.launched_within(steps[0].begin, steps[-1].end)][:1]
+    calls = np.flatnonzero(trace.is_category(*CALLS) & trace.named(waits_by_nature))
+    calls = calls[np.isin(s.track[calls], s.track[trace.calls_of(first)])]
+    starts, ends = union(s.ts[calls], s.end[calls])
+    overlap = np.minimum(ends, earlier.end) - np.maximum(starts, earlier.begin)
+    return int(overlap[overlap > 0].sum())
 
 
 def busy_time(trace: Trace, steps: Sequence[Interval]) -> float:

@@ -15,6 +15,8 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.names import is_step
+from syncscan.model.step_marks import StepMark
+from syncscan.model.steps_found import NO_STEPS, StepsFound
 
 NONE = -1
 """What an id column holds where the event has no such id."""
@@ -153,13 +155,16 @@ class Flows:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One training step as the profiler marked it (`ProfilerStep#number`): an interval of a host thread, ns."""
+    """One step: an interval of a host thread, ns; `number` is the profiler's, or counts from 0."""
 
     number: int
     track: int
     ts: int
     end: int
     row: int = NONE
+    """The range that marks it, NONE without."""
+    mark: StepMark | None = None
+    """What a serving framework says of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,7 @@ class Trace:
     frames: Frames
     flows: Flows
     steps: tuple[Step, ...]
+    steps_found: StepsFound = NO_STEPS
 
     def name(self, row: int) -> str:
         """The name of the slice in this row."""

@@ -10,7 +10,7 @@ import numpy as np
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.report.markup import code, escaped
-from syncscan.report.phrases import VERDICTS, certainty, chain, place, projected, share
+from syncscan.report.phrases import VERDICTS, certainty, chain, place, projected, share, steps_found
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
@@ -48,6 +48,7 @@ def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:
     if f.gain:
         yield "gain, projected", projected(f, s)
     yield "the step", f"{duration(s.observed_us)}. {VERDICTS[s.bound]}: {escaped(s.reason)}"
+    yield "steps", escaped(steps_found(analysis))
     yield "confidence", f"{f.confidence.value} (rule {code(f.rule)}, cause {f.diagnosis.cause.value})"
 
 

@@ -10,9 +10,10 @@ import jinja2
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
+from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, summary, what
+from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, steps_found, summary, what
 from syncscan.report.units import duration, times
 
 MAX_ROWS = 20
@@ -27,6 +28,8 @@ def render(analysis: Analysis) -> str:
     return _template().render(
         headline=_headline(analysis),
         verdict=VERDICTS[s.bound],
+        steps_found=shown(steps_found(analysis), _TEXT),
+        phases=[_phase(p) for p in phases_of(analysis.trace)[:MAX_ROWS]],
         reason=shown(s.reason, _TEXT),
         summary=summary(analysis),
         advice=[shown(a, _TEXT) for a in s.advice],
@@ -53,6 +56,10 @@ def _headline(analysis: Analysis) -> str:
     if s.unprofiled_us:
         parts.append(f"{duration(s.unprofiled_us)} without the profiler")
     return " · ".join(parts)
+
+
+def _phase(p: PhaseSummary) -> list[str]:
+    return [p.phase.value, "" if p.batch is None else str(p.batch), str(p.count), duration(p.median_us)]
 
 
 def _row(f: Finding, step: StepSummary) -> dict[str, Any]:

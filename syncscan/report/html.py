@@ -20,9 +20,10 @@ from markupsafe import Markup, escape
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
+from syncscan.model.phases import phases_of
 from syncscan.model.trace import Vendor
 from syncscan.report.names import shown
-from syncscan.report.phrases import certainty, chain, place
+from syncscan.report.phrases import certainty, chain, place, steps_found
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times
 from syncscan.report.verdict import across, nothing_found, verdict, where
@@ -30,6 +31,7 @@ from syncscan.version import __version__
 
 MAX_FINDINGS = 300
 MAX_OCCURRENCES = 6
+MAX_PHASES = 50
 _SCRIPTS = (
     "columns.js",
     "view.js",
@@ -63,6 +65,8 @@ def render(analysis: Analysis) -> str:
             file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
             facts=_facts(analysis),
             verdict=verdict(analysis),
+            steps_found=shown(steps_found(analysis), 600),
+            phases=phases_of(analysis.trace)[:MAX_PHASES],
             timeline_note=_timeline_note(drawn),
             findings=[_finding(f, n, analysis, origin) for n, f in enumerate(findings)],
             findings_note=_findings_note(analysis),

@@ -9,9 +9,11 @@ import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
+from syncscan.model.period import earlier_work, later_work
+from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.projection import Group, Overlap
 from syncscan.model.trace import Category, Trace
-from syncscan.report import habits
+from syncscan.report import habits, phrases
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.analysis/1"
@@ -50,8 +52,26 @@ def _trace(analysis: Analysis) -> dict[str, Any]:
         "rank": info.rank,
         "world_size": info.world_size,
         "has": _has(t),
+        "steps_found": _steps_found(analysis),
+        "phases": [_phase(p) for p in phases_of(t)],
         "warnings": list(analysis.warnings),
     }
+
+
+def _steps_found(analysis: Analysis) -> dict[str, Any]:
+    found, earlier, later = analysis.trace.steps_found, earlier_work(analysis.trace), later_work(analysis.trace)
+    return {
+        "by": found.by.value,
+        "name": found.name or None,
+        "calls": found.calls or None,
+        "sentence": phrases.steps_found(analysis),
+        "earlier_work_us": earlier.length / 1e3 if earlier else 0.0,
+        "later_work_us": later.length / 1e3 if later else 0.0,
+    }
+
+
+def _phase(p: PhaseSummary) -> dict[str, Any]:
+    return {"phase": p.phase.value, "batch": p.batch, "count": p.count, "median_us": p.median_us}
 
 
 def _has(t: Trace) -> dict[str, bool]:

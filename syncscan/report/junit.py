@@ -19,6 +19,7 @@ from syncscan.report.phrases import (
     place,
     projected,
     sentences,
+    steps_found,
     summary,
     what,
 )
@@ -97,7 +98,9 @@ def _body(f: Finding, step: StepSummary) -> str:
 
 def _verdict(analysis: Analysis) -> str:
     s = analysis.step
-    return sentences(VERDICTS[s.bound], s.reason, summary(analysis), *s.advice, *analysis.warnings)
+    return sentences(
+        VERDICTS[s.bound], s.reason, summary(analysis), *s.advice, steps_found(analysis), *analysis.warnings
+    )
 
 
 def _s(us: float) -> str:

@@ -7,9 +7,10 @@ from pathlib import PurePath
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
+from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import StepSummary
 from syncscan.report.markup import cell, code, escaped
-from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, summary, what
+from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, steps_found, summary, what
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
@@ -24,13 +25,26 @@ def render(analysis: Analysis) -> str:
     s, findings = analysis.step, analysis.findings
     top = [f"### {VERDICTS[s.bound]}", f"{escaped(s.reason)} {summary(analysis)}"]
     top += [f"→ {escaped(advice)}" for advice in s.advice]
+    if phases := phases_of(analysis.trace):
+        top.append("\n".join(_phases(phases[:MAX_ROWS])))
     if findings:
         top.append("\n".join(_table(findings[:MAX_ROWS])))
     if len(findings) > MAX_ROWS:
         top.append(f"… and {len(findings) - MAX_ROWS} more, which cost less.")
-    bottom = [*(f"> warning: {escaped(w)}" for w in analysis.warnings[:10]), _provenance(analysis)]
+    bottom = [
+        escaped(steps_found(analysis)),
+        *(f"> warning: {escaped(w)}" for w in analysis.warnings[:10]),
+        _provenance(analysis),
+    ]
     room = MAX_CHARACTERS - sum(len(part) + 2 for part in top + bottom)
     return "\n\n".join([*top, *_details(findings, s, room), *bottom]) + "\n"
+
+
+def _phases(phases: Sequence[PhaseSummary]) -> Iterator[str]:
+    yield "| phase | batch | steps | median time |"
+    yield "|---|--:|--:|--:|"
+    for p in phases:
+        yield f"| {p.phase.value} | {'' if p.batch is None else p.batch} | {p.count} | {duration(p.median_us)} |"
 
 
 def _table(findings: Sequence[Finding]) -> Iterator[str]:

@@ -5,11 +5,14 @@ The phrases hold names of the trace as they stand: each renderer escapes them fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity, Source
+from syncscan.model.period import earlier_work, later_work
 from syncscan.model.step import Bound, StepSummary
+from syncscan.model.steps_found import FoundBy
+from syncscan.model.trace import Trace
 from syncscan.report.units import duration, percent, times
 
 VERDICTS = {
@@ -19,6 +22,11 @@ VERDICTS = {
     Bound.INPUT: "The input is the limit",
     Bound.UNKNOWN: "What limits the step can't be told",
 }
+
+
+ACROSS = 0.05
+"""Work across the steps' begin and across their end is worth sentences where the two differ by more than this part of a
+step. As much at both ends is the queue of a host that runs ahead all the time, and takes nothing from a step's time."""
 
 
 def real(findings: Sequence[Finding]) -> list[Finding]:
@@ -40,6 +48,41 @@ def summary(analysis: Analysis) -> str:
     spread = f"; {duration(limits[0])} to {duration(limits[1])}" if limits else ""
     gain = f"{duration(s.recoverable_us)} ({percent(s.recoverable_us, replayed(s))}{spread})"
     return f"{waits}; without them the step would be {gain} shorter."
+
+
+def steps_found(analysis: Analysis) -> str:
+    """How the steps were found, and what of the device's work lies across their begin and their end."""
+    return " ".join((_how_found(analysis.trace), *_across(analysis)))
+
+
+def _how_found(trace: Trace) -> str:
+    found, count = trace.steps_found, len(trace.steps)
+    if found.by is FoundBy.PROFILER:
+        return f"Steps are the profiler's marks: {count}."
+    if found.by is FoundBy.SCOPE:
+        return f"Steps are the ranges called {found.name}: {count}."
+    if found.by is FoundBy.FRAMEWORK:
+        return f"Steps are the ranges of {found.name}: {count}."
+    if found.by is FoundBy.REPETITION:
+        calls = f"{found.calls} call{'s' * (found.calls != 1)}"
+        return f"No steps are marked: the shortest sequence that repeats, {calls}, counts as one, {count} times."
+    if found.asked:
+        return "The whole trace counts as one step, as asked for."
+    whole = "all from first launch to last completion" if len(trace.device_rows) else "the whole trace"
+    return f"No steps are marked and nothing repeats: {whole} counts as one."
+
+
+def _across(analysis: Analysis) -> Iterator[str]:
+    """What of the device's work lies across the begin of the first step and the end of the last, where it matters."""
+    ends = earlier_work(analysis.trace), later_work(analysis.trace)
+    earlier, later = (interval.length / 1e3 if interval else 0.0 for interval in ends)
+    if abs(earlier - later) <= ACROSS * analysis.step.observed_us:
+        return
+    if earlier:
+        works = f"the device works {duration(earlier)} on what was launched before"
+        yield f"When the first begins, {works}: that is neither the steps' work nor idle."
+    if later:
+        yield f"Behind the last it takes {duration(later)} until what the steps launched is done."
 
 
 def replayed(step: StepSummary) -> float:

@@ -13,7 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Diagnosis, Finding, Severity, Source
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import certainty, chain, line, measured, projected, sentences, what
+from syncscan.report.phrases import certainty, chain, line, measured, projected, sentences, steps_found, what
 from syncscan.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -44,7 +44,7 @@ def _run(analysis: Analysis) -> dict[str, Any]:
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
         "results": [_result(f, index[f.rule], analysis) for f in analysis.findings],
-        "properties": {"step": _step(analysis.step)},
+        "properties": {"step": _step(analysis.step), "stepsFound": _text(steps_found(analysis))},
     }
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.habit import Basis
+from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.printable import printable
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, phrases
@@ -23,6 +24,8 @@ from syncscan.report.units import duration, times
 _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
 NOTABLE = 0.01
 """Part of the step from which the gain of removing syncs is worth a sentence beside a larger one."""
+PHASES = 12
+"""Phases and batches that are shown; JSON has them all."""
 WORST = 3
 """How many findings the first screen shows."""
 
@@ -40,6 +43,8 @@ def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool =
 
 def _parts(analysis: Analysis, verbose: int, width: int) -> Iterator[RenderableType]:
     yield from _first_screen(analysis)
+    if phases := phases_of(analysis.trace):
+        yield _phases(phases)
     if analysis.findings:
         yield _table(analysis, width)
     for sentence in habits.lines(analysis.habits, phrases.replayed(analysis.step), verbose):
@@ -59,6 +64,7 @@ def _first_screen(analysis: Analysis) -> Iterator[Text]:
         yield _one_line(number, finding)
     for sentence in _what_to_do(analysis):
         yield Text.assemble(("→ ", "bold green"), printable(sentence))
+    yield Text(printable(phrases.steps_found(analysis)), style="dim")
 
 
 def _headline(analysis: Analysis) -> str:
@@ -97,6 +103,18 @@ def _what_to_do(analysis: Analysis) -> Sequence[str]:
         return advice[:2]
     first = f"{worst.advice.title}: {habits.saves(worst, phrases.replayed(step))}. {worst.advice.fix}"
     return (first, *advice[:1]) if gain > NOTABLE * phrases.replayed(step) else (first,)
+
+
+def _phases(phases: Sequence[PhaseSummary]) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    table.add_column("phase")
+    for name in ("batch", "steps", "median time"):
+        table.add_column(name, justify="right")
+    for p in phases[:PHASES]:
+        table.add_row(p.phase.value, "" if p.batch is None else str(p.batch), str(p.count), duration(p.median_us))
+    if len(phases) > PHASES:
+        table.add_row(f"… {len(phases) - PHASES} more", "", "", "")
+    return table
 
 
 def _table(analysis: Analysis, width: int) -> Table:

@@ -16,6 +16,7 @@ from syncscan.model.finding import Finding
 from syncscan.model.printable import printable
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.step import Bound
+from syncscan.report.phrases import steps_found
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
@@ -82,6 +83,7 @@ def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
         " no step can be shorter than either."
     )
     yield Text(_basis(p), style="dim")
+    yield Text(printable(steps_found(analysis)), style="dim")
 
 
 def _these(analysis: Analysis, p: Projection) -> str:
@@ -178,6 +180,7 @@ def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pip
     return {
         "schema": SCHEMA,
         "syncscan": __version__,
+        "steps_found": steps_found(analysis),
         "removed": list(p.removed),
         "observed_us": p.observed_us,
         "baseline_us": p.baseline_us,

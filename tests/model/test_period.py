@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.model.period import step_intervals, step_period
+from syncscan.load import with_steps
+from syncscan.model.interval import Interval
+from syncscan.model.period import earlier_work, later_work, step_intervals, step_period
 from tests.builder import TraceBuilder
 
 
@@ -57,3 +59,91 @@ def test_one_long_step_is_not_the_devices_pace() -> None:
         with t.step(begin, end):
             t.launch("kernel", at=end - 100, lasts=50)
     assert step_period(t.trace()) == pytest.approx(1_200_000)
+
+
+# what was launched before the first step
+
+
+def ahead(t: TraceBuilder, held: float, count: int = 100) -> None:
+    """Launches from 10 µs on, 20 µs apart, whose work of 100 µs each begins at `held`."""
+    for k in range(count):
+        t.launch("decode", at=10 + 20 * k, lasts=100, begins=held)
+
+
+def test_a_device_held_by_work_that_isnt_recorded() -> None:
+    """The host is done after 2.4 ms; the device comes to its work after 8.4 ms and is done with it 10 ms later."""
+    t = TraceBuilder()
+    with t.step(0, 2400):
+        ahead(t, held=8400)
+    trace = t.trace()
+    assert earlier_work(trace) == Interval(0, 8_400_000)
+    assert step_period(trace) == pytest.approx(10_000_000)
+
+
+def test_the_same_without_a_mark() -> None:
+    """The window is from the first launch to the last completion; the device's pace counts from where it took it up."""
+    t = TraceBuilder()
+    ahead(t, held=8400)
+    trace = with_steps(t.trace(), whole=True)
+    assert step_intervals(trace) == [Interval(10_000, 18_400_000)]
+    assert step_period(trace) == pytest.approx(10_000_000)
+
+
+@pytest.mark.parametrize(("lag", "earlier"), [(400, None), (600, Interval(0, 611_000))])
+def test_work_that_begins_late_was_held(lag: float, earlier: Interval | None) -> None:
+    """Up to 0.5 ms are an idle device's own."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch("kernel", at=10, lasts=100, begins=11 + lag)
+    assert earlier_work(t.trace()) == earlier
+
+
+def test_a_wait_for_the_step_before_is_no_time_of_this_one() -> None:
+    """The host waits 5 ms for the step before, then takes 3 ms; the device is done 4 ms after it took this one up."""
+    t = TraceBuilder()
+    t.event(ph="X", cat="kernel", name="before", pid=0, tid=7, ts=0, dur=5000, args={"device": 0, "stream": 7})
+    with t.step(0, 8000):
+        t.call("cudaStreamSynchronize", 0, 5000)
+        t.launch("kernel", at=5000, lasts=3000)
+        t.launch("kernel", at=7000, lasts=999)
+    trace = t.trace()
+    assert earlier_work(trace) == Interval(0, 5_000_000)
+    assert step_period(trace) == pytest.approx(4_000_000)
+
+
+def test_a_host_that_doesnt_wait_takes_its_time_all_the_same() -> None:
+    """The device works off the step before for 5 of the host's 8 ms, and is done 0.1 ms behind it."""
+    t = TraceBuilder()
+    t.event(ph="X", cat="kernel", name="before", pid=0, tid=7, ts=0, dur=5000, args={"device": 0, "stream": 7})
+    with t.step(0, 8000):
+        t.launch("kernel", at=7900, lasts=200)
+    assert step_period(t.trace()) == pytest.approx(8_000_000)
+
+
+def test_a_window_without_steps_begins_with_its_first_launch() -> None:
+    """What is made before, and behind the last completion, is none of it."""
+    t = TraceBuilder()
+    t.op("aten::randn", 0, 4000)
+    t.launch("kernel", at=5000, lasts=100)
+    t.op("aten::add", 6000, 7000)
+    assert step_intervals(t.trace()) == [Interval(5_000_000, 5_101_000)]
+
+
+def test_work_that_lost_its_launch_is_not_earlier() -> None:
+    """On a stream that had work of the step's before it: its launch isn't recorded, but it can't be older."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("kernel", at=10, lasts=100)
+    lost = {"device": 0, "stream": 7}
+    t.event(ph="X", cat="kernel", name="lost", pid=0, tid=7, ts=500, dur=100, args=lost)
+    t.event(ph="X", cat="kernel", name="lost", pid=0, tid=8, ts=500, dur=100, args={**lost, "stream": 8})
+    assert earlier_work(t.trace()) is None
+
+
+def test_what_the_device_does_behind_the_last_step_is_told() -> None:
+    """From the host's end to the device's."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("kernel", at=10, lasts=3000)
+    assert later_work(t.trace()) == Interval(1_000_000, 3_011_000)
+    assert later_work(with_steps(t.trace(), whole=True)) is None

@@ -45,3 +45,43 @@ def test_durations_have_three_digits() -> None:
     """A time is shown with three significant digits in the unit that fits."""
     shown = [units.duration(us) for us in (0.0, 0.4512, 6.26, 25.84, 254_315.0, 1_034_000.0)]
     assert shown == ["0 µs", "0.45 µs", "6.26 µs", "25.8 µs", "254 ms", "1.03 s"]
+
+
+def test_phases_stand_in_a_table() -> None:
+    """Of a served trace, with how many steps and how long; and whose ranges the steps are."""
+    t = TraceBuilder()
+    for k, name in enumerate(("step[EXTEND bs=1 toks=9]", *["step[DECODE bs=1]"] * 3)):
+        with t.scope(name, 1000 * k, 1000 * k + 1000):
+            t.launch(at=1000 * k + 5, lasts=90)
+    lines = [line.split() for line in report(t).splitlines()]
+    assert ["prefill", "1", "1", "1.00", "ms"] in lines
+    assert ["decode", "1", "3", "1.00", "ms"] in lines
+    assert "Steps are the ranges of SGLang: 4." in report(t)
+
+
+def test_what_repeats_is_said_to_be_a_guess() -> None:
+    """Whoever reads a time a step has to know what a step is."""
+    t = TraceBuilder()
+    for k in range(4):
+        t.launch("gemm", at=100 * k, lasts=90)
+    assert "the shortest sequence that repeats, 1 call, counts as one, 4 times" in " ".join(report(t).split())
+
+
+def test_what_was_launched_before_is_told_apart() -> None:
+    """The device works off 5 ms when a step of 1 ms begins, and is done 5.1 ms behind it."""
+    t = TraceBuilder()
+    t.event(ph="X", cat="kernel", name="before", pid=0, tid=7, ts=0, dur=5000, args={"device": 0, "stream": 7})
+    with t.step(0, 1000):
+        t.launch("gemm", at=5, lasts=1100, begins=5000)
+    shown = " ".join(report(t).split())
+    assert "the device works 5.00 ms on what was launched before" in shown
+    assert "Behind the last it takes 5.10 ms until what the steps launched is done." in shown
+
+
+def test_a_queue_that_is_as_long_at_both_ends_is_not_mentioned() -> None:
+    """A host that is 5 ms ahead all the time: nothing of it changes what a step takes."""
+    t = TraceBuilder()
+    t.event(ph="X", cat="kernel", name="before", pid=0, tid=7, ts=0, dur=5000, args={"device": 0, "stream": 7})
+    for start in t.steps(3, lasts=1000):
+        t.launch("gemm", at=start + 5, lasts=1000, begins=5000)
+    assert "launched" not in report(t)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncscan import api
+from syncscan.load import with_steps
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.graph import Run
@@ -32,7 +33,7 @@ def two_threads(waits: bool) -> Trace:
                     t.call("cudaStreamSynchronize", at, at + 10)
                 else:
                     t.launch("main", at=at, lasts=1)
-    return t.trace()
+    return with_steps(t.trace(), whole=True)
 
 
 @pytest.mark.parametrize("waits", [False, True])

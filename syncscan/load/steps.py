@@ -1,0 +1,141 @@
+"""From a linked Trace to the same with its steps: what the profiler, a framework or a scope marks, or what repeats."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from syncscan.errors import UsageError
+from syncscan.load.repetition import Repetition, repeated_calls
+from syncscan.model.arrays import Int64
+from syncscan.model.names import step_number
+from syncscan.model.step_marks import StepMark, step_mark
+from syncscan.model.steps_found import FoundBy, StepsFound
+from syncscan.model.trace import NONE, Category, Step, Trace
+
+_RANGES = (Category.ANNOTATION, Category.CPU_OP)
+"""torch 1.9 and older have no category of annotations."""
+LAUNCHED = 0.5
+"""A framework's marks are steps where at least this part of the launches lies in them: a trace that holds a few of them
+beside other work isn't made of them. A choice: in the two traces of serving frameworks that we have it is all."""
+
+
+def with_steps(trace: Trace, scope: str | None = None, whole: bool = False) -> Trace:
+    """The trace with its steps.
+
+    Args:
+        trace: linked; steps that it has already are found anew.
+        scope: glob; every range whose name it matches, and that lies in no other such one, is a step.
+        whole: the trace is one step, whatever it marks.
+
+    Raises:
+        UsageError: no range has such a name.
+    """
+    if whole:
+        return dataclasses.replace(trace, steps=(), steps_found=StepsFound(asked=True))
+    if scope is not None:
+        return dataclasses.replace(trace, steps=_of_scope(trace, scope), steps_found=StepsFound(FoundBy.SCOPE, scope))
+    if steps := _of_profiler(trace):
+        return dataclasses.replace(trace, steps=steps, steps_found=StepsFound(FoundBy.PROFILER))
+    if steps := _of_framework(trace):
+        frameworks = sorted({step.mark.framework for step in steps if step.mark})
+        found = StepsFound(FoundBy.FRAMEWORK, " and ".join(frameworks))
+        return dataclasses.replace(trace, steps=steps, steps_found=found)
+    if repetition := repeated_calls(trace):
+        found = StepsFound(FoundBy.REPETITION, calls=repetition.calls)
+        return dataclasses.replace(trace, steps=_of_repetition(repetition), steps_found=found)
+    return dataclasses.replace(trace, steps=(), steps_found=StepsFound())
+
+
+def _of_profiler(trace: Trace) -> tuple[Step, ...]:
+    s = trace.slices
+    rows = _ranges(trace, lambda name: step_number(name) is not None)
+    steps = [
+        Step(step_number(trace.name(r)) or 0, int(s.track[r]), int(s.ts[r]), int(s.end[r]), r) for r in rows.tolist()
+    ]
+    steps = [dataclasses.replace(step, mark=mark) for step, mark in zip(steps, _marks_in(trace, steps), strict=True)]
+    return _finished(tuple(sorted(steps, key=lambda step: (step.ts, step.number))), trace)
+
+
+def _finished(steps: tuple[Step, ...], trace: Trace) -> tuple[Step, ...]:
+    """Without the step that a script's end cut short, as capture notes it; that one too if it is the only one."""
+    cut = trace.info.capture.unfinished_step
+    return tuple(step for step in steps if step.number != cut) or steps
+
+
+def _marks_in(trace: Trace, steps: Sequence[Step]) -> list[StepMark | None]:
+    """For each step the framework's mark in it; None where it has none, or several."""
+    s = trace.slices
+    marks = _outermost(trace, _ranges(trace, lambda name: step_mark(name) is not None))
+    inside = [marks[(s.track[marks] == t.track) & (s.ts[marks] >= t.ts) & (s.ts[marks] < t.end)] for t in steps]
+    return [step_mark(trace.name(int(rows[0]))) if len(rows) == 1 else None for rows in inside]
+
+
+def _of_scope(trace: Trace, scope: str) -> tuple[Step, ...]:
+    rows = _outermost(trace, _ranges(trace, lambda name: name == scope or fnmatchcase(name, scope)))
+    if not len(rows):
+        names = sorted({trace.name(r) for r in np.flatnonzero(trace.is_category(Category.ANNOTATION)).tolist()})
+        near = difflib.get_close_matches(scope.strip("*"), names, n=5, cutoff=0.3) or names[:5]
+        hint = f"It has {', '.join(near)}." if near else "It has no record_function scopes."
+        raise UsageError(f"No range in {trace.info.path} is called {scope!r}.", hint)
+    return _numbered(trace, rows)
+
+
+def _of_framework(trace: Trace) -> tuple[Step, ...]:
+    rows = _outermost(trace, _ranges(trace, lambda name: step_mark(name) is not None))
+    steps = _numbered(trace, rows)
+    return steps if steps and _share_of_launches(trace, steps) >= LAUNCHED else ()
+
+
+def _share_of_launches(trace: Trace, steps: Sequence[Step]) -> float:
+    at = trace.launched_at[trace.calls_of(trace.device_rows) != NONE]
+    return sum(np.count_nonzero((at >= step.ts) & (at < step.end)) for step in steps) / len(at) if len(at) else 1.0
+
+
+def _ranges(trace: Trace, wanted: Callable[[str], bool]) -> Int64:
+    hits = np.flatnonzero(np.fromiter(map(wanted, trace.strings), np.bool_, len(trace.strings)))
+    return np.flatnonzero(np.isin(trace.slices.name, hits) & trace.is_category(*_RANGES))
+
+
+def _outermost(trace: Trace, rows: Int64) -> Int64:
+    """Those of these rows that lie in no other of them."""
+    chosen = set(rows.tolist())
+    return np.array([r for r in rows.tolist() if chosen.isdisjoint(trace.ancestors(r))], np.int64)
+
+
+def _numbered(trace: Trace, rows: Int64) -> tuple[Step, ...]:
+    """Ranges of the thread that has the most of them as steps, each up to the next one's begin.
+
+    What lies between two ranges belongs to the step before it: a server samples and copies its tokens back behind its
+    range. A pause longer than the usual step is none of it; numbers leave one out there, as if a step were missing.
+    """
+    s = trace.slices
+    tracks = Counter(s.track[rows].tolist())
+    rows = rows[s.track[rows] == max(sorted(tracks), key=tracks.__getitem__, default=NONE)]
+    begins, ends = s.ts[rows], s.end[rows]
+    pauses = begins[1:] - ends[:-1]
+    usual = float(np.median(np.diff(begins))) if len(rows) > 1 else 0.0
+    follows = pauses <= usual
+    pause = max(int(np.median(pauses[follows])), 0) if follows.any() else 0
+    until = np.append(np.where(follows, begins[1:], ends[:-1] + pause), ends[-1:] + pause)
+    numbers = np.arange(len(rows)) + np.append(np.zeros(min(len(rows), 1), np.int64), np.cumsum(~follows))
+    track = int(s.track[rows[0]]) if len(rows) else NONE
+    return tuple(
+        Step(number, track, begin, end, row, step_mark(trace.name(row)))
+        for number, begin, end, row in zip(
+            numbers.tolist(), begins.tolist(), until.tolist(), rows.tolist(), strict=True
+        )
+    )
+
+
+def _of_repetition(repetition: Repetition) -> tuple[Step, ...]:
+    bounds = repetition.bounds
+    return tuple(
+        Step(number, repetition.track, begin, end) for number, (begin, end) in enumerate(itertools.pairwise(bounds))
+    )

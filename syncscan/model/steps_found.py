@@ -1,0 +1,36 @@
+"""How the steps of a trace were found: what a reader has to know before believing any time a step."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class FoundBy(str, enum.Enum):
+    """What makes the steps of a trace; NONE: nothing does, so that it is one as a whole."""
+
+    SCOPE = "scope"
+    PROFILER = "profiler"
+    FRAMEWORK = "framework"
+    REPETITION = "repetition"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class StepsFound:
+    """How steps were found.
+
+    Args:
+        by: what makes them.
+        name: glob of the scopes, or name of the framework.
+        calls: of a repeated sequence, how many it has.
+        asked: whether the caller wanted the whole as one step.
+    """
+
+    by: FoundBy = FoundBy.NONE
+    name: str = ""
+    calls: int = 0
+    asked: bool = False
+
+
+NO_STEPS = StepsFound()
