@@ -80,6 +80,7 @@ class _Attributor:
             step=self._step(point.ts),
             confidence=Confidence.HIGH if origin.recorded or place.user else Confidence.MEDIUM,
             path=path_in_program(place.user.file, root) if place.user else "",
+            in_loop=place.in_loop,
         )
 
     def _frames_around(self, row: int) -> tuple[str, ...]:

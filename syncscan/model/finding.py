@@ -142,6 +142,13 @@ class Attribution:
     confidence: Confidence = Confidence.HIGH
     path: str = ""
     """The file of `source` as seen from the program's root, the same wherever the program lies: part of an id."""
+    in_loop: bool = False
+    """Whether `source` only starts a framework's loop, `Trainer(…).train()`: then `framework` tells more, and leads."""
+
+    @property
+    def library(self) -> Source | None:
+        """`framework` where the sync is its own doing; None where it only passed on what the user called."""
+        return self.framework if self.owner == "framework" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +179,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """All sync points with the same rule, scope, op and source. Times are means per step in µs."""
+    """All sync points with the same rule, scope, op and source, the user's and the library's. Times: µs a step."""
 
     id: str
     diagnosis: Diagnosis

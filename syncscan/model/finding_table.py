@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncscan.model.finding import Finding
+from syncscan.model.libraries import path_in_package
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +32,9 @@ COLUMNS = {
     "line": Column("Int64", "line in it"),
     "function": Column("string", "function in it"),
     "exact": Column("boolean", "whether `line` is the line that waited"),
+    "library_file": Column("string", "the library's file inside it that waited, from its package's root on"),
+    "library_line": Column("Int64", "line in it"),
+    "library_function": Column("string", "function in it"),
     "owner": Column("string", "user, framework or unknown"),
     "phase": Column("string", "forward, backward, optimizer, data or other"),
     "thread": Column("string", "host thread"),
@@ -78,6 +82,9 @@ def _row(f: Finding) -> dict[str, Any]:
         "line": source.line if source else None,
         "function": source.function if source else None,
         "exact": source.exact if source else None,
+        "library_file": path_in_package(w.library.file) if w.library else None,
+        "library_line": w.library.line if w.library else None,
+        "library_function": w.library.function if w.library else None,
         "owner": w.owner,
         "phase": w.phase.value,
         "thread": w.thread,

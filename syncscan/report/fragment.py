@@ -12,7 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, summary, what
+from syncscan.report.phrases import VERDICTS, certainty, chain, measured, places, projected, summary, what
 from syncscan.report.units import duration, times
 
 MAX_ROWS = 20
@@ -66,7 +66,7 @@ def _row(f: Finding, step: StepSummary) -> dict[str, Any]:
         "idle": duration(f.bubble_us),
         "title": shown(f.diagnosis.title, 120),
         "what": shown(what(f), 120),
-        "place": shown(place(f.where.source), 120),
+        "place": shown(places(f.where), 120),
         "often": ", ".join(often),
         "facts": [(name, shown(text, _TEXT)) for name, text in _facts(f, step) if text],
     }

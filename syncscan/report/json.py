@@ -109,6 +109,7 @@ def finding(f: Finding) -> dict[str, Any]:
         "module": list(w.module),
         "source": _source(w.source),
         "called_from": _source(w.framework),
+        "in_loop": w.in_loop,
         "owner": w.owner,
         "phase": w.phase.value,
         "thread": w.thread,

@@ -16,7 +16,7 @@ from syncscan.report.phrases import (
     chain,
     line,
     measured,
-    place,
+    places,
     projected,
     sentences,
     summary,
@@ -85,7 +85,7 @@ def _case(f: Finding, step: StepSummary) -> ET.Element:
 def _body(f: Finding, step: StepSummary) -> str:
     d, source = f.diagnosis, f.where.source
     lines = [
-        f"{place(source)} {certainty(source)}" if source else "",
+        f"{places(f.where)} {certainty(source) if source else ''}".rstrip(),
         f"chain: {' > '.join(chain(f))}",
         projected(f, step),
         f"why: {d.why}",

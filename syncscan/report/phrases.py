@@ -6,9 +6,11 @@ The phrases hold names of the trace as they stand: each renderer escapes them fo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity, Source
+from syncscan.model.finding import Attribution, Finding, Severity, Source
+from syncscan.model.libraries import path_in_package
 from syncscan.model.step import Bound, StepSummary
 from syncscan.report.units import duration, percent, times
 
@@ -81,6 +83,23 @@ def place(source: Source | None) -> str:
     if source.candidates:
         return f"{source.file}:{' or '.join(map(str, source.candidates))}?"
     return f"{source.function}() in {source.file}"
+
+
+def places(where: Attribution) -> str:
+    """The user's line and the library's: `train.py:42, inside timm/utils/agc.py:30`; empty without.
+
+    A line that only starts a training loop comes last: `transformers/trainer.py:1847, from train.py:15`.
+    """
+    user, library = place(where.source), in_library(where)
+    if not (user and library):
+        return user or library
+    return f"{library}, from {user}" if where.in_loop else f"{user}, inside {library}"
+
+
+def in_library(where: Attribution) -> str:
+    """The library's line, from its package's root on: `transformers/trainer.py:1847`; empty where it's the user's."""
+    source = where.library
+    return place(replace(source, file=path_in_package(source.file))) if source else ""
 
 
 def certainty(source: Source) -> str:
