@@ -45,6 +45,8 @@ class Match:
     confidence: Confidence = Confidence.HIGH
     intended: bool = False
     """True for waits that are meant or are not the program's own."""
+    for_caller: bool = False
+    """True where `fix` is for who calls a library; else it is, in a library's own code, what could stand there."""
 
 
 class Rule(Protocol):
@@ -69,20 +71,28 @@ class Rule(Protocol):
         ...
 
 
-def diagnose(rule: Rule, match: Match) -> Diagnosis:
-    """What a finding says: the rule's own words, and those of its match."""
+def diagnose(rule: Rule, match: Match, library: str = "") -> Diagnosis:
+    """What a finding says: the rule's own words, and those of its match.
+
+    Args:
+        library: the function of a library in whose code the call stands, `gpytorch's covar_dist`; empty elsewhere.
+    """
+    fix = match.fix if match.for_caller or not library else f"{_IN_A_LIBRARY.format(library)} {match.fix}"
     return Diagnosis(
         rule.ID,
         rule.NAME,
         match.cause or rule.CAUSE,
         title=match.title,
         why=f"{_in_a_finding(rule.WHY)} {match.seen}".rstrip(),
-        fix=match.fix,
+        fix=fix,
         when_fine=_in_a_finding(rule.WHEN_FINE),
         confidence=match.confidence,
         intended=match.intended,
         removal=match.removal,
     )
+
+
+_IN_A_LIBRARY = "It stands in {}: look for an argument or setting that spares it, or call it less often. There:"
 
 
 @cache

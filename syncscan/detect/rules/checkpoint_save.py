@@ -68,5 +68,6 @@ def match(call: Call) -> Match | None:
         title="saving a checkpoint waits for every tensor",
         fix="Save rarely; torch.distributed.checkpoint.async_save copies into pinned memory and writes in the "
         "background.",
+        for_caller=True,
         removal=Removal.ASYNC_COPY,
     )

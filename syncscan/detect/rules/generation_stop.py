@@ -63,5 +63,6 @@ def match(call: Call) -> Match | None:
     return Match(
         title="generation waits for each token to know whether it is finished",
         fix="Test one step late on an asynchronous copy, stream in batches of tokens, pass full masks or none.",
+        for_caller=True,
         removal=Removal.NOTHING,
     )

@@ -77,5 +77,6 @@ def match(call: Call) -> Match | None:
         "torch.stack(values).tolist(); or copy into pinned memory with non_blocking=True, record an event and "
         "read a step later, after the event.",
         confidence=Confidence.MEDIUM if formats else Confidence.HIGH,
+        for_caller=True,
         removal=Removal.NOTHING,
     )
