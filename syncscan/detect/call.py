@@ -121,9 +121,9 @@ class Call:
 
     @property
     def library(self) -> str:
-        """The function of another library than torch that makes the call, `gpytorch's covar_dist`; empty without."""
+        """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
         package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
-        return "" if self.decider is None or package == "torch" else f"{package}'s {self.decider.function}"
+        return "" if self.decider is None or package == "torch" else f"{self.decider.function} of {package}"
 
     def in_frame(self, *packages: str) -> bool:
         """True if any of `python_frames` lies in one of these packages or files, e.g. `torch/utils/benchmark`."""

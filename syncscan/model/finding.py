@@ -57,6 +57,20 @@ class Phase(str, enum.Enum):
     OTHER = "other"
 
 
+class Use(str, enum.Enum):
+    """What the host does with what it waited for: whether a fix may leave the host without it.
+
+    STEERS: a branch, a shape or an index depends on it, and a fix has to keep that. SHOWN: it is only printed, logged
+    or stored. NOTHING: no value is read; the host waits for a copy or for the end of work. UNKNOWN: neither the trace
+    nor the source tells.
+    """
+
+    STEERS = "steers"
+    SHOWN = "shown"
+    NOTHING = "nothing"
+    UNKNOWN = "unknown"
+
+
 class Removal(str, enum.Enum):
     """What a user's fix of a sync leaves behind (read by `whatif`).
 
@@ -86,6 +100,7 @@ class Diagnosis:
     intended: bool = False
     """True for waits that are meant or are not the program's own: they are reported with severity `info`."""
     removal: Removal = Removal.NOTHING
+    use: Use = Use.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
 
 ID = "checkpoint-save"
 NAME = "Saving copies tensors to the host"
@@ -69,5 +69,6 @@ def match(call: Call) -> Match | None:
         fix="Save rarely; torch.distributed.checkpoint.async_save copies into pinned memory and writes in the "
         "background.",
         for_caller=True,
+        use=Use.SHOWN,
         removal=Removal.ASYNC_COPY,
     )

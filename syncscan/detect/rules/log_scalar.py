@@ -59,7 +59,8 @@ done.
 
 _LOGGERS = (
     *("tqdm", "wandb", "tensorboard", "tensorboardX", "torch/utils/tensorboard", "logging", "mlflow", "clearml"),
-    *("trackio", "lightning", "pytorch_lightning", "lightning_fabric"),
+    *("trackio", "lightning/pytorch/loggers", "lightning/pytorch/callbacks/progress", "lightning/fabric/loggers"),
+    *("pytorch_lightning/loggers", "pytorch_lightning/callbacks/progress", "lightning_fabric/loggers"),
 )
 
 

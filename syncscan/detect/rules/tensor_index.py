@@ -38,7 +38,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.ops import converts_to_a_number
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Confidence, Removal
+from syncscan.model.finding import Cause, Confidence, Removal, Use
 
 ID = "tensor-index"
 NAME = "A tensor is used as an index"
@@ -84,5 +84,6 @@ def match(call: Call) -> Match | None:
         fix="x.index_select(0, i.view(1)) or torch.gather for an index (a copy, not a view); for x[:n] mask with "
         "torch.arange(len(x), device=x.device) < n.",
         confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,
+        use=Use.STEERS,
         removal=Removal.NOTHING,
     )
