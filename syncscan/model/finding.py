@@ -159,6 +159,8 @@ class Attribution:
     """The file of `source` as seen from the program's root, the same wherever the program lies: part of an id."""
     in_loop: bool = False
     """Whether `source` only starts a framework's loop, `Trainer(…).train()`: then `framework` tells more, and leads."""
+    use: Use = Use.UNKNOWN
+    """What the host does with the value that it waited for, by the rule or by the source."""
 
     @property
     def library(self) -> Source | None:

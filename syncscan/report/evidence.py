@@ -10,7 +10,7 @@ import numpy as np
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.report.markup import code, escaped
-from syncscan.report.phrases import VERDICTS, certainty, chain, place, places, projected, share
+from syncscan.report.phrases import USES, VERDICTS, certainty, chain, place, places, projected, share
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
@@ -24,6 +24,7 @@ def render(analysis: Analysis, finding: Finding) -> str:
         "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in _facts(analysis, finding))]),
         f"**Why** {escaped(d.why)}",
         f"**Instead** {escaped(d.fix)}",
+        f"**Safe to remove** {USES[finding.where.use]}.",
         f"**Fine** {escaped(d.when_fine)}",
         f"<sub>{_origin(analysis, finding)}</sub>",
     ]

@@ -12,7 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import VERDICTS, certainty, chain, measured, places, projected, summary, what
+from syncscan.report.phrases import USES, VERDICTS, certainty, chain, measured, places, projected, summary, what
 from syncscan.report.units import duration, times
 
 MAX_ROWS = 20
@@ -77,6 +77,7 @@ def _facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
     return [
         ("why", d.why),
         ("instead", d.fix),
+        ("safe to remove", USES[f.where.use]),
         ("fine", d.when_fine),
         ("line", certainty(source) if source else ""),
         ("scope", " > ".join(f.where.scope)),

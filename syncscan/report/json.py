@@ -120,6 +120,7 @@ def finding(f: Finding) -> dict[str, Any]:
         "moved_us": f.gain.moved_us if f.gain else None,
         "recoverable_us": f.gain.recoverable_us if f.gain else None,
         "recoverable_range_us": list(f.gain.range_us) if f.gain else None,
+        "value": w.use.value,
         "title": d.title,
         "why": d.why,
         "fix": d.fix,

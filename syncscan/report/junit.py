@@ -11,6 +11,7 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
 from syncscan.report.phrases import (
+    USES,
     VERDICTS,
     certainty,
     chain,
@@ -90,6 +91,7 @@ def _body(f: Finding, step: StepSummary) -> str:
         projected(f, step),
         f"why: {d.why}",
         f"instead: {d.fix}",
+        f"safe to remove: {USES[f.where.use]}",
         f"fine: {d.when_fine}",
     ]
     return "\n".join(_clean(text, _TEXT) for text in lines if text)

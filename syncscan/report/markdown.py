@@ -9,7 +9,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.model.step import StepSummary
 from syncscan.report.markup import cell, code, escaped
-from syncscan.report.phrases import VERDICTS, certainty, chain, measured, places, projected, summary, what
+from syncscan.report.phrases import USES, VERDICTS, certainty, chain, measured, places, projected, summary, what
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
@@ -75,6 +75,7 @@ def _detail(number: int, f: Finding, step: StepSummary) -> str:
         f"- projected: {projected(f, step)}" if f.gain else "",
         f"- why: {escaped(d.why)}",
         f"- instead: {escaped(d.fix)}",
+        f"- safe to remove: {USES[f.where.use]}",
         f"- fine: {escaped(d.when_fine)}",
     ]
     return "\n".join(text for text in lines if text)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Attribution, Finding, Severity, Source
+from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import Bound, StepSummary
 from syncscan.report.units import duration, percent, times
@@ -100,6 +100,15 @@ def in_library(where: Attribution) -> str:
     """The library's line, from its package's root on: `transformers/trainer.py:1847`; empty where it's the user's."""
     source = where.library
     return place(replace(source, file=path_in_package(source.file))) if source else ""
+
+
+USES = {
+    Use.STEERS: "no: it steers the host (a branch, a shape, an index or an argument), and a fix has to keep that",
+    Use.SHOWN: "yes, as far as the program goes: the value is only shown or stored",
+    Use.NOTHING: "no value is read: what counts is that the order of work stays right",
+    Use.UNKNOWN: "not known: neither the trace nor the source at hand tells what the value is used for",
+}
+"""Whether a wait is safe to remove, by what the host does with the value."""
 
 
 def certainty(source: Source) -> str:

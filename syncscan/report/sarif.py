@@ -114,6 +114,7 @@ def _numbers(f: Finding) -> dict[str, Any]:
         "confidence": f.confidence.value,
         "phase": f.where.phase.value,
         "owner": f.where.owner,
+        "value": f.where.use.value,
         "per_step": f.per_step,
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,

@@ -145,6 +145,7 @@ def _details(f: Finding, step: StepSummary) -> Padding:
         ("projected", phrases.projected(f, step)),
         ("why", d.why),
         ("fix", d.fix),
+        ("safe to remove", phrases.USES[f.where.use]),
         ("fine when", d.when_fine),
     ]
     for name, value in facts:

@@ -60,6 +60,21 @@ def test_the_first_screen_tells_the_library_by_its_package() -> None:
     assert "norm() in timm/…/norm.py, from main() in train.py" in text
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "fragment", "junit"])
+def test_every_format_says_whether_it_is_safe_to_remove(form: str) -> None:
+    """A value that steers can't be left out, one that is shown can."""
+    options = {"verbose": 1} if form == "text" else {}
+    assert "safe to remove" in render(analysis(), form, **options)
+
+
+def test_the_use_of_the_value_is_a_field_for_programs() -> None:
+    """In JSON, SARIF and a frame under one name."""
+    (found,) = json.loads(render(analysis(), "json"))["findings"]
+    (result,) = json.loads(render(analysis(), "sarif"))["runs"][0]["results"]
+    (row,) = analysis().to_frame().to_dict("records")
+    assert (found["value"], result["properties"]["value"], row["value"]) == ("unknown",) * 3
+
+
 def test_json_says_whose_line_leads() -> None:
     """A program that shows one line shows the better one."""
     (f,) = json.loads(render(analysis("train"), "json"))["findings"]

@@ -17,7 +17,7 @@ from syncscan.model.interval import Interval
 from syncscan.model.trace import CALLS, Trace
 from syncscan.report.annotate.idle import Idle, idle_times
 from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
-from syncscan.report.phrases import certainty, in_library, place
+from syncscan.report.phrases import USES, certainty, in_library, place
 from syncscan.report.units import duration
 
 _COLORS = {
@@ -94,6 +94,7 @@ def _finding_args(number: int, f: Finding, o: Occurrence) -> dict[str, Any]:
         "bubble": f"{duration(o.cost.bubble_ns / 1000)} here, {duration(f.bubble_us)} a step (measured)",
         "recoverable": _gain(f),
         "fix": f.diagnosis.fix,
+        "safe to remove": USES[o.where.use],
         "fine when": f.diagnosis.when_fine,
         "severity": f"{f.severity.value}, confidence {f.confidence.value}",
         "finding": f"{number}: {f.id}",
