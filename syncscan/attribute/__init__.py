@@ -55,6 +55,7 @@ class _Attributor:
         self.stacks = RecordedStacks(trace)
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
+        self.uses: dict[tuple[Source, tuple[str, ...]], Use] = {}
 
     def origin(self, point: SyncPoint) -> _Origin:
         """Find the stack that tells where a sync point comes from."""
@@ -83,7 +84,7 @@ class _Attributor:
             confidence=Confidence.HIGH if origin.recorded or place.user else Confidence.MEDIUM,
             path=path_in_program(place.user.file, root) if place.user else "",
             in_loop=place.in_loop,
-            use=_use(point, source, place.owner, ops),
+            use=self._use(point, source, place.owner, ops),
         )
 
     def _frames_around(self, row: int) -> tuple[str, ...]:
@@ -118,6 +119,15 @@ class _Attributor:
         forward = self.stacks.between(int(s.track[origin]), int(s.ts[origin]), int(s.ts[origin] + s.dur[origin]))
         return forward if forward or len(self.trace.frames) else own
 
+    def _use(self, point: SyncPoint, source: Source | None, owner: str, ops: tuple[str, ...]) -> Use:
+        """What the rule says of the value, else what the source of a program's own read does."""
+        said = point.diagnosis.use
+        if said is not Use.UNKNOWN or source is None or owner != "user":
+            return said
+        if (source, ops) not in self.uses:
+            self.uses[source, ops] = use_of(source, ops)
+        return self.uses[source, ops]
+
     def _thread(self, track: int) -> str:
         t = self.trace.tracks[track]
         return t.thread or f"thread {t.tid}"
@@ -125,9 +135,3 @@ class _Attributor:
     def _step(self, at: int) -> int | None:
         step = self.trace.step_at(at)
         return step.number if step else None
-
-
-def _use(point: SyncPoint, source: Source | None, owner: str, ops: Sequence[str]) -> Use:
-    """What the rule says of the value, else what the source of a program's own read does."""
-    said = point.diagnosis.use
-    return use_of(source, ops) if said is Use.UNKNOWN and source and owner == "user" else said

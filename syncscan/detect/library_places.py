@@ -23,7 +23,7 @@ class LibraryPlace:
     after: tuple[str, ...] = ()
     """Ops one of which came right before the call; empty for any."""
     direction: str = ""
-    """Of the call's copy, `HtoD`; empty for any."""
+    """Of the call's copy, `HtoD`; `DtoH` is any read-back; empty for any."""
     title: str
     fix: str
     cause: Cause | None = None
@@ -33,7 +33,7 @@ class LibraryPlace:
     def holds(self, frame: Frame, call: Call) -> bool:
         """Whether a call in this frame is meant."""
         asked = not self.after or call.before[-1:] in [(op,) for op in self.after]
-        copied = self.direction in ("", call.facts.direction)
+        copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
         named = not self.functions or frame.function in self.functions
         return named and asked and copied and in_package(frame.file, self.file)
 

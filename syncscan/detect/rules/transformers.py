@@ -60,7 +60,7 @@ _PLACES = (
     # trainer.py: `if args.logging_nan_inf_filter and (torch.isnan(tr_loss_step) or torch.isinf(tr_loss_step))`
     LibraryPlace(
         file="transformers/trainer.py",
-        functions=("_inner_training_loop", "_run_epoch"),
+        functions=("train", "_inner_training_loop", "_run_epoch"),
         after=("aten::isnan", "aten::isinf"),
         title="the Trainer asks at every step whether the loss is NaN or infinite",
         fix="TrainingArguments(logging_nan_inf_filter=False): a NaN then stands in the log instead of being left out "
