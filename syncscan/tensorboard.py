@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncscan.report.markup import cell, escaped
-from syncscan.report.phrases import place, real
+from syncscan.report.phrases import places, real
 from syncscan.report.units import duration
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def table(analysis: Analysis) -> str:
 def _row(f: Finding) -> str:
     cells = (
         escaped(f.diagnosis.title),
-        cell(place(f.where.source)),
+        cell(places(f.where)),
         cell(" > ".join(f.where.scope)),
         duration(f.gain.recoverable_us) if f.gain else "–",
         duration(f.wait_us),

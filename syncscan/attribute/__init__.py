@@ -10,9 +10,10 @@ from syncscan.attribute.guess import candidates
 from syncscan.attribute.phase import Phases
 from syncscan.attribute.place import modules, parse, pick
 from syncscan.attribute.program import path_in_program, program_root
+from syncscan.attribute.use import use_of
 from syncscan.attribute.warned import WarnedLines
 from syncscan.model.capture import Frame
-from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint
+from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint, Use
 from syncscan.model.names import program_op
 from syncscan.model.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.trace import NONE, Trace
@@ -54,6 +55,7 @@ class _Attributor:
         self.stacks = RecordedStacks(trace)
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
+        self.uses: dict[tuple[Source, tuple[str, ...]], Use] = {}
 
     def origin(self, point: SyncPoint) -> _Origin:
         """Find the stack that tells where a sync point comes from."""
@@ -67,12 +69,13 @@ class _Attributor:
         """Say where a sync point belongs, in a program that was started from the folder `root`."""
         place = pick(origin.frames, exact=origin.recorded is not None)
         ops = tuple(self.trace.name(r) for r in point.ops)
+        source = self._guessed(place.user, point, origin.forward, ops)
         return Attribution(
             op=program_op(ops),
             op_stack=ops,
             scope=self.trace.scopes_among(self.trace.ancestors(self._home(point, origin.forward))),
             module=origin.recorded.module if origin.recorded and origin.recorded.module else modules(origin.names),
-            source=self._guessed(place.user, point, origin.forward, ops),
+            source=source,
             framework=place.framework,
             owner=place.owner,
             phase=self.phases.of(point),
@@ -80,6 +83,8 @@ class _Attributor:
             step=self._step(point.ts),
             confidence=Confidence.HIGH if origin.recorded or place.user else Confidence.MEDIUM,
             path=path_in_program(place.user.file, root) if place.user else "",
+            in_loop=place.in_loop,
+            use=self._use(point, source, place.owner, ops),
         )
 
     def _frames_around(self, row: int) -> tuple[str, ...]:
@@ -113,6 +118,15 @@ class _Attributor:
         s = self.trace.slices
         forward = self.stacks.between(int(s.track[origin]), int(s.ts[origin]), int(s.ts[origin] + s.dur[origin]))
         return forward if forward or len(self.trace.frames) else own
+
+    def _use(self, point: SyncPoint, source: Source | None, owner: str, ops: tuple[str, ...]) -> Use:
+        """What the rule says of the value, else what the source of a program's own read does."""
+        said = point.diagnosis.use
+        if said is not Use.UNKNOWN or source is None or owner != "user":
+            return said
+        if (source, ops) not in self.uses:
+            self.uses[source, ops] = use_of(source, ops)
+        return self.uses[source, ops]
 
     def _thread(self, track: int) -> str:
         t = self.trace.tracks[track]

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import ast
-import stat
 from collections.abc import Iterator, Sequence, Set
-from functools import lru_cache
-from pathlib import Path
 from string import digits
 
+from syncscan.attribute.source_file import tree_of
 from syncscan.model.finding import Source
 from syncscan.model.runtime_calls import is_synchronise
-
-MAX_BYTES = 4_000_000
-"""No source file that somebody wrote is longer."""
 
 _SPELLINGS = {
     "item": ("item", "float", "int", "bool", "complex", "tolist", "range"),
@@ -33,14 +28,14 @@ _BRANCH = (ast.If, ast.While, ast.Assert, ast.IfExp)
 def candidates(source: Source, ops: Sequence[str], api: str) -> tuple[int, ...]:
     """Lines of a function that can have made a sync call: those that call the outermost op that it calls at all.
 
-    Empty where the file isn't at hand: a regular file below the working directory, of `MAX_BYTES` at most.
+    Empty where the file isn't at hand (`source_file.tree_of`).
 
     Args:
         source: the function, with the line of its `def` as the profiler records it.
         ops: ops around the call, outermost first.
         api: the runtime call, for a sync without an op (`torch.cuda.synchronize()`).
     """
-    tree = _tree(source.file)
+    tree = tree_of(source.file)
     function = _function(tree, source) if tree else None
     if function is None:
         return ()
@@ -48,24 +43,14 @@ def candidates(source: Source, ops: Sequence[str], api: str) -> tuple[int, ...]:
     return tuple(next((lines for lines in found if lines), ()))
 
 
-def _tree(file: str) -> ast.Module | None:
-    """A source file parsed; None for any but a program's own: the trace says which, and may name whatever it likes."""
-    try:
-        path, root = Path(file).resolve(), Path.cwd().resolve()
-        return _parsed(path) if path.suffix == ".py" and path.is_relative_to(root) else None
-    except (OSError, ValueError, RuntimeError):  # a name that is none, links in a circle
-        return None
+def reads_on(function: ast.AST, line: int, ops: Sequence[str]) -> list[ast.expr]:
+    """The calls and subscripts that begin in this line and can be one of these ops, those of the outermost op first."""
+    nodes = [n for n in ast.walk(function) if isinstance(n, ast.Call | ast.Subscript) and _in_line(n, line)]
+    return [node for op in ops for node in nodes if _can_be(node, _short(op), _spelled(op))]
 
 
-@lru_cache(maxsize=64)
-def _parsed(path: Path) -> ast.Module | None:
-    try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
-            return None
-        return ast.parse(path.read_bytes())
-    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
+def _in_line(node: ast.expr, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def _function(tree: ast.Module, source: Source) -> ast.AST | None:
@@ -79,13 +64,22 @@ def _function(tree: ast.Module, source: Source) -> ast.AST | None:
 
 
 def _lines(function: ast.AST, op: str) -> Iterator[int]:
-    name = op.removeprefix("aten::").strip("_").rstrip(digits)
-    names = {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if is_synchronise(op) else ())}
+    name, names = _short(op), _spelled(op)
     for node in ast.walk(function):
         if isinstance(node, ast.Call | ast.Subscript) and _can_be(node, name, names):
             yield node.lineno
         elif isinstance(node, _BRANCH) and name == "is_nonzero":
             yield node.test.lineno
+
+
+def _short(op: str) -> str:
+    return op.removeprefix("aten::").strip("_").rstrip(digits)
+
+
+def _spelled(op: str) -> set[str]:
+    """How Python code spells an op, or a synchronise."""
+    name = _short(op)
+    return {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if is_synchronise(op) else ())}
 
 
 def _can_be(node: ast.Call | ast.Subscript, op: str, spellings: Set[str]) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from syncscan.model.finding import Phase, SyncPoint
 from syncscan.model.names import is_backward, is_engine, is_loader, is_optimizer
-from syncscan.model.trace import Trace
+from syncscan.model.trace import NONE, Trace
 
 _LAST = int(np.iinfo(np.int64).max)
 
@@ -24,14 +24,20 @@ class Phases:
 
     def of(self, point: SyncPoint) -> Phase:
         """The phase of one sync point."""
-        names = [self._trace.name(r) for r in self._trace.ancestors(point.calls[0])]
+        rows = self._trace.ancestors(point.calls[0])
+        names = [self._trace.name(row) for row in rows]
         if any(map(is_backward, names)):
             return Phase.BACKWARD
-        if any(map(is_optimizer, names)):
+        optimizer = next((row for row, name in zip(rows, names, strict=True) if is_optimizer(name)), NONE)
+        if optimizer != NONE and not self._in_closure(optimizer, point.ts):
             return Phase.OPTIMIZER
         if any(map(is_loader, names)):
             return Phase.DATA
         return self._by_time(point.ts)
+
+    def _in_closure(self, row: int, at: int) -> bool:
+        """Whether an optimizer's step runs a backward pass after this time: it lies in the closure, as in Lightning."""
+        return bool(np.searchsorted(self._backward, at) < np.searchsorted(self._backward, self._trace.slices.end[row]))
 
     def _by_time(self, at: int) -> Phase:
         step = self._trace.last_step(at)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
-from syncscan.model.libraries import is_library
+from syncscan.model.libraries import in_package, is_library, passes_on
 from syncscan.model.names import frame_parts
 
 _MODULE = "nn.Module: "
-_WRAPPERS = re.compile(
-    r"(^|/)torch/(_tensor|functional|_jit_internal|_ops|_compile|nn/functional|nn/modules/module|cuda/\w+|cuda/__init__"
-    r"|autograd/\w+|utils/_contextlib|_dynamo/eval_frame|accelerator/\w+|xpu/\w+)\.py$"
-)
-"""Torch files that only pass a call on: a sync in them is the caller's."""
+_LOOPS = frozenset("fit train learn run fine_tune fit_one_cycle evaluate validate test predict".split())
+"""What libraries call the method that runs a whole training or evaluation: `Trainer.train` and `evaluate` in
+transformers and TRL, `fit`, `validate`, `test` and `predict` in Lightning, `Engine.run` in ignite, `Learner.fine_tune`
+and `fit_one_cycle` in fastai, `learn` in stable_baselines3 (their documentation)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +24,8 @@ class Place:
     user: Source | None
     framework: Source | None
     owner: str
+    in_loop: bool = False
+    """Whether the user's line only starts a framework's loop, `Trainer(…).train()`: it is the same for every sync."""
 
 
 def pick(frames: Sequence[Frame], exact: bool) -> Place:
@@ -38,14 +38,26 @@ def pick(frames: Sequence[Frame], exact: bool) -> Place:
     inner: list[Frame] = []
     for frame in reversed(frames):
         if not is_library(frame.file):
-            return Place(_source(frame, exact), _source(inner[0], exact) if inner else None, _owner(inner))
+            return Place(_source(frame, exact), _decides(inner, exact), _owner(inner), _in_loop(inner))
         if not frame.file.startswith("<"):
             inner.append(frame)
-    return Place(None, _source(inner[0], exact) if inner else None, "framework" if inner else "unknown")
+    return Place(None, _decides(inner, exact), "framework" if inner else "unknown")
+
+
+def _decides(inner: Sequence[Frame], exact: bool) -> Source | None:
+    """Of a framework's frames, innermost first, the first that doesn't only pass the call on; else the innermost."""
+    frame = next((f for f in inner if not passes_on(f.file)), inner[0] if inner else None)
+    return _source(frame, exact) if frame else None
 
 
 def _owner(inner: Sequence[Frame]) -> str:
-    return "user" if all(_WRAPPERS.search(f.file) for f in inner) else "framework"
+    return "user" if all(passes_on(f.file) for f in inner) else "framework"
+
+
+def _in_loop(inner: Sequence[Frame]) -> bool:
+    """Whether the outermost of a framework's frames, innermost first, is its training loop; `Module.train` is none."""
+    entry = next((f for f in reversed(inner) if not passes_on(f.file)), None)
+    return entry is not None and entry.function in _LOOPS and not in_package(entry.file, "torch")
 
 
 def _source(frame: Frame, exact: bool) -> Source:

@@ -1,4 +1,4 @@
-"""From occurrences to findings: all sync points with the same rule, scope, op and source are one."""
+"""From occurrences to findings: all sync points with the same rule, scope, op and sources are one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from syncscan.model.finding import Confidence, Finding, Occurrence, Severity
+from syncscan.model.libraries import path_in_package
 from syncscan.model.step import StepSummary
 
 
@@ -22,6 +23,8 @@ def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tup
 def _key(o: Occurrence) -> tuple[Any, ...]:
     d, w = o.sync.diagnosis, o.where
     place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()
+    if inner := w.library:  # one line of the program's, `train()`, stands for many of a library's
+        place = (*place, path_in_package(inner.file), inner.line, inner.function)
     return d.rule, w.scope, w.op, place, w.phase, d.intended
 
 
@@ -46,7 +49,7 @@ def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], step: StepSummar
 
 
 def _id(key: tuple[Any, ...]) -> str:
-    """Stable across runs of the same code: from rule, scope, op, source, phase and intent alone."""
+    """Stable across runs of the same code: from rule, scope, op, sources, phase and intent alone."""
     return f"{key[0]}-{hashlib.blake2s(repr(key).encode(), digest_size=4).hexdigest()}"
 
 

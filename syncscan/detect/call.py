@@ -9,8 +9,8 @@ from itertools import takewhile
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.neighbours import Neighbours
 from syncscan.model.capture import Frame
-from syncscan.model.libraries import in_package, is_library
-from syncscan.model.names import frame_parts, is_backward_node, is_wrapper, program_op
+from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
+from syncscan.model.names import frame_parts, is_backward_node, is_optimizer_step, is_wrapper, program_op
 from syncscan.model.trace import NONE, Category, Trace
 
 
@@ -78,6 +78,16 @@ class Call:
         """True if the name of any annotation around it contains one of these texts."""
         return any(part in scope for scope in self.scopes for part in parts)
 
+    @cached_property
+    def in_closure(self) -> bool:
+        """True if a backward pass runs in the optimizer's step around it: then a closure does, and with it the program.
+
+        Lightning runs the whole training step so, and LBFGS whatever it is given.
+        """
+        slices = self.trace.slices
+        row = next((row for row in self._ancestors if is_optimizer_step(self.trace.name(row))), NONE)
+        return row != NONE and self.neighbours.goes_backward(int(slices.ts[row]), int(slices.end[row]))
+
     # the Python frames around it
 
     @cached_property
@@ -103,6 +113,17 @@ class Call:
         """The frames of libraries between the program's own innermost frame and this call, outermost first."""
         inner = list(takewhile(lambda frame: is_library(frame.file), reversed(self.python_frames)))
         return tuple(inner[::-1])
+
+    @cached_property
+    def decider(self) -> Frame | None:
+        """The innermost of `frames_in_libraries` that doesn't only pass the call on; None without."""
+        return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
+
+    @property
+    def library(self) -> str:
+        """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
+        package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
+        return "" if self.decider is None or package == "torch" else f"{self.decider.function} of {package}"
 
     def in_frame(self, *packages: str) -> bool:
         """True if any of `python_frames` lies in one of these packages or files, e.g. `torch/utils/benchmark`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int32, Int64
-from syncscan.model.names import is_step, is_wrapper
+from syncscan.model.names import is_engine, is_loader, is_step, is_wrapper
 from syncscan.model.recorded_stacks import RecordedStacks
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -32,6 +32,9 @@ class Neighbours:
         calls = trace.is_category(*CALLS)
         self._before = np.flatnonzero(scopes & ~covered)
         self._after = np.flatnonzero((scopes | calls) & ~covered)
+        self._backward = np.sort(trace.slices.ts[trace.named(is_engine)])
+        self.loads = bool(trace.named(is_loader).any())
+        """Whether a DataLoader is asked for batches in this trace."""
         self._tracks: dict[tuple[int, int], tuple[Int64, Int64]] = {}
 
     def before(self, track: int, ts: int, around: set[int]) -> tuple[str, ...]:
@@ -68,6 +71,11 @@ class Neighbours:
         rows, starts = self._on(self._before, track)
         lo, hi = np.searchsorted(starts, [start, end])
         return tuple(name for _, name in self._named(rows[int(lo) : int(hi)]))
+
+    def goes_backward(self, start: int, end: int) -> bool:
+        """Whether a backward pass begins between two times, on any thread."""
+        lo, hi = np.searchsorted(self._backward, [start, end])
+        return bool(lo < hi)
 
     def _named(self, rows: Int64) -> Iterable[tuple[int, str]]:
         strings = self._trace.strings

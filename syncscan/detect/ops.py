@@ -12,6 +12,18 @@ COALESCES = ("aten::coalesce", "aten::_coalesce")
 """Merging the equal indices of a sparse tensor."""
 
 
+_CHOICES = ("aten::argmax", "aten::argmin", "aten::multinomial")
+"""Ops whose result is which of several things to take: an action, a token, a class."""
+_VIEWS = ("aten::squeeze", "aten::unsqueeze", "aten::select", "aten::view", "aten::reshape", "aten::detach", "aten::to")
+"""What stands between such an op and the read of its result, and changes nothing of it."""
+
+
+def choice(call: Call) -> str:
+    """The op that chose what is read back, `argmax`; empty where something else is read."""
+    made = next((op for op in reversed(call.before[-4:]) if op not in _VIEWS), "")
+    return made.removeprefix("aten::") if made in _CHOICES else ""
+
+
 def reads_back(call: Call) -> bool:
     """Whether the host reads a value of the device: one number, or a copy to the host."""
     return call.scalar or call.facts.direction == "DtoH"

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Protocol
 
 from syncscan.detect.call import Call
-from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal
+from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, Use
 
 WHY, WHEN_FINE = "Why it stalls", "When it is fine"
 """The two headings whose text is a constant in the rule, because findings say it too."""
@@ -40,11 +40,15 @@ class Match:
     """What of the call is left when that is done."""
     seen: str = ""
     """A sentence about this very call, where the rule's `WHY` can't say all; it follows there."""
+    use: Use | None = None
+    """What the host does with the value, where that isn't what the cause's class says."""
     cause: Cause | None = None
     """The class of the catalogue, where one rule spans two; else the rule's."""
     confidence: Confidence = Confidence.HIGH
     intended: bool = False
     """True for waits that are meant or are not the program's own."""
+    for_caller: bool = False
+    """True where `fix` is for who calls a library; else it is, in a library's own code, what could stand there."""
 
 
 class Rule(Protocol):
@@ -69,20 +73,44 @@ class Rule(Protocol):
         ...
 
 
-def diagnose(rule: Rule, match: Match) -> Diagnosis:
-    """What a finding says: the rule's own words, and those of its match."""
+def diagnose(rule: Rule, match: Match, library: str = "") -> Diagnosis:
+    """What a finding says: the rule's own words, and those of its match.
+
+    Args:
+        library: the function of a library in whose code the call stands, `covar_dist of gpytorch`; empty elsewhere.
+    """
+    fix = match.fix if match.for_caller or not library else f"{_IN_A_LIBRARY.format(library)} {match.fix}"
     return Diagnosis(
         rule.ID,
         rule.NAME,
         match.cause or rule.CAUSE,
         title=match.title,
         why=f"{_in_a_finding(rule.WHY)} {match.seen}".rstrip(),
-        fix=match.fix,
+        fix=fix,
         when_fine=_in_a_finding(rule.WHEN_FINE),
         confidence=match.confidence,
         intended=match.intended,
         removal=match.removal,
+        use=match.use or _USES.get(match.cause or rule.CAUSE, Use.UNKNOWN),
     )
+
+
+_USES = {
+    Cause.SHAPE: Use.STEERS,
+    Cause.CTRL: Use.STEERS,
+    Cause.CHECK: Use.STEERS,
+    Cause.LOG: Use.SHOWN,
+    Cause.PAGEABLE: Use.NOTHING,
+    Cause.EXPLICIT: Use.NOTHING,
+    Cause.ALLOC: Use.NOTHING,
+    Cause.INIT: Use.NOTHING,
+    Cause.DEBUG: Use.NOTHING,
+}
+"""What a cause's class says of the value: a shape, a branch and a check need it, a log shows it. A read-back, and what
+ranks tell each other, may be either."""
+
+
+_IN_A_LIBRARY = "It stands in {}: look for an argument or setting that spares it, or call it less often. There:"
 
 
 @cache

@@ -57,6 +57,20 @@ class Phase(str, enum.Enum):
     OTHER = "other"
 
 
+class Use(str, enum.Enum):
+    """What the host does with what it waited for: whether a fix may leave the host without it.
+
+    STEERS: a branch, a shape or an index depends on it, and a fix has to keep that. SHOWN: it is only printed, logged
+    or stored. NOTHING: no value is read; the host waits for a copy or for the end of work. UNKNOWN: neither the trace
+    nor the source tells.
+    """
+
+    STEERS = "steers"
+    SHOWN = "shown"
+    NOTHING = "nothing"
+    UNKNOWN = "unknown"
+
+
 class Removal(str, enum.Enum):
     """What a user's fix of a sync leaves behind (read by `whatif`).
 
@@ -86,6 +100,7 @@ class Diagnosis:
     intended: bool = False
     """True for waits that are meant or are not the program's own: they are reported with severity `info`."""
     removal: Removal = Removal.NOTHING
+    use: Use = Use.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +157,15 @@ class Attribution:
     confidence: Confidence = Confidence.HIGH
     path: str = ""
     """The file of `source` as seen from the program's root, the same wherever the program lies: part of an id."""
+    in_loop: bool = False
+    """Whether `source` only starts a framework's loop, `Trainer(…).train()`: then `framework` tells more, and leads."""
+    use: Use = Use.UNKNOWN
+    """What the host does with the value that it waited for, by the rule or by the source."""
+
+    @property
+    def library(self) -> Source | None:
+        """`framework` where the sync is its own doing; None where it only passed on what the user called."""
+        return self.framework if self.owner == "framework" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +196,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """All sync points with the same rule, scope, op and source. Times are means per step in µs."""
+    """All sync points with the same rule, scope, op and source, the user's and the library's. Times: µs a step."""
 
     id: str
     diagnosis: Diagnosis

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncscan.model.finding import Finding
+from syncscan.model.libraries import path_in_package
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +32,9 @@ COLUMNS = {
     "line": Column("Int64", "line in it"),
     "function": Column("string", "function in it"),
     "exact": Column("boolean", "whether `line` is the line that waited"),
+    "library_file": Column("string", "the library's file inside it that waited, from its package's root on"),
+    "library_line": Column("Int64", "line in it"),
+    "library_function": Column("string", "function in it"),
     "owner": Column("string", "user, framework or unknown"),
     "phase": Column("string", "forward, backward, optimizer, data or other"),
     "thread": Column("string", "host thread"),
@@ -43,6 +47,7 @@ COLUMNS = {
     "recoverable_us": Column("float64", "projected: how much shorter the step would be, µs"),
     "recoverable_low_us": Column("float64", "projected: lower end of the range, µs"),
     "recoverable_high_us": Column("float64", "projected: upper end of the range, µs"),
+    "value": Column("string", "steers, shown, nothing or unknown: what the host does with what it waited for"),
     "title": Column("string", "what it is, in a sentence"),
     "fix": Column("string", "what to do instead"),
     "trace": Column("string", "path of the trace"),
@@ -78,6 +83,9 @@ def _row(f: Finding) -> dict[str, Any]:
         "line": source.line if source else None,
         "function": source.function if source else None,
         "exact": source.exact if source else None,
+        "library_file": path_in_package(w.library.file) if w.library else None,
+        "library_line": w.library.line if w.library else None,
+        "library_function": w.library.function if w.library else None,
         "owner": w.owner,
         "phase": w.phase.value,
         "thread": w.thread,
@@ -90,6 +98,7 @@ def _row(f: Finding) -> dict[str, Any]:
         "recoverable_us": gain.recoverable_us if gain else None,
         "recoverable_low_us": gain.range_us[0] if gain else None,
         "recoverable_high_us": gain.range_us[1] if gain else None,
+        "value": w.use.value,
         "title": f.diagnosis.title,
         "fix": f.diagnosis.fix,
     }

@@ -15,7 +15,9 @@ LIBRARIES = frozenset(
     # models, losses, tensors of a kind
     "transformers diffusers peft trl sentence_transformers timm einops e3nn dgl monai ultralytics detectron2 mmcv "
     "mmengine mmdet gpytorch linear_operator torch_geometric torch_scatter torch_sparse torch_cluster "
-    "torch_spline_conv pyg_lib "
+    "torch_spline_conv pyg_lib torchdiffeq torchsde pyro botorch tensordict torchrl stable_baselines3 open_clip "
+    "kornia segmentation_models_pytorch pytorch3d optimum unsloth liger_kernel sglang tensorrt_llm colossalai "
+    "fairscale safetensors huggingface_hub tokenizers "
     # arrays, files, progress, logging
     "numpy scipy sklearn pandas fsspec tqdm wandb tensorboard tensorboardX mlflow clearml trackio syncscan".split()
 )
@@ -34,6 +36,12 @@ _STANDARD = frozenset(
 
 Not `sys.stdlib_module_names`: users call their own scripts `profile.py`, `test/` or `trace.py`.
 """
+
+_WRAPPERS = re.compile(
+    r"(.*/)?torch/(_tensor|functional|_jit_internal|_ops|_compile|nn/functional|nn/modules/module|cuda/\w+|cuda/__init__"
+    r"|autograd/\w+|utils/_contextlib|_dynamo/eval_frame|accelerator/\w+|xpu/\w+)\.py"
+)
+"""Torch files that only pass a call on: a sync in them is the caller's."""
 
 _KEPT = 1 << 16
 """Answers remembered: the same few files are asked about at every call."""
@@ -80,6 +88,28 @@ def in_package(file: str, package: str) -> bool:
     return any(parts[at : at + len(wanted)] == wanted for at in starts)
 
 
+def path_in_package(file: str) -> str:
+    """A library's file from its package's root on, the same in every environment: `transformers/trainer.py`.
+
+    Args:
+        file: as for `is_library`; a file outside of an environment is left as it stands, with forward slashes.
+    """
+    path = file.replace("\\", "/")
+    installed = _INSTALLED.match(path) or _WINDOWS.match(path)
+    return installed["inside"] if installed else path
+
+
+def passes_on(file: str) -> bool:
+    """Whether a library's file only passes calls on, so that what happens in it is decided by who called it.
+
+    Args:
+        file: of a library, as for `is_library`.
+    """
+    path = path_in_package(file).removeprefix("./")
+    standard = _parts(path)[0].removesuffix(".py") in _STANDARD
+    return standard or path.startswith("<") or _WRAPPERS.fullmatch(path) is not None
+
+
 def _parts(path: str) -> list[str]:
     return path.lstrip("./").split("/")
 
@@ -88,4 +118,4 @@ def _absolute(path: str) -> bool:
     return path.startswith("/") or path[1:3] == ":/"
 
 
-__all__ = ["LIBRARIES", "in_package", "is_library"]
+__all__ = ["LIBRARIES", "in_package", "is_library", "passes_on", "path_in_package"]

@@ -10,20 +10,21 @@ import numpy as np
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.report.markup import code, escaped
-from syncscan.report.phrases import VERDICTS, certainty, chain, place, projected, share, steps_found
+from syncscan.report.phrases import USES, VERDICTS, certainty, chain, place, places, projected, share, steps_found
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
 
 def render(analysis: Analysis, finding: Finding) -> str:
     """The evidence for one finding: line, chain, wait, bubble, how often, how measured, and what removal would gain."""
-    d, source = finding.diagnosis, finding.where.source
-    where = code(place(source)) if source else code(finding.where.op or finding.api)
+    d = finding.diagnosis
+    where = code(places(finding.where) or finding.where.op or finding.api)
     blocks = [
         f"**{where}: {escaped(d.title)}**",
         "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in _facts(analysis, finding))]),
         f"**Why** {escaped(d.why)}",
         f"**Instead** {escaped(d.fix)}",
+        f"**Safe to remove** {USES[finding.where.use]}.",
         f"**Fine** {escaped(d.when_fine)}",
         f"<sub>{_origin(analysis, finding)}</sub>",
     ]

@@ -13,7 +13,18 @@ from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, steps_found, summary, what
+from syncscan.report.phrases import (
+    USES,
+    VERDICTS,
+    certainty,
+    chain,
+    measured,
+    places,
+    projected,
+    steps_found,
+    summary,
+    what,
+)
 from syncscan.report.units import duration, times
 
 MAX_ROWS = 20
@@ -73,7 +84,7 @@ def _row(f: Finding, step: StepSummary) -> dict[str, Any]:
         "idle": duration(f.bubble_us),
         "title": shown(f.diagnosis.title, 120),
         "what": shown(what(f), 120),
-        "place": shown(place(f.where.source), 120),
+        "place": shown(places(f.where), 120),
         "often": ", ".join(often),
         "facts": [(name, shown(text, _TEXT)) for name, text in _facts(f, step) if text],
     }
@@ -84,6 +95,7 @@ def _facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
     return [
         ("why", d.why),
         ("instead", d.fix),
+        ("safe to remove", USES[f.where.use]),
         ("fine", d.when_fine),
         ("line", certainty(source) if source else ""),
         ("scope", " > ".join(f.where.scope)),

@@ -9,6 +9,7 @@ from syncscan.report.names import shown
 from syncscan.report.phrases import (
     VERDICTS,
     certainty,
+    in_library,
     line,
     measured,
     projected,
@@ -46,9 +47,13 @@ def render(analysis: Analysis) -> str:
 def _annotation(kind: str, f: Finding, step: StepSummary) -> str:
     source = f.where.source
     doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
-    message = sentences(f"{what(f)} {measured(f, step)}", projected(f, step), f.diagnosis.fix, doubt)
+    message = sentences(f"{what(f)} {measured(f, step)}", _library(f), projected(f, step), f.diagnosis.fix, doubt)
     properties = {"file": source.file, "line": str(line(source))} if source else {}
     return _command(kind, {**properties, "title": f.diagnosis.title}, message)
+
+
+def _library(f: Finding) -> str:
+    return f"It is made in {in_library(f.where)}" if f.where.library else ""
 
 
 def _closing(analysis: Analysis, left_out: int) -> str:

@@ -23,7 +23,7 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.phases import phases_of
 from syncscan.model.trace import Vendor
 from syncscan.report.names import shown
-from syncscan.report.phrases import certainty, chain, place, steps_found
+from syncscan.report.phrases import USES, certainty, chain, place, steps_found
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times
 from syncscan.report.verdict import across, nothing_found, verdict, where
@@ -182,6 +182,7 @@ def _evidence(f: Finding) -> list[tuple[str, str]]:
         ("module", " › ".join(w.module)),
         ("thread", w.thread),
         ("confidence", f.confidence.value),
+        ("safe to remove", USES[w.use]),
         ("measured", f"{duration(f.wait_us)} waiting, {duration(f.bubble_us)} idle behind, {times(f.per_step)}"),
     ]
     return [(label, shown(value)) for label, value in rows if value]

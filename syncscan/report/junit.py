@@ -11,12 +11,13 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
 from syncscan.report.phrases import (
+    USES,
     VERDICTS,
     certainty,
     chain,
     line,
     measured,
-    place,
+    places,
     projected,
     sentences,
     steps_found,
@@ -86,11 +87,12 @@ def _case(f: Finding, step: StepSummary) -> ET.Element:
 def _body(f: Finding, step: StepSummary) -> str:
     d, source = f.diagnosis, f.where.source
     lines = [
-        f"{place(source)} {certainty(source)}" if source else "",
+        f"{places(f.where)} {certainty(source) if source else ''}".rstrip(),
         f"chain: {' > '.join(chain(f))}",
         projected(f, step),
         f"why: {d.why}",
         f"instead: {d.fix}",
+        f"safe to remove: {USES[f.where.use]}",
         f"fine: {d.when_fine}",
     ]
     return "\n".join(_clean(text, _TEXT) for text in lines if text)

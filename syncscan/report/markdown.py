@@ -6,11 +6,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
+from syncscan.model.finding import Finding, Source
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import StepSummary
 from syncscan.report.markup import cell, code, escaped
-from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, steps_found, summary, what
+from syncscan.report.phrases import (
+    USES,
+    VERDICTS,
+    certainty,
+    chain,
+    measured,
+    places,
+    projected,
+    steps_found,
+    summary,
+    what,
+)
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
@@ -52,7 +63,7 @@ def _table(findings: Sequence[Finding]) -> Iterator[str]:
     yield "|---|--:|--:|--:|---|---|"
     for f in findings:
         numbers = [duration(f.gain.recoverable_us) if f.gain else "–", duration(f.wait_us), duration(f.bubble_us)]
-        where = ", ".join(part for part in (cell(place(f.where.source)), _circumstances(f)) if part)
+        where = ", ".join(part for part in (cell(places(f.where)), _circumstances(f)) if part)
         yield f"| {f.severity.value} | {' | '.join(numbers)} | {cell(what(f))} | {where} |"
 
 
@@ -82,16 +93,21 @@ def _detail(number: int, f: Finding, step: StepSummary) -> str:
     d, source = f.diagnosis, f.where.source
     lines = [
         f"**{number}. {escaped(d.title)}** ({code(f.id)}, {d.cause.value}, confidence {f.confidence.value})",
-        f"- line: {code(place(source))}, {escaped(certainty(source))}" if source else "",
+        f"- line: {code(places(f.where))}{_doubt(source)}" if places(f.where) else "",
         f"- scope: {code(' > '.join(f.where.scope))}" if f.where.scope else "",
         f"- chain: {code(' > '.join(chain(f)))}",
         f"- measured: {measured(f, step)}",
         f"- projected: {projected(f, step)}" if f.gain else "",
         f"- why: {escaped(d.why)}",
         f"- instead: {escaped(d.fix)}",
+        f"- safe to remove: {USES[f.where.use]}",
         f"- fine: {escaped(d.when_fine)}",
     ]
     return "\n".join(text for text in lines if text)
+
+
+def _doubt(source: Source | None) -> str:
+    return f", {escaped(certainty(source))}" if source else ""
 
 
 def _provenance(analysis: Analysis) -> str:

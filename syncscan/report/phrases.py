@@ -6,9 +6,11 @@ The phrases hold names of the trace as they stand: each renderer escapes them fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity, Source
+from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
+from syncscan.model.libraries import path_in_package
 from syncscan.model.period import earlier_work, later_work
 from syncscan.model.step import Bound, StepSummary
 from syncscan.model.steps_found import FoundBy
@@ -124,6 +126,32 @@ def place(source: Source | None) -> str:
     if source.candidates:
         return f"{source.file}:{' or '.join(map(str, source.candidates))}?"
     return f"{source.function}() in {source.file}"
+
+
+def places(where: Attribution) -> str:
+    """The user's line and the library's: `train.py:42, inside timm/utils/agc.py:30`; empty without.
+
+    A line that only starts a training loop comes last: `transformers/trainer.py:1847, from train.py:15`.
+    """
+    user, library = place(where.source), in_library(where)
+    if not (user and library):
+        return user or library
+    return f"{library}, from {user}" if where.in_loop else f"{user}, inside {library}"
+
+
+def in_library(where: Attribution) -> str:
+    """The library's line, from its package's root on: `transformers/trainer.py:1847`; empty where it's the user's."""
+    source = where.library
+    return place(replace(source, file=path_in_package(source.file))) if source else ""
+
+
+USES = {
+    Use.STEERS: "no: it steers the host (a branch, a shape, an index or an argument), and a fix has to keep that",
+    Use.SHOWN: "yes, as far as the program goes: the value is only shown or stored",
+    Use.NOTHING: "no value is read: what counts is that the order of work stays right",
+    Use.UNKNOWN: "not known: neither the trace nor the source at hand tells what the value is used for",
+}
+"""Whether a wait is safe to remove, by what the host does with the value."""
 
 
 def certainty(source: Source) -> str:

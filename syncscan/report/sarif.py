@@ -13,7 +13,17 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Diagnosis, Finding, Severity, Source
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import certainty, chain, line, measured, projected, sentences, steps_found, what
+from syncscan.report.phrases import (
+    certainty,
+    chain,
+    in_library,
+    line,
+    measured,
+    projected,
+    sentences,
+    steps_found,
+    what,
+)
 from syncscan.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -81,7 +91,8 @@ def _message(f: Finding, step: StepSummary) -> str:
     source = f.where.source
     doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
     said = f"{f.diagnosis.title}: {what(f)} {measured(f, step)}"
-    return sentences(said, projected(f, step), f.diagnosis.fix, doubt)
+    library = f"It is made in {in_library(f.where)}" if f.where.library else ""
+    return sentences(said, library, projected(f, step), f.diagnosis.fix, doubt)
 
 
 def _location(f: Finding, trace: str) -> dict[str, Any]:
@@ -113,6 +124,7 @@ def _numbers(f: Finding) -> dict[str, Any]:
         "confidence": f.confidence.value,
         "phase": f.where.phase.value,
         "owner": f.where.owner,
+        "value": f.where.use.value,
         "per_step": f.per_step,
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,

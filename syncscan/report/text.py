@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity
+from syncscan.model.finding import Finding, Severity, Source
 from syncscan.model.habit import Basis
+from syncscan.model.libraries import path_in_package
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.printable import printable
 from syncscan.model.step import StepSummary
@@ -162,6 +163,7 @@ def _details(f: Finding, step: StepSummary) -> Padding:
         ("projected", phrases.projected(f, step)),
         ("why", d.why),
         ("fix", d.fix),
+        ("safe to remove", phrases.USES[f.where.use]),
         ("fine when", d.when_fine),
     ]
     for name, value in facts:
@@ -171,10 +173,20 @@ def _details(f: Finding, step: StepSummary) -> Padding:
 
 
 def _where(f: Finding) -> str:
-    source = f.where.source
+    """The user's line with its file's name alone, and the library's with its package and its file's name."""
+    library = f.where.library
+    user, inner = _short(f.where.source), _short(library, in_package=True)
+    if not (user and inner):
+        return user or inner
+    return f"{inner}, from {user}" if f.where.in_loop else f"{user}, inside {inner}"
+
+
+def _short(source: Source | None, in_package: bool = False) -> str:
     if not source:
         return ""
-    name = printable(PurePath(source.file).name, 40)
+    package, *inner = path_in_package(source.file).split("/")
+    folder = f"{package}/{'…/' if inner[1:] else ''}" if in_package and inner else ""
+    name = printable(f"{folder}{PurePath(source.file).name}", 60)
     if source.exact:
         return f"{name}:{source.line}"
     if source.candidates:

@@ -10,7 +10,7 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.projection import Group, Projection
 from syncscan.model.step import Bound, StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import VERDICTS, place, real, sentences, summary
+from syncscan.report.phrases import VERDICTS, places, real, sentences, summary
 from syncscan.report.units import duration, percent
 
 MAX_CARDS = 3
@@ -236,5 +236,5 @@ def nothing_found(analysis: Analysis) -> str:
 def where(f: Finding) -> str:
     """Where a finding is, as short as it can be told: line, scope, op."""
     w = f.where
-    parts = (place(w.source), " › ".join(w.scope[-2:]), w.op)
+    parts = (places(w), " › ".join(w.scope[-2:]), w.op)
     return shown(" · ".join(p for p in parts if p), 200)

@@ -219,3 +219,15 @@ def test_inference_has_no_forward_phase():
         t.sync("aten::item", at=110, wait=10)
     (place,) = places(t)
     assert place.phase is Phase.OTHER
+
+
+@pytest.mark.parametrize(("at", "phase"), [(100, Phase.FORWARD), (1500, Phase.OPTIMIZER)])
+def test_a_closure_is_forward_until_its_backward(at: float, phase: Phase):
+    """Lightning runs the training step in `Optimizer.step`: what comes before its backward pass is no update."""
+    t = TraceBuilder()
+    with t.step(0, 5000), t.scope("Optimizer.step#Adam.step", 10, 4000):
+        t.sync("aten::item", at=at, wait=300)
+        with t.thread("pt_autograd_0"), t.backward("MulBackward0", 1000, 1100):
+            t.launch(at=1010, lasts=10)
+    (place,) = places(t)
+    assert place.phase is phase

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.attribute.guess import MAX_BYTES, candidates
+from syncscan.attribute.guess import candidates
+from syncscan.attribute.source_file import MAX_BYTES
 from syncscan.model.finding import Source
 
 CODE = """\

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from syncscan.attribute.place import modules, parse, pick
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
@@ -32,6 +34,39 @@ def test_a_framework_that_decides_owns_it():
     place = pick([TRAIN, CLIP], exact=False)
     assert place.user == Source("train.py", 10, "step", exact=False)
     assert place.owner == "framework"
+
+
+def test_the_frameworks_line_is_the_one_that_decides():
+    """Below it torch's wrappers only pass the call on, and say nothing of why."""
+    metric = Frame("torchmetrics/functional/stat_scores.py", 80, "_validate")
+    place = pick([TRAIN, metric, Frame("torch/functional.py", 900, "unique"), TENSOR], exact=True)
+    assert place.framework == Source("torchmetrics/functional/stat_scores.py", 80, "_validate", exact=True)
+    assert place.owner == "framework"
+
+
+def test_the_standard_library_decides_nothing():
+    """`copy.deepcopy` of a tensor waits for the program that called it."""
+    assert pick([TRAIN, Frame("/usr/lib/python3.12/copy.py", 128, "deepcopy"), TENSOR], exact=True).owner == "user"
+
+
+@pytest.mark.parametrize(
+    ("entry", "in_loop"),
+    [
+        (Frame("transformers/trainer.py", 1520, "train"), True),
+        (Frame("/venv/lib/python3.12/site-packages/lightning/pytorch/trainer/trainer.py", 580, "fit"), True),
+        (Frame("transformers/generation/utils.py", 2658, "generate"), False),
+        (Frame("torch/optim/lbfgs.py", 300, "fit"), False),
+    ],
+)
+def test_a_line_that_starts_a_loop_is_known(entry: Frame, in_loop: bool):
+    """Every sync of a trainer's has the line of `train()` as the user's; a call in the step is a place of its own."""
+    assert pick([TRAIN, Frame("contextlib.py", 81, "inner"), entry, CLIP], exact=True).in_loop == in_loop
+
+
+def test_a_users_code_inside_of_a_loop_is_a_place():
+    """The model's own line, called by a trainer, isn't the one that starts the loop."""
+    model = Frame("model.py", 7, "forward")
+    assert not pick([TRAIN, Frame("transformers/trainer.py", 1520, "train"), model, CLIP], exact=True).in_loop
 
 
 def test_without_user_frames():

@@ -59,6 +59,33 @@ def test_what_makes_a_finding_of_its_own(change: str):
     assert len({f.id for f in found}) == 2
 
 
+def test_one_line_of_the_program_is_as_many_findings_as_it_has_lines_in_a_library():
+    """`solve(…)` reads its tolerance in one place and its step in another: each has a fix of its own."""
+    t = TraceBuilder()
+    with t.step(0, 5000), t.frame("train.py(10): step", 1, 4900):
+        for line, at in ((30, 100), (40, 1100), (40, 2100)):
+            with t.frame(f"torchdiffeq/_impl/rk_common.py({line}): _step", at, at + 600):
+                t.sync("aten::item", at=at + 20, wait=300)
+    assert sorted((f.where.source.line, f.where.library.line, f.count) for f in findings(t)) == [
+        (10, 30, 1),
+        (10, 40, 2),
+    ]
+    assert len({f.id for f in findings(t)}) == 2
+
+
+def test_an_id_does_not_tell_where_an_environment_lies():
+    """The same library in two environments is the same finding."""
+
+    def ids(site: str) -> set[str]:
+        t = TraceBuilder()
+        library = f"{site}timm/utils/agc.py(30): clip"
+        with t.step(0, 2000), t.frame("train.py(10): step", 1, 1900), t.frame(library, 2, 1800):
+            t.sync("aten::item", at=20, wait=300)
+        return {f.id for f in findings(t)}
+
+    assert ids("") == ids("/venv/lib/python3.12/site-packages/") == ids("/other/lib/python3.10/site-packages/")
+
+
 def test_several_a_step_are_counted():
     """A loop of four read-backs is one finding, four times a step, its wait summed over the step."""
     t = TraceBuilder()

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from syncscan.detect import catalogue, detect
-from syncscan.model.finding import Cause, Diagnosis, SyncPoint
+from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, SyncPoint
 from tests.builder import TraceBuilder
+from tests.detect.test_library_places import KNOWN
 
 ITEM = "aten::item > aten::_local_scalar_dense"
 BOOL = f"aten::is_nonzero > {ITEM}"
@@ -216,8 +217,11 @@ def test_the_chain_leads_to_the_rule(rule: str, wait: Wait) -> None:
 
 def test_every_rule_has_an_example_here() -> None:
     """A rule that nothing leads to would be dead; launch blocking is a matter of the whole trace (test_calls.py)."""
-    assert {doc.id for doc in catalogue()} - {rule for rule, _ in EXAMPLES} == {"launch-blocking"}
+    with_example = {rule for rule, _ in EXAMPLES} | {rule for rule, *_ in KNOWN}
+    assert {doc.id for doc in catalogue()} - with_example == {"launch-blocking"}
 
+
+CLOSURE = ["train.py(3): main", "torch/optim/adam.py(9): step", "lightning/pytorch/plugins/precision.py(5): closure"]
 
 LOOKALIKES: list[tuple[str, str, Wait]] = [
     (
@@ -260,6 +264,11 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
     ),
     ("a copy on the autograd thread without the reducer is the program's", "cpu", Wait("aten::copy_", D2H)),
     ("a dense product's wait is none of sparse tensors", "unclassified", Wait("aten::mm", copy="")),
+    (
+        "an element that is read by name is no index of what follows",
+        "item",
+        Wait(ITEM, before=["aten::randn", "aten::select"], after=["aten::select"]),
+    ),
     ("a scope may be called barrier", "explicit-sync", Wait(copy="", scopes=["barrier-free"])),
 ]
 
@@ -268,6 +277,91 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
 def test_look_alikes_keep_their_own_rule(fact: str, rule: str, wait: Wait) -> None:
     """What resembles a special cause but isn't gets the general one."""
     assert wait.named().rule == rule
+
+
+def in_an_optimizers_step(*frames: str, optimizer: str = "Adam", goes_backward: bool = True) -> Diagnosis:
+    """The read of a number in an optimizer's step, which runs a backward pass too where it is given a closure."""
+    t = TraceBuilder()
+    t.step(0, 10_000)
+    t.scope(f"Optimizer.step#{optimizer}.step", 10, 9_000)
+    for depth, name in enumerate(frames):
+        t.frame(name, 11 + depth, 8_000 - depth)
+    t.sync(ITEM, at=100, wait=300)
+    if goes_backward:
+        with t.thread("pt_autograd_0"), t.backward("MulBackward0", 8_100, 8_200):
+            t.launch(at=8_110, lasts=10)
+    (point,), _ = detect(t.trace())
+    return point.diagnosis
+
+
+@pytest.mark.parametrize(
+    ("rule", "frames"),
+    [
+        ("item", ()),
+        ("item", (*CLOSURE, "model.py(7): training_step", "<built-in method item of Tensor object at 0x1>")),
+        ("optimizer-readback", ("train.py(3): main", "torch/optim/adam.py(9): step")),
+    ],
+)
+def test_a_closure_in_an_optimizers_step_is_the_programs(rule: str, frames: tuple[str, ...]) -> None:
+    """Lightning runs the whole training step in it; what torch's own optimizer reads beside that is still its own."""
+    assert in_an_optimizers_step(*frames).rule == rule
+
+
+def test_lbfgs_reads_the_loss_of_its_closure() -> None:
+    """That is how it searches its line: likely, without frames that say so."""
+    diagnosis = in_an_optimizers_step(optimizer="LBFGS")
+    assert (diagnosis.rule, diagnosis.confidence) == ("optimizer-readback", Confidence.MEDIUM)
+
+
+def test_without_a_closure_an_optimizers_step_reads_for_itself() -> None:
+    """No backward pass runs in it."""
+    assert in_an_optimizers_step(goes_backward=False).rule == "optimizer-readback"
+
+
+@pytest.mark.parametrize(
+    ("title", "wait"),
+    [
+        (".item() waits for a number", Wait(ITEM, before=["aten::mean"])),
+        (".item() waits for one element of a tensor", Wait(ITEM, before=["aten::select"])),
+        (".item() waits for the choice that argmax made", Wait(ITEM, before=["aten::argmax", "aten::squeeze"])),
+        (".item() waits for a number", Wait(ITEM, before=["aten::argmax", "aten::eq", "aten::sum"])),
+    ],
+)
+def test_a_number_is_called_what_it_is(title: str, wait: Wait) -> None:
+    """What was read says how to do without: an action isn't summed up on the device."""
+    assert wait.named().title == title
+
+
+def test_what_is_compared_with_itself_is_asked_for_nan() -> None:
+    """`p.sum() != p.sum()` shows as the same ops twice; a comparison with something else doesn't."""
+    twice = Wait(BOOL, before=["aten::sum", "aten::select", "aten::sum", "aten::select", "aten::sum", "aten::ne"])
+    other = Wait(BOOL, before=["aten::select", "aten::sum", "aten::max", "aten::ne"])
+    assert ["NaN" in wait.named().why for wait in (twice, other)] == [True, False]
+
+
+def test_a_loader_is_advised_only_where_there_is_one() -> None:
+    """What no loader loads can't be pinned by it: most likely it is made anew from the same values."""
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    fixes = [Wait(TO, H2D, size=4096, before=before).named().fix for before in ((loader,), ())]
+    assert [fix.startswith("A batch: DataLoader(pin_memory=True)") for fix in fixes] == [True, False]
+    assert all("until the copy has run" in fix for fix in fixes)
+
+
+def test_a_fix_for_a_librarys_code_says_that_it_is_one() -> None:
+    """Nobody edits gpytorch: what a caller can do comes first. Torch's own code and the program's are as they were."""
+    equal = "aten::equal > " + ITEM
+    library = Wait(equal, frames=["train.py(3): main", "gpytorch/kernels/matern.py(9): forward"]).named()
+    own = Wait(equal, frames=["train.py(3): main", "torch/functional.py(9): equal"]).named()
+    assert library.fix.startswith("It stands in forward of gpytorch: look for an argument or setting that spares it")
+    assert library.fix.endswith(own.fix)
+
+
+@pytest.mark.parametrize(("rule", "wait"), EXAMPLES, ids=[f"{rule}-{i}" for i, (rule, _) in enumerate(EXAMPLES)])
+def test_an_asynchronous_copy_comes_with_what_must_outlive_it(rule: str, wait: Wait) -> None:
+    """A result that is read before its event is garbage, and so is a source that is changed before the copy has run."""
+    diagnosis = wait.named()
+    if diagnosis.removal in (Removal.ASYNC_COPY, Removal.PINNED_COPY) and "non_blocking" in diagnosis.fix:
+        assert "event" in diagnosis.fix or "until the copy has run" in diagnosis.fix
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.model.libraries import LIBRARIES, in_package, is_library
+from syncscan.model.libraries import LIBRARIES, in_package, is_library, passes_on, path_in_package
 
 SITE = "/venv/lib/python3.12/site-packages"
 
@@ -91,6 +91,24 @@ def test_a_file_lies_in_its_package(file: str, package: str) -> None:
 def test_a_package_is_compared_folder_by_folder(file: str, package: str) -> None:
     """A part of a name is no package, nor is a package of the same name inside another one."""
     assert not in_package(file, package)
+
+
+@pytest.mark.parametrize("file", ["torch/optim/adam.py", f"{SITE}/torch/optim/adam.py", "torch\\optim\\adam.py"])
+def test_a_path_in_its_package_is_the_same_in_every_environment(file: str) -> None:
+    """An id or a place that is told by it doesn't change with the disk."""
+    assert path_in_package(file) == "torch/optim/adam.py"
+
+
+@pytest.mark.parametrize("file", ["torch/_tensor.py", f"{SITE}/torch/functional.py", "/usr/lib/python3.12/copy.py"])
+def test_what_only_passes_a_call_on(file: str) -> None:
+    """Torch's thin Python, and the standard library."""
+    assert passes_on(file)
+
+
+@pytest.mark.parametrize("file", ["torch/optim/adam.py", "gpytorch/functional.py", "torchmetrics/functional.py"])
+def test_what_decides_by_itself(file: str) -> None:
+    """A library's own code, also in a file that torch has one named like."""
+    assert not passes_on(file)
 
 
 def test_libraries_are_names_of_packages() -> None:

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
 
 ID = "barrier"
 NAME = "A barrier waits for all ranks"
@@ -62,5 +62,6 @@ def match(call: Call) -> Match | None:
     return Match(
         title="a barrier waits for all ranks and all queued work",
         fix="Remove it from the loop: collectives order the devices among themselves.",
+        use=Use.NOTHING,
         removal=Removal.NOTHING,
     )

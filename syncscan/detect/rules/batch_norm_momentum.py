@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
 
 ID = "batch-norm-momentum"
 NAME = "BatchNorm reads its counter back"
@@ -59,5 +59,6 @@ def match(call: Call) -> Match | None:
     return Match(
         title="BatchNorm with momentum=None waits for its batch counter",
         fix="Give a momentum (0.1), or count batches in a Python int.",
+        use=Use.STEERS,
         removal=Removal.NOTHING,
     )

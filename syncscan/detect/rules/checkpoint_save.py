@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
 
 ID = "checkpoint-save"
 NAME = "Saving copies tensors to the host"
@@ -68,5 +68,7 @@ def match(call: Call) -> Match | None:
         title="saving a checkpoint waits for every tensor",
         fix="Save rarely; torch.distributed.checkpoint.async_save copies into pinned memory and writes in the "
         "background.",
+        for_caller=True,
+        use=Use.SHOWN,
         removal=Removal.ASYNC_COPY,
     )

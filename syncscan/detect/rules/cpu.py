@@ -40,6 +40,7 @@ Read in torch 2.6 and seen in traces of 2.11; non-contiguous tensors are copied 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
+from syncscan.detect.ops import choice
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
 
@@ -56,6 +57,12 @@ A result of `non_blocking=True` must not be read before an event recorded after 
 garbage. A cast that stays on the device is `.type(torch.float32)` or `.float()`.
 """
 
+_LATE = (
+    "Read late: copy into a pinned buffer with non_blocking=True, record an event, go on, and read after "
+    "event.synchronize() a step later; never without the event, and keep the buffer until then. Reduce on the device "
+    "first."
+)
+_ACT = "Where the host acts on the choice at once, act for many at once, with one copy for all. "
 _COPIES = ("", "aten::to", "aten::_to_copy", "aten::copy_", "aten::clone")
 _CPU = ("", "aten::to", "aten::_to_copy")
 
@@ -67,8 +74,7 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title=f"{_call(call)} waits for a copy to the host",
-        fix="Read late: copy into a pinned buffer with non_blocking=True, record an event, go on, and read after "
-        "event.synchronize() a step later; never without the event. Reduce on the device first.",
+        fix=_ACT + _LATE if choice(call) else _LATE,
         confidence=_confidence(call) if known else Confidence.LOW,
         removal=Removal.ASYNC_COPY,
     )

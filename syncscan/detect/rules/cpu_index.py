@@ -73,6 +73,6 @@ def match(call: Call) -> Match | None:
     return Match(
         title="an index on the host is copied to the device, with a wait",
         fix="Keep the index as a device tensor, made once; use slices for ranges. If it comes from the host in "
-        "each step: pin_memory() and to(device, non_blocking=True).",
+        "each step: pin_memory() and to(device, non_blocking=True), unchanged until the copy has run.",
         removal=Removal.PINNED_COPY,
     )

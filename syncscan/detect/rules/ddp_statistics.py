@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
 from syncscan.model.runtime_calls import is_event_synchronise
 
 ID = "ddp-statistics"
@@ -66,5 +66,6 @@ def match(call: Call) -> Match | None:
         title="DDP reads its timing events for its statistics",
         fix="Leave it, and record later iterations: skip at least ten before the profiler's schedule starts.",
         intended=True,
+        use=Use.SHOWN,
         removal=Removal.NOTHING,
     )

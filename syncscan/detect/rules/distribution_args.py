@@ -64,5 +64,6 @@ def match(call: Call) -> Match | None:
         title="a distribution waits to validate its arguments",
         fix="Pass validate_args=False once the model works, or Distribution.set_default_validate_args(False): "
         "wrong parameters then give NaN instead of an error.",
+        for_caller=True,
         removal=Removal.NOTHING,
     )

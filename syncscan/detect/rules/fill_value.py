@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
 
 ID = "fill-value"
 NAME = "A fill value is read back"
@@ -72,5 +72,6 @@ def match(call: Call) -> Match | None:
     return Match(
         title=f"{name} waits for its value",
         fix=_FIXES[op],
+        use=Use.STEERS,
         removal=Removal.KERNELS,
     )

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
 
 ID = "fsdp-rate-limiter"
 NAME = "FSDP's rate limiter holds the host back"
@@ -61,5 +61,6 @@ def match(call: Call) -> Match | None:
         title="FSDP's rate limiter holds the host back",
         fix="Leave it. limit_all_gathers=False turns it off where memory allows.",
         intended=True,
+        use=Use.NOTHING,
         removal=Removal.NOTHING,
     )

@@ -2,11 +2,12 @@
 
 ## What it finds
 
-Hugging Face `generate`: the stopping test, attention masks tested with `.all()`, streamers, some logits processors.
+Hugging Face `generate`: the stopping test, streamers, some logits processors; and what it does once a call, before the
+first token: special tokens copied to the device, and warnings that look at them.
 
 ## How it shows in the trace
 
-`aten::is_nonzero > aten::item` or a copy to the host with frames of `transformers/generation/` or `masking_utils.py`.
+`aten::is_nonzero > aten::item` or a copy with frames of `transformers/generation/`, the innermost of a library.
 
 ## Example
 
@@ -40,7 +41,8 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
+from syncscan.model.libraries import in_package
 
 ID = "generation-stop"
 NAME = "Generation asks after every token"
@@ -56,12 +58,39 @@ nothing is padded.
 """
 
 
+_LOOPS = ("_sample", "_beam_search", "_greedy", "_assisted", "_group_beam", "_constrained", "_contrastive", "_dola")
+"""What the loops over tokens are called, or begin with, in transformers/generation/utils.py."""
+
+
 def match(call: Call) -> Match | None:
-    """A wait inside the generation code of transformers."""
-    if not call.in_library("transformers/generation", "transformers/masking_utils.py"):
+    """A wait that transformers' generation code makes itself, not the model or a mask that it calls."""
+    if call.decider is None or not in_package(call.decider.file, "transformers/generation"):
         return None
+    return _each_token(call) if call.in_library_function(*_LOOPS) else _each_call(call)
+
+
+def _each_token(call: Call) -> Match:
+    if call.facts.direction == "HtoD":
+        return _each_call(call)
     return Match(
         title="generation waits for each token to know whether it is finished",
-        fix="Test one step late on an asynchronous copy, stream in batches of tokens, pass full masks or none.",
+        fix="Newer transformers test one step late; else a StoppingCriteria that answers every some tokens, or a fixed "
+        "number of tokens (min_new_tokens equal to max_new_tokens doesn't spare the test). A streamer reads each "
+        "token to show it.",
+        for_caller=True,
         removal=Removal.NOTHING,
+    )
+
+
+def _each_call(call: Call) -> Match:
+    """Special tokens become device tensors, and warnings ask about them: `_prepare_special_tokens`, `generate`."""
+    copies = call.facts.direction == "HtoD"
+    return Match(
+        title=f"generate {'copies special tokens to the device' if copies else 'checks its input'}, once a call",
+        fix="Once a call of generate(): more sequences, or more tokens, a call make it rarer; it doesn't grow with the "
+        "tokens.",
+        cause=Cause.PAGEABLE if copies else Cause.CHECK,
+        use=Use.NOTHING if copies else Use.SHOWN,
+        for_caller=True,
+        removal=Removal.PINNED_COPY if copies else Removal.NOTHING,
     )

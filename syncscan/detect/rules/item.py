@@ -41,6 +41,7 @@ Copied into pinned memory since about torch 2.3, so that the wait shows in `cuda
 from __future__ import annotations
 
 from syncscan.detect.call import Call
+from syncscan.detect.ops import choice
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
 
@@ -57,16 +58,40 @@ Detach what you keep: else the graph stays alive. Several values: one `torch.sta
 """
 
 
+_NUMBER = (
+    "Where it is only logged or summed, keep it on the device (total += loss.detach()) and read it every some steps, "
+    "several values with one torch.stack(values).tolist(). Where the host decides by it, decide on the device with "
+    "torch.where, or by the value of an earlier step."
+)
+_ELEMENT = (
+    "Read the whole tensor once, before the loop (values = t.tolist()), and take values[k]; where the number is an "
+    "index, index with the tensor itself: x.index_select(0, t[k].view(1))."
+)
+_CHOICE = (
+    "Where the host acts on it (an environment's step), act for many at once and read all choices with one tolist(); "
+    "where it only indexes, keep it on the device: torch.gather or index_select."
+)
+
+
 def match(call: Call) -> Match | None:
     """Any scalar read that no more special rule has taken."""
     if not call.scalar:
         return None
     inside = call.top if call.top not in ("aten::item", "aten::_local_scalar_dense") else ""
     own = ".item()" if call.called("item") or not call.profiled else "float() or int()"
+    what, fix = _read(call) if not inside else ("a number", _NUMBER)
     return Match(
-        title=f"{inside.removeprefix('aten::') or own} waits for a number",
-        fix="Keep it on the device: total += loss.detach(), read every some steps; several values with one "
-        "torch.stack(values).tolist().",
+        title=f"{inside.removeprefix('aten::') or own} waits for {what}",
+        fix=fix,
         confidence=Confidence.MEDIUM if inside else Confidence.HIGH,
         removal=Removal.NOTHING,
     )
+
+
+def _read(call: Call) -> tuple[str, str]:
+    """What the number is, and what to do instead of reading it."""
+    if op := choice(call):
+        return f"the choice that {op} made", _CHOICE
+    if call.before[-1:] == ("aten::select",):
+        return "one element of a tensor", _ELEMENT
+    return "a number", _NUMBER

@@ -59,7 +59,8 @@ done.
 
 _LOGGERS = (
     *("tqdm", "wandb", "tensorboard", "tensorboardX", "torch/utils/tensorboard", "logging", "mlflow", "clearml"),
-    *("trackio", "lightning", "pytorch_lightning", "lightning_fabric"),
+    *("trackio", "lightning/pytorch/loggers", "lightning/pytorch/callbacks/progress", "lightning/fabric/loggers"),
+    *("pytorch_lightning/loggers", "pytorch_lightning/callbacks/progress", "lightning_fabric/loggers"),
 )
 
 
@@ -77,5 +78,6 @@ def match(call: Call) -> Match | None:
         "torch.stack(values).tolist(); or copy into pinned memory with non_blocking=True, record an event and "
         "read a step later, after the event.",
         confidence=Confidence.MEDIUM if formats else Confidence.HIGH,
+        for_caller=True,
         removal=Removal.NOTHING,
     )

@@ -65,5 +65,6 @@ def match(call: Call) -> Match | None:
     return Match(
         title="a metric waits to validate its inputs",
         fix="Make the metric with validate_args=False, give num_classes, and call compute() once an epoch.",
+        for_caller=True,
         removal=Removal.NOTHING,
     )

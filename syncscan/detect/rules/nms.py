@@ -71,5 +71,6 @@ def match(call: Call) -> Match | None:
         title="nms waits for the number of boxes it keeps",
         fix="Suppress the whole batch at once (batched_nms) so that it waits once, or keep a fixed number of "
         "boxes with topk and carry a mask.",
+        for_caller=True,
         removal=Removal.KERNELS,
     )

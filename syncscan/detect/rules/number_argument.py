@@ -39,7 +39,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.ops import converts_to_a_number
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Confidence, Removal
+from syncscan.model.finding import Cause, Confidence, Removal, Use
 
 ID = "number-argument"
 NAME = "A tensor is used as a number"
@@ -88,5 +88,6 @@ def match(call: Call) -> Match | None:
         fix="Keep sizes and bounds as Python ints from shapes or the configuration; for arithmetic use the "
         "overload that takes a tensor (x * t); for ranges compare with torch.arange of a fixed length.",
         confidence=Confidence.HIGH if inside else Confidence.MEDIUM,
+        use=Use.STEERS,
         removal=Removal.NOTHING,
     )

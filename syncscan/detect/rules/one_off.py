@@ -69,6 +69,7 @@ def match(call: Call) -> Match | None:
         title=f"{place} waits, once",
         fix="Keep it out of the measured steps: warm up longer.",
         cause=cause,
+        for_caller=True,
         removal=Removal.NOTHING,
     )
 

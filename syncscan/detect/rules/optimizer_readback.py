@@ -7,7 +7,8 @@ device, `LBFGS`.
 
 ## How it shows in the trace
 
-`aten::item` inside `Optimizer.step#…`. `aten::item` without a runtime call below it is a CPU tensor and no wait.
+`aten::item` inside `Optimizer.step#…`. `aten::item` without a runtime call below it is a CPU tensor and no wait. What
+waits in a closure, which Lightning runs the whole training step in, isn't the optimizer's.
 
 ## Example
 
@@ -44,7 +45,8 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.ops import reads_back
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Confidence, Removal
+from syncscan.model.libraries import in_package
 from syncscan.model.names import is_optimizer_step
 
 ID = "optimizer-readback"
@@ -67,12 +69,20 @@ def match(call: Call) -> Match | None:
     scope = next((s for s in call.scopes if is_optimizer_step(s)), "")
     if not (scope or call.in_library("torch/optim")) or call.facts.direction == "HtoD":
         return None
-    if not reads_back(call):
+    if not reads_back(call) or (call.in_closure and not _in_its_own_code(call, scope)):
         return None
     name = scope.removeprefix("Optimizer.step#").removesuffix(".step") or "the optimizer"
     return Match(
         title=f"{name} reads values back in its step",
         fix="Keep lr a Python float, or use capturable=True or fused=True; load checkpoints so that 'step' stays "
         "on the CPU; Adafactor, ASGD and LBFGS read by design: choose another optimizer or a fused form.",
+        confidence=Confidence.HIGH if call.frames or not call.in_closure else Confidence.MEDIUM,
         removal=Removal.NOTHING,
     )
+
+
+def _in_its_own_code(call: Call, scope: str) -> bool:
+    """Whether a read beside a closure's is the optimizer's; without frames of LBFGS alone, which reads the loss."""
+    if call.frames:
+        return call.decider is not None and in_package(call.decider.file, "torch/optim")
+    return "LBFGS" in scope

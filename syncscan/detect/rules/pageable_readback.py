@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
 from syncscan.model.runtime_calls import is_async_copy
 
 ID = "pageable-readback"
@@ -73,5 +73,6 @@ def match(call: Call) -> Match | None:
         title="a non_blocking copy to pageable memory waits all the same",
         fix="Copy into a pinned buffer: torch.empty(…, pin_memory=True).copy_(t, non_blocking=True), record an "
         "event, and read only after event.synchronize(): without it the values are garbage.",
+        use=Use.UNKNOWN,
         removal=Removal.ASYNC_COPY,
     )

@@ -33,6 +33,8 @@ Read in torch 2.6 and seen in traces of 2.11.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
@@ -53,6 +55,9 @@ must be skipped can be multiplied by the condition instead.
 _COMPARISONS = ("aten::gt", "aten::lt", "aten::ge", "aten::le", "aten::eq", "aten::ne", "aten::any", "aten::all")
 
 
+_SELF = "The same ops ran twice before the comparison, as in x != x, which asks for NaN: torch.isnan(x) on the device."
+
+
 def match(call: Call) -> Match | None:
     """Any truth value of a tensor that no more special rule has taken."""
     if not call.under("aten::is_nonzero"):
@@ -61,8 +66,14 @@ def match(call: Call) -> Match | None:
     what = f" of {asked.removeprefix('aten::')}" if asked else ""
     return Match(
         title=f"control flow waits for the truth value{what} of a tensor",
-        fix="torch.where(cond, a, b) instead of a branch; multiply an update by the condition instead of skipping "
-        "it; torch.maximum and torch.sort instead of Python's max and sorted; torch._assert_async(t) for "
-        "assertions.",
+        fix="For a check that raises, gather the answers on the device (bad |= cond) and ask once, after the loop or "
+        "every some steps; for a choice of values torch.where(cond, a, b); multiply an update by the condition "
+        "instead of skipping it; torch.maximum and torch.sort instead of Python's max and sorted.",
+        seen=_SELF if asked == "aten::ne" and _twice(call.before[:-1]) else "",
         removal=Removal.NOTHING,
     )
+
+
+def _twice(ops: Sequence[str]) -> bool:
+    """Whether the last ops are a sequence said twice; a single one is, for `x.sum() != x.sum()`, two."""
+    return any(len(ops) >= 2 * n and ops[-n:] == ops[-2 * n : -n] for n in range(1, 5))

@@ -6,7 +6,8 @@
 
 ## How it shows in the trace
 
-`aten::item` directly before `aten::slice` or `aten::select`.
+`aten::item` directly before `aten::slice` or `aten::select`; without stacks not after another `aten::select`, which is
+how `t[k].item()` shows.
 
 ## Example
 
@@ -37,7 +38,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.ops import converts_to_a_number
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Confidence, Removal
+from syncscan.model.finding import Cause, Confidence, Removal, Use
 
 ID = "tensor-index"
 NAME = "A tensor is used as an index"
@@ -71,7 +72,8 @@ _AT_ONCE_NS = 10_000
 
 def match(call: Call) -> Match | None:
     """A scalar read that a view follows, not by a call of `item()`."""
-    reads = converts_to_a_number(call) and call.followed_within(_AT_ONCE_NS)
+    named = not call.profiled and call.before[-1:] == ("aten::select",)  # t[k].item(), and then whatever follows
+    reads = converts_to_a_number(call) and not named and call.followed_within(_AT_ONCE_NS)
     first, second = (*call.after[:2], "", "")[:2]
     flagged = first in _INDEX_OF_FLAG and second == "aten::index"
     what = _VIEWS.get(second if flagged else first, "") if reads else ""
@@ -82,5 +84,6 @@ def match(call: Call) -> Match | None:
         fix="x.index_select(0, i.view(1)) or torch.gather for an index (a copy, not a view); for x[:n] mask with "
         "torch.arange(len(x), device=x.device) < n.",
         confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,
+        use=Use.STEERS,
         removal=Removal.NOTHING,
     )

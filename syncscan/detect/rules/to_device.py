@@ -57,9 +57,14 @@ source must not be changed until the copy has run.
 """
 
 _PINNED = "Pass non_blocking=True: the memory is pinned already. Don't change it until the copy has run."
+_BATCH = (
+    "A batch: DataLoader(pin_memory=True) and x.to(device, non_blocking=True); don't change it until the copy has run. "
+    "A constant: make it once, before the loop, on the device."
+)
 _PAGEABLE = (
-    "DataLoader(pin_memory=True) and x.to(device, non_blocking=True); make constants on the "
-    "device. pin_memory() in the loop itself can be slower than the plain copy."
+    "The same values each time: make them once, before the loop, on the device. New data: load it into pinned memory "
+    "in another thread (DataLoader(pin_memory=True) where there is a loader), then x.to(device, non_blocking=True); "
+    "don't change the source until the copy has run."
 )
 
 
@@ -69,6 +74,6 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title=f"a copy from {'pinned' if call.facts.pinned else 'pageable'} host memory waits",
-        fix=_PINNED if call.facts.pinned else _PAGEABLE,
+        fix=_PINNED if call.facts.pinned else _BATCH if call.neighbours.loads else _PAGEABLE,
         removal=Removal.ASYNC_COPY if call.facts.pinned else Removal.PINNED_COPY,
     )

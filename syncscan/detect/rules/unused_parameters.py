@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Removal, Use
 
 ID = "unused-parameters"
 NAME = "DDP reads back which parameters were used"
@@ -65,5 +65,6 @@ def match(call: Call) -> Match | None:
     return Match(
         title="DDP waits to know which parameters were used",
         fix="Turn it off when all parameters are used; static_graph=True when always the same ones are unused.",
+        use=Use.STEERS,
         removal=Removal.NOTHING,
     )

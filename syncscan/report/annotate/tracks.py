@@ -17,7 +17,7 @@ from syncscan.model.interval import Interval
 from syncscan.model.trace import CALLS, Trace
 from syncscan.report.annotate.idle import Idle, idle_times
 from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
-from syncscan.report.phrases import certainty, place
+from syncscan.report.phrases import USES, certainty, in_library, place
 from syncscan.report.units import duration
 
 _COLORS = {
@@ -86,6 +86,7 @@ def _finding_args(number: int, f: Finding, o: Occurrence) -> dict[str, Any]:
         "title": f.diagnosis.title,
         "rule": f"{f.rule} ({f.diagnosis.cause.value})",
         "line": _line(o) or "unknown",
+        "library's line": in_library(o.where),
         "scope": " > ".join(o.where.scope),
         "op": o.where.op,
         "call": o.sync.api,
@@ -93,6 +94,7 @@ def _finding_args(number: int, f: Finding, o: Occurrence) -> dict[str, Any]:
         "bubble": f"{duration(o.cost.bubble_ns / 1000)} here, {duration(f.bubble_us)} a step (measured)",
         "recoverable": _gain(f),
         "fix": f.diagnosis.fix,
+        "safe to remove": USES[o.where.use],
         "fine when": f.diagnosis.when_fine,
         "severity": f"{f.severity.value}, confidence {f.confidence.value}",
         "finding": f"{number}: {f.id}",
@@ -119,7 +121,8 @@ def _line(o: Occurrence) -> str:
 
 def _short_line(o: Occurrence) -> str:
     source = o.where.source
-    return place(replace(source, file=PurePath(source.file).name)) if source else ""
+    user = place(replace(source, file=PurePath(source.file).name)) if source else ""
+    return in_library(o.where) if o.where.in_loop or not user else user
 
 
 def _launches(t: Trace) -> Int64:

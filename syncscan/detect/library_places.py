@@ -1,0 +1,79 @@
+"""From the Python frames around a call, and a table of what a library does where, to what its rule says of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from syncscan.detect.call import Call
+from syncscan.detect.rule import Match
+from syncscan.model.capture import Frame
+from syncscan.model.finding import Cause, Removal, Use
+from syncscan.model.libraries import in_package, passes_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryPlace:
+    """Functions of a library that wait for one reason, and what who calls the library can do about it."""
+
+    file: str
+    """A file or folder from the package's root on, as `in_package` takes it."""
+    functions: tuple[str, ...] = ()
+    """Names of functions in it; empty for all."""
+    after: tuple[str, ...] = ()
+    """Ops one of which came right before the call; empty for any."""
+    direction: str = ""
+    """Of the call's copy, `HtoD`; `DtoH` is any read-back; empty for any."""
+    title: str
+    fix: str
+    cause: Cause | None = None
+    removal: Removal = Removal.NOTHING
+    use: Use | None = None
+
+    def holds(self, frame: Frame, call: Call) -> bool:
+        """Whether a call in this frame is meant."""
+        asked = not self.after or call.before[-1:] in [(op,) for op in self.after]
+        copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
+        named = not self.functions or frame.function in self.functions
+        return named and asked and copied and in_package(frame.file, self.file)
+
+
+def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
+    """What the table says of the function that makes the call; None where it doesn't know it.
+
+    Args:
+        call: a blocking call with Python frames; without them nothing is known.
+        places: special ones before general ones.
+    """
+    frame = _maker(call)
+    place = next((place for place in places if frame and place.holds(frame, call)), None)
+    if place is None:
+        return None
+    return Match(
+        title=place.title,
+        fix=place.fix,
+        removal=place.removal,
+        cause=place.cause,
+        use=place.use,
+        for_caller=True,
+    )
+
+
+def _maker(call: Call) -> Frame | None:
+    """The innermost frame that calls by itself: a trainer's function isn't one where a model that it calls waits."""
+    return next((frame for frame in reversed(call.frames_in_libraries) if not _helps(frame)), None)
+
+
+def _helps(frame: Frame) -> bool:
+    return passes_on(frame.file) or any(in_package(frame.file, package) for package in _HELPERS)
+
+
+_HELPERS = (
+    "lightning_utilities",
+    "lightning/fabric/utilities/apply_func.py",
+    "lightning_fabric/utilities/apply_func.py",
+    "deepspeed/accelerator",
+)
+"""What libraries go through to do a thing to each of many tensors, or on any kind of device: it says nothing of why."""
+
+__all__ = ["LibraryPlace", "match_at"]

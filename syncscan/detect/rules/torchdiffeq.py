@@ -1,0 +1,142 @@
+"""torchdiffeq decides on the host how far to step.
+
+## What it finds
+
+`odeint` and `odeint_adjoint`: adaptive solvers (`dopri5`, the default) ask whether a step was good enough and how far
+it got, fixed ones whether a point of output is reached.
+
+## How it shows in the trace
+
+Frames of `torchdiffeq/_impl/` around `aten::is_nonzero`: some for each step of the solver.
+
+## Example
+
+```python
+t, y = torch.zeros((), device=device), x
+while t < 1:
+    y, t = y + 0.25 * torch.tanh(y), t + 0.25
+result = y
+```
+
+## Use instead
+
+Not run: the solvers are torchdiffeq's.
+
+```python
+y = x
+for _ in range(4):  # a step of your own, with its number of steps known
+    y = y + 0.25 * torch.tanh(y)
+result = y
+```
+
+## Versions
+
+Read in torchdiffeq 0.2.
+
+## References
+
+- https://github.com/rtqichen/torchdiffeq
+- torchdiffeq/_impl/rk_common.py, solvers.py
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.detect.library_places import LibraryPlace, match_at
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal
+
+ID = "torchdiffeq"
+NAME = "An ODE solver asks how far to step"
+CAUSE = Cause.CTRL
+WHY = """\
+Time and error of the solution lie on the device; the host reads them to choose the next step, to check it and to end.
+"""
+WHEN_FINE = """\
+Where a step of the solver is much work: then the waits are small beside it.
+
+Fixed steps change the result: compare the error.
+"""
+
+_FIXED = (
+    "method='rk4' with options={'step_size': h} takes steps of a known number and asks far less; looser rtol and atol "
+    "take fewer steps; python -O leaves the assertions out."
+)
+
+_PLACES = (
+    # rk_common.py, _adaptive_step: `assert t1 > t0`, `assert torch.isfinite(y0).all()`; python -O leaves asserts out
+    LibraryPlace(
+        file="torchdiffeq/_impl/rk_common.py",
+        functions=("_adaptive_step",),
+        after=("aten::all",),
+        title="the solver asks whether its state is finite",
+        fix="python -O leaves this assertion out; a fixed-step solver (method='rk4') has none.",
+        cause=Cause.CHECK,
+    ),
+    # rk_common.py: _advance (`while next_t > self.rk_state.t1`), _runge_kutta_step (`if alpha_i == 1.`), _adaptive_step
+    LibraryPlace(
+        file="torchdiffeq/_impl/rk_common.py",
+        direction="DtoH",
+        title="the adaptive solver reads the error and the time of its step",
+        fix=_FIXED,
+    ),
+    # misc.py, _optimal_step_size: `if error_ratio == 0`; interp.py, _interp_evaluate: `assert (t0 <= t) & (t <= t1)`
+    *(
+        LibraryPlace(
+            file=f"torchdiffeq/_impl/{file}",
+            functions=functions,
+            direction="DtoH",
+            title="the adaptive solver reads the error and the time of its step",
+            fix=_FIXED,
+        )
+        for file, functions in (("misc.py", ("_optimal_step_size",)), ("interp.py", ()))
+    ),
+    # misc.py, _select_initial_step: `if d0 < 1e-5 or d1 < 1e-5`, not called where options has first_step
+    LibraryPlace(
+        file="torchdiffeq/_impl/misc.py",
+        functions=("_select_initial_step",),
+        title="the adaptive solver looks for its first step",
+        fix="options={'first_step': h} gives it, and spares the search: once a call of odeint.",
+    ),
+    # misc.py, _optimal_step_size: `torch.tensor(order, dtype=last_step.dtype, device=last_step.device)`
+    LibraryPlace(
+        file="torchdiffeq/_impl/misc.py",
+        functions=("_optimal_step_size",),
+        direction="HtoD",
+        title="the adaptive solver copies a constant to the device at each step",
+        fix=_FIXED,
+        cause=Cause.PAGEABLE,
+        removal=Removal.PINNED_COPY,
+    ),
+    # rk_common.py, __init__: torch.as_tensor(rtol, device=…), self.tableau.….to(device=…): once a call of odeint
+    LibraryPlace(
+        file="torchdiffeq/_impl",
+        direction="HtoD",
+        title="the solver copies its constants to the device",
+        fix="They are copied once a call of odeint: solve for more points, or a larger batch, in one call; "
+        "a rtol or atol that is a device tensor already isn't copied.",
+        cause=Cause.PAGEABLE,
+        removal=Removal.PINNED_COPY,
+    ),
+    # solvers.py, FixedGridODESolver.integrate: `while j < len(t) and t1 >= t[j]`, _linear_interp: `if t == t0`
+    LibraryPlace(
+        file="torchdiffeq/_impl/solvers.py",
+        title="the solver asks whether a point of output is reached",
+        fix="One read for each step and each point: ask for fewer points (t of two, begin and end), and give the steps "
+        "as options={'step_size': h}.",
+    ),
+    # misc.py, _check_inputs: whether t is monotonic; once a call of odeint
+    LibraryPlace(
+        file="torchdiffeq/_impl/misc.py",
+        functions=("_check_inputs", "_check_timelike", "_decreasing"),
+        title="odeint checks its points of time",
+        fix="It is checked once a call of odeint: solve for more points, or a larger batch, in one call; python -O "
+        "leaves what is asserted out.",
+        cause=Cause.CHECK,
+    ),
+)
+
+
+def match(call: Call) -> Match | None:
+    """A wait in one of the places of the table."""
+    return match_at(call, _PLACES)

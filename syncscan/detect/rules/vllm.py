@@ -1,0 +1,76 @@
+"""vLLM waits for the tokens that it sampled.
+
+## What it finds
+
+The read of sampled tokens at the end of each step of the engine.
+
+## How it shows in the trace
+
+Frames of `vllm/v1/worker/` around a copy to the host or an event's synchronise.
+
+## Example
+
+```python
+tokens = x.argmax(-1)
+result = tokens.tolist()
+```
+
+## Use instead
+
+Not run: it takes vLLM.
+
+```python
+tokens = x.argmax(-1)
+result = tokens.tolist()  # read while the next step runs: --async-scheduling
+```
+
+## Versions
+
+Read in vLLM 0.1x, the V1 engine.
+
+## References
+
+- https://docs.vllm.ai/en/latest/configuration/engine_args.html
+- vllm/v1/worker/gpu_model_runner.py (_to_list), vllm/v1/worker/gpu/async_utils.py (get_output)
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.detect.library_places import LibraryPlace, match_at
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
+
+ID = "vllm"
+NAME = "vLLM waits for sampled tokens"
+CAUSE = Cause.CTRL
+WHY = """\
+The scheduler needs the tokens on the host, to end requests and to send text, before it can plan the next step.
+"""
+WHEN_FINE = """\
+Always, where the host has planned the next step before: then it waits for work, not work for it.
+"""
+
+_PLACES = (
+    # gpu/async_utils.py, AsyncOutput.get_output: copy_event.synchronize(), beside the step that runs
+    LibraryPlace(
+        file="vllm/v1/worker/gpu/async_utils.py",
+        functions=("get_output",),
+        title="vLLM waits for the sampled tokens of the step before",
+        fix="It is meant: scheduling is asynchronous already, and the device works on the next step meanwhile. Larger "
+        "batches make it rarer for each token.",
+    ),
+    # gpu_model_runner.py, _to_list: copy into pinned memory, transfer_event.record(), transfer_event.synchronize()
+    LibraryPlace(
+        file="vllm/v1/worker",
+        functions=("_to_list", "_bookkeeping_sync"),
+        title="vLLM waits for the sampled tokens before it plans the next step",
+        fix="--async-scheduling (on by default in later versions) plans the next step while this one runs; logprobs, "
+        "structured output and some speculative decoding keep it from that.",
+    ),
+)
+
+
+def match(call: Call) -> Match | None:
+    """A wait in one of the places of the table."""
+    return match_at(call, _PLACES)
