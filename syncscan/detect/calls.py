@@ -29,9 +29,6 @@ pairs, 3.9 µs in 954 pairs inside of ops; a program needs longer to call the se
 _MOST_BETWEEN = 2
 """Queries that other versions may make between the two; torch 2.11 made none in 957 pairs."""
 
-_HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
-"""hipMemcpyKind, by which a HIP call says its copy's direction itself (hip_runtime_api.h)."""
-
 
 def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     """All calls of a trace that can wait for the device, in order of thread and time; the profiler's own is left out.
@@ -123,17 +120,13 @@ class _RuntimeCalls:
         parent = int(slices.parent[copy])
         if slices.track[copy] != slices.track[synchronise] or parent != slices.parent[synchronise]:
             return False
-        if "DtoD" in self._copy_name(copy):
+        if "DtoD" in self._trace.copy_name(copy):
             return False
         in_op = parent != NONE and slices.category[parent] == Category.CPU_OP
         return bool(in_op or slices.ts[synchronise] - slices.end[copy] < _ADJACENT_NS)
 
     def _api(self, row: int) -> str:
         return api_name(self._trace.name(row))
-
-    def _copy_name(self, row: int) -> str:
-        copy = self._trace.copy_of(row)
-        return self._trace.name(copy) if copy != NONE else ""
 
     def _call(self, rows: tuple[int, ...]) -> BlockingCall:
         slices = self._trace.slices
@@ -152,7 +145,7 @@ class _RuntimeCalls:
             device=device,
             stream=stream,
             waited=self._waits.waited(begin, end, device, stream, names[0]),
-            copy=self._copy_name(rows[0]) or _HIP_COPY.get(int(slices.copy_kind[rows[0]]), ""),
+            copy=self._trace.copy_name(rows[0]),
             bytes=int(slices.bytes[copy]) if copy != NONE else NONE,
         )
 

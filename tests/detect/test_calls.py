@@ -570,6 +570,23 @@ def test_a_hip_call_says_its_copys_direction_where_the_device_lost_it(kind: str,
     assert [call.copy for call in blocking(t)] == ([] if kind == "3" else [copy])
 
 
+@pytest.mark.parametrize(
+    ("kind", "row", "copy"),
+    [
+        ("2", "Memcpy DtoD (Device -> Device)", "Memcpy DtoH"),
+        ("2", "Memcpy DtoH (Device -> Host)", "Memcpy DtoH (Device -> Host)"),
+        ("3", "Memcpy DtoD (Device -> Device)", ""),
+        ("4", "Memcpy DtoH (Device -> Host)", "Memcpy DtoH (Device -> Host)"),
+    ],
+)
+def test_a_hip_calls_own_kind_beats_the_devices_word(kind: str, row: str, copy: str) -> None:
+    """ROCm reads back through a staging buffer and names the copy into that; kind 4 leaves it to the runtime."""
+    t = TraceBuilder("rocm")
+    t.copy(row, at=10, lasts=50, blocks=True)
+    t.events[-2]["args"]["kind"] = kind
+    assert [call.copy for call in blocking(t)] == ([copy] if copy else [])
+
+
 def test_launch_blocking_has_the_facts_of_the_longest_launch() -> None:
     """It waited, for its own stream, and stands for all."""
     t = TraceBuilder()
