@@ -13,9 +13,9 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
+from syncscan.model.stated_edges import stated_edges
 from syncscan.model.trace import CALLS, Trace
 from syncscan.whatif.launches import Launches
-from syncscan.whatif.stated_edges import stated_edges
 
 TRIES = 8
 """Records before a wait that are tried as the one it means, the nearest first: programs hand over with one or two."""
