@@ -265,6 +265,21 @@ def test_threads_without_ops_hold_nobody_up(name: str) -> None:
     assert [p.diagnosis.intended for p in points] == [True]
 
 
+def test_without_ops_a_thread_that_only_waits_holds_nobody_up() -> None:
+    """It gives the device nothing, so nothing comes late; the thread that launches is the program's."""
+    t = TraceBuilder()
+    t.launch("busy", at=1, lasts=500)
+    t.synchronize(at=10)
+    with t.thread("watchdog"):
+        t.call("cudaEventSynchronize", 20, 600)
+    t.launch("next", at=700, lasts=5)
+    points, _ = detect(t.trace())
+    assert [(p.api, p.diagnosis.intended) for p in points] == [
+        ("cudaDeviceSynchronize", False),
+        ("cudaEventSynchronize", True),
+    ]
+
+
 def test_runtime_calls_alone_are_enough() -> None:
     """A trace without ops, scopes, steps and device rows still shows its synchronises."""
     t = TraceBuilder()
