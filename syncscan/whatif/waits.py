@@ -12,7 +12,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.finding import Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.names import is_torch_op
-from syncscan.model.runtime_calls import is_memcpy
+from syncscan.model.runtime_calls import allocates, frees, is_memcpy
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.copies import Copies
 from syncscan.whatif.events import SKEW_NS, EventRecord
@@ -100,7 +100,13 @@ def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[
 
 
 def _outermost(trace: Trace, point: SyncPoint) -> int:
-    """The outermost of torch's own ops around a sync point, NONE without: what a program calls, not what calls it."""
+    """The outermost of torch's own ops around a sync point, NONE without: what a program calls, not what calls it.
+
+    None goes with a call of the allocator's: whatever asked for memory stays.
+    """
+    call = trace.name(point.calls[0])
+    if frees(call) or allocates(call):
+        return NONE
     return next((row for row in point.ops if is_torch_op(trace.name(row))), NONE)
 
 

@@ -395,6 +395,17 @@ def test_a_wait_that_only_a_row_shows_is_its_threads() -> None:
     assert own_us(known(t).whatif()) == pytest.approx(1000 - 492 + 10, abs=2)
 
 
+def test_the_op_that_asks_for_memory_stays_when_the_allocators_call_goes() -> None:
+    """Of the host's 1,000 µs the 100 of cudaFree would be saved, not the 400 of the convolution around it."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch("kernel", at=start, lasts=20)
+        with t.op("aten::convolution", start + 100, start + 500):
+            t.call("cudaMalloc", start + 110, start + 111)
+            t.call("cudaFree", start + 120, start + 220)
+    assert own_us(known(t).whatif("rule:allocator")) == pytest.approx(1000 - 100, abs=12)
+
+
 @pytest.mark.parametrize("early", [4.5, 50])
 def test_clocks_of_host_and_device_differ(early: float) -> None:
     """A synchronise that returned before the work's end waited for it, as nothing else can have held it."""

@@ -173,6 +173,7 @@ BEFORE = {
     ("print-tensor", "log-scalar"): "Printing detaches each element before it reads it, as formatting one value does.",
     ("print-tensor", "masked-select"): "The formatter selects the finite values; the program selects nothing.",
     ("print-tensor", "tolist"): "The formatter resolves conjugation before it copies, as tolist does.",
+    ("one-off", "allocator"): "No allocation failed before it: a library sets itself up, and torch frees no memory.",
     ("metric-validation", "unique"): "It is the metric's check that calls unique; validate_args=False spares it.",
     ("optimizer-readback", "coalesce"): "SparseAdam coalesces in its step; the program can only choose the optimizer.",
     ("nan-guard", "pin-memory"): "The first read of a guard pins the buffer that it reads into; without it none is.",
