@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from syncscan.cost.held import time_held
 from syncscan.model.finding import Confidence, Finding, Occurrence, Severity
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import StepSummary
@@ -30,7 +31,7 @@ def _key(o: Occurrence) -> tuple[Any, ...]:
 
 def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], step: StepSummary) -> Finding:
     steps = max(step.count, 1)
-    wait = sum(o.cost.wait_ns for o in group) / steps / 1e3
+    wait = time_held(group) / steps / 1e3
     bubble = sum(o.cost.bubble_ns for o in group) / steps / 1e3
     worst = max(group, key=lambda o: o.cost.wait_ns)
     return Finding(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from syncscan.cost.held import time_held
 from syncscan.model.finding import Occurrence
 from syncscan.model.interval import Interval
 from syncscan.model.names import is_loader
@@ -54,7 +55,7 @@ class _Summary:
     def value(self) -> StepSummary:
         n = len(self.steps)
         busy = self.busy
-        wait = sum(o.cost.wait_ns for o in self.occurrences) / n
+        wait = time_held(self.occurrences) / n
         bubble = sum(o.cost.bubble_ns for o in self.occurrences) / n
         waiting_input = self._input() / n
         bound, reason = self._bound(busy, bubble, waiting_input)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.cost.queued import Queued
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Cost, SyncPoint
-from syncscan.model.runtime_calls import is_async_copy, is_event_record, is_event_synchronise
+from syncscan.model.runtime_calls import is_async_copy
 from syncscan.model.trace import NONE, Trace
 
 
@@ -18,10 +18,10 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
 
     The wait of a call that lasts from s to e is the part of it during which work launched before s still ran on what it
     waits for: min(e, G) - s, with G the end of that work; the call's own copy or kernel counts while the host is
-    held in it. What is left is API overhead and wake-up. The bubble is the idle time of the device from
-    the wait to the next sync point, as far as a host that had not been held could have filled it: at most the length of
-    the call. It takes in more than the first gap, because a host that was held has lost its lead and the device runs
-    dry again and again.
+    held in it. What is left is API overhead and wake-up. The bubble is the idle time of the device from G to the next
+    sync point, as far as a host that had not been held could have filled it: at most the length of the call, and not
+    while something that had been launched was waiting, which the device let lie itself. It takes in more than the first
+    gap, because a host that was held has lost its lead and the device runs dry again and again.
 
     Returns:
         One cost a sync point, in their order.
@@ -36,8 +36,7 @@ class _Ruler:
         self.trace = trace
         self.starts = np.sort(np.array([p.ts for p in points], dtype=np.int64))
         self.work = DeviceWork(trace)
-        self.records = np.flatnonzero(trace.named(is_event_record))
-        self._recorded_on: dict[int, Int64] = {}
+        self.queued = Queued(trace, self.work)
 
     def cost(self, point: SyncPoint) -> Cost:
         return Cost(wait_ns=sum(self._wait(point, row) for row in point.calls), bubble_ns=self._bubble(point))
@@ -45,7 +44,11 @@ class _Ruler:
     def _wait(self, point: SyncPoint, row: int) -> int:
         s = self.trace.slices
         start, length = int(s.ts[row]), int(s.dur[row])
-        done = self._awaited(point, row, start)
+        if point.awaited is None:
+            return length
+        before = min(point.awaited.before, start)
+        ends = (self.work.of(*place).last_end(before) for place in point.awaited.streams)
+        done = max((end for end in ends if end is not None), default=start)
         held = min(max(done - start, 0), length)
         own = self.trace.work_of(row)
         if own == NONE:
@@ -55,31 +58,21 @@ class _Ruler:
         since = max(start + held, int(s.ts[own]))
         return held + max(0, min(start + length, int(s.ts[own] + s.dur[own])) - since)
 
-    def _awaited(self, point: SyncPoint, row: int, start: int) -> int:
-        """When the work that this call waits for ended: all launched before it, or before the event's record."""
-        if point.device == NONE:
-            return int(self.trace.slices.end[row])
-        before = start
-        if is_event_synchronise(point.api):
-            before = self._recorded(point, start)
-        return self.work.of(point.device, point.stream).last_end(before) or start
-
-    def _recorded(self, point: SyncPoint, start: int) -> int:
-        """When the last event record of this thread before the call began; the call itself where there is none."""
-        s = self.trace.slices
-        if point.track not in self._recorded_on:
-            self._recorded_on[point.track] = s.ts[self.records[s.track[self.records] == point.track]]
-        times = self._recorded_on[point.track]  # ascending, as a track's rows are
-        before = int(np.searchsorted(times, start, side="right"))
-        return int(times[before - 1]) if before else start
-
     def _bubble(self, point: SyncPoint) -> int:
-        if point.device == NONE:
+        if point.awaited is None:
             return 0
-        work = self.work.of(point.device)
+        work, since = self.work.of(point.device), point.released
         if not len(work.busy_to):
             return 0
-        after = int(np.searchsorted(self.starts, point.end))
-        until = int(self.starts[after]) if after < len(self.starts) else int(work.busy_to[-1])
-        idle = until - point.ts - work.busy_within(point.ts, until)
+        until = min(self._next_sync(point.end), default=int(work.busy_to[-1]))
+        idle = until - since - work.busy_within(since, until)
+        if idle <= 0:
+            return 0
+        idle -= self.queued.idle(point.device, since, until, point.end)
         return max(0, min(idle, point.end - point.ts))
+
+    def _next_sync(self, ts: int) -> list[int]:
+        """When the next sync point of any thread begins; empty without one."""
+        after = int(np.searchsorted(self.starts, ts))
+        found: list[int] = self.starts[after : after + 1].tolist()
+        return found

@@ -16,7 +16,7 @@ from syncscan.model.arrays import Int32
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
-from syncscan.model.trace import CALLS, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 
 def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
@@ -81,15 +81,21 @@ def _point(call: Call, diagnosis: Diagnosis, threads: set[int]) -> SyncPoint:
         device=facts.device,
         stream=facts.stream,
         diagnosis=diagnosis,
+        awaited=facts.awaited,
     )
 
 
 def _program_threads(trace: Trace) -> set[int]:
-    """Tracks that run the program's ops or steps; a wait elsewhere (pinning, NCCL's watchdog) holds nobody up."""
+    """Tracks that run the program's ops or steps; a wait elsewhere (pinning, NCCL's watchdog) holds nobody up.
+
+    Without ops it is those that give the device work: a thread that only waits has nothing to be late with.
+    """
     track = trace.slices.track
     own = _tracks(track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
     calling = _tracks(track[trace.is_category(*CALLS)])
-    own = own if own & calling else own | calling
+    if not own & calling:
+        calls = trace.calls_of(trace.device_rows)
+        own |= _tracks(track[calls[calls != NONE]]) or calling
     return {t for t in own if not is_service_thread(trace.tracks[t].thread)}
 
 

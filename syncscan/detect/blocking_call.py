@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import NONE, Trace
 
@@ -34,6 +35,8 @@ class BlockingCall:
     """What it waits for; NONE for all streams of the device."""
     waited: bool
     """Whether the host was measurably blocked for work queued before."""
+    awaited: Awaited | None = None
+    """What the last of `rows` waited for; None where no device worked."""
     copy: str = ""
     """Name of the device copy that belongs to it, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without."""
     bytes: int = NONE
@@ -64,7 +67,15 @@ class BlockingCall:
 
 
 def wait_of_row(
-    trace: Trace, row: int, *, api: str, track: int, around: int, device: int, stream: int, launches: int = 0
+    trace: Trace,
+    row: int,
+    *,
+    api: str,
+    track: int,
+    around: int,
+    place: Place,
+    awaited: Awaited | None,
+    launches: int = 0,
 ) -> BlockingCall:
     """The wait that one row shows by itself, without a copy; where it lies and what it waits for is given."""
     return BlockingCall(
@@ -75,9 +86,10 @@ def wait_of_row(
         end=int(trace.slices.end[row]),
         track=track,
         around=around,
-        device=device,
-        stream=stream,
+        device=place[0],
+        stream=place[1],
         waited=True,
+        awaited=awaited,
         launches=launches,
     )
 

@@ -11,7 +11,11 @@ from syncscan.detect.neighbours import Neighbours
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
 from syncscan.model.names import frame_parts, is_backward_node, is_optimizer_step, is_wrapper, program_op
+from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import NONE, Category, Trace
+
+_NEAR = 64
+"""Calls that are looked back over for the one before: torch gives its cached blocks back one by one."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,18 @@ class Call:
     def after(self) -> tuple[str, ...]:
         """Names of the outermost ops, annotations and runtime calls that came after it, the nearest first; up to 64."""
         return self.neighbours.after(self.facts.track, self._returned)
+
+    @property
+    def first_run(self) -> bool:
+        """True if the innermost op around it runs for the first time in the trace."""
+        return bool(self.chain) and self.neighbours.first_begins[self.leaf] == self.trace.slices.ts[self.chain[-1]]
+
+    @property
+    def call_before(self) -> str:
+        """Name of the runtime call before it in the same op; those like itself, and synchronises, are passed over."""
+        parent, rows = self.trace.slices.parent, range(self.facts.rows[0] - 1, -1, -1)
+        names = (self.trace.name(row) for row in takewhile(lambda row: parent[row] == self.facts.around, rows[:_NEAR]))
+        return next((name for name in names if name != self.facts.apis[0] and not is_synchronise(name)), "")
 
     def followed_within(self, ns: int) -> bool:
         """True if the next op, annotation or runtime call began that soon after the op around it, or after it."""

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from syncscan.detect.awaited import AwaitedWork, place_of
 from syncscan.detect.blocking_call import BlockingCall, wait_of_row
 from syncscan.detect.closing_sync import profiler_sync
 from syncscan.detect.launches import blocking_launch
@@ -29,9 +30,6 @@ pairs, 3.9 µs in 954 pairs inside of ops; a program needs longer to call the se
 _MOST_BETWEEN = 2
 """Queries that other versions may make between the two; torch 2.11 made none in 957 pairs."""
 
-_HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
-"""hipMemcpyKind, by which a HIP call says its copy's direction itself (hip_runtime_api.h)."""
-
 
 def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     """All calls of a trace that can wait for the device, in order of thread and time; the profiler's own is left out.
@@ -39,10 +37,10 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     A copy and the synchronise behind it in the same op are one call, and so is a call inside another. Launches are
     none, but where every launch waits for its kernel (`CUDA_LAUNCH_BLOCKING`): then the longest stands for them all.
     """
-    waits = Waits(trace, work)
-    runtime = _RuntimeCalls(trace, waits)
+    waits, awaited = Waits(trace, work), AwaitedWork(trace, work)
+    runtime = _RuntimeCalls(trace, waits, awaited)
     found = [call for call in runtime.candidates() if _blocks(call)]
-    found += unseen_waits(trace, waits, found)
+    found += unseen_waits(trace, waits, awaited, found)
     longest = blocking_launch(trace)
     if longest is not None:
         found.append(runtime.of_launches(*longest))
@@ -52,8 +50,8 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
 class _RuntimeCalls:
     """The runtime and driver calls of a trace, in order of thread and time, and what each has around and behind it."""
 
-    def __init__(self, trace: Trace, waits: Waits) -> None:
-        self._trace, self._waits = trace, waits
+    def __init__(self, trace: Trace, waits: Waits, awaited: AwaitedWork) -> None:
+        self._trace, self._waits, self._awaited = trace, waits, awaited
         self._rows = np.flatnonzero(trace.is_category(*CALLS))
         self._is_copy = self._named(runtime_calls.is_copy)
 
@@ -73,15 +71,15 @@ class _RuntimeCalls:
             row: its runtime slice.
             launches: how many wait.
         """
-        device, stream = self._waits.last_launch(row)
+        place, track = self._waits.last_launch(row), int(self._trace.slices.track[row])
         return wait_of_row(
             self._trace,
             row,
             api=self._api(row),
-            track=int(self._trace.slices.track[row]),
+            track=track,
             around=self._around(row),
-            device=device,
-            stream=stream,
+            place=place,
+            awaited=self._awaited.of((row,), self._api(row), track, place),
             launches=launches,
         )
 
@@ -123,7 +121,7 @@ class _RuntimeCalls:
         parent = int(slices.parent[copy])
         if slices.track[copy] != slices.track[synchronise] or parent != slices.parent[synchronise]:
             return False
-        if "DtoD" in self._copy_name(copy):
+        if "DtoD" in self._trace.copy_name(copy):
             return False
         in_op = parent != NONE and slices.category[parent] == Category.CPU_OP
         return bool(in_op or slices.ts[synchronise] - slices.end[copy] < _ADJACENT_NS)
@@ -131,15 +129,13 @@ class _RuntimeCalls:
     def _api(self, row: int) -> str:
         return api_name(self._trace.name(row))
 
-    def _copy_name(self, row: int) -> str:
-        copy = self._trace.copy_of(row)
-        return self._trace.name(copy) if copy != NONE else ""
-
     def _call(self, rows: tuple[int, ...]) -> BlockingCall:
         slices = self._trace.slices
         names = tuple(map(self._api, rows))
         begin, end = int(slices.ts[rows[0]]), int(slices.end[rows[-1]])
-        device, stream = self._waits.place(rows, names[-1])
+        track, supposed = int(slices.track[rows[0]]), self._waits.place(rows, names[-1])
+        awaited = self._awaited.of(rows, names[-1], track, supposed)
+        device, stream = place_of(awaited, names[-1], supposed)
         copy = self._trace.copy_of(rows[0])
         return BlockingCall(
             rows=rows,
@@ -147,12 +143,13 @@ class _RuntimeCalls:
             apis=names,
             ts=begin,
             end=end,
-            track=int(slices.track[rows[0]]),
+            track=track,
             around=self._around(rows[0]),
             device=device,
             stream=stream,
+            awaited=awaited,
             waited=self._waits.waited(begin, end, device, stream, names[0]),
-            copy=self._copy_name(rows[0]) or _HIP_COPY.get(int(slices.copy_kind[rows[0]]), ""),
+            copy=self._trace.copy_name(rows[0]),
             bytes=int(slices.bytes[copy]) if copy != NONE else NONE,
         )
 

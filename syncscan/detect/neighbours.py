@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 
@@ -59,6 +60,15 @@ class Neighbours:
                 break
             names.append(name)
         return tuple(names)
+
+    @cached_property
+    def first_begins(self) -> dict[str, int]:
+        """Name of each op → when it began for the first time on any thread."""
+        slices = self._trace.slices
+        ops = np.flatnonzero(slices.category == int(Category.CPU_OP))
+        names, first = np.unique(slices.name[ops[np.argsort(slices.ts[ops], kind="stable")]], return_index=True)
+        begins = np.sort(slices.ts[ops])[first]
+        return {self._trace.strings[name]: ts for name, ts in zip(names.tolist(), begins.tolist(), strict=True)}
 
     def next_start(self, track: int, end: int) -> int | None:
         """When the next op, scope or bare runtime call begins; None after the last."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from syncscan.detect.awaited import DEVICE_ROW, AwaitedWork, place_of
 from syncscan.detect.blocking_call import BlockingCall, wait_of_row
 from syncscan.detect.waits import Waits
 from syncscan.model.arrays import Int64
@@ -15,12 +16,13 @@ from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 
 _DEVICE_SIDE = re.compile(r"Stream Wait Event|GPU_BARRIER\w*")
 """Rows of the synchronisation categories that make the device wait, not the host."""
-_WHOLE_DEVICE = "Context Sync"
 _NO_PROCESS = "-1"
 """The pid of Intel's synchronisation rows; their tid is the host thread's."""
 
 
-def unseen_waits(trace: Trace, waits: Waits, seen: Sequence[BlockingCall]) -> Iterator[BlockingCall]:
+def unseen_waits(
+    trace: Trace, waits: Waits, awaited: AwaitedWork, seen: Sequence[BlockingCall]
+) -> Iterator[BlockingCall]:
     """The waits that only a synchronisation row shows, one a row; not where one of the calls `seen` covers it."""
     slices, threads = trace.slices, _HostThreads(trace)
     seen_between = np.array([(call.ts, call.end) for call in seen], np.int64).reshape(-1, 2)
@@ -31,20 +33,23 @@ def unseen_waits(trace: Trace, waits: Waits, seen: Sequence[BlockingCall]) -> It
             continue
         track = threads.of(row)
         if track != NONE:
-            yield _blocking_call(trace, waits, row, track)
+            yield _blocking_call(trace, waits, awaited, row, track)
 
 
-def _blocking_call(trace: Trace, waits: Waits, row: int, track: int) -> BlockingCall:
+def _blocking_call(trace: Trace, waits: Waits, awaited: AwaitedWork, row: int, track: int) -> BlockingCall:
     slices = trace.slices
     name = trace.name(row)
+    device = int(slices.device[row]) if slices.device[row] != NONE else waits.first_device
+    supposed = (device, NONE if name == DEVICE_ROW else int(slices.stream[row]))
+    held_by = awaited.of((row,), name, track, supposed)
     return wait_of_row(
         trace,
         row,
         api=name,
         track=track,
         around=_around(trace, track, int(slices.ts[row]), int(slices.end[row])),
-        device=int(slices.device[row]) if slices.device[row] != NONE else waits.first_device,
-        stream=NONE if name == _WHOLE_DEVICE else int(slices.stream[row]),
+        place=place_of(held_by, name, supposed),
+        awaited=held_by,
     )
 
 

@@ -11,12 +11,14 @@ from syncscan.model.device_work import DeviceWork
 from syncscan.model.runtime_calls import is_of_a_stream, waits_by_nature
 from syncscan.model.trace import NONE, Trace
 
-_SHORTEST_NS = 20_000
+SHORTEST_NS = 20_000
 """A wait for less can't be told from the call's own time: with nothing queued 90 % of 459 calls took up to 19.5 µs.
 
 All figures here: H200, torch 2.11, sample_traces, printed by benchmarks/detect_thresholds.py.
 """
-_PROMPT_NS = 100_000
+CLOCKS_NS = SHORTEST_NS
+"""So much earlier than its work a call may seem to return: host and device have clocks of their own."""
+PROMPT_NS = 100_000
 """A call that waited returns this soon after its work: 95 % of 313 waits within 29 µs. Of 50 calls of the allocator one
 in ten takes longer than this by itself."""
 
@@ -31,17 +33,21 @@ class Waits:
         """Device and stream that a call waits for; stream NONE for all of the device, device NONE where none worked.
 
         Its copy says it, or the profiler's synchronisation row; else it is taken to be where the thread launched last.
+        So it is with a stream that the row leaves open, as since CUDA 12.9.
 
         Args:
             rows: its runtime slices.
             api: the name of the last of them.
         """
-        slices = self._trace.slices
+        slices, of_a_stream = self._trace.slices, is_of_a_stream(api)
+        device, stream = self.last_launch(rows[0])
         for told in (self._trace.copy_of(rows[0]), self._trace.sync_row_of(rows[-1])):
             if told != NONE and slices.device[told] != NONE:
-                return int(slices.device[told]), int(slices.stream[told])
-        device, stream = self.last_launch(rows[0])
-        return device, stream if is_of_a_stream(api) else NONE
+                if slices.stream[told] != NONE or not of_a_stream:
+                    return int(slices.device[told]), int(slices.stream[told])
+                stream = stream if device == slices.device[told] else NONE
+                return int(slices.device[told]), stream
+        return device, stream if of_a_stream else NONE
 
     def last_launch(self, row: int) -> tuple[int, int]:
         """Device and stream of the work that this thread launched last before a call; the device's first without."""
@@ -68,9 +74,9 @@ class Waits:
             api: the name of its first runtime call.
         """
         done = self._work.of(device, stream).last_end(begin) if device != NONE else None
-        if done is None or done - begin <= _SHORTEST_NS or end < done - _SHORTEST_NS:
+        if done is None or done - begin <= SHORTEST_NS or end < done - CLOCKS_NS:
             return False
-        if not waits_by_nature(api) and end - done > _PROMPT_NS:
+        if not waits_by_nature(api) and end - done > PROMPT_NS:
             return False
         return 2 * (min(done, end) - begin) >= end - begin
 

@@ -103,6 +103,26 @@ class Diagnosis:
     use: Use = Use.UNKNOWN
 
 
+Place = tuple[int, int]
+"""A device's number and a stream's on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """What a sync point waited for: all work launched before a time on some streams. Times are ns on the trace's clock.
+
+    Of an event it is the work before the event's record, on one stream; else all that had been launched when the last
+    call began.
+    """
+
+    streams: tuple[Place, ...]
+    before: int
+    """When the record was made, or just behind the call's begin."""
+    done: int | None
+    """When the last of it ended; None where there was none."""
+    of_event: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class SyncPoint:
     """One occurrence: one host thread, one blocking call (a copy and the synchronise behind it are one), one wait.
@@ -122,6 +142,14 @@ class SyncPoint:
     stream: int
     """The stream it waits for, or NONE for all streams of the device."""
     diagnosis: Diagnosis
+    awaited: Awaited | None = None
+    """What its last call waited for; None where no device worked."""
+
+    @property
+    def released(self) -> int:
+        """From when on nothing held its thread: when what it waited for was done, or else its begin, ns."""
+        done = self.awaited.done if self.awaited else None
+        return self.ts if done is None else min(max(self.ts, done), self.end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ class Category(enum.IntEnum):
     OVERHEAD = 8
 
 
+_HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
+"""hipMemcpyKind, by which a HIP call says its copy's direction itself (hip_runtime_api.h)."""
+
 DEEPEST = 256
 """Slices around another that count. The deepest of our recordings has 11; a trace that says thousands would cost
 what the square of its size does."""
@@ -300,6 +303,17 @@ class Trace:
     def copy_of(self, call: int) -> int:
         """The row of the device copy that a call started, NONE without."""
         return self._by_correlation((Category.MEMCPY,)).get(int(self.slices.correlation[call]), NONE)
+
+    def copy_name(self, call: int) -> str:
+        """What a call copies from where to where, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without a copy.
+
+        The device's row says it, unless a HIP call says otherwise by its kind: ROCm names a read-back after the staging
+        buffer on the device that it goes through, `Memcpy DtoD`.
+        """
+        copy = self.copy_of(call)
+        name = self.name(copy) if copy != NONE else ""
+        told = _HIP_COPY.get(int(self.slices.copy_kind[call]), "")
+        return name if name.startswith(told) else told
 
     def sync_row_of(self, call: int) -> int:
         """The synchronisation row (`cuda_sync`) that the profiler wrote for a call, NONE without."""

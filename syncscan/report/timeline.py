@@ -353,14 +353,14 @@ def _syncs(analysis: Analysis, groups: Sequence[Group], origin: int) -> dict[str
 
 
 def _idle(trace: Trace, found: Sequence[Occurrence], groups: Sequence[Group], origin: int) -> dict[str, str]:
-    """Where the bubbles lie: the gaps of the device from each sync point on, until its bubble is used up."""
+    """Where the bubbles lie: the device's gaps from when a sync point's wait was over, until its bubble is used up."""
     work = DeviceWork(trace)
     group = {g.device: at for at, g in enumerate(groups) if g.device != NONE}
     parts = [
         (start, length, at, group[o.sync.device])
         for at, o in enumerate(found)
         if o.sync.device in group
-        for start, length in gaps(work.of(o.sync.device), o.sync.ts, o.cost.bubble_ns)
+        for start, length in gaps(work.of(o.sync.device), o.sync.released, o.cost.bubble_ns)
     ]
     parts = sorted(sorted(parts, key=lambda part: -part[1])[:MAX_GAPS])
     columns = list(zip(*parts, strict=True)) if parts else [(), (), (), ()]

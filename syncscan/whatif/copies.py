@@ -28,7 +28,7 @@ class Copies:
     def whole(self, call: int) -> tuple[tuple[int, int], float] | None:
         """The (device, stream) of the copy to the host that this call launches, and its length in ns: a read-back's."""
         row = self.trace.copy_of(call)
-        if row == NONE or "DtoH" not in self.trace.name(row):
+        if row == NONE or "DtoH" not in self.trace.copy_name(call):
             return None
         s = self.trace.slices
         return (int(s.device[row]), int(s.stream[row])), float(s.dur[row])

@@ -1,7 +1,7 @@
-"""From a Trace to its event edges: which work an event synchronise or a stream-wait waits for.
+"""From a Trace to its event edges: which work a stream waits for.
 
 Where the trace states which record is meant, that is taken (`stated_edges`). Else the edge is inferred: the nearest
-record on the same thread whose work ended early enough to explain when the waiting work, or the host, went on.
+record on the same thread whose work ended early enough to explain when the waiting work went on.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
+from syncscan.model.stated_edges import stated_edges
 from syncscan.model.trace import CALLS, Trace
 from syncscan.whatif.launches import Launches
-from syncscan.whatif.stated_edges import stated_edges
 
 TRIES = 8
 """Records before a wait that are tried as the one it means, the nearest first: programs hand over with one or two."""
@@ -47,7 +47,7 @@ class EventEdge:
 
 
 class Events:
-    """Answers what an event wait in one trace waits for."""
+    """Answers what the stream waits in one trace wait for."""
 
     def __init__(self, trace: Trace, launches: Launches, begin: int, end: int) -> None:
         self.trace, self.launches = trace, launches
@@ -67,15 +67,6 @@ class Events:
         """All edges from one stream to another, in time order."""
         found = (self._edge(int(row)) for row in self.waits)
         return [edge for edge in found if edge is not None]
-
-    def awaited(self, row: int, end: int) -> EventRecord | None:
-        """What the event synchronise in this row, over at `end`, waited for; None if no record explains it."""
-        s = self.trace.slices
-        for record in self._candidates(row):
-            for stream in self._streams(record):
-                if self.launches.done(stream, int(s.ts[record])) <= end + SKEW_NS:
-                    return EventRecord(int(s.ts[record]), stream)
-        return None
 
     def _calls(self, host: Bool, wanted: Callable[[str], bool]) -> Int64:
         rows = np.flatnonzero(host & self.trace.named(wanted))

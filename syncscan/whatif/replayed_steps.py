@@ -64,10 +64,9 @@ def find_steps(
     if ahead_of:
         launches = ahead(launches, launched_in(trace, launches, ahead_of))
     launches = changes.moved(launches, change)
-    events = Events(trace, launches, *around)
-    edges = events.edges()
+    edges = Events(trace, launches, *around).edges()
     inside = [p for p in points if any(step.holds(int(trace.slices.ts[p.point.calls[0]])) for step in steps)]
-    waits = find_waits(trace, launches, events, inside)
+    waits = find_waits(trace, launches, inside)
     launches = changes.shortened(_explained(launches, edges), change)
     as_recorded = not (ahead_of or change.work or change.ahead)
     return ReplayedSteps(

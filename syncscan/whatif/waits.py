@@ -12,10 +12,10 @@ from syncscan.model.arrays import Int64
 from syncscan.model.finding import Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.names import is_torch_op
-from syncscan.model.runtime_calls import is_memcpy
+from syncscan.model.runtime_calls import allocates, frees, is_memcpy
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.copies import Copies
-from syncscan.whatif.events import SKEW_NS, EventRecord, Events
+from syncscan.whatif.events import SKEW_NS, EventRecord
 from syncscan.whatif.launches import Launches
 
 USUAL_CALL_NS = 10_000.0
@@ -24,8 +24,6 @@ USUAL_WAKE_NS = 10_000.0
 """From the device's end to the host's going on, where the trace has no wait to measure it on."""
 MAX_WAKE_NS = 200_000.0
 """A host that goes on later than this was held by something else (another thread, the GIL): that stays its own time."""
-SHORT_NS = 50_000
-"""A synchronise shorter than this needs no explanation: what it waited for hardly matters."""
 QUEUE_FULL = 900
 """Launches in flight from which a long launch is a full queue, not the host's own time (about 1,024 fit in)."""
 LONG_LAUNCH_NS = 50_000
@@ -76,9 +74,9 @@ class Wait:
     """How much of that copy goes: what pinning saves of a pageable one, all of a read-back's own."""
 
 
-def find_waits(trace: Trace, launches: Launches, events: Events, points: Sequence[NumberedPoint]) -> list[Wait]:
+def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[Wait]:
     """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
-    ruler = _Ruler(trace, launches, events)
+    ruler = _Ruler(trace, launches)
     waits = _with_ops(trace, points, [ruler.wait(p) for p in points])
     wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
     usual = float(np.median(wakes)) if wakes else USUAL_WAKE_NS
@@ -102,7 +100,13 @@ def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[
 
 
 def _outermost(trace: Trace, point: SyncPoint) -> int:
-    """The outermost of torch's own ops around a sync point, NONE without: what a program calls, not what calls it."""
+    """The outermost of torch's own ops around a sync point, NONE without: what a program calls, not what calls it.
+
+    None goes with a call of the allocator's: whatever asked for memory stays.
+    """
+    call = trace.name(point.calls[0])
+    if frees(call) or allocates(call):
+        return NONE
     return next((row for row in point.ops if is_torch_op(trace.name(row))), NONE)
 
 
@@ -120,15 +124,16 @@ def _read(trace: Trace, point: SyncPoint) -> int:
 
 
 class _Awaited(NamedTuple):
-    """The streams that a call waited for, and when they were done (ns; 0 if they had nothing to do)."""
+    """The numbers of the streams that a call waited for, and when they were done (ns; 0 if they had nothing to do)."""
 
     streams: tuple[int, ...]
     done: int
+    event: EventRecord | None = None
 
 
 class _Ruler:
-    def __init__(self, trace: Trace, launches: Launches, events: Events) -> None:
-        self.trace, self.launches, self.events = trace, launches, events
+    def __init__(self, trace: Trace, launches: Launches) -> None:
+        self.trace, self.launches = trace, launches
         self.copies = Copies(trace)
         self._usual: dict[int, float] = {}
 
@@ -136,8 +141,7 @@ class _Ruler:
         """Measure one sync point."""
         s, point = self.trace.slices, numbered.point
         last = int(s.end[point.calls[-1]])
-        event = self._event(point)
-        awaited = self._awaited(point, event)
+        awaited = self._awaited(point)
         row = self._blocking(point, awaited.done)
         start, end = int(s.ts[row]), int(s.end[row])
         waited = awaited.done > start
@@ -146,10 +150,10 @@ class _Ruler:
         own = int(end - awaited.done - wake) if waited and end > awaited.done else 0
         copy, saved = self._copy(point)
         return Wait(
-            track=int(s.track[row]),
+            track=point.track,
             interval=Interval(start, max(last - own, start)),
             streams=awaited.streams,
-            event=event,
+            event=awaited.event,
             call_ns=min(float(end - start), self._usual_call(row)) if waited else float(end - start),
             wake_ns=wake,
             after_ns=float(last - end),
@@ -169,49 +173,15 @@ class _Ruler:
                 return self.launches.streams.index(found[0]), found[1]
         return NONE, 0.0
 
-    def _event(self, point: SyncPoint) -> EventRecord | None:
-        row = point.calls[-1]
-        if "Event" not in self.trace.name(row):
-            return None
-        return self.events.awaited(row, int(self.trace.slices.end[row]))
-
-    def _awaited(self, point: SyncPoint, event: EventRecord | None) -> _Awaited:
-        """What a sync point waited for: the event's work, that of the stream it names, or of the one that explains it.
-
-        Without synchronisation rows the stream is only supposed, from the last launch before the call.
-        """
-        if event is not None:
-            return _Awaited((event.stream,), self.launches.done(event.stream, event.ts))
-        named = self._named(point)
-        if self._explained(point, named.done):
-            return named
-        return self._explaining(point) or named
-
-    def _named(self, point: SyncPoint) -> _Awaited:
-        """The streams that the sync point names, but for those that were done only after it had returned."""
-        s, last = self.trace.slices, point.calls[-1]
-        done = {
-            number: self.launches.done(number, int(s.ts[last]) + 1)
-            for number, (device, stream) in enumerate(self.launches.streams)
-            if point.device in (NONE, device) and point.stream in (NONE, stream)
-        }
-        possible = {number: at for number, at in done.items() if at <= int(s.end[last]) + SKEW_NS}
-        return _Awaited(tuple(possible), max(possible.values(), default=0))
-
-    def _explained(self, point: SyncPoint, done: int) -> bool:
-        """Whether what it is said to wait for explains how long it took."""
-        s, last = self.trace.slices, point.calls[-1]
-        short = s.dur[last] < SHORT_NS or len(point.calls) > 1
-        return bool(short or "Stream" not in self.trace.name(last) or s.end[last] - done < MAX_WAKE_NS)
-
-    def _explaining(self, point: SyncPoint) -> _Awaited | None:
-        """The stream whose end explains best when a stream synchronise returned; None if there is none."""
-        s, last = self.trace.slices, point.calls[-1]
-        start, end = int(s.ts[last]), int(s.end[last])
-        done = {number: self.launches.done(number, start + 1) for number in range(len(self.launches.streams))}
-        within = {n: at for n, at in done.items() if start < at <= end + SKEW_NS and end - at < MAX_WAKE_NS}
-        best = max(within, key=lambda n: within[n], default=None)
-        return None if best is None else _Awaited((best,), within[best])
+    def _awaited(self, point: SyncPoint) -> _Awaited:
+        """What it waited for, in the numbers that streams have here; work of steps that aren't replayed is none."""
+        if point.awaited is None:
+            return _Awaited((), 0)
+        before, places = point.awaited.before, self.launches.streams
+        streams = tuple(number for number, place in enumerate(places) if place in point.awaited.streams)
+        done = max((self.launches.done(number, before) for number in streams), default=0)
+        marked = point.awaited.of_event and streams
+        return _Awaited(streams, done, EventRecord(before, streams[0]) if marked else None)
 
     def _blocking(self, point: SyncPoint, done: int) -> int:
         """The call that was in progress when the awaited work ended; the last one where none was.

@@ -124,6 +124,44 @@ def test_the_bubble_is_never_longer_than_the_call():
     assert cost_of(t).bubble_ns <= 25_000
 
 
+def test_no_bubble_while_launched_work_waits():
+    """What the device lets lie is no sync's fault: here for 100 µs before, and for 200 behind what was awaited."""
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        t.launch(at=0, lasts=10)
+        t._free[0, 7] = 100
+        t.launch(at=2, lasts=50)
+        with t.thread("other"):
+            t._free[0, 20] = 350
+            t.launch(at=3, lasts=100, stream=20)
+        t.call("cudaStreamSynchronize", 20, 152)
+        t.launch(at=500, lasts=5)
+    assert cost_of(t).bubble_ns == (501 - 450) * 1000
+
+
+def test_work_without_a_launch_in_the_trace_was_not_waiting():
+    """Nobody knows when it was launched: the driver's launches aren't recorded before torch 2.1."""
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        t.launch(at=0, lasts=100)
+        t.call("cudaStreamSynchronize", 2, 102)
+        t.launch(at=150, lasts=10, stream=20)
+        t.events[-2]["args"]["correlation"] = 1
+        t.launch(at=200, lasts=10)
+    assert cost_of(t).bubble_ns == 90_000
+
+
+def test_a_wait_for_another_streams_work_is_measured_by_it():
+    """The block proves it: 2.8 ms, though the last launch went to a stream that was long done."""
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        t.launch(at=1, lasts=3000, stream=7)
+        t.launch(at=4, lasts=100, stream=20)
+        t.call("cudaStreamSynchronize", 200, 3010)
+        t.launch(at=3020, lasts=10, stream=20)
+    assert cost_of(t) == Cost(wait_ns=2_802_000, bubble_ns=19_000)
+
+
 stories = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 300), st.integers(0, 60)), min_size=1, max_size=8)
 """Of each sync: the host's gap before it, how long it waits, and the work launched behind it."""
 

@@ -32,8 +32,8 @@ def test_an_event_without_a_record_is_all_work_before_the_call() -> None:
     assert cost.wait_ns == (102 - 20) * 1000
 
 
-def test_another_threads_record_is_another_event() -> None:
-    """Only the waiting thread's own last record counts."""
+def test_another_threads_record_doesnt_explain_it_better() -> None:
+    """The waiting thread's own last record counts first."""
     t = TraceBuilder()
     with t.step(0, 3000):
         t.launch(at=1, lasts=100)

@@ -265,6 +265,21 @@ def test_threads_without_ops_hold_nobody_up(name: str) -> None:
     assert [p.diagnosis.intended for p in points] == [True]
 
 
+def test_without_ops_a_thread_that_only_waits_holds_nobody_up() -> None:
+    """It gives the device nothing, so nothing comes late; the thread that launches is the program's."""
+    t = TraceBuilder()
+    t.launch("busy", at=1, lasts=500)
+    t.synchronize(at=10)
+    with t.thread("watchdog"):
+        t.call("cudaEventSynchronize", 20, 600)
+    t.launch("next", at=700, lasts=5)
+    points, _ = detect(t.trace())
+    assert [(p.api, p.diagnosis.intended) for p in points] == [
+        ("cudaDeviceSynchronize", False),
+        ("cudaEventSynchronize", True),
+    ]
+
+
 def test_runtime_calls_alone_are_enough() -> None:
     """A trace without ops, scopes, steps and device rows still shows its synchronises."""
     t = TraceBuilder()
@@ -568,6 +583,23 @@ def test_a_hip_call_says_its_copys_direction_where_the_device_lost_it(kind: str,
     t = TraceBuilder("rocm")
     t.call("hipMemcpyWithStream", 10, 500, kind=kind)
     assert [call.copy for call in blocking(t)] == ([] if kind == "3" else [copy])
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "copy"),
+    [
+        ("2", "Memcpy DtoD (Device -> Device)", "Memcpy DtoH"),
+        ("2", "Memcpy DtoH (Device -> Host)", "Memcpy DtoH (Device -> Host)"),
+        ("3", "Memcpy DtoD (Device -> Device)", ""),
+        ("4", "Memcpy DtoH (Device -> Host)", "Memcpy DtoH (Device -> Host)"),
+    ],
+)
+def test_a_hip_calls_own_kind_beats_the_devices_word(kind: str, row: str, copy: str) -> None:
+    """ROCm reads back through a staging buffer and names the copy into that; kind 4 leaves it to the runtime."""
+    t = TraceBuilder("rocm")
+    t.copy(row, at=10, lasts=50, blocks=True)
+    t.events[-2]["args"]["kind"] = kind
+    assert [call.copy for call in blocking(t)] == ([copy] if copy else [])
 
 
 def test_launch_blocking_has_the_facts_of_the_longest_launch() -> None:

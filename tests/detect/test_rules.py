@@ -409,6 +409,47 @@ def test_allocating_is_noted_and_freeing_is_found() -> None:
     assert [(p.api, p.diagnosis.intended) for p in points] == [("cudaMalloc", True), ("cudaFree", False)]
 
 
+def freed(*before: str, again: bool = False, busy: float = 1) -> tuple[str, bool]:
+    """Which rule names a cudaFree inside of a convolution, and whether it is intended.
+
+    Args:
+        before: calls of the same op before it.
+        again: whether the op ran before.
+        busy: how long the device works for it, µs.
+    """
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        t.op("aten::cudnn_convolution", 10, 11) if again else None
+        t.launch("kernel", at=15, lasts=busy)
+        with t.op("aten::cudnn_convolution", 20, 6000):
+            for k, api in enumerate(before):
+                t.call(api, 21 + 2 * k, 22 + 2 * k)
+            t.call("cudaFree", 100, 5000)
+    points, _ = detect(t.trace())
+    (point,) = (p for p in points if p.api == "cudaFree" and p.end == 5_000_000)
+    return point.diagnosis.rule, point.diagnosis.intended
+
+
+def test_a_library_that_sets_itself_up_is_no_sync_of_the_steps() -> None:
+    """Its cudaFree waits for nothing and comes in the first run of an op, whatever the library took before."""
+    assert freed() == ("one-off", True)
+    assert freed("cudaMalloc", "cudaMemsetAsync", "cudaHostGetDevicePointer") == ("one-off", True)
+
+
+@pytest.mark.parametrize(
+    ("before", "again", "busy"),
+    [
+        (["cudaMalloc"], False, 1),
+        (["cudaMalloc", "cudaDeviceSynchronize", "cudaFree", "cudaFree"], False, 1),
+        ([], True, 1),
+        ([], False, 4980),
+    ],
+)
+def test_what_the_allocator_frees_is_the_steps(before: list[str], again: bool, busy: float) -> None:
+    """Behind an allocation that failed, in a later run of the op, or where the device had to drain."""
+    assert freed(*before, again=again, busy=busy) == ("allocator", False)
+
+
 def test_a_rule_that_raises_is_named_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of the report stands: the next rule that fits names the wait."""
     from syncscan.detect.rules import nonzero

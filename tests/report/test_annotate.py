@@ -79,6 +79,19 @@ def test_idle_time_behind_a_sync_adds_up_to_its_bubble() -> None:
     assert any(e["name"] == "idle: host" for e in idle)
 
 
+def test_idle_time_behind_a_sync_begins_when_its_wait_is_over() -> None:
+    """While the host waits, launched work waits too, from 111 to 300 µs: that is drawn, but as nobody's sync."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("first", at=10, lasts=100)
+        t._free[0, 7] = 300
+        t.launch("second", at=20, lasts=100)
+        t.synchronize(at=30)
+        t.launch("late", at=600, lasts=10)
+    drawn = slices(added_to(t), "syncscan_idle")
+    assert [(e["ts"], e["ts"] + e["dur"]) for e in drawn if e["name"].startswith("idle: sync")] == [(400, 601)]
+
+
 def test_a_wait_for_the_dataloader_is_idle_for_input() -> None:
     """A gap that lies mostly in the DataLoader's `__next__` isn't put on the launches."""
     t = TraceBuilder()

@@ -207,6 +207,7 @@ BEFORE = {
         "torchmetrics",
         "bincount",
     ): "The metric counts; who calls it can only call it less often, or have it count otherwise.",
+    ("one-off", "allocator"): "No allocation failed before it: a library sets itself up, and torch frees no memory.",
     ("metric-validation", "unique"): "It is the metric's check that calls unique; validate_args=False spares it.",
     ("optimizer-readback", "coalesce"): "SparseAdam coalesces in its step; the program can only choose the optimizer.",
     ("nan-guard", "pin-memory"): "The first read of a guard pins the buffer that it reads into; without it none is.",

@@ -1,12 +1,14 @@
-"""Work that is done once: compiling, capturing a graph, loading a checkpoint.
+"""Work that is done once: compiling, capturing a graph, loading a checkpoint, setting a library up.
 
 ## What it finds
 
-CUDA graph capture, `torch.compile`'s benchmarking of kernels and recording of its graphs, `load_state_dict`, tuning.
+CUDA graph capture, `torch.compile`'s benchmarking of kernels and recording of its graphs, `load_state_dict`, tuning;
+the `cudaFree` with which cuDNN and cuBLAS begin when an op needs them for the first time.
 
 ## How it shows in the trace
 
-Waits with frames of `torch/cuda/graphs.py`, `torch/_inductor/`, `torch/_dynamo/`, `load_state_dict`.
+Waits with frames of `torch/cuda/graphs.py`, `torch/_inductor/`, `torch/_dynamo/`, `load_state_dict`. A `cudaFree`
+that waits for no work, in the first run of an op; torch's allocator calls it behind a `cudaMalloc` that failed.
 
 ## Example
 
@@ -38,13 +40,14 @@ from __future__ import annotations
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Confidence, Removal
+from syncscan.model.runtime_calls import allocates, frees
 
 ID = "one-off"
 NAME = "One-off work waits"
 CAUSE = Cause.INIT
 WHY = """\
-It synchronises on purpose, to measure or to leave a clean state.
+It is done once, on purpose: to set something up, to measure or to leave a clean state.
 """
 WHEN_FINE = """\
 Always, as long as it happens before the training loop.
@@ -61,7 +64,15 @@ _LOADING = "torch/serialization.py"
 
 
 def match(call: Call) -> Match | None:
-    """A wait inside code that runs once."""
+    """A wait inside code that runs once, or a library's first call."""
+    if _sets_up(call):
+        return Match(
+            title=f"{call.facts.apis[0]} sets a library up, once",
+            fix="Keep it out of the measured steps: warm up longer.",
+            confidence=Confidence.MEDIUM,
+            intended=True,
+            removal=Removal.NOTHING,
+        )
     place, cause = _place(call)
     if not place or (call.in_library(_LOADING) and call.facts.direction == "DtoH"):
         return None
@@ -72,6 +83,12 @@ def match(call: Call) -> Match | None:
         for_caller=True,
         removal=Removal.NOTHING,
     )
+
+
+def _sets_up(call: Call) -> bool:
+    """Whether a library creates its handles here, and not torch's allocator gives back what it has."""
+    idle = frees(call.facts.apis[0]) and not call.facts.waited
+    return idle and call.first_run and not allocates(call.call_before)
 
 
 def _place(call: Call) -> tuple[str, Cause]:

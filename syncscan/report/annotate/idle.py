@@ -51,17 +51,17 @@ def idle_times(analysis: Analysis, device: int) -> Iterator[Idle]:
 
 
 class _Bubbles:
-    """The sync points in time order, each with the part of its bubble that isn't drawn yet."""
+    """The sync points in order of when their waits were over, each with the part of its bubble that isn't drawn yet."""
 
     def __init__(self, analysis: Analysis) -> None:
         pairs = [(o, f) for f in analysis.findings for o in f.occurrences]
-        pairs.sort(key=lambda pair: pair[0].sync.ts)
+        pairs.sort(key=lambda pair: pair[0].sync.released)
         self.pairs: list[tuple[Occurrence, Finding]] = pairs
-        self.starts = np.array([o.sync.ts for o, _ in pairs], dtype=np.int64)
+        self.starts = np.array([o.sync.released for o, _ in pairs], dtype=np.int64)
         self.left = [o.cost.bubble_ns for o, _ in pairs]
 
     def split(self, start: int, end: int, device: int) -> Iterator[tuple[int, int, Finding | None]]:
-        """The pieces of an idle time: between two sync points the first part belongs to the one before."""
+        """The pieces of an idle time: between two of these times the first part belongs to the one before."""
         first, last = np.searchsorted(self.starts, [start, end], side="right").tolist()
         edges = [start, *self.starts[first:last].tolist(), end]
         for k, (lo, hi) in enumerate(itertools.pairwise(edges), first - 1):

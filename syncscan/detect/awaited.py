@@ -1,0 +1,238 @@
+"""From a blocking call to what it waited for: all work on some streams, or that before an event's record on one.
+
+The trace says it where it can: a copy's stream, a synchronisation row, a record that a row or capture names. What it
+doesn't say is told by the block itself: a call that was held returns promptly once what it waited for is done, so that
+of all streams and records the one is meant whose work ended just before the return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import numpy as np
+
+from syncscan.detect.waits import CLOCKS_NS, PROMPT_NS
+from syncscan.model.arrays import Int64
+from syncscan.model.device_work import DeviceWork
+from syncscan.model.finding import Awaited, Place
+from syncscan.model.runtime_calls import (
+    is_event_record,
+    is_event_synchronise,
+    is_of_a_stream,
+    is_stream_wait,
+    waits_by_nature,
+)
+from syncscan.model.stated_edges import stated_edges
+from syncscan.model.trace import CALLS, NONE, Category, Trace
+
+SHORT_NS = 50_000
+"""A shorter call needs no explanation: with nothing queued 95 % of 459 calls took up to 35 µs (see `waits`)."""
+TRIES = 8
+"""Records of the waiting thread that are tried as the one meant, the nearest first: programs hand over with one or two,
+and FSDP's rate limiter keeps two all-gathers in flight."""
+LOOK_BACK = 256
+"""Records of other threads, and launches before a record, that are looked through: time must not grow with both."""
+STREAM_ROW, EVENT_ROW, DEVICE_ROW = "Stream Sync", "Event Sync", "Context Sync"
+"""Names of the profiler's synchronisation rows (CUPTI's)."""
+
+
+def place_of(awaited: Awaited | None, api: str, supposed: Place) -> Place:
+    """Device and stream that a call waited for, stream NONE for all of the device; as supposed where that holds."""
+    if awaited is None or not awaited.streams:
+        return supposed
+    if len(awaited.streams) == 1 and _of_one_stream(api):
+        return awaited.streams[0]
+    device = awaited.streams[0][0]
+    return supposed if device == supposed[0] else (device, NONE)
+
+
+def _of_one_stream(api: str) -> bool:
+    return is_of_a_stream(api) or api in (STREAM_ROW, EVENT_ROW)
+
+
+class AwaitedWork:
+    """Answers what the blocking calls of one trace waited for."""
+
+    def __init__(self, trace: Trace, work: DeviceWork) -> None:
+        self._trace, self._work = trace, work
+
+    def of(self, rows: tuple[int, ...], api: str, track: int, supposed: Place) -> Awaited | None:
+        """What a call waited for; None where no device worked.
+
+        Args:
+            rows: its slices, in time order.
+            api: the name of the last of them.
+            track: the thread that was held.
+            supposed: the device and stream that the trace tells or that were used last; stream NONE for all of them.
+        """
+        if supposed[0] == NONE:
+            return None
+        if is_event_synchronise(api) or api == EVENT_ROW:
+            return self._of_event(rows[-1], track, supposed)
+        return self._of_streams(rows, api, supposed)
+
+    # streams and devices
+
+    def _of_streams(self, rows: tuple[int, ...], api: str, supposed: Place) -> Awaited:
+        """All work launched before the call: on what is told, else on what explains the block, else as supposed."""
+        row, named = rows[-1], self._launched_before(rows[-1], self._streams(*supposed))
+        one_stream = _of_one_stream(api)
+        undecided = one_stream and len(named.streams) > 1
+        if self._told(rows) or (self._explains(named, row) and not undecided):
+            return named
+        if not waits_by_nature(api) and api != STREAM_ROW:
+            return self._done_by_return(named, row)
+        return self._latest(self._drained(row, one_stream), row) or self._unexplained(named, row)
+
+    def _told(self, rows: tuple[int, ...]) -> bool:
+        """Whether a copy of its own or a synchronisation row says where the call waits."""
+        slices, last = self._trace.slices, rows[-1]
+        row = last if slices.category[last] == Category.SYNC else self._trace.sync_row_of(last)
+        by_row = row != NONE and (slices.stream[row] != NONE or self._trace.name(row) == DEVICE_ROW)
+        return bool(by_row or self._trace.copy_of(rows[0]) != NONE)
+
+    def _streams(self, device: int, stream: int = NONE) -> tuple[Place, ...]:
+        if stream != NONE:
+            return ((device, stream),)
+        return tuple((device, other) for other in self._work.streams(device))
+
+    def _launched_before(self, row: int, streams: tuple[Place, ...]) -> Awaited:
+        """All that had been launched on these streams when a call began, its own copy or kernel too."""
+        return self._awaited(streams, int(self._trace.slices.ts[row]) + 1)
+
+    def _awaited(self, streams: tuple[Place, ...], before: int, of_event: bool = False) -> Awaited:
+        ends = (self._work.of(*place).last_end(before) for place in streams)
+        return Awaited(streams, before, max((end for end in ends if end is not None), default=None), of_event)
+
+    def _drained(self, row: int, one_stream: bool) -> Iterator[Awaited]:
+        """What a call may have waited for: each stream, or each device as a whole."""
+        for device in self._work.devices:
+            streams = self._streams(device)
+            for together in [(place,) for place in streams] if one_stream else [streams]:
+                yield self._launched_before(row, together)
+
+    def _unexplained(self, named: Awaited, row: int) -> Awaited:
+        """As supposed: where a call was held for long the clocks may differ, a short one didn't wait for later work."""
+        return self._done_by_return(named, row) if self._short(row) else named
+
+    def _done_by_return(self, named: Awaited, row: int) -> Awaited:
+        """The same without streams whose work ended only after the call had returned: that isn't what held it."""
+        latest = int(self._trace.slices.end[row]) + CLOCKS_NS
+        each = [self._awaited((place,), named.before) for place in named.streams]
+        streams = tuple(one.streams[0] for one in each if one.done is None or one.done <= latest)
+        return self._awaited(streams, named.before)
+
+    # what a block's length tells
+
+    def _short(self, row: int) -> bool:
+        return bool(self._trace.slices.dur[row] < SHORT_NS)
+
+    def _explains(self, awaited: Awaited, row: int) -> bool:
+        """Whether this was done by the time that a call returned, and a long one was held by it to its end."""
+        return self._reached(awaited, row) and (self._short(row) or self._holds(awaited, row))
+
+    def _reached(self, awaited: Awaited, row: int) -> bool:
+        return awaited.done is None or bool(awaited.done <= self._trace.slices.end[row] + CLOCKS_NS)
+
+    def _holds(self, awaited: Awaited, row: int) -> bool:
+        """Whether a call was held by this for most of its time, and then returned promptly."""
+        slices = self._trace.slices
+        begin, end, done = int(slices.ts[row]), int(slices.end[row]), awaited.done
+        if done is None or not self._reached(awaited, row):
+            return False
+        return end - done <= PROMPT_NS and 2 * (done - begin) >= end - begin
+
+    def _latest(self, possible: Iterable[Awaited], row: int) -> Awaited | None:
+        """Of what would have held a call to its end, that which ended last, the first of several; None without."""
+        holding = (awaited for awaited in possible if self._holds(awaited, row))
+        return max(holding, key=lambda awaited: awaited.done or 0, default=None)
+
+    # events
+
+    def _of_event(self, row: int, track: int, supposed: Place) -> Awaited:
+        """Work before the record that is named, else before one that explains the block, else a drained stream's."""
+        named = self._named_record(row)
+        if named != NONE:
+            return self._likeliest(self._marked(named), row) or next(self._marked(named), self._nothing(row))
+        own = (marked for record in self._before(row, track)[:TRIES] for marked in self._marked(record))
+        nearest = self._likeliest(own, row)
+        if nearest is not None and self._explains(nearest, row):
+            return nearest
+        others = (marked for record in self._before(row)[:LOOK_BACK] for marked in self._marked(record))
+        found = self._latest(others, row) or self._latest(self._drained(row, one_stream=True), row)
+        return found or nearest or self._unexplained(self._launched_before(row, self._streams(*supposed)), row)
+
+    def _likeliest(self, possible: Iterable[Awaited], row: int) -> Awaited | None:
+        """The first that explains a call's length, else the first that was reached by its return; None without."""
+        reached = None
+        for awaited in possible:
+            if self._explains(awaited, row):
+                return awaited
+            if reached is None and self._reached(awaited, row):
+                reached = awaited
+        return reached
+
+    def _nothing(self, row: int) -> Awaited:
+        return Awaited((), int(self._trace.slices.ts[row]), None, of_event=True)
+
+    def _named_record(self, row: int) -> int:
+        """The row of the record that a synchronisation row or capture names, NONE without."""
+        if row in self._stated:
+            return self._stated[row]
+        return int(self._trace.calls_with(self._trace.slices.awaits[[row]])[0])
+
+    def _marked(self, record: int) -> Iterator[Awaited]:
+        """What a record marks on each stream that it may stand on: those its thread launched on, the latest first."""
+        slices = self._trace.slices
+        at = int(slices.ts[record])
+        issued, places = self._launched_on.get(int(slices.track[record]), _NO_LAUNCHES)
+        upto = int(np.searchsorted(issued, at))
+        latest_first = places[max(0, upto - LOOK_BACK) : upto][::-1]
+        for device, stream in dict.fromkeys(map(tuple, latest_first.tolist())):
+            yield self._awaited(((device, stream),), at, of_event=True)
+
+    def _before(self, row: int, track: int = NONE) -> list[int]:
+        """Rows of the last records before a call, the latest first: of one thread, or of all."""
+        slices, records = self._trace.slices, self._records_of(track)
+        count = int(np.searchsorted(slices.ts[records], slices.ts[row]))
+        found: list[int] = records[max(0, count - LOOK_BACK) : count][::-1].tolist()
+        return found
+
+    def _records_of(self, track: int) -> Int64:
+        if track not in self._records:
+            every = self._records[NONE]
+            self._records[track] = every[self._trace.slices.track[every] == track]
+        return self._records[track]
+
+    @cached_property
+    def _records(self) -> dict[int, Int64]:
+        """Rows of the record calls in time order, by thread as they are asked for; NONE: of all."""
+        trace = self._trace
+        rows = np.flatnonzero(trace.is_category(*CALLS) & trace.named(is_event_record))
+        return {NONE: rows[np.argsort(trace.slices.ts[rows], kind="stable")]}
+
+    @cached_property
+    def _launched_on(self) -> dict[int, tuple[Int64, Int64]]:
+        """Per thread when it launched device work, ascending, and the device and stream of each launch."""
+        trace, slices = self._trace, self._trace.slices
+        calls = trace.calls_of(trace.device_rows)
+        work, calls = trace.device_rows[calls != NONE], calls[calls != NONE]
+        order = np.lexsort((slices.ts[calls], slices.track[calls]))
+        work, calls = work[order], calls[order]
+        places = np.stack([slices.device[work], slices.stream[work]], axis=1).astype(np.int64)
+        tracks, first = np.unique(slices.track[calls], return_index=True)
+        ends = [*first[1:].tolist(), len(calls)]
+        runs = zip(tracks.tolist(), first.tolist(), ends, strict=True)
+        return {track: (slices.ts[calls[begin:end]], places[begin:end]) for track, begin, end in runs}
+
+    @cached_property
+    def _stated(self) -> dict[int, int]:
+        """Row of a call that waits for an event → row of the record that the trace says it means."""
+        trace = self._trace
+        waiting = trace.named(lambda name: is_event_synchronise(name) or is_stream_wait(name))
+        rows = np.flatnonzero(trace.is_category(*CALLS) & waiting)
+        return stated_edges(trace, self._records[NONE], rows[np.argsort(trace.slices.ts[rows], kind="stable")])
+
+
+_NO_LAUNCHES = (np.zeros(0, np.int64), np.zeros((0, 2), np.int64))

@@ -1,0 +1,334 @@
+"""What a blocking call awaited: as the trace tells it, else as its length does; thresholds from both sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.detect.calls import blocking_calls
+from syncscan.model.device_work import DeviceWork
+from syncscan.model.finding import Awaited
+from syncscan.model.trace import NONE
+from tests.builder import MAIN, TraceBuilder
+
+STREAM, EVENT, DEVICE = "cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize"
+
+
+def awaited(t: TraceBuilder) -> tuple[Awaited | None, tuple[int, int]]:
+    """What the last blocking call waited for, and where it is said to wait."""
+    trace = t.trace()
+    call = max(blocking_calls(trace, DeviceWork(trace)), key=lambda call: call.ts)
+    return call.awaited, (call.device, call.stream)
+
+
+def streams(t: TraceBuilder) -> list[int]:
+    """The streams that the last blocking call waited for."""
+    found, _ = awaited(t)
+    return [] if found is None else [stream for _, stream in found.streams]
+
+
+def done(t: TraceBuilder) -> float | None:
+    """When what the last blocking call waited for was done, µs."""
+    found, _ = awaited(t)
+    return None if found is None or found.done is None else found.done / 1e3
+
+
+def row(t: TraceBuilder, name: str, **args: int) -> None:
+    """The synchronisation row of the last call, on a track of its own."""
+    call = t.events[-1]
+    args = {"correlation": call["args"]["correlation"], "device": 0, "stream": -1, **args}
+    t.event(ph="X", cat="cuda_sync", name=name, pid=0, tid=-1, ts=call["ts"], dur=call["dur"], args=args)
+
+
+# ------------------------------------------------------------------ streams and devices
+
+
+def two_streams(returns: float, api: str = STREAM) -> TraceBuilder:
+    """Stream 7 works until 3,002 µs, stream 20, launched last, until 105; a call from 200 on."""
+    t = TraceBuilder()
+    t.launch("long", at=1, lasts=3000, stream=7)
+    t.launch("side", at=4, lasts=100, stream=20)
+    t.call(api, 200, returns)
+    t.launch("next", at=returns + 1, lasts=5, stream=20)
+    return t
+
+
+def test_the_stream_whose_end_explains_the_block_is_awaited() -> None:
+    """A call of 2.8 ms that returns as stream 7 ends waited for it, though the last launch went to stream 20."""
+    t = two_streams(3010)
+    assert awaited(t) == (Awaited(((0, 7),), 200_001, 3_002_000), (0, 7))
+
+
+def test_a_short_call_waited_where_the_thread_launched_last() -> None:
+    """Nothing is to be explained: both streams may be meant, and one of them is long done."""
+    assert streams(two_streams(240)) == [20]
+
+
+@pytest.mark.parametrize(("lasts", "stream"), [(49.999, 20), (50, 7)])
+def test_a_block_of_50_us_needs_an_explanation(lasts: float, stream: int) -> None:
+    """With nothing queued calls take up to 35 µs."""
+    t = TraceBuilder()
+    t.launch("long", at=1, lasts=3000, stream=7)
+    t.launch("side", at=4, lasts=100, stream=20)
+    t.call(STREAM, 3002 - lasts, 3002)
+    assert streams(t) == [stream]
+
+
+@pytest.mark.parametrize(("late", "stream"), [(100, 7), (100.001, 20)])
+def test_only_a_prompt_return_explains(late: float, stream: int) -> None:
+    """95 % of the waits return within 29 µs of their work, so that after 100 it is somebody else's."""
+    assert streams(two_streams(3002 + late)) == [stream]
+
+
+@pytest.mark.parametrize(("early", "stream"), [(20, 7), (20.001, 20)])
+def test_a_call_that_returned_before_the_work_ended_waited_for_something_else(early: float, stream: int) -> None:
+    """But for what the clocks of host and device may differ by."""
+    assert streams(two_streams(3002 - early)) == [stream]
+
+
+@pytest.mark.parametrize(("begins", "stream"), [(2952, 7), (2952.1, 20)])
+def test_most_of_a_block_is_the_wait(begins: float, stream: int) -> None:
+    """Half of it, exactly, is enough; work that ends sooner after the call began didn't hold it."""
+    t = TraceBuilder()
+    t.launch("long", at=1, lasts=3000, stream=7)
+    t.launch("side", at=4, lasts=100, stream=20)
+    t.call(STREAM, begins, 3052)
+    assert streams(t) == [stream]
+
+
+def test_where_nothing_else_explains_it_a_long_synchronise_waited_where_it_is_supposed_to() -> None:
+    """The clocks may differ by more, and by definition it waits for its stream."""
+    t = TraceBuilder()
+    t.launch("long", at=1, lasts=3000)
+    t.call(STREAM, 200, 2900)
+    assert (streams(t), done(t)) == ([7], 3002)
+
+
+def test_a_short_one_didnt_wait_for_work_that_ended_later() -> None:
+    """It was of a stream that had nothing to do."""
+    t = TraceBuilder()
+    t.launch("long", at=1, lasts=3000)
+    t.call(STREAM, 200, 210)
+    assert (streams(t), done(t)) == ([], None)
+
+
+def test_a_device_is_awaited_as_a_whole() -> None:
+    """Until the last of its streams is done; it has no one stream."""
+    t = two_streams(3003, DEVICE)
+    found, place = awaited(t)
+    assert found == Awaited(((0, 7), (0, 20)), 200_001, 3_002_000)
+    assert place == (0, NONE)
+
+
+def test_another_device_may_explain_a_block() -> None:
+    """The thread launched last on the second, and waits for the first."""
+    t = TraceBuilder()
+    t.launch("long", at=1, lasts=3000, device=0)
+    t.launch("side", at=4, lasts=10, device=1)
+    t.call(DEVICE, 100, 3004)
+    t.launch("next", at=3010, lasts=5, device=1)
+    found, place = awaited(t)
+    assert found == Awaited(((0, 7),), 100_001, 3_002_000)
+    assert place == (0, NONE)
+
+
+def test_what_a_copy_tells_needs_no_explanation() -> None:
+    """It stands on a stream, whatever ends on others when it returns."""
+    t = TraceBuilder()
+    t.launch("long", at=1, lasts=3000, stream=7)
+    t.copy("Memcpy DtoH (Device -> Pageable)", at=10, lasts=5, stream=20, blocks=True)
+    t.events[-2]["dur"] = 3002 - 10
+    assert (streams(t), done(t)) == ([20], 16)
+
+
+@pytest.mark.parametrize(("told", "stream"), [(20, 20), (-1, 7)])
+def test_what_a_row_tells_needs_no_explanation(told: int, stream: int) -> None:
+    """Unless it leaves the stream open, as since CUDA 12.9: then the block tells."""
+    t = TraceBuilder()
+    t.launch("long", at=1, lasts=3000, stream=7)
+    t.launch("side", at=4, lasts=100, stream=20)
+    t.call(STREAM, 200, 3010)
+    row(t, "Stream Sync", stream=told)
+    assert streams(t) == [stream]
+
+
+def test_a_row_without_a_call_is_told_or_explained_likewise() -> None:
+    """By its stream, else by its length."""
+    for told, stream in ((20, 20), (-1, 7)):
+        t = TraceBuilder()
+        t.launch("long", at=1, lasts=3000, stream=7)
+        t.launch("side", at=4, lasts=100, stream=20)
+        args = {"correlation": 9999, "device": 0, "stream": told}
+        t.event(ph="X", cat="cuda_sync", name="Stream Sync", pid=0, tid=-1, ts=200, dur=2810, args=args)
+        assert streams(t) == [stream]
+        assert awaited(t)[1] == (0, stream)
+
+
+def test_an_allocation_that_returns_before_the_work_ends_didnt_wait_for_it() -> None:
+    """What takes long by itself isn't explained by other streams either."""
+    t = two_streams(1200, "cudaMalloc")
+    assert (streams(t), done(t)) == ([20], 105)
+
+
+def test_without_device_work_nothing_is_known() -> None:
+    """The call is there all the same."""
+    t = TraceBuilder()
+    with t.step(0, 100):
+        t.call(DEVICE, 10, 60)
+    assert awaited(t)[0] is None
+
+
+# ------------------------------------------------------------------ events
+
+
+def test_an_event_is_behind_the_work_before_its_record() -> None:
+    """The nearest record of the thread, on the stream that it launched on last."""
+    t = TraceBuilder()
+    t.launch("first", at=1, lasts=100)
+    t.call("cudaEventRecord", 5, 6)
+    t.launch("behind", at=10, lasts=1000)
+    t.call(EVENT, 20, 103)
+    assert awaited(t) == (Awaited(((0, 7),), 5_000, 102_000, of_event=True), (0, 7))
+
+
+def two_events(returns: float, other_thread: bool = False) -> TraceBuilder:
+    """Records behind 3 ms of stream 7 and behind 100 µs of stream 20, the nearer one, and a wait for one of them.
+
+    Args:
+        returns: when the wait is over, µs.
+        other_thread: whether the first is launched and recorded by another thread.
+    """
+    t = TraceBuilder()
+    with t.thread("other", MAIN + 1 if other_thread else MAIN):
+        t.launch("long", at=1, lasts=3000, stream=7)
+        t.call("cudaEventRecord", 3, 4)
+    t.launch("side", at=5, lasts=100, stream=20)
+    t.call("cudaEventRecord", 7, 8)
+    t.call(EVENT, 200, returns)
+    return t
+
+
+@pytest.mark.parametrize("other_thread", [False, True])
+def test_the_record_whose_work_explains_the_block_is_meant(other_thread: bool) -> None:
+    """Not the nearest, whoever made it: 2.8 ms prove that the work was awaited that ended then."""
+    assert (streams(two_events(3010, other_thread)), done(two_events(3010, other_thread))) == ([7], 3002)
+
+
+@pytest.mark.parametrize("other_thread", [False, True])
+def test_a_short_wait_is_for_the_nearest_record_of_the_thread(other_thread: bool) -> None:
+    """Which has been reached."""
+    assert (streams(two_events(240, other_thread)), done(two_events(240, other_thread))) == ([20], 106)
+
+
+def test_a_record_that_was_not_reached_by_the_return_isnt_meant() -> None:
+    """The nearest one's work goes on; the one before it is done."""
+    t = TraceBuilder()
+    t.launch("first", at=1, lasts=100)
+    t.call("cudaEventRecord", 3, 4)
+    t.launch("second", at=5, lasts=3000)
+    t.call("cudaEventRecord", 7, 8)
+    t.call(EVENT, 200, 210)
+    assert done(t) == 102
+
+
+@pytest.mark.parametrize("named", [0, 1])
+def test_a_row_names_the_record(named: int) -> None:
+    """By the correlation of its call; also of another thread, and however short the wait."""
+    t = two_events(240, other_thread=True)
+    records = [e["args"]["correlation"] for e in t.events if e["name"] == "cudaEventRecord"]
+    row(t, "Event Sync", wait_on_cuda_event_record_corr_id=records[named])
+    assert streams(t) == [(7, 20)[named]]
+
+
+def test_a_row_that_leaves_the_record_open_names_none() -> None:
+    """-1 since CUDA 12.9: the block tells."""
+    t = two_events(3010)
+    row(t, "Event Sync", wait_on_cuda_event_record_corr_id=-1)
+    assert streams(t) == [7]
+
+
+def test_an_event_row_without_a_call_names_the_record_itself() -> None:
+    """The waiting thread's own records come first where it doesn't."""
+    for named, stream in ((True, 7), (False, 20)):
+        t = two_events(240)
+        first = next(e["args"]["correlation"] for e in t.events if e["name"] == "cudaEventRecord")
+        t.events.pop()
+        args = {"correlation": 9999, "device": 0, "stream": -1}
+        args["wait_on_cuda_event_record_corr_id"] = first if named else -1
+        t.event(ph="X", cat="cuda_sync", name="Event Sync", pid=0, tid=7, ts=200, dur=40, args=args)
+        assert streams(t) == [stream]
+
+
+def test_a_named_record_behind_nothing_is_reached() -> None:
+    """Its thread had launched no work: there was nothing to wait for."""
+    t = TraceBuilder()
+    t.call("cudaEventRecord", 1, 2)
+    record = t.events[-1]["args"]["correlation"]
+    t.launch("long", at=3, lasts=3000)
+    t.call(EVENT, 200, 3010)
+    row(t, "Event Sync", wait_on_cuda_event_record_corr_id=record)
+    assert (streams(t), done(t)) == ([], None)
+
+
+def behind_records(behind: int, *, other_thread: bool) -> TraceBuilder:
+    """A record behind 3 ms of stream 7, then work that ends too late, with so many records behind that; and a wait.
+
+    Args:
+        behind: how many.
+        other_thread: whether a thread of their own makes those behind.
+    """
+    t = TraceBuilder()
+    with t.thread("beside", MAIN + 1):
+        t.launch("beside", at=0, lasts=3007, stream=20)
+        t.call("cudaEventRecord", 1, 2)
+        t.launch("later", at=2, lasts=5000, stream=20)
+    t.launch("long", at=3, lasts=3000, stream=7)
+    t.call("cudaEventRecord", 5, 6)
+    t.launch("later", at=7, lasts=5000, stream=7)
+    with t.thread("behind", MAIN + 2 if other_thread else MAIN):
+        for k in range(behind):
+            t.call("cudaEventRecord", 20 + k / 10, 20.05 + k / 10)
+    t.call(EVENT, 200, 3020)
+    return t
+
+
+@pytest.mark.parametrize(("behind", "stream"), [(7, 7), (8, 20)])
+def test_eight_records_of_the_thread_are_tried_first(behind: int, stream: int) -> None:
+    """Then those of all threads, of which the one counts whose work ended last before the return."""
+    assert streams(behind_records(behind, other_thread=False)) == [stream]
+
+
+@pytest.mark.parametrize(("behind", "explained"), [(254, True), (255, True), (256, False)])
+def test_256_records_of_all_threads_are_looked_through(behind: int, explained: bool) -> None:
+    """With the waiting thread's own tried before."""
+    t = behind_records(behind, other_thread=True)
+    t.events = [e for e in t.events if e["ts"] != 5]  # its own
+    assert (done(t) in (3003, 3008)) is explained
+
+
+@pytest.mark.parametrize(("launches", "stream"), [(255, 7), (256, 20)])
+def test_256_launches_before_a_record_tell_where_it_may_stand(launches: int, stream: int) -> None:
+    """A stream that the thread used longer ago isn't sought."""
+    t = TraceBuilder()
+    t.launch("long", at=1, lasts=3000, stream=7)
+    for k in range(launches):
+        t.launch("short", at=2.1 + 2 * k, lasts=0.1, stream=20)
+    t.call("cudaEventRecord", 600, 601)
+    t.launch("later", at=602, lasts=5000, stream=7)
+    t.call(EVENT, 700, 3010)
+    assert streams(t) == [stream]
+
+
+def test_an_event_whose_record_isnt_there_is_a_drained_stream() -> None:
+    """It was recorded before the recording began; of two streams the one whose end explains the block."""
+    t = two_streams(3010, EVENT)
+    assert awaited(t)[0] == Awaited(((0, 7),), 200_001, 3_002_000)
+
+
+def test_an_event_that_nothing_explains_is_the_nearest_record() -> None:
+    """Something else kept the host: it isn't called a wait for the device."""
+    t = TraceBuilder()
+    t.launch("first", at=1, lasts=100)
+    t.call("cudaEventRecord", 3, 4)
+    t.launch("later", at=5, lasts=9000)
+    t.call(EVENT, 200, 3000)
+    assert done(t) == 102
