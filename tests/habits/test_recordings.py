@@ -31,7 +31,6 @@ PAIRS = [
     ("timing-sync-in-loop", "inference.sync_each", "inference.right"),
     ("timed-transfer", "inference.transfer", "inference.sync_each"),
     ("no-warm-up", "inference.cold", "inference.sync_each"),
-    ("single-sample", "inference.single", "inference.sync_each"),
 ]
 
 CLEAN = {"maskedloss.v3": set(), "clean": {"fp32-matmul", "copy-in-line"}}
@@ -93,10 +92,17 @@ def test_the_measured_gain_lies_in_the_projected_range(rule, bad, good_ms, error
 
 @pytest.mark.parametrize(
     ("rule", "bad", "good_ms"),
-    [("frozen-scope-in-line", "pipeline.serial", 5.01), ("streams-in-turn", "pipeline.needless", 5.01)],
+    [
+        ("frozen-scope-in-line", "pipeline.serial", 5.01),
+        ("streams-in-turn", "pipeline.needless", 5.01),
+        ("inline-pin", "copies.inline_pin", 5.58),
+    ],
 )
 def test_an_upper_bound_is_one(rule, bad, good_ms):
-    """A pipeline gained less than the bound said, and the bound is labelled as one and never severe."""
+    """A pipeline gained less than the bound said, and the bound is labelled as one and never severe.
+
+    Pinning takes twice as long where no profiler looks on, which the recording can't show: no replay takes that time.
+    """
     habit = found(bad)[rule]
     gained = api.analyze(RECORDED / f"{bad}.pt.trace.json.gz").step.unprofiled_us - good_ms * 1e3
     assert 0 < gained <= habit.gain.recoverable_us

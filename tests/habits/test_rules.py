@@ -111,13 +111,13 @@ def test_a_loader_that_works_while_the_device_does_costs_nothing():
     assert rules(t) == {}
 
 
-def timed(steps=3, copy=""):
+def timed(steps=3, copy="", lasts=50):
     """Each step: record, kernel, record, synchronise, and the two queries of `elapsed_time`."""
     t = TraceBuilder()
     for start in t.steps(steps, lasts=1000):
         t.call("cudaEventRecordWithFlags", start + 10, start + 11)
         if copy:
-            t.copy("Memcpy HtoD (Pinned -> Device)", at=start + (5 if copy == "before" else 15), lasts=50)
+            t.copy("Memcpy HtoD (Pinned -> Device)", at=start + (5 if copy == "before" else 15), lasts=lasts)
         t.launch("infer", at=start + 100, lasts=300)
         t.call("cudaEventRecordWithFlags", start + 110, start + 111)
         end = t.synchronize(at=start + 120)
@@ -140,15 +140,41 @@ def test_a_timing_synchronise_is_known_by_what_follows_it():
 
 
 def test_a_copy_counts_only_inside_the_timed_interval():
-    """Before the first event it is the right place."""
+    """Before the first event it is the right place, and 5 of 1,000 µs no measurement tells from nothing."""
     assert "timed-transfer" not in rules(timed(copy="before"))
     assert "timed-transfer" in rules(timed(copy="inside"))
+    assert "timed-transfer" not in rules(timed(copy="inside", lasts=5))
 
 
-def test_one_timed_interval_is_a_single_sample_two_are_not():
-    """Whatever the number of steps."""
-    assert "single-sample" in rules(timed(steps=1))
-    assert "single-sample" not in rules(timed(steps=2))
+def test_a_synchronise_at_the_end_of_a_step_alone_times_nothing():
+    """A server that hands over an answer ends its step so too; only the two queries are proof of a clock."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        t.copy("Memcpy HtoD (Pinned -> Device)", at=start + 5, lasts=50)
+        t.launch("infer", at=start + 100, lasts=300)
+        t.synchronize(at=start + 120)
+    assert rules(t) == {}
+
+
+def test_timers_that_are_read_behind_other_work_time_no_repetition():
+    """DDP reads the events of its forward and backward pass a step later."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        t.call("cudaEventRecordWithFlags", start + 10, start + 11)
+        t.launch("forward", at=start + 20, lasts=100)
+        t.call("cudaEventRecordWithFlags", start + 30, start + 31)
+        t.launch("more", at=start + 40, lasts=100)
+        end = t.synchronize(at=start + 50)
+        t.call("cudaEventQuery", end + 2, end + 3)
+        t.call("cudaEventQuery", end + 4, end + 5)
+    assert rules(t) == {}
+
+
+def test_what_a_timing_synchronise_costs_is_said_of_the_sync_alone():
+    """The habit says what it does to the measurement."""
+    analysis = api.analyze_trace(timed().trace())
+    assert [f.gain is not None for f in analysis.findings] == [True]
+    assert [(h.rule, h.gain, h.changes) for h in analysis.habits] == [("timing-sync-in-loop", None, ())]
 
 
 def test_a_slow_first_step_is_cold_only_if_it_does_what_is_done_once():
