@@ -179,10 +179,10 @@ class Context:
         op = self.trace.outermost_op(row)
         return self.trace.name(op) if op != NONE else ""
 
-    def findings_of(self, calls: Iterable[int]) -> tuple[str, ...]:
-        """Ids of the findings that hold any of these runtime calls."""
-        wanted = set(calls)
-        return tuple(f.id for f in self.findings if any(wanted.intersection(o.sync.calls) for o in f.occurrences))
+    @cached_property
+    def sync_calls(self) -> frozenset[int]:
+        """Rows of the calls of all sync points: what they cost is said of them, and of no habit."""
+        return frozenset(call for f in self.findings for o in f.occurrences for call in o.sync.calls)
 
     def habit(
         self,

@@ -10,6 +10,7 @@ from syncscan.whatif.calibrate import REPEATABILITY
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
+from syncscan.whatif.replayed_steps import NO_CHANGE
 
 SURE = 0.5
 """A range reaches down to no less than this part of the step that the replay leaves."""
@@ -83,10 +84,9 @@ def _bounded(step: CalibratedStep, habit: Habit, unexplained_us: float) -> Habit
 
 def _after(projector: Projector, step: CalibratedStep, change: Change) -> float:
     """The time of a step with this change, in the replay's ns."""
-    removed = frozenset(step.number[i] for i in change.removed if i in step.number)
-    if not (change.host or change.work or change.ahead or change.queued):
-        return step.after(removed).period
-    return min(period(step.replay_of(projector.changed(change)), removed), step.before.period)
+    if change == NO_CHANGE:
+        return step.before.period
+    return min(period(step.replay_of(projector.changed(change))), step.before.period)
 
 
 def _within(us: float, base: float) -> float:
