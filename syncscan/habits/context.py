@@ -89,11 +89,18 @@ class Context:
         return busy < HELD * known and self.launching_us > HELD * known
 
     @cached_property
-    def launch_count(self) -> float:
-        """How many calls launch the work of a step."""
+    def launch_calls(self) -> Int64:
+        """Rows of the calls that launch the steps' work, in time order."""
         rows, at, _ = self._launched
         calls = np.unique(self.trace.calls_of(rows[self.inside(at)]))
-        return float(np.count_nonzero(calls != NONE)) / self.count
+        calls = calls[calls != NONE]
+        ordered: Int64 = calls[np.argsort(self.trace.slices.ts[calls], kind="stable")]
+        return ordered
+
+    @property
+    def launch_count(self) -> float:
+        """How many calls launch the work of a step."""
+        return len(self.launch_calls) / self.count
 
     def rows(self, category: Category, wanted: Callable[[str], Any], *, main: bool = True) -> list[int]:
         """Rows inside the steps of this category and with such a name, in time order.

@@ -31,14 +31,12 @@ class Change:
 
     `host`: intervals of host threads that would be gone. `work`: (row of device work, part of its
     length that would stay). `ahead`: intervals of host threads
-    whose device work would run on a stream of its own, where nothing waits for it. `queued`: every launch would be in
-    the stream's queue before the device needs it, as in a graph.
+    whose device work would run on a stream of its own, where nothing waits for it.
     """
 
     host: tuple[ThreadInterval, ...] = ()
     work: tuple[tuple[int, float], ...] = ()
     ahead: tuple[ThreadInterval, ...] = ()
-    queued: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,114 @@ def test_launches_are_not_blamed_for_what_the_host_computes():
     assert "launch-bound" not in rules(t)
 
 
+def launching(parts, between, pause=500, kernels=("tiny",)):
+    """Steps of parts of 150 launches each, 12 µs apart, with a pause (µs) behind each, in which `between` happens."""
+    length = 1800 + pause
+    t = TraceBuilder(syncscan={"unprofiled_step_us": float(length * parts)})
+    for number, start in enumerate(t.steps(3, lasts=length * parts)):
+        for part in range(parts):
+            begin = start + length * part
+            for k in range(150):
+                t.launch(kernels[number % len(kernels)], at=begin + 12 * k, lasts=1)
+            between(t, begin + 1795)
+    return t
+
+
+def saved_us(builder, rule="launch-bound"):
+    analysis = api.analyze_trace(builder.trace())
+    return {h.rule: h.gain.recoverable_us for h in analysis.habits if h.gain}.get(rule, 0.0)
+
+
+def test_only_what_lies_between_launches_is_spared_by_a_graph():
+    """Of 2,300 µs 150 launches 12 µs apart take 1,790: a graph leaves what the host does before and behind them."""
+    whole = launching(1, lambda t, at: None)
+    assert saved_us(whole) == pytest.approx(1790, abs=30)
+    assert rules(whole)["launch-bound"].advice.fix.startswith('torch.compile(mode="reduce-overhead") or a CUDA graph')
+
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+@pytest.mark.parametrize(
+    ("between", "pause"),
+    [
+        (lambda t, at: None, 500),
+        (lambda t, at: t.synchronize(at=at), 50),
+        (lambda t, at: t.scope(LOADER, at, at + 20), 50),
+    ],
+    ids=["Python", "a sync", "a loader"],
+)
+def test_what_no_graph_holds_stands_in_the_way(between, pause):
+    """Between two parts: each is compiled alone, and a call of that takes 600 µs; the fused work runs meanwhile."""
+    apart = launching(2, between, pause)
+    habit = rules(apart)["launch-bound"]
+    assert "reduce-overhead" in habit.advice.fix
+    assert "CUDA graph" not in habit.advice.fix
+    assert "one graph can't hold the step's 300 launches" in habit.evidence[-1]
+    assert saved_us(apart) == pytest.approx(2 * (1790 - 600), abs=2 * 160)
+
+
+def test_a_pause_of_50_us_is_python_on_its_way_to_the_next_op():
+    """One graph holds both parts: of 3,700 µs the device's 300 kernels stay, with a pause of 1 µs between two."""
+    assert saved_us(launching(2, lambda t, at: None, 50)) == pytest.approx(3700 - 600, abs=30)
+
+
+def test_a_pause_on_the_way_to_the_next_launch_is_python():
+    """100 µs at most; or where backward begins, on a thread of its own, 400."""
+
+    def paused(us, backward):
+        t = TraceBuilder(syncscan={"unprofiled_step_us": 4000.0})
+        for start in t.steps(3, lasts=4000):
+            for k in range(120):
+                t.launch("forward", at=start + 12 * k, lasts=1)
+            with t.thread("pt_autograd_0" if backward else "main", 101 if backward else 100):
+                for k in range(120):
+                    t.launch("backward", at=start + 12 * 119 + 2 + us + 12 * k, lasts=1)
+        return "can't hold" in "".join(rules(t)["launch-bound"].evidence)
+
+    assert [paused(us, backward) for us, backward in ((95, False), (110, False), (390, True), (410, True))] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_few_launches_between_two_waits_are_worth_no_graph():
+    """A read-back behind each 40 launches: what is left in the way is all there is."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": 5000.0})
+    for start in t.steps(3, lasts=5000):
+        for part in range(9):
+            for k in range(40):
+                t.launch("tiny", at=start + 540 * part + 12 * k, lasts=1)
+            t.synchronize(at=start + 540 * part + 490)
+    assert "launch-bound" not in rules(t)
+
+
+def test_a_trainers_step_inside_of_its_optimizer_is_no_launch():
+    """A closure: what the trainer does in it between two launches isn't the optimizer's own time."""
+
+    def step(closure):
+        t = TraceBuilder(syncscan={"unprofiled_step_us": 5000.0})
+        for start in t.steps(3, lasts=5000):
+            t.scope("Optimizer.step#Adam.step", start + 5, start + 4900)
+            for k in range(110):
+                t.launch("forward", at=start + 10 + 12 * k, lasts=1)
+            with t.thread("pt_autograd_0" if closure else "main", 101 if closure else 100):
+                t.launch("backward", at=start + 1400, lasts=1)
+            for k in range(110):
+                t.launch("update", at=start + 3000 + 12 * k, lasts=1)
+        return "can't hold" in "".join(rules(t)["launch-bound"].evidence)
+
+    assert step(closure=True)
+    assert not step(closure=False)
+
+
+def test_steps_that_launch_other_kernels_are_no_graph():
+    """Shapes or control flow change."""
+    assert saved_us(launching(1, lambda t, at: None, kernels=("one", "two"))) == 0.0
+
+
 def loading(iterator, at=0, lasts=600):
     t = TraceBuilder()
     for start in t.steps(3, lasts=1000):
