@@ -327,6 +327,106 @@ def test_fp32_products_are_told_by_their_kernels(kernel, major, fires):
     assert ("fp32-matmul" in rules(t, major)) is fires
 
 
+def product_on(name, major, minor, vendor="cuda"):
+    t = TraceBuilder(vendor)
+    t.metadata["deviceProperties"] = [{"id": 0, "name": name, "computeMajor": major, "computeMinor": minor}]
+    for start in t.steps(2, lasts=1000):
+        with t.op("aten::mm", start + 5, start + 20):
+            t.launch("volta_sgemm_128x64_nn", at=start + 10, lasts=1500)
+    return {h.rule: h for h in api.analyze_trace(t.trace()).habits}.get("fp32-matmul")
+
+
+@pytest.mark.parametrize(
+    ("name", "major", "minor", "advised"),
+    [
+        ("Tesla V100-SXM2-16GB", 7, 0, "float16"),
+        ("Tesla T4", 7, 5, "float16"),
+        ("NVIDIA A100-SXM4-40GB", 8, 0, "for tf32"),
+        ("NVIDIA GeForce RTX 3090", 8, 6, "tf32 gains little"),
+        ("NVIDIA H200", 9, 0, "for tf32"),
+    ],
+)
+def test_what_is_advised_is_what_the_chip_can_do(name, major, minor, advised):
+    """tf32 and bf16 came with 8.0; on a GeForce tf32 is hardly faster than fp32."""
+    habit = product_on(name, major, minor)
+    assert advised in habit.advice.fix
+    assert f"{name} (compute capability {major}.{minor}) has tensor cores" in habit.evidence
+
+
+@pytest.mark.parametrize(
+    ("name", "major", "minor", "vendor"),
+    [
+        ("NVIDIA GeForce GTX 1650", 7, 5, "cuda"),
+        ("NVIDIA GeForce GTX 1080", 6, 1, "cuda"),
+        ("AMD Instinct MI300X", 9, 4, "rocm"),
+        ("one of the future", 99, 0, "cuda"),
+    ],
+)
+def test_a_chip_without_tensor_cores_or_an_unknown_one_is_let_alone(name, major, minor, vendor):
+    """AMD's numbers mean another thing."""
+    assert product_on(name, major, minor, vendor) is None
+
+
+def frozen(scope, kernel="encode", lasts=4000):
+    """A scope without gradients before the trained part, on its stream; the device bounds the step by default."""
+    t = TraceBuilder()
+    for number, start in enumerate(t.steps(3, lasts=1000)):
+        with t.scope(scope, start + 10, start + 100):
+            t.launch(kernel, at=start + 20, lasts=lasts / 10)
+        with t.op("aten::mm", start + 110, start + 130, sequence=number + 1):
+            t.launch("train", at=start + 115, lasts=lasts / 8)
+        with t.thread("pt_autograd_0"), t.backward("MmBackward0", start + 140, start + 170, sequence=number + 1):
+            t.launch("backward", at=start + 150, lasts=20)
+    return rules(t)
+
+
+def test_a_frozen_part_before_the_trained_one_could_run_beside_it():
+    """The fix says on what condition: a trace doesn't tell what the part reads."""
+    assert frozen("encoder")["frozen-scope-in-line"].advice.fix.startswith("If it reads no weight")
+
+
+@pytest.mark.parametrize(
+    "scope", ["nccl:all_gather", "gloo:all_reduce", "Optimizer.zero_grad#SGD.zero_grad", "FSDP::x"]
+)
+def test_what_torch_does_itself_is_no_frozen_part(scope):
+    """Gathered weights depend on the last step's optimizer."""
+    assert "frozen-scope-in-line" not in frozen(scope)
+
+
+def test_a_scope_that_communicates_is_no_frozen_part():
+    """Whatever its name: it waits for other ranks."""
+    assert "frozen-scope-in-line" not in frozen("exchange", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage)")
+
+
+def test_a_step_that_waits_for_its_host_gains_nothing_by_a_second_stream():
+    """The device works less than three quarters of it."""
+    assert "frozen-scope-in-line" not in frozen("encoder", lasts=2000)
+
+
+def alternating(other="decode", one_op=False):
+    """Two streams that take turns, each waiting for the other's event; in one op, or in an op each."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        for at in (start + 10, start + 490):
+            if one_op:
+                t.op("aten::_cudnn_rnn", at, at + 250)
+            else:
+                t.op("aten::mm", at, at + 50)
+                t.op("aten::mm", at + 200, at + 250)
+            end = t.launch("encode", at=at + 2, lasts=230, stream=7)
+            t.call("cudaStreamWaitEvent", at + 100, at + 101)
+            t.launch(other, at=end, lasts=230, stream=20)
+            t.call("cudaStreamWaitEvent", at + 260, at + 261)
+    return rules(t)
+
+
+def test_streams_that_take_turns_are_blamed_where_the_program_chose_them():
+    """Not cuDNN's own, which one op launches on, and not a collective, which ends when the last rank does."""
+    assert "streams-in-turn" in alternating()
+    assert "streams-in-turn" not in alternating(one_op=True)
+    assert "streams-in-turn" not in alternating("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)")
+
+
 def test_fp32_convolutions_are_not_blamed():
     """For odd channel counts cuDNN picks plain kernels even where tf32 is allowed: that proves no habit."""
     t = TraceBuilder()
