@@ -89,11 +89,18 @@ class Context:
         return busy < HELD * known and self.launching_us > HELD * known
 
     @cached_property
-    def launch_count(self) -> float:
-        """How many calls launch the work of a step."""
+    def launch_calls(self) -> Int64:
+        """Rows of the calls that launch the steps' work, in time order."""
         rows, at, _ = self._launched
         calls = np.unique(self.trace.calls_of(rows[self.inside(at)]))
-        return float(np.count_nonzero(calls != NONE)) / self.count
+        calls = calls[calls != NONE]
+        ordered: Int64 = calls[np.argsort(self.trace.slices.ts[calls], kind="stable")]
+        return ordered
+
+    @property
+    def launch_count(self) -> float:
+        """How many calls launch the work of a step."""
+        return len(self.launch_calls) / self.count
 
     def rows(self, category: Category, wanted: Callable[[str], Any], *, main: bool = True) -> list[int]:
         """Rows inside the steps of this category and with such a name, in time order.
@@ -179,10 +186,10 @@ class Context:
         op = self.trace.outermost_op(row)
         return self.trace.name(op) if op != NONE else ""
 
-    def findings_of(self, calls: Iterable[int]) -> tuple[str, ...]:
-        """Ids of the findings that hold any of these runtime calls."""
-        wanted = set(calls)
-        return tuple(f.id for f in self.findings if any(wanted.intersection(o.sync.calls) for o in f.occurrences))
+    @cached_property
+    def sync_calls(self) -> frozenset[int]:
+        """Rows of the calls of all sync points: what they cost is said of them, and of no habit."""
+        return frozenset(call for f in self.findings for o in f.occurrences for call in o.sync.calls)
 
     def habit(
         self,

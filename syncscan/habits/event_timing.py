@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from syncscan.habits.context import Context
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.runtime_calls import is_device_synchronise, is_event_query, is_event_record, is_synchronise
+from syncscan.model.runtime_calls import is_event_query, is_event_record, is_synchronise
 from syncscan.model.trace import NONE, Category
 
 _SOON_NS = 300_000
@@ -36,7 +34,7 @@ def event_timings(context: Context) -> list[EventTiming]:
     for k, row in enumerate(rows):
         if is_event_record(names[k]):
             records = [*records[-1:], row]
-        if not is_synchronise(names[k]) or not _asked_twice(context, rows, names, k) or not own(context, row):
+        if not is_synchronise(names[k]) or not _asked_twice(context, rows, names, k) or not _own(context, row):
             continue
         timing = _event_timing(context, records, row)
         if timing is not None:
@@ -44,7 +42,7 @@ def event_timings(context: Context) -> list[EventTiming]:
     return found
 
 
-def own(context: Context, sync: int) -> bool:
+def _own(context: Context, sync: int) -> bool:
     """Whether a synchronise is the program's own, not an op's."""
     return context.trace.outermost_op(sync) == NONE
 
@@ -67,28 +65,6 @@ def _event_timing(context: Context, records: list[int], sync: int) -> EventTimin
     step = next((step for step in context.steps if step.holds(int(s.ts[sync]))), None)
     if step is None or begin < step[0] or not len(context.launched(ThreadInterval(track, begin, end), any_thread=True)):
         return None
-    return EventTiming(track, begin, end, sync)
-
-
-def trains(context: Context) -> bool:
-    """Whether the steps hold a backward pass."""
-    s = context.trace.slices
-    return bool(np.any((s.category == Category.CPU_OP) & (s.fwd_thread > 0) & (s.sequence != NONE)))
-
-
-def closing_syncs(context: Context) -> list[int]:
-    """In an inference loop without events: each step's device synchronise behind its last launch, as a clock needs."""
-    if trains(context):
-        return []
-    trace, s = context.trace, context.trace.slices
-    syncs = context.rows(Category.RUNTIME, is_device_synchronise)
-    found = []
-    for begin, end in context.steps:
-        mine = [r for r in syncs if begin <= int(s.ts[r]) < end and own(context, r)]
-        if not mine:
-            return []
-        work = context.launched(ThreadInterval(NONE, int(s.ts[mine[-1]]), end), any_thread=True)
-        if len(work) or not len(context.launched(ThreadInterval(NONE, begin, int(s.ts[mine[-1]])), any_thread=True)):
-            return []
-        found.append(mine[-1])
-    return found if found and trace.steps else []
+    # DDP's own timers are read a step later, behind other work: that times no repetition.
+    behind = context.launched(ThreadInterval(track, end, int(s.ts[sync])), any_thread=True)
+    return None if len(behind) else EventTiming(track, begin, end, sync)

@@ -58,6 +58,11 @@ def no_trace(path: str, why: str, lost: str) -> TraceUnreadable:
     )
 
 
+def no_event(path: str, lost: Lost) -> TraceUnreadable:
+    """The error for a bare list in which nothing can be read as an event; an object is a trace without any too."""
+    return no_trace(path, "it is a list, and nothing in it can be read as an event", lost())
+
+
 class EventList(Generic[Batch]):
     """Reads the list of events in a trace's text.
 

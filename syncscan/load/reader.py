@@ -15,7 +15,7 @@ from syncscan.errors import TraceTooLarge
 from syncscan.load.columns import Columns, Export
 from syncscan.load.damage import Damage
 from syncscan.load.event import DECODER, Event, event_of
-from syncscan.load.event_list import EventList, Lost, head_of, no_trace
+from syncscan.load.event_list import EventList, Lost, head_of, no_event
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.memory import require
@@ -135,7 +135,7 @@ class _Reading:
         ending = self._read_behind()
         is_bare_list = self.head.whole and not self.head.text
         if is_bare_list and not self.columns.events:
-            raise no_trace(path, "it is a list, and nothing in it can be read as an event", lost)
+            raise no_event(path, lambda: lost)
         if lost:
             self.damage.notes.insert(0, lost)
         # JSON's last value of a key counts, and what stands behind the events comes last.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import msgspec
 
 from syncscan.load.damage import Damage
-from syncscan.load.event_list import EventList, Lost, head_of
+from syncscan.load.event_list import EventList, Lost, head_of, no_event
 from syncscan.load.metadata import Ending, metadata_before
 from syncscan.load.salvage import MOST_DIGITS, Salvaged
 from syncscan.load.split import PIECE, Head, Readable, Splitter
@@ -37,7 +38,7 @@ class ValidText:
 
     Raises:
         TraceEmpty: no bytes.
-        TraceUnreadable: there is no list of events.
+        TraceUnreadable: there is no list of events; or, when the text was read to its end, a bare one without any.
     """
 
     def __init__(self, stream: Readable, path: str = "the trace", piece: int = PIECE, lost: Lost = lambda: "") -> None:
@@ -47,6 +48,7 @@ class ValidText:
         head = head_of(splitter, path, lost)
         self._events = EventList(splitter, head, self.damage, _as_it_stands, _joined)
         self._ending = Ending({}, (), "", "")
+        self._path, self._lost = path, lost
         self.head = _valid_head(head)
         """Text of the outer object up to the list of events; empty where there is none."""
         if head.whole and head.text.strip() and self.head != head.text:
@@ -73,9 +75,17 @@ class ValidText:
 
     def pieces(self) -> Iterator[bytes]:
         """Text of some events each, with commas between them; with commas between the pieces they are the list."""
+        found = False
+        for piece in itertools.chain(self._pieces_of_list(), self._pieces_behind()):
+            if piece:
+                found = True
+                yield piece
+        if not self.head and not found:
+            raise no_event(self._path, self._lost)
+
+    def _pieces_of_list(self) -> Iterator[bytes]:
         for piece in self._events.pieces():
-            yield from filter(None, self._events.read(piece))
-        yield from filter(None, self._pieces_behind())
+            yield from self._events.read(piece)
 
     def _pieces_behind(self) -> Iterator[bytes]:
         self._ending = yield from self._events.read_behind()

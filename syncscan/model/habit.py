@@ -30,16 +30,13 @@ class Change:
     """What a step would be without a habit, as an edit that a replay can make; times in ns on the trace's clock.
 
     `host`: intervals of host threads that would be gone. `work`: (row of device work, part of its
-    length that would stay). `removed`: ids of findings whose waits would go. `ahead`: intervals of host threads
-    whose device work would run on a stream of its own, where nothing waits for it. `queued`: every launch would be in
-    the stream's queue before the device needs it, as in a graph.
+    length that would stay). `ahead`: intervals of host threads
+    whose device work would run on a stream of its own, where nothing waits for it.
     """
 
     host: tuple[ThreadInterval, ...] = ()
     work: tuple[tuple[int, float], ...] = ()
-    removed: tuple[str, ...] = ()
     ahead: tuple[ThreadInterval, ...] = ()
-    queued: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,13 @@ _BACKWARD_NODE = re.compile(r"\w+Backward\d*")
 _SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 _STEP_NUMBER = re.compile(r"ProfilerStep#?(\d{1,18})")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
+_COLLECTIVE_KERNEL = re.compile(
+    r"^(void )?(nccl|rccl|mscclpp?|oneccl|nvshmem|ccl_)\w*(Kernel|_kernel)|ncclKernel|^ccl::"
+    r"|\b(cross_device_reduce|one_shot_all_reduce|two_shot_all_reduce|allreduce_(one|two)shot|multimem_all_reduce)",
+    re.IGNORECASE,
+)
+"""Source: nccl/src/device/generate.py (`ncclDevKernel_…`, older `ncclKernel_…`), RCCL's, MSCCL++'s; vLLM's and SGLang's
+own all-reduce (`cross_device_reduce_1stage`), torch's symmetric memory."""
 _LOADER = "enumerate(DataLoader)"
 _WORKERS = "_MultiProcessingDataLoaderIter"
 """The iterator that takes batches from workers: the time in its `__next__` is waiting. A loader without workers
@@ -89,6 +96,15 @@ def is_loader(name: str) -> bool:
 def is_loader_with_workers(name: str) -> bool:
     """The same for a loader with worker processes only: time in it is waiting, not work of this thread."""
     return name.startswith(_LOADER) and _WORKERS in name
+
+
+def is_collective_kernel(name: str) -> bool:
+    """Whether this device work is communication between ranks: NCCL's and RCCL's kernels, MSCCL's, oneCCL's, NVSHMEM's.
+
+    Such a kernel runs from when its own rank arrives until the last one has and the data are there: time in it is
+    waiting for other ranks or the network, not work of this device.
+    """
+    return _COLLECTIVE_KERNEL.search(name) is not None
 
 
 def is_loader_without_workers(name: str) -> bool:

@@ -1,15 +1,13 @@
-"""From a Change to the graph of the step with it: host time cut out, device work shortened, moved or queued ahead."""
+"""From a Change to the graph of the step with it: device work shortened, or moved ahead."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from syncscan.model.arrays import Bool
 from syncscan.model.habit import Change
-from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.overlap import ahead
 
@@ -25,9 +23,6 @@ def moved(launches: Launches, change: Change) -> Launches:
 def shortened(launches: Launches, change: Change) -> Launches:
     """The launches with the change's `work` shortened; work that is gone leaves no gap either."""
     gap, latency = launches.gap.copy(), launches.latency.copy()
-    if change.queued:
-        gap = np.minimum(gap, launches.usual_gap)
-        latency = np.minimum(latency, launches.usual_latency)
     factor = np.ones(len(launches))
     if change.work:
         rows, stay = (np.array(c) for c in zip(*sorted(change.work), strict=True))
@@ -37,18 +32,3 @@ def shortened(launches: Launches, change: Change) -> Launches:
         gap[gone], latency[gone] = 0.0, np.minimum(latency[gone], 0.0)
     length = ((launches.end - launches.start) * factor).astype(np.int64)
     return replace(launches, end=launches.start + length, gap=gap, latency=latency)
-
-
-def left_out(launches: Launches, change: Change, steps: Sequence[Interval]) -> list[ThreadInterval]:
-    """The intervals of host threads that the change leaves out: with `queued` all from first to last launch."""
-    found = [ThreadInterval(*interval) for interval in change.host]
-    if not change.queued:
-        return found
-    for begin, end in steps:
-        for track in np.unique(launches.tracks).tolist():
-            mine = (launches.tracks == track) & (launches.issued >= begin) & (launches.issued < end)
-            if mine.any():
-                found.append(
-                    ThreadInterval(track, int(launches.issued[mine].min()), int(launches.returned[mine].max()))
-                )
-    return found

@@ -10,6 +10,7 @@ from syncscan.whatif.calibrate import REPEATABILITY
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
+from syncscan.whatif.replayed_steps import NO_CHANGE
 
 SURE = 0.5
 """A range reaches down to no less than this part of the step that the replay leaves."""
@@ -19,22 +20,31 @@ def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit
     """Replay the step without each habit.
 
     A habit whose change gives work a stream of its own gets an upper bound: no pipeline does better, and how much of it
-    two streams really gain depends on how much of the device each leaves free, which a trace doesn't tell.
+    two streams really gain depends on how much of the device each leaves free, which a trace doesn't tell. Where no
+    replay takes the step's time, its habits get upper bounds too.
 
     Args:
         projector: of the trace in which the habits were found.
         habits: as found, with their measured costs.
 
     Returns:
-        The habits with gains, by the gain's size; one without changes keeps its measured upper bound.
+        The habits with gains, by the gain's size; one without changes keeps its measured upper bound. One that would
+        save less than can be measured isn't among them.
     """
     if not any(h.changes for h in habits) or not projector.replayable:
         return tuple(habits)
     step = projector.calibrated()
     if not step.before.period:
         return tuple(habits)
-    found = [_projected(projector, step, h) if h.changes else h for h in habits]
-    return tuple(sorted(found, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
+    found = [_gained(projector, step, h) if h.changes else h for h in habits]
+    least = REPEATABILITY * step.before.period * step.unit
+    telling = [h for h in found if h.gain is None or h.gain.recoverable_us >= least]
+    return tuple(sorted(telling, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
+
+
+def _gained(projector: Projector, step: CalibratedStep, habit: Habit) -> Habit:
+    unexplained_us = _unexplained_us(step)
+    return _projected(projector, step, habit) if unexplained_us is None else _bounded(step, habit, unexplained_us)
 
 
 def _projected(projector: Projector, step: CalibratedStep, habit: Habit) -> Habit:
@@ -53,12 +63,30 @@ def _projected(projector: Projector, step: CalibratedStep, habit: Habit) -> Habi
     return replace(habit, gain=gain, severity=gain.severity(base))
 
 
+def _unexplained_us(step: CalibratedStep) -> float | None:
+    """What the unprofiled step takes beyond the recorded one, in µs, where no replay takes its time; else None.
+
+    Then something holds the step that the recording doesn't show, such as an allocator that finds no free block.
+    """
+    found = step.calibration
+    if abs(step.before.period * step.unit * 1e3 - found.observed_ns) <= MODEL * found.observed_ns:
+        return None
+    return max(0.0, found.observed_ns - found.profiled_ns) / 1e3
+
+
+def _bounded(step: CalibratedStep, habit: Habit, unexplained_us: float) -> Habit:
+    """At most a habit takes what it was measured to take, and all that the recording doesn't explain."""
+    base = step.calibration.observed_ns / 1e3
+    most = _within((habit.cost_us or 0.0) + unexplained_us, base)
+    gain = HabitGain(most, (0.0, most), Basis.UPPER_BOUND)
+    return replace(habit, gain=gain, severity=gain.severity(base))
+
+
 def _after(projector: Projector, step: CalibratedStep, change: Change) -> float:
     """The time of a step with this change, in the replay's ns."""
-    removed = frozenset(step.number[i] for i in change.removed if i in step.number)
-    if not (change.host or change.work or change.ahead or change.queued):
-        return step.after(removed).period
-    return min(period(step.replay_of(projector.changed(change)), removed), step.before.period)
+    if change == NO_CHANGE:
+        return step.before.period
+    return min(period(step.replay_of(projector.changed(change))), step.before.period)
 
 
 def _within(us: float, base: float) -> float:

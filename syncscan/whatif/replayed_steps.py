@@ -76,7 +76,7 @@ def find_steps(
         edges=tuple(edges),
         waits=tuple(waits),
         threads=find_threads(trace, [*launches.tracks.tolist(), *(wait.track for wait in waits)]),
-        left_out=(*held_launches(trace, launches), *changes.left_out(launches, change, steps)),
+        left_out=(*held_launches(trace, launches), *(ThreadInterval(*interval) for interval in change.host)),
         added_from=added_from,
         busy_ns=busy_time(trace, steps) / len(steps) if steps and as_recorded else 0.0,
     )

@@ -65,7 +65,7 @@ class Wait:
     waited_ns: float
     """How long it waited in the trace."""
     read_ns: float = 0.0
-    """The host's time in the ops that go with it, the wait left out: who removes a read-back removes the op."""
+    """The host's time in what goes with it, the wait left out: a read-back's op, or the staging of a pageable copy."""
     op_ns: float = 0.0
     """The same of the whole op around it: it goes too where a replacement does without the op."""
     copy: int = NONE
@@ -87,7 +87,7 @@ def _with_ops(trace: Trace, points: Sequence[NumberedPoint], waits: list[Wait]) 
     """Give the host's own time in the ops around sync points to the first wait in each."""
     read = _own_times(trace, [_read(trace, p.point) for p in points], waits)
     op = _own_times(trace, [_outermost(trace, p.point) for p in points], waits)
-    return [replace(w, read_ns=r, op_ns=o) for w, r, o in zip(waits, read, op, strict=True)]
+    return [replace(w, read_ns=w.read_ns + r, op_ns=o) for w, r, o in zip(waits, read, op, strict=True)]
 
 
 def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[float]:
@@ -160,6 +160,7 @@ class _Ruler:
             left_ns=self._left(point, row),
             finding=numbered.finding,
             waited_ns=float(max(0, awaited.done - start)),
+            read_ns=self._staged(point, row),
             copy=copy,
             copy_ns=saved,
         )
@@ -201,6 +202,18 @@ class _Ruler:
         """What stays of the call when the wait is removed: an asynchronous copy still has to be launched."""
         stays = point.diagnosis.removal in (Removal.ASYNC_COPY, Removal.PINNED_COPY)
         return self._usual_call(row) if stays and is_memcpy(self.trace.name(row)) else 0.0
+
+    def _staged(self, point: SyncPoint, row: int) -> float:
+        """How long the host fills the driver's staging buffers before the call that blocks: none of it stays if pinned.
+
+        The call that copies pageable memory returns when the last of it is staged, and the synchronise behind it then
+        waits for next to nothing.
+        """
+        if point.diagnosis.removal is not Removal.PINNED_COPY:
+            return 0.0
+        s, name = self.trace.slices, self.trace.name
+        staging = [call for call in point.calls[: point.calls.index(row)] if is_memcpy(name(call))]
+        return sum(max(0.0, float(s.dur[call]) - self._usual_call(call)) for call in staging)
 
     def _usual_call(self, row: int) -> float:
         """What a call of this name costs when it needn't wait: a low quantile of those in the trace."""

@@ -82,7 +82,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     assert json.loads(out.read_bytes())
 
 
-@pytest.mark.parametrize("text", [b"hello", b"{}", b'{"a": [1, 2]}'])
+@pytest.mark.parametrize("text", [b"hello", b"{}", b'{"a": [1, 2]}', b"[1, 2, 3]", b" []"])
 def test_what_is_no_trace_leaves_nothing_behind(tmp_path: Path, text: bytes) -> None:
     """No file is written, not even a temporary one."""
     source = tmp_path / "t.json"
@@ -101,8 +101,14 @@ def test_what_is_no_trace_leaves_nothing_behind(tmp_path: Path, text: bytes) -> 
             TraceUnreadable,
             "t.json can't be read: After 0 bytes the compressed data break off",
         ),
+        (b"[1, 2, 3]", TraceUnreadable, "t.json is no trace: it is a list, and nothing in it can be read as an event."),
+        (
+            gzip.compress(b"[" + bytes(range(48, 58)) * 5000)[:40],
+            TraceUnreadable,
+            "t.json can't be read: After ",
+        ),
     ],
-    ids=["empty", "empty when unpacked", "broken off"],
+    ids=["empty", "empty when unpacked", "broken off", "numbers", "numbers that break off"],
 )
 def test_why_nothing_can_be_repaired(tmp_path: Path, stored: bytes, error: type[TraceError], said: str) -> None:
     """It is said as every command says it."""

@@ -82,6 +82,11 @@ def calls_in_nested(depth: int) -> bytes:
     return gzip.compress(trace([frame, *nested(depth, call)]), mtime=0)
 
 
+def begun_in_turn(count: int) -> bytes:
+    """Ops of one length that each begin 2 ns after the last: no two fit on one row, packed."""
+    return gzip.compress(trace([event("op", k / 500, 100) for k in range(count)]), mtime=0)
+
+
 INPUTS: dict[str, Callable[[], bytes]] = {
     "two_documents.json": lambda: trace(waiting()) + b"\n" + trace(waiting()),
     "list_twice.json": lambda: (
@@ -122,6 +127,7 @@ INPUTS: dict[str, Callable[[], bytes]] = {
     "numbers_in_the_list.json": lambda: b"[1, 2, 3]",
     "behind_nested.json.gz": lambda: behind_nested(12_000),
     "calls_in_nested.json.gz": lambda: calls_in_nested(12_000),
+    "begun_in_turn.json.gz": lambda: begun_in_turn(12_000),
 }
 """Name → bytes. Each stands for a class of inputs; none is longer than 100 kB."""
 

@@ -16,7 +16,6 @@ PAIRS = [
     ("loader-no-workers", "loader.none", "loader.enough"),
     ("loader-few-workers", "loader.few", "loader.enough"),
     ("loader-few-workers", "augmentation.cpu", "augmentation.gpu"),
-    ("pageable-input", "copies.pageable", "copies.pinned"),
     ("inline-pin", "copies.inline_pin", "copies.pinned"),
     ("host-built-tensor", "copies.cpu_built", "copies.on_device"),
     ("host-built-tensor", "tips.cpu_tensor", "tips.no_item"),
@@ -31,7 +30,6 @@ PAIRS = [
     ("timing-sync-in-loop", "inference.sync_each", "inference.right"),
     ("timed-transfer", "inference.transfer", "inference.sync_each"),
     ("no-warm-up", "inference.cold", "inference.sync_each"),
-    ("single-sample", "inference.single", "inference.sync_each"),
 ]
 
 CLEAN = {"maskedloss.v3": set(), "clean": {"fp32-matmul", "copy-in-line"}}
@@ -59,8 +57,21 @@ def test_a_step_without_syncs_has_no_other_habits_than_its_own(name):
     assert set(found(name)) == CLEAN[name]
 
 
+@pytest.mark.parametrize(("name", "habits"), [("pageable", set()), ("cpu_built", {"host-built-tensor"})])
+def test_a_pageable_copy_is_a_sync_or_a_habit_not_both(name, habits):
+    """Its finding says what pinning gains, measured 12.1 of 17.7 ms; the habit only what the copied tensor takes."""
+    analysis = api.analyze(RECORDED / f"copies.{name}.pt.trace.json.gz")
+    (finding,) = analysis.findings
+    assert finding.rule == "to-device"
+    assert {h.rule for h in analysis.habits} == habits
+    low, high = finding.gain.range_us
+    assert low <= 12_110 <= high
+    others = sum(h.gain.recoverable_us for h in analysis.habits)
+    assert others + finding.gain.recoverable_us < analysis.step.unprofiled_us
+
+
 MEASURED = [
-    ("pageable-input", "copies.pageable", 5.58, 0.03, 0.16),
+    ("host-built-tensor", "copies.cpu_built", 17.69, 0.03, 0.17),
     ("copy-in-line", "copies.pinned", 2.87, 0.01, 0.56),
     ("fp32-matmul", "tips.fp32", 3.19, 0.16, 0.64),
     ("fp32-matmul", "tips.fp32", 3.04, 0.17, 0.64),
@@ -72,8 +83,8 @@ MEASURED = [
 ]
 """Rule, bad recording, the unprofiled step of the good one in ms, from the recordings' own calibration; the largest
 error of the gain and the widest range, as parts of the bad step: what they are today, so that neither grows unseen.
-A loader's and a precision's gain depend on what the trace can't tell (how many workers, how fast a kernel): their
-ranges are wide.
+A tensor that is built on the host and then sent is held to a step that only sends one. A loader's and a precision's
+gain depend on what the trace can't tell (how many workers, how fast a kernel): their ranges are wide.
 """
 
 
@@ -93,10 +104,17 @@ def test_the_measured_gain_lies_in_the_projected_range(rule, bad, good_ms, error
 
 @pytest.mark.parametrize(
     ("rule", "bad", "good_ms"),
-    [("frozen-scope-in-line", "pipeline.serial", 5.01), ("streams-in-turn", "pipeline.needless", 5.01)],
+    [
+        ("frozen-scope-in-line", "pipeline.serial", 5.01),
+        ("streams-in-turn", "pipeline.needless", 5.01),
+        ("inline-pin", "copies.inline_pin", 5.58),
+    ],
 )
 def test_an_upper_bound_is_one(rule, bad, good_ms):
-    """A pipeline gained less than the bound said, and the bound is labelled as one and never severe."""
+    """A pipeline gained less than the bound said, and the bound is labelled as one and never severe.
+
+    Pinning takes twice as long where no profiler looks on, which the recording can't show: no replay takes that time.
+    """
     habit = found(bad)[rule]
     gained = api.analyze(RECORDED / f"{bad}.pt.trace.json.gz").step.unprofiled_us - good_ms * 1e3
     assert 0 < gained <= habit.gain.recoverable_us

@@ -73,6 +73,114 @@ def test_launches_are_not_blamed_for_what_the_host_computes():
     assert "launch-bound" not in rules(t)
 
 
+def launching(parts, between, pause=500, kernels=("tiny",)):
+    """Steps of parts of 150 launches each, 12 µs apart, with a pause (µs) behind each, in which `between` happens."""
+    length = 1800 + pause
+    t = TraceBuilder(syncscan={"unprofiled_step_us": float(length * parts)})
+    for number, start in enumerate(t.steps(3, lasts=length * parts)):
+        for part in range(parts):
+            begin = start + length * part
+            for k in range(150):
+                t.launch(kernels[number % len(kernels)], at=begin + 12 * k, lasts=1)
+            between(t, begin + 1795)
+    return t
+
+
+def saved_us(builder, rule="launch-bound"):
+    analysis = api.analyze_trace(builder.trace())
+    return {h.rule: h.gain.recoverable_us for h in analysis.habits if h.gain}.get(rule, 0.0)
+
+
+def test_only_what_lies_between_launches_is_spared_by_a_graph():
+    """Of 2,300 µs 150 launches 12 µs apart take 1,790: a graph leaves what the host does before and behind them."""
+    whole = launching(1, lambda t, at: None)
+    assert saved_us(whole) == pytest.approx(1790, abs=30)
+    assert rules(whole)["launch-bound"].advice.fix.startswith('torch.compile(mode="reduce-overhead") or a CUDA graph')
+
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+@pytest.mark.parametrize(
+    ("between", "pause"),
+    [
+        (lambda t, at: None, 500),
+        (lambda t, at: t.synchronize(at=at), 50),
+        (lambda t, at: t.scope(LOADER, at, at + 20), 50),
+    ],
+    ids=["Python", "a sync", "a loader"],
+)
+def test_what_no_graph_holds_stands_in_the_way(between, pause):
+    """Between two parts: each is compiled alone, and a call of that takes 600 µs; the fused work runs meanwhile."""
+    apart = launching(2, between, pause)
+    habit = rules(apart)["launch-bound"]
+    assert "reduce-overhead" in habit.advice.fix
+    assert "CUDA graph" not in habit.advice.fix
+    assert "one graph can't hold the step's 300 launches" in habit.evidence[-1]
+    assert saved_us(apart) == pytest.approx(2 * (1790 - 600), abs=2 * 160)
+
+
+def test_a_pause_of_50_us_is_python_on_its_way_to_the_next_op():
+    """One graph holds both parts: of 3,700 µs the device's 300 kernels stay, with a pause of 1 µs between two."""
+    assert saved_us(launching(2, lambda t, at: None, 50)) == pytest.approx(3700 - 600, abs=30)
+
+
+def test_a_pause_on_the_way_to_the_next_launch_is_python():
+    """100 µs at most; or where backward begins, on a thread of its own, 400."""
+
+    def paused(us, backward):
+        t = TraceBuilder(syncscan={"unprofiled_step_us": 4000.0})
+        for start in t.steps(3, lasts=4000):
+            for k in range(120):
+                t.launch("forward", at=start + 12 * k, lasts=1)
+            with t.thread("pt_autograd_0" if backward else "main", 101 if backward else 100):
+                for k in range(120):
+                    t.launch("backward", at=start + 12 * 119 + 2 + us + 12 * k, lasts=1)
+        return "can't hold" in "".join(rules(t)["launch-bound"].evidence)
+
+    assert [paused(us, backward) for us, backward in ((95, False), (110, False), (390, True), (410, True))] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_few_launches_between_two_waits_are_worth_no_graph():
+    """A read-back behind each 40 launches: what is left in the way is all there is."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": 5000.0})
+    for start in t.steps(3, lasts=5000):
+        for part in range(9):
+            for k in range(40):
+                t.launch("tiny", at=start + 540 * part + 12 * k, lasts=1)
+            t.synchronize(at=start + 540 * part + 490)
+    assert "launch-bound" not in rules(t)
+
+
+def test_a_trainers_step_inside_of_its_optimizer_is_no_launch():
+    """A closure: what the trainer does in it between two launches isn't the optimizer's own time."""
+
+    def step(closure):
+        t = TraceBuilder(syncscan={"unprofiled_step_us": 5000.0})
+        for start in t.steps(3, lasts=5000):
+            t.scope("Optimizer.step#Adam.step", start + 5, start + 4900)
+            for k in range(110):
+                t.launch("forward", at=start + 10 + 12 * k, lasts=1)
+            with t.thread("pt_autograd_0" if closure else "main", 101 if closure else 100):
+                t.launch("backward", at=start + 1400, lasts=1)
+            for k in range(110):
+                t.launch("update", at=start + 3000 + 12 * k, lasts=1)
+        return "can't hold" in "".join(rules(t)["launch-bound"].evidence)
+
+    assert step(closure=True)
+    assert not step(closure=False)
+
+
+def test_steps_that_launch_other_kernels_are_no_graph():
+    """Shapes or control flow change."""
+    assert saved_us(launching(1, lambda t, at: None, kernels=("one", "two"))) == 0.0
+
+
 def loading(iterator, at=0, lasts=600):
     t = TraceBuilder()
     for start in t.steps(3, lasts=1000):
@@ -111,13 +219,13 @@ def test_a_loader_that_works_while_the_device_does_costs_nothing():
     assert rules(t) == {}
 
 
-def timed(steps=3, copy=""):
+def timed(steps=3, copy="", lasts=50):
     """Each step: record, kernel, record, synchronise, and the two queries of `elapsed_time`."""
     t = TraceBuilder()
     for start in t.steps(steps, lasts=1000):
         t.call("cudaEventRecordWithFlags", start + 10, start + 11)
         if copy:
-            t.copy("Memcpy HtoD (Pinned -> Device)", at=start + (5 if copy == "before" else 15), lasts=50)
+            t.copy("Memcpy HtoD (Pinned -> Device)", at=start + (5 if copy == "before" else 15), lasts=lasts)
         t.launch("infer", at=start + 100, lasts=300)
         t.call("cudaEventRecordWithFlags", start + 110, start + 111)
         end = t.synchronize(at=start + 120)
@@ -140,15 +248,41 @@ def test_a_timing_synchronise_is_known_by_what_follows_it():
 
 
 def test_a_copy_counts_only_inside_the_timed_interval():
-    """Before the first event it is the right place."""
+    """Before the first event it is the right place, and 5 of 1,000 µs no measurement tells from nothing."""
     assert "timed-transfer" not in rules(timed(copy="before"))
     assert "timed-transfer" in rules(timed(copy="inside"))
+    assert "timed-transfer" not in rules(timed(copy="inside", lasts=5))
 
 
-def test_one_timed_interval_is_a_single_sample_two_are_not():
-    """Whatever the number of steps."""
-    assert "single-sample" in rules(timed(steps=1))
-    assert "single-sample" not in rules(timed(steps=2))
+def test_a_synchronise_at_the_end_of_a_step_alone_times_nothing():
+    """A server that hands over an answer ends its step so too; only the two queries are proof of a clock."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        t.copy("Memcpy HtoD (Pinned -> Device)", at=start + 5, lasts=50)
+        t.launch("infer", at=start + 100, lasts=300)
+        t.synchronize(at=start + 120)
+    assert rules(t) == {}
+
+
+def test_timers_that_are_read_behind_other_work_time_no_repetition():
+    """DDP reads the events of its forward and backward pass a step later."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        t.call("cudaEventRecordWithFlags", start + 10, start + 11)
+        t.launch("forward", at=start + 20, lasts=100)
+        t.call("cudaEventRecordWithFlags", start + 30, start + 31)
+        t.launch("more", at=start + 40, lasts=100)
+        end = t.synchronize(at=start + 50)
+        t.call("cudaEventQuery", end + 2, end + 3)
+        t.call("cudaEventQuery", end + 4, end + 5)
+    assert rules(t) == {}
+
+
+def test_what_a_timing_synchronise_costs_is_said_of_the_sync_alone():
+    """The habit says what it does to the measurement."""
+    analysis = api.analyze_trace(timed().trace())
+    assert [f.gain is not None for f in analysis.findings] == [True]
+    assert [(h.rule, h.gain, h.changes) for h in analysis.habits] == [("timing-sync-in-loop", None, ())]
 
 
 def test_a_slow_first_step_is_cold_only_if_it_does_what_is_done_once():
@@ -191,6 +325,106 @@ def test_fp32_products_are_told_by_their_kernels(kernel, major, fires):
         with t.op("aten::mm", start + 5, start + 20):
             t.launch(kernel, at=start + 10, lasts=500)
     assert ("fp32-matmul" in rules(t, major)) is fires
+
+
+def product_on(name, major, minor, vendor="cuda"):
+    t = TraceBuilder(vendor)
+    t.metadata["deviceProperties"] = [{"id": 0, "name": name, "computeMajor": major, "computeMinor": minor}]
+    for start in t.steps(2, lasts=1000):
+        with t.op("aten::mm", start + 5, start + 20):
+            t.launch("volta_sgemm_128x64_nn", at=start + 10, lasts=1500)
+    return {h.rule: h for h in api.analyze_trace(t.trace()).habits}.get("fp32-matmul")
+
+
+@pytest.mark.parametrize(
+    ("name", "major", "minor", "advised"),
+    [
+        ("Tesla V100-SXM2-16GB", 7, 0, "float16"),
+        ("Tesla T4", 7, 5, "float16"),
+        ("NVIDIA A100-SXM4-40GB", 8, 0, "for tf32"),
+        ("NVIDIA GeForce RTX 3090", 8, 6, "tf32 gains little"),
+        ("NVIDIA H200", 9, 0, "for tf32"),
+    ],
+)
+def test_what_is_advised_is_what_the_chip_can_do(name, major, minor, advised):
+    """tf32 and bf16 came with 8.0; on a GeForce tf32 is hardly faster than fp32."""
+    habit = product_on(name, major, minor)
+    assert advised in habit.advice.fix
+    assert f"{name} (compute capability {major}.{minor}) has tensor cores" in habit.evidence
+
+
+@pytest.mark.parametrize(
+    ("name", "major", "minor", "vendor"),
+    [
+        ("NVIDIA GeForce GTX 1650", 7, 5, "cuda"),
+        ("NVIDIA GeForce GTX 1080", 6, 1, "cuda"),
+        ("AMD Instinct MI300X", 9, 4, "rocm"),
+        ("one of the future", 99, 0, "cuda"),
+    ],
+)
+def test_a_chip_without_tensor_cores_or_an_unknown_one_is_let_alone(name, major, minor, vendor):
+    """AMD's numbers mean another thing."""
+    assert product_on(name, major, minor, vendor) is None
+
+
+def frozen(scope, kernel="encode", lasts=4000):
+    """A scope without gradients before the trained part, on its stream; the device bounds the step by default."""
+    t = TraceBuilder()
+    for number, start in enumerate(t.steps(3, lasts=1000)):
+        with t.scope(scope, start + 10, start + 100):
+            t.launch(kernel, at=start + 20, lasts=lasts / 10)
+        with t.op("aten::mm", start + 110, start + 130, sequence=number + 1):
+            t.launch("train", at=start + 115, lasts=lasts / 8)
+        with t.thread("pt_autograd_0"), t.backward("MmBackward0", start + 140, start + 170, sequence=number + 1):
+            t.launch("backward", at=start + 150, lasts=20)
+    return rules(t)
+
+
+def test_a_frozen_part_before_the_trained_one_could_run_beside_it():
+    """The fix says on what condition: a trace doesn't tell what the part reads."""
+    assert frozen("encoder")["frozen-scope-in-line"].advice.fix.startswith("If it reads no weight")
+
+
+@pytest.mark.parametrize(
+    "scope", ["nccl:all_gather", "gloo:all_reduce", "Optimizer.zero_grad#SGD.zero_grad", "FSDP::x"]
+)
+def test_what_torch_does_itself_is_no_frozen_part(scope):
+    """Gathered weights depend on the last step's optimizer."""
+    assert "frozen-scope-in-line" not in frozen(scope)
+
+
+def test_a_scope_that_communicates_is_no_frozen_part():
+    """Whatever its name: it waits for other ranks."""
+    assert "frozen-scope-in-line" not in frozen("exchange", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage)")
+
+
+def test_a_step_that_waits_for_its_host_gains_nothing_by_a_second_stream():
+    """The device works less than three quarters of it."""
+    assert "frozen-scope-in-line" not in frozen("encoder", lasts=2000)
+
+
+def alternating(other="decode", one_op=False):
+    """Two streams that take turns, each waiting for the other's event; in one op, or in an op each."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        for at in (start + 10, start + 490):
+            if one_op:
+                t.op("aten::_cudnn_rnn", at, at + 250)
+            else:
+                t.op("aten::mm", at, at + 50)
+                t.op("aten::mm", at + 200, at + 250)
+            end = t.launch("encode", at=at + 2, lasts=230, stream=7)
+            t.call("cudaStreamWaitEvent", at + 100, at + 101)
+            t.launch(other, at=end, lasts=230, stream=20)
+            t.call("cudaStreamWaitEvent", at + 260, at + 261)
+    return rules(t)
+
+
+def test_streams_that_take_turns_are_blamed_where_the_program_chose_them():
+    """Not cuDNN's own, which one op launches on, and not a collective, which ends when the last rank does."""
+    assert "streams-in-turn" in alternating()
+    assert "streams-in-turn" not in alternating(one_op=True)
+    assert "streams-in-turn" not in alternating("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)")
 
 
 def test_fp32_convolutions_are_not_blamed():

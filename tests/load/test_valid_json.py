@@ -96,10 +96,18 @@ def test_events_come_one_by_one_too() -> None:
     assert [json.loads(e)["ts"] for e in valid(pretty(3)).events()] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("text", [b"[]", b'{"traceEvents": []}', b'{"traceEvents": ['])
+@pytest.mark.parametrize("text", [b'{"traceEvents": []}', b'{"traceEvents": [', b'{"traceEvents": [1, 2]}'])
 def test_no_events_are_no_error(text: bytes) -> None:
     """A profiler that saw nothing writes such files."""
     assert events(text) == []
+
+
+@pytest.mark.parametrize("text", [b"[]", b" [1, 2, 3]", b'[["ph"], "X"]', b"["])
+@pytest.mark.parametrize("piece", [1, 1 << 20])
+def test_a_list_without_an_event_is_no_trace(text: bytes, piece: int) -> None:
+    """As the reader has it: any JSON file may be a list."""
+    with pytest.raises(TraceUnreadable, match="it is a list, and nothing in it can be read as an event"):
+        events(text, piece)
 
 
 def test_what_is_no_trace_is_said() -> None:

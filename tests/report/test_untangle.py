@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncscan.report.annotate import untangle
 from syncscan.report.annotate.untangle import untangled
 
 Event = dict[str, Any]
@@ -66,6 +71,56 @@ def test_afterwards_no_row_has_an_overlap_and_nothing_is_lost(intervals: list[tu
     for row in rows.values():
         for start, end in row:
             assert not [s for s, e in row if start < s < end < e]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=30))
+def test_a_slice_goes_on_the_first_row_on_which_it_nests(intervals: list[tuple[int, int]]) -> None:
+    """Asked one row after the other, in order of the starts: so few slices need few rows."""
+    events = [event(str(k), ts, ts + length) for k, (ts, length) in enumerate(intervals)]
+    rows: list[list[tuple[int, int]]] = []
+    expected = {}
+    for k in sorted(range(len(events)), key=lambda k: (intervals[k][0], -intervals[k][1])):
+        ts, end = intervals[k][0], sum(intervals[k])
+        fits = [all(e <= ts or end <= e for s, e in row) for row in rows]
+        row = fits.index(True) if True in fits else len(rows)
+        rows[row:] = rows[row:] or [[]]
+        rows[row].append((ts, end))
+        expected[str(k)] = 4_300_000 + row - 1 if row else 1
+    assert {e["name"]: e["tid"] for e in result(*events) if e["ph"] == "X"} == expected
+
+
+def lines_run(work: Callable[[], object]) -> int:
+    """How many lines of the module under test run."""
+    count = 0
+
+    def note(frame: FrameType, what: str, _: object) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename != untangle.__file__:
+            return None
+        count += what == "line"
+        return note
+
+    sys.settrace(note)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        lambda k: event("all overlap, each needs a row", 2 * k, 2 * k + 10**6),
+        lambda k: event("two overlap, two rows do", 2 * k, 2 * k + 3),
+        lambda k: event("each is nested in the one before", k, 10**6 - k),
+    ],
+)
+def test_the_work_grows_like_the_number_of_slices(one: Callable[[int], Event]) -> None:
+    """Four times as many take hardly more than four times as many lines, not sixteen times."""
+    few, many = (lines_run(lambda n=n: result(*map(one, range(n)))) for n in (250, 1000))
+    assert few > 250
+    assert many < 6 * few
 
 
 def test_numbers_beyond_all_readers() -> None:

@@ -1,11 +1,10 @@
-"""Facts about replaying a step with a change: host time cut, device work shortened, moved or queued ahead."""
+"""Facts about replaying a step with a change: host time cut, device work shortened, or moved ahead."""
 
 from __future__ import annotations
 
 import pytest
 
 from syncscan.model.habit import Change
-from syncscan.model.trace import Category
 from syncscan.whatif.build import build
 from syncscan.whatif.replay import period, prepare
 from syncscan.whatif.replayed_steps import find_steps
@@ -70,14 +69,3 @@ def test_work_ahead_runs_beside_the_rest():
     t = trace()
     both = Change(host=intervals(t, "compute"), ahead=intervals(t, "frozen"))
     assert step_us(t, both) == pytest.approx(500, rel=0.02)
-
-
-def test_queued_launches_leave_the_device_to_itself():
-    """A step of 100 launches 9 µs apart, of 1 µs each, takes what stands outside the launches, not 1000 µs."""
-    t = TraceBuilder()
-    for start in t.steps(3, lasts=1000):
-        for k in range(100):
-            t.launch("tiny", at=start + 9 * k, lasts=1)
-    made = t.trace()
-    kernels = int((made.slices.category == Category.KERNEL).sum()) / 3
-    assert kernels <= step_us(made, Change(queued=True)) < 250

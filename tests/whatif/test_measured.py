@@ -40,7 +40,7 @@ def held(p: Projection, measured: float, noise: float, error: float, width: floa
 
 PAIRS = [
     ("log_item", "clean", "all", 0.015, 0.135),
-    ("pageable", "clean", "all", 0.045, 0.130),
+    ("pageable", "clean", "all", 0.005, 0.145),
     ("maskedloss.v0", "maskedloss.v1", "rule:nonzero", 0.005, 0.022),
     ("maskedloss.v1", "maskedloss.v2", "rule:unique", 0.005, 0.022),
     ("programs/recorded/tips.item", "programs/recorded/tips.no_item", "all", 0.015, 0.042),

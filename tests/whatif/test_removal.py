@@ -92,3 +92,26 @@ def test_the_wait_lies_in_the_synchronise_not_in_the_copy_before_it() -> None:
             t.copy(READ, at=at + 1.5, lasts=2)
             t.call("cudaStreamSynchronize", at + 3, at + 8)
     assert saved_us(api.analyze_trace(t.trace(), step_ms=1.0)) == pytest.approx(20 * 9, rel=0.05)
+
+
+def test_of_a_pageable_copy_its_staging_goes() -> None:
+    """The call fills staging buffers for 400 µs, while the device copies; then the synchronise waits for 5 of them.
+
+    A pinned copy is launched in 10 µs, and the device fetches it beside the 600 µs that the host computes.
+    """
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        with t.op("aten::copy_", start + 9, start + 420):
+            t.call("cudaMemcpyAsync", start + 10, start + 410)
+            correlation = t.events[-1]["args"]["correlation"]
+            t.call("cudaStreamSynchronize", start + 411, start + 416)
+        t.events.append(
+            {
+                **{"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)"},
+                **{"pid": 0, "tid": 7, "ts": start + 12, "dur": 401},
+                "args": {"device": 0, "stream": 7, "correlation": correlation, "bytes": 1_000_000},
+            }
+        )
+    analysis = api.analyze_trace(t.trace(), step_ms=1.0)
+    assert [f.diagnosis.removal for f in analysis.findings] == [Removal.PINNED_COPY]
+    assert saved_us(analysis) == pytest.approx(400 - 10 + 5, abs=8)

@@ -20,7 +20,6 @@ from syncscan.habits.rules import (
     optimizer_loop,
     pageable_input,
     serial_streams,
-    single_sample,
     timed_copy,
     timing_sync,
 )
@@ -41,7 +40,6 @@ RULES: tuple[Rule, ...] = (
     timing_sync,
     timed_copy,
     cold_start,
-    single_sample,
     no_workers,
     few_workers,
     host_built,

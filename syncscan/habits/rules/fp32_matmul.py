@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.trace import NONE, Category
+from syncscan.model.trace import NONE, Category, Vendor
 
 ADVICE = Advice(
     rule="fp32-matmul",
     area=Area.DEVICE,
     title="Matrix products run in fp32 beside idle tensor cores",
-    why="fp32 products use the chip's plain arithmetic units; its tensor cores do tf32 or bf16 many times faster.",
+    why="fp32 products use the chip's plain arithmetic units; its tensor cores are faster, with fewer bits.",
     fix=(
         'torch.set_float32_matmul_precision("high") for tf32 (Ampere and later), or torch.autocast("cuda", '
         "torch.bfloat16) around forward and loss."
@@ -26,15 +27,51 @@ ADVICE = Advice(
 FP32 = re.compile(r"sgemm|gemm_f32f32_f32f32_f32|gemmSN_|gemm_fp32|simt_s?gemm", re.IGNORECASE)
 OTHER = re.compile(r"tf32|bf16|f16|half|tensorop|s1688|s16816|h1688|gemv", re.IGNORECASE)
 PRODUCTS = frozenset(f"aten::{n}" for n in ("mm", "addmm", "bmm", "baddbmm", "_addmm_activation", "linear", "matmul"))
-STAY = (1 / 3, 1 / 8, 2 / 3)
-"""What is left of their time with tensor cores: likely, at most and at least saved (3 to 8 times faster is usual)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chip:
+    """What a generation's tensor cores do for products in fp32."""
+
+    fix: str
+    stay: tuple[float, float, float]
+    """What is left of the products' time: likely, at most and at least saved."""
+
+
+_TF32 = ADVICE.fix
+_BF16 = (
+    'torch.autocast("cuda", torch.bfloat16) around forward and loss; tf32 gains little on this chip '
+    '(torch.set_float32_matmul_precision("high")).'
+)
+_FP16 = (
+    'torch.autocast("cuda", torch.float16) around forward and loss, with a GradScaler: this chip\'s tensor cores know '
+    "neither tf32 nor bf16."
+)
+CHIPS = {
+    (7, 0): _Chip(_FP16, (1 / 3, 1 / 8, 2 / 3)),
+    (7, 2): _Chip(_FP16, (1 / 3, 1 / 8, 2 / 3)),
+    (7, 5): _Chip(_FP16, (1 / 2, 1 / 8, 1.0)),
+    (8, 0): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
+    (8, 6): _Chip(_BF16, (1 / 2, 1 / 4, 1.0)),
+    (8, 7): _Chip(_BF16, (1 / 2, 1 / 4, 1.0)),
+    (8, 9): _Chip(_BF16, (1 / 2, 1 / 4, 1.0)),
+    (9, 0): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
+    (10, 0): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
+    (10, 3): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
+}
+"""By compute capability, from NVIDIA's data sheets (dense, beside plain fp32): tf32 is 8 times as fast on an A100, 7 on
+an H100, but 1 to 2 times on the chips of 8.6 and 8.9, whose bf16 is 2 to 4 times as fast; before 8.0 there is fp16
+alone, 8 times as fast on a V100 and a T4, 4 on a GeForce of 7.5. Products reached 3 to 8 times (measured, H200)."""
+NO_TENSOR_CORES = re.compile(r"GTX 16|MX\d50|\bT(400|500|550|600|1000|1200)\b")
+"""Chips of compute capability 7.5 without them."""
 
 
 def find(context: Context) -> Iterable[Habit]:
     """fp32 kernels under matrix-product ops, for a notable part of the step, on a chip with tensor cores."""
-    chip = _tensor_cores(context)
-    if chip is None:
+    found = _tensor_cores(context)
+    if found is None:
         return
+    chip, named = found
     s, trace = context.trace.slices, context.trace
     wanted = trace.named(lambda n: FP32.search(n) and not OTHER.search(n)) & trace.is_category(Category.KERNEL)
     rows = np.flatnonzero(wanted)
@@ -47,26 +84,30 @@ def find(context: Context) -> Iterable[Habit]:
         return
     longest = max(mine, key=lambda r: int(s.dur[r]))
     yield context.habit(
-        ADVICE,
+        replace(ADVICE, fix=chip.fix),
         [mine[longest], *(c for r, c in mine.items() if r != longest)],
         took,
         [
             f"{len(mine) / context.count:.0f} fp32 products a step take {took / 1e3:.2f} ms of the device, "
             f"e.g. {trace.name(longest)[:70]}",
-            f"{chip} has tensor cores",
+            f"{named} has tensor cores",
         ],
-        [Change(work=tuple((r, stay) for r in mine)) for stay in STAY],
+        [Change(work=tuple((r, stay) for r in mine)) for stay in chip.stay],
     )
 
 
-def _tensor_cores(context: Context) -> str | None:
-    """Name and compute capability of the trace's device if it has tensor cores for fp32 (tf32) or 16 bits."""
+def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:
+    """What the trace's device has of them, and its name; None for none, or a chip that isn't known."""
+    if context.trace.info.vendor is not Vendor.CUDA:
+        return None
     listed = context.trace.info.metadata.get("deviceProperties")
-    for device in listed if isinstance(listed, list) else []:
-        major = device.get("computeMajor") if isinstance(device, dict) else None
-        if isinstance(major, int) and major >= 7:
-            return f"{device.get('name', 'the chip')} (compute capability {major}.{device.get('computeMinor', 0)})"
-    return None
+    device = next((d for d in listed if isinstance(d, dict)), {}) if isinstance(listed, list) else {}
+    major, minor = device.get("computeMajor"), device.get("computeMinor", 0)
+    name = str(device.get("name", "the chip"))
+    if not isinstance(major, int) or not isinstance(minor, int) or NO_TENSOR_CORES.search(name):
+        return None
+    chip = CHIPS.get((major, minor))
+    return (chip, f"{name} (compute capability {major}.{minor})") if chip else None
 
 
 def _in_product(context: Context, calls: Int64) -> Bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable
 
@@ -11,7 +12,7 @@ from syncscan.habits.context import Context
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_loader, is_step
+from syncscan.model.names import is_collective, is_collective_kernel, is_loader, is_step
 from syncscan.model.trace import NONE, Category
 
 ADVICE = Advice(
@@ -19,12 +20,12 @@ ADVICE = Advice(
     area=Area.STREAMS,
     title="A part without gradients runs before the trained part, on the same stream",
     why=(
-        "A frozen encoder or an augmentation doesn't depend on the weights that the step trains: it could work on the "
-        "next batch while this one trains."
+        "A frozen encoder or an augmentation doesn't depend on the weights that the step trains: such a part could "
+        "work on the next batch while this one trains."
     ),
     fix=(
-        "Run it for batch n+1 on a second torch.cuda.Stream while batch n trains; hand over with wait_stream and "
-        "record_stream."
+        "If it reads no weight that the step trains: run it for batch n+1 on a second torch.cuda.Stream while batch n "
+        "trains; hand over with wait_stream and record_stream."
     ),
     when_fine=(
         "When each part fills the device alone: then two streams only share it. Expect some per cent, not the bound "
@@ -33,15 +34,22 @@ ADVICE = Advice(
 )
 SHARE = 0.1
 """Part of the device's work that must lie in the scope."""
+BUSY = 0.75
+"""Part of the step in which the device must work: one that waits for its host gains nothing by a second stream."""
+TORCHS = re.compile(r"(nccl|rccl|gloo|ucc|mpi|xccl|hccl):|Optimizer\.|(Fully|FSDP|DistributedData|DataParallel)|## ")
+"""Scopes that torch itself makes, around communication, optimizers and wrappers of the trained module."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Outermost scopes before the first op with gradients that hold a notable part of the device's work."""
+    """Outermost scopes before the first op with gradients that hold a notable part of the device's work.
+
+    One that communicates gathers weights, or waits for other ranks: it is no frozen part.
+    """
     s, trace = context.trace.slices, context.trace
     first = _first_trained(context)
-    if len(first) < context.count:
+    if len(first) < context.count or context.step.device_busy_us < BUSY * context.period_us:
         return
-    rows = context.outermost(context.rows(Category.ANNOTATION, lambda n: not is_step(n) and not is_loader(n)))
+    rows = context.outermost(context.rows(Category.ANNOTATION, _is_programs))
     starts, trained = [begin for begin, _ in first], list(first.values())
     ahead = [r for r in rows if _before(starts, trained, int(s.ts[r]), int(s.end[r]))]
     for name in dict.fromkeys(trace.name(r) for r in ahead):
@@ -53,6 +61,7 @@ def find(context: Context) -> Iterable[Habit]:
         if (
             took < SHARE * context.step.device_busy_us
             or len(mine) < context.count
+            or trace.named(is_collective_kernel)[work].any()
             or not _same_stream(context, kernels, first)
         ):
             continue
@@ -71,6 +80,11 @@ def find(context: Context) -> Iterable[Habit]:
             ],
             Confidence.MEDIUM,
         )
+
+
+def _is_programs(name: str) -> bool:
+    """Whether a scope of this name may be the program's own."""
+    return not (is_step(name) or is_loader(name) or is_collective(name) or TORCHS.match(name))
 
 
 def _before(starts: list[int], trained: list[int], begin: int, end: int) -> bool:

@@ -12,35 +12,36 @@ ADVICE = Advice(
     rule="host-built-tensor",
     area=Area.INPUT,
     title="A tensor is built on the CPU and sent to the device, every step",
-    why="The host fills it, then copies it from pageable memory and waits; the device could have filled it in µs.",
+    why="The host fills it, then copies it from pageable memory; the device could have filled it in µs.",
     fix="Make it where it is used: torch.rand(shape, device=device), or once before the loop if it never changes.",
     when_fine="When its content comes from the host anyway, or it must not depend on the device's random numbers.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """A factory op without device work, then right behind it a pageable copy to the device, in every step."""
+    """A factory op without device work, then right behind it a pageable copy to the device, in every step.
+
+    A copy behind which the host waits is a sync, whose finding says what it costs: here only the making counts.
+    """
     pairs = [(c, factory_before(context, c.call)) for c in copies_to_device(context, pageable=True)]
     built = {c.call: (c, row) for c, row in pairs if row is not None}
     for group in context.by_scope(built):
         mine = [built[call] for call in group]
         making = context.length_us(row for _, row in mine) * context.host_scale
-        sending = context.length_us(group) + sum(c.waited_ns for c, _ in mine) / context.count / 1e3
+        unsaid = [call for call in group if call not in context.sync_calls]
+        sending = context.length_us(unsaid)
         if making + sending < context.notable_us or len(mine) < context.count:
             continue
-        name = context.trace.name(mine[0][1])
+        size = sum(c.size for c, _ in mine) / context.count
+        where = f"holds the host for {sending / 1e3:.2f} ms" if unsaid else "is a sync, listed as one"
+        gone = [*(row for _, row in mine), *(copying(context, call) for call in unsaid)]
         yield context.habit(
             ADVICE,
             group,
             making + sending,
             [
-                f"{name} fills it on the host in {making / 1e3:.2f} ms a step",
-                f"copying its {mine[0][0].size / 1e6:.1f} MB holds the host for {sending / 1e3:.2f} ms",
+                f"{context.trace.name(mine[0][1])} fills it on the host in {making / 1e3:.2f} ms a step",
+                f"copying its {size / 1e6:.1f} MB {where}",
             ],
-            [
-                Change(
-                    host=tuple(context.interval(r) for c, row in mine for r in (row, copying(context, c.call))),
-                    removed=context.findings_of(group),
-                )
-            ],
+            [Change(host=tuple(context.interval(row) for row in gone))],
         )

@@ -25,11 +25,15 @@ SMALL = 100_000
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Pageable copies to the device in the steps whose calls take a notable time, not from a tensor just built."""
-    calls = [c for c in copies_to_device(context, pageable=True) if factory_before(context, c.call) is None]
+    """Pageable copies to the device in the steps whose calls take a notable time, not from a tensor just built.
+
+    One behind which the host waits is a sync: its finding says what a pinned copy would gain.
+    """
+    copies = [c for c in copies_to_device(context, pageable=True) if c.call not in context.sync_calls]
+    calls = [c for c in copies if factory_before(context, c.call) is None]
     for group in context.by_scope(c.call for c in calls):
         mine = [c for c in calls if c.call in set(group)]
-        held = context.length_us(group) + sum(c.waited_ns for c in mine) / context.count / 1e3
+        held = context.length_us(group)
         size = sum(c.size for c in mine) / context.count
         if held < context.notable_us or size < SMALL:
             continue
@@ -42,12 +46,7 @@ def find(context: Context) -> Iterable[Habit]:
                 f"hold the host for {held / 1e3:.2f} ms",
                 f"the bus runs at {_rate(mine):.1f} GB/s for them",
             ],
-            [
-                Change(
-                    host=tuple(context.interval(copying(context, c.call)) for c in mine),
-                    removed=context.findings_of(c.call for c in mine),
-                )
-            ],
+            [Change(host=tuple(context.interval(copying(context, c.call)) for c in mine))],
         )
 
 

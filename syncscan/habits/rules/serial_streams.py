@@ -10,8 +10,9 @@ from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.names import is_collective_kernel
 from syncscan.model.runtime_calls import is_stream_wait
-from syncscan.model.trace import Category
+from syncscan.model.trace import NONE, Category
 
 ADVICE = Advice(
     rule="streams-in-turn",
@@ -32,12 +33,12 @@ SHARE, OVERLAP = 0.1, 0.05
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Pairs of streams with notable work, at least two stream waits a step, and no overlap."""
+    """Pairs of streams of the program's with notable work, at least two stream waits a step, and no overlap."""
     waits = context.rows(Category.RUNTIME, is_stream_wait, main=False)
     if len(waits) < 2 * context.count:
         return
     for device in context.work.devices:
-        busy = {st: context.work.of(device, st) for st in context.work.streams(device)}
+        busy = {st: context.work.of(device, st) for st in _computing(context, device)}
         took = {st: float((w.busy_to - w.busy_from).sum()) for st, w in busy.items()}
         a_step = context.step.device_busy_us / max(1.0, sum(took.values()))
         large = [st for st in busy if took[st] >= SHARE * sum(took.values())]
@@ -46,7 +47,8 @@ def find(context: Context) -> Iterable[Habit]:
                 intervals = zip(busy[a].busy_from.tolist(), busy[a].busy_to.tolist(), strict=True)
                 shared = sum(busy[b].busy_within(*interval) for interval in intervals)
                 least = min(took[a], took[b])
-                if shared <= OVERLAP * least and _in_turns(context, device, a, b):
+                alternate = shared <= OVERLAP * least and _in_turns(context, device, a, b)
+                if alternate and not _librarys_own(context, device, a, b):
                     yield context.habit(
                         ADVICE,
                         waits,
@@ -58,6 +60,25 @@ def find(context: Context) -> Iterable[Habit]:
                         ],
                         confidence=Confidence.MEDIUM,
                     )
+
+
+def _computing(context: Context, device: int) -> list[int]:
+    """The streams of a device that don't communicate: a collective ends when the last rank does, whatever runs here."""
+    s, trace = context.trace.slices, context.trace
+    rows = trace.device_rows[s.device[trace.device_rows] == device]
+    communicating = s.stream[rows[trace.named(is_collective_kernel)[rows]]]
+    return [st for st in context.work.streams(device) if st not in communicating]
+
+
+def _librarys_own(context: Context, device: int, a: int, b: int) -> bool:
+    """Whether one op launches on both streams: its library has chosen them, as cuDNN does in a recurrent layer."""
+    s, trace = context.trace.slices, context.trace
+    rows = trace.device_rows[s.device[trace.device_rows] == device]
+    calls = trace.calls_of(rows)
+    op = np.where(calls == NONE, NONE, s.parent[calls])
+    op[~trace.is_category(Category.CPU_OP)[op]] = NONE
+    first, second = (op[(s.stream[rows] == st) & (op != NONE)] for st in (a, b))
+    return bool(np.isin(first, second).any())
 
 
 def _in_turns(context: Context, device: int, a: int, b: int) -> bool:

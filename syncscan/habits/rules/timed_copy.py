@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.event_timing import closing_syncs, event_timings
+from syncscan.habits.event_timing import event_timings
 from syncscan.habits.input_copies import copies_to_device
-from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.interval import Interval
 
@@ -22,22 +21,19 @@ ADVICE = Advice(
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Copies to the device between the two events of timed parts, or in steps that end with a synchronise."""
+    """Copies to the device between the two events of timed parts."""
     copies = copies_to_device(context, pageable=True) + copies_to_device(context, pageable=False)
-    timings = event_timings(context)
-    within = [Interval(r.begin, r.end) for r in timings]
-    if not timings and closing_syncs(context):
-        within = context.steps
+    within = [Interval(timing.begin, timing.end) for timing in event_timings(context)]
     s = context.trace.slices
     mine = [c for c in copies if any(interval.holds(int(s.ts[c.call])) for interval in within)]
-    if not mine:
+    held = context.length_us(c.call for c in mine) + sum(c.waited_ns for c in mine) / context.count / 1e3
+    took = max(held, context.length_us(c.row for c in mine))
+    if not mine or took < context.notable_us:
         return
-    took = context.length_us(c.call for c in mine) + sum(c.waited_ns for c in mine) / context.count / 1e3
     size = sum(c.size for c in mine) / context.count / 1e6
     yield context.habit(
         ADVICE,
         [c.call for c in mine],
         None,
         [f"{size:.2f} MB a step are copied inside the timed part: {took:.0f} µs of it"],
-        confidence=Confidence.HIGH if timings else Confidence.MEDIUM,
     )

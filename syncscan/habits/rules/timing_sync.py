@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.event_timing import closing_syncs, event_timings
-from syncscan.model.finding import Confidence
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.habits.event_timing import event_timings
+from syncscan.model.habit import Advice, Area, Habit
 
 ADVICE = Advice(
     rule="timing-sync-in-loop",
@@ -26,25 +25,22 @@ ADVICE = Advice(
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """A timed part or a closing synchronise in every step of several."""
-    timings = event_timings(context)
-    syncs = [r.sync for r in timings] or closing_syncs(context)
-    if len(syncs) < max(2, context.count):
-        return
+    """A timed part in every step of several, behind which the device idles for a notable time.
+
+    What the step would gain without the wait is said of the sync itself.
+    """
+    syncs = [timing.sync for timing in event_timings(context)]
     idle = _idle_behind(context, syncs)
-    if not timings and idle < context.notable_us:
+    if len(syncs) < max(2, context.count) or idle < context.notable_us:
         return
-    how = "events are read behind it" if timings else "it is the last thing an inference step does"
     yield context.habit(
         ADVICE,
         syncs,
-        idle,
+        None,
         [
-            f"{context.trace.name(syncs[0])} {len(syncs) / context.count:.0f} times a step; {how}",
+            f"{context.trace.name(syncs[0])} {len(syncs) / context.count:.0f} times a step; events are read behind it",
             f"the device then idles for {idle:.0f} µs until the next repetition's first kernel",
         ],
-        [Change(removed=context.findings_of(syncs))],
-        Confidence.HIGH if timings else Confidence.MEDIUM,
     )
 
 

@@ -8,8 +8,10 @@ Trace View shows such slices anyway; Perfetto drops them (its count is `slice_dr
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
 from typing import Any
 
 import msgspec
@@ -100,12 +102,13 @@ def _tids(rows: dict[Row, list[SliceTimes]]) -> dict[int, tuple[Row, int]]:
     tids = {}
     for row, slices in rows.items():
         crossing = _crossing(sorted(slices, key=lambda s: (s[0], -s[1])))
-        while crossing:
-            tid = next(free)
-            rest = _crossing(crossing)
-            left = {place for _, _, place in rest}
-            tids.update({place: (row, tid) for _, _, place in crossing if place not in left})
-            crossing = rest
+        beside: list[int] = []
+        rows_beside = _RowsBeside()
+        for start, end, place in crossing:
+            k = rows_beside.first_for(start, end)
+            if k == len(beside):
+                beside.append(next(free))
+            tids[place] = (row, beside[k])
     return tids
 
 
@@ -122,6 +125,58 @@ def _crossing(slices: list[SliceTimes]) -> list[SliceTimes]:
         else:
             open_until.append(end)
     return crossing
+
+
+class _RowsBeside:
+    """Rows for slices that come in order of their start, the longest first; each goes on the first on which it nests.
+
+    A tree keeps the innermost open end of each row and the latest below each node, so that the row is found by its
+    height alone: asked one after the other, as many rows as slices would take the square of their number.
+    """
+
+    def __init__(self) -> None:
+        self._open_until: list[list[int]] = []
+        self._ending: list[tuple[int, int]] = []
+        self._leaves = 1
+        self._latest: list[float] = [math.inf, math.inf]
+
+    def first_for(self, start: int, end: int) -> int:
+        """Number of the row that this slice goes on; the number of rows so far for a new one."""
+        self._close(start)
+        node = 1
+        while node < self._leaves:
+            node = 2 * node if self._latest[2 * node] >= end else 2 * node + 1
+        row = node - self._leaves
+        if row == len(self._open_until):
+            self._open_until.append([])
+        self._open_until[row].append(end)
+        heappush(self._ending, (end, row))
+        self._note(row)
+        if row == self._leaves - 1:
+            self._grow()
+        return row
+
+    def _close(self, start: int) -> None:
+        """End the slices that are over when this one begins."""
+        while self._ending and self._ending[0][0] <= start:
+            _, row = heappop(self._ending)
+            self._open_until[row].pop()
+            self._note(row)
+
+    def _note(self, row: int) -> None:
+        """Keep a row's innermost open end; one without an open slice takes any."""
+        node = self._leaves + row
+        self._latest[node] = self._open_until[row][-1] if self._open_until[row] else math.inf
+        while node > 1:
+            node //= 2
+            self._latest[node] = max(self._latest[2 * node], self._latest[2 * node + 1])
+
+    def _grow(self) -> None:
+        """Twice as many rows, so that there is always one without a slice."""
+        self._leaves *= 2
+        self._latest = [math.inf] * (2 * self._leaves)
+        for row in range(len(self._open_until)):
+            self._note(row)
 
 
 def _moved(piece: bytes, moving: list[tuple[Row, int] | None]) -> bytes:
