@@ -12,7 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, summary, what
+from syncscan.report.phrases import VERDICTS, certainty, chain, first_screen, measured, place, projected, waited, what
 from syncscan.report.units import duration, times
 
 MAX_ROWS = 20
@@ -27,8 +27,7 @@ def render(analysis: Analysis) -> str:
     return _template().render(
         headline=_headline(analysis),
         verdict=VERDICTS[s.bound],
-        reason=shown(s.reason, _TEXT),
-        summary=summary(analysis),
+        reason=shown(first_screen(analysis), 2 * _TEXT),
         advice=[shown(a, _TEXT) for a in s.advice],
         rows=[_row(f, s) for f in analysis.findings[:MAX_ROWS]],
         more=max(0, len(analysis.findings) - MAX_ROWS),
@@ -62,8 +61,8 @@ def _row(f: Finding, step: StepSummary) -> dict[str, Any]:
         "severity": f.severity.value,
         "color": _COLORS[f.severity],
         "saves": duration(f.gain.recoverable_us) if f.gain else "–",
-        "waits": duration(f.wait_us),
-        "idle": duration(f.bubble_us),
+        "waits": waited(f.wait_us, step),
+        "idle": waited(f.bubble_us, step),
         "title": shown(f.diagnosis.title, 120),
         "what": shown(what(f), 120),
         "place": shown(place(f.where.source), 120),

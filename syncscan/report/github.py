@@ -6,7 +6,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import VERDICTS, certainty, line, measured, projected, real, sentences, summary, what
+from syncscan.report.phrases import VERDICTS, certainty, first_screen, line, measured, projected, real, sentences, what
 
 KINDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 """An error annotation doesn't fail the job: that is what `syncscan check` is for."""
@@ -43,7 +43,7 @@ def _annotation(kind: str, f: Finding, step: StepSummary) -> str:
 def _closing(analysis: Analysis, left_out: int) -> str:
     s = analysis.step
     more = f"{left_out} more of them have no annotation: GitHub shows {A_KIND} of a kind" if left_out else ""
-    message = sentences(VERDICTS[s.bound], s.reason, summary(analysis), *s.advice, more)
+    message = sentences(VERDICTS[s.bound], first_screen(analysis), *s.advice, more)
     return _command("notice", {"title": "syncscan"}, message)
 
 

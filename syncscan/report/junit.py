@@ -14,12 +14,12 @@ from syncscan.report.phrases import (
     VERDICTS,
     certainty,
     chain,
+    first_screen,
     line,
     measured,
     place,
     projected,
     sentences,
-    summary,
     what,
 )
 from syncscan.version import __version__
@@ -97,7 +97,7 @@ def _body(f: Finding, step: StepSummary) -> str:
 
 def _verdict(analysis: Analysis) -> str:
     s = analysis.step
-    return sentences(VERDICTS[s.bound], s.reason, summary(analysis), *s.advice, *analysis.warnings)
+    return sentences(VERDICTS[s.bound], first_screen(analysis), *s.advice, *analysis.warnings)
 
 
 def _s(us: float) -> str:

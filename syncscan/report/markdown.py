@@ -9,7 +9,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.step import StepSummary
 from syncscan.report.markup import cell, code, escaped
-from syncscan.report.phrases import VERDICTS, certainty, chain, measured, place, projected, summary, what
+from syncscan.report.phrases import VERDICTS, certainty, chain, first_screen, measured, place, projected, waited, what
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
@@ -22,10 +22,10 @@ MAX_ROWS = 50
 def render(analysis: Analysis) -> str:
     """The report as GitHub-flavoured Markdown, never longer than a comment may be."""
     s, findings = analysis.step, analysis.findings
-    top = [f"### {VERDICTS[s.bound]}", f"{escaped(s.reason)} {summary(analysis)}"]
+    top = [f"### {VERDICTS[s.bound]}", escaped(first_screen(analysis))]
     top += [f"→ {escaped(advice)}" for advice in s.advice]
     if findings:
-        top.append("\n".join(_table(findings[:MAX_ROWS])))
+        top.append("\n".join(_table(findings[:MAX_ROWS], s)))
     if len(findings) > MAX_ROWS:
         top.append(f"… and {len(findings) - MAX_ROWS} more, which cost less.")
     bottom = [*(f"> warning: {escaped(w)}" for w in analysis.warnings[:10]), _provenance(analysis)]
@@ -33,11 +33,12 @@ def render(analysis: Analysis) -> str:
     return "\n\n".join([*top, *_details(findings, s, room), *bottom]) + "\n"
 
 
-def _table(findings: Sequence[Finding]) -> Iterator[str]:
+def _table(findings: Sequence[Finding], step: StepSummary) -> Iterator[str]:
     yield "| severity | saves *(projected)* | waits *(measured)* | idle behind | what | where |"
     yield "|---|--:|--:|--:|---|---|"
     for f in findings:
-        numbers = [duration(f.gain.recoverable_us) if f.gain else "–", duration(f.wait_us), duration(f.bubble_us)]
+        measurements = (waited(f.wait_us, step), waited(f.bubble_us, step))
+        numbers = [duration(f.gain.recoverable_us) if f.gain else "–", *measurements]
         where = ", ".join(part for part in (cell(place(f.where.source)), _circumstances(f)) if part)
         yield f"| {f.severity.value} | {' | '.join(numbers)} | {cell(what(f))} | {where} |"
 

@@ -13,7 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Diagnosis, Finding, Severity, Source
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import certainty, chain, line, measured, projected, sentences, what
+from syncscan.report.phrases import certainty, chain, lacking, line, measured, projected, sentences, what
 from syncscan.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -38,7 +38,7 @@ def _run(analysis: Analysis) -> dict[str, Any]:
         rules.setdefault(f.rule, f.diagnosis)
     driver = {"name": "syncscan", "version": __version__, "rules": [_rule(d) for d in rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
-    notes = [{"level": "warning", "message": {"text": _text(w)}} for w in analysis.warnings]
+    notes = [{"level": "warning", "message": {"text": _text(w)}} for w in (*lacking(analysis), *analysis.warnings)]
     return {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
