@@ -71,14 +71,17 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:
     """The stages behind loading, on a trace that is already in memory."""
     points, broken_rules = detect(trace)
     places = attribute(trace, points)
-    costs = cost.costs_of(trace, points)
+    integrity = cost.integrity_of(trace)
+    costs = cost.costs_of(trace, points, integrity)
     occurrences = [Occurrence(*parts) for parts in zip(points, places, costs, strict=True)]
-    measured = cost.step_summary(trace, occurrences)
+    measured = cost.step_summary(trace, occurrences, integrity)
     findings = cost.merged_findings(occurrences, measured)
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
-    projector = whatif.Projector(trace, findings, unprofiled_us)
+    projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)
     gains = whatif.project_gains(projector, measured)
     found, broken_habits = habits.find(trace, gains.findings, gains.step)
+    if not integrity.verdict:
+        found = tuple(h for h in found if h.gain is None)  # the others say what they cost, which nobody knows then
     return Analysis(
         trace=trace,
         step=gains.step,
@@ -86,6 +89,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:
         groups=gains.groups,
         overlaps=gains.overlaps,
         habits=whatif.project_habits(projector, found),
+        integrity=integrity,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits),
         _projector=projector,
         _renderer=_rendered,

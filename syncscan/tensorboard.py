@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncscan.report.markup import cell, escaped
-from syncscan.report.phrases import places, real
+from syncscan.report.phrases import places, real, waited
 from syncscan.report.units import duration
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
     from syncscan.model.finding import Finding
+    from syncscan.model.step import StepSummary
 
 
 class Writer(Protocol):
@@ -42,8 +43,8 @@ def log(analysis: Analysis, writer: Writer, step: int | None = None) -> None:
     """
     ours = real(analysis.findings)
     scalars: dict[str, float | None] = {
-        "wait_us": analysis.step.wait_us,
-        "bubble_us": analysis.step.bubble_us,
+        "wait_us": None if analysis.step.waits_withheld else analysis.step.wait_us,
+        "bubble_us": None if analysis.step.waits_withheld else analysis.step.bubble_us,
         "recoverable_us": analysis.step.recoverable_us,
         "step_us": analysis.step.observed_us,
         "syncs_per_step": sum(f.per_step for f in ours),
@@ -63,17 +64,17 @@ def table(analysis: Analysis) -> str:
         "| what | line | scope | saves *(projected)* | waits *(measured)* | idle behind *(measured)* | instead |",
         "|---|---|---|--:|--:|--:|---|",
     ]
-    return "\n".join([*rows, *(_row(f) for f in analysis.findings)])
+    return "\n".join([*rows, *(_row(f, analysis.step) for f in analysis.findings)])
 
 
-def _row(f: Finding) -> str:
+def _row(f: Finding, step: StepSummary) -> str:
     cells = (
         escaped(f.diagnosis.title),
         cell(places(f.where)),
         cell(" > ".join(f.where.scope)),
         duration(f.gain.recoverable_us) if f.gain else "–",
-        duration(f.wait_us),
-        duration(f.bubble_us),
+        waited(f.wait_us, step),
+        waited(f.bubble_us, step),
         escaped(f.diagnosis.fix),
     )
     return f"| {' | '.join(cells)} |"

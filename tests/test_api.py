@@ -39,7 +39,7 @@ def story() -> TraceBuilder:
 def test_golden(golden: Callable[[str, str], None]):
     """What is measured of the story looks as kept, whatever words the rules find for it."""
     analysis = analyze_trace(story().trace())
-    found = [json.finding(f) for f in analysis.findings]
+    found = [json.finding(f, analysis.step) for f in analysis.findings]
     measured = "op_stack call scope source phase thread count per_step wait_us bubble_us".split()
     kept = sorted(({k: f[k] for k in measured} for f in found), key=lambda f: (f["wait_us"], f["bubble_us"]))
     s = analysis.step

@@ -1,7 +1,8 @@
 """From attributed sync points to their costs, the findings they make, and the measured step."""
 
+from syncscan.cost.integrity import integrity_of
 from syncscan.cost.merge import merged_findings
 from syncscan.cost.step import step_summary
 from syncscan.cost.wait_and_bubble import costs_of
 
-__all__ = ["costs_of", "merged_findings", "step_summary"]
+__all__ = ["costs_of", "integrity_of", "merged_findings", "step_summary"]

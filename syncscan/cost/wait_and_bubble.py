@@ -9,11 +9,13 @@ import numpy as np
 from syncscan.cost.queued import Queued
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Cost, SyncPoint
+from syncscan.model.integrity import SOUND, Integrity
+from syncscan.model.names import is_collective_kernel
 from syncscan.model.runtime_calls import is_async_copy
 from syncscan.model.trace import NONE, Trace
 
 
-def costs_of(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
+def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = SOUND) -> tuple[Cost, ...]:
     """Measure each sync point.
 
     The wait of a call that lasts from s to e is the part of it during which work launched before s still ran on what it
@@ -27,6 +29,8 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Cost, ...]:
         One cost a sync point, in their order.
     """
     points = tuple(points)
+    if not integrity.waits:
+        return (Cost(0, 0),) * len(points)
     ruler = _Ruler(trace, points)
     return tuple(ruler.cost(p) for p in points)
 
@@ -37,9 +41,12 @@ class _Ruler:
         self.starts = np.sort(np.array([p.ts for p in points], dtype=np.int64))
         self.work = DeviceWork(trace)
         self.queued = Queued(trace, self.work)
+        self.collective = trace.named(is_collective_kernel)[trace.device_rows]
+        self.computing = DeviceWork(trace, ~self.collective)
 
     def cost(self, point: SyncPoint) -> Cost:
-        return Cost(wait_ns=sum(self._wait(point, row) for row in point.calls), bubble_ns=self._bubble(point))
+        wait = sum(self._wait(point, row) for row in point.calls)
+        return Cost(wait, self._bubble(point), self._communication(point, wait))
 
     def _wait(self, point: SyncPoint, row: int) -> int:
         s = self.trace.slices
@@ -57,6 +64,14 @@ class _Ruler:
             return 0  # with pinned memory it returns at once: what waits is the synchronise behind it
         since = max(start + held, int(s.ts[own]))
         return held + max(0, min(start + length, int(s.ts[own] + s.dur[own])) - since)
+
+    def _communication(self, point: SyncPoint, wait: int) -> int:
+        """How long of this wait the device was in collectives with nothing computed beside them."""
+        if point.device == NONE or not wait or not self.collective.any():
+            return 0
+        end = point.ts + wait
+        busy = self.work.of(point.device).busy_within(point.ts, end)
+        return busy - self.computing.of(point.device).busy_within(point.ts, end)
 
     def _bubble(self, point: SyncPoint) -> int:
         if point.awaited is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from syncscan.model.finding import Finding
 from syncscan.model.finding_table import finding_frame
 from syncscan.model.habit import Habit
+from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import StepSummary
@@ -36,6 +37,8 @@ class Analysis:
     """How far the device's streams overlapped; empty with one stream."""
     habits: tuple[Habit, ...] = ()
     """What else costs the step time, or spoils its timing, the largest gain first."""
+    integrity: Integrity = SOUND
+    """What the trace lacks, and which numbers are withheld for it."""
     warnings: tuple[str, ...] = ()
     """What the trace lacks, and what went wrong while it was read; a sentence each."""
     _projector: Projects | None = field(default=None)
@@ -117,7 +120,7 @@ class Analysis:
 
     def to_frame(self) -> pd.DataFrame:
         """The findings as a tidy pandas frame, one row each; columns and dtypes as in `model.finding_table.COLUMNS`."""
-        return finding_frame(self.findings, self.trace.info.path)
+        return finding_frame(self.findings, self.trace.info.path, self.step.waits_withheld)
 
     def to_html(self) -> str:
         """The report as one self-contained HTML page."""

@@ -47,12 +47,18 @@ class Work:
 
 
 class DeviceWork:
-    """Finds the `Work` of a device or stream of one trace, and keeps what it has sorted once."""
+    """Finds the `Work` of a device or stream of one trace, and keeps what it has sorted once.
 
-    def __init__(self, trace: Trace) -> None:
+    Args:
+        trace: whose work it is.
+        counted: a mask over `trace.device_rows`: the rows that count; by default all of them.
+    """
+
+    def __init__(self, trace: Trace, counted: Bool | None = None) -> None:
+        counted = np.ones(len(trace.device_rows), np.bool_) if counted is None else counted
         self._trace = trace
-        self._rows = trace.device_rows
-        self._launched = trace.launched_at
+        self._rows = trace.device_rows[counted]
+        self._launched = trace.launched_at[counted]
         self._device = trace.slices.device[self._rows]
         self._stream = trace.slices.stream[self._rows]
         self._kept: dict[tuple[int, int], Work] = {}

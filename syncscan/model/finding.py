@@ -202,6 +202,8 @@ class Cost:
 
     wait_ns: int
     bubble_ns: int
+    communication_ns: int = 0
+    """The part of the wait in which the device was in exposed collectives: for other ranks or the network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,8 @@ class Gain:
     recoverable_us: float
     range_us: tuple[float, float]
     moved_us: float
+    untold: str = ""
+    """A sentence: why the trace of one rank can't tell it; empty where it can."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,16 +55,23 @@ COLUMNS = {
 """Column → its pandas dtype and what it holds, in order; documents `Analysis.to_frame()` and `--format csv`."""
 
 
-def finding_rows(findings: Sequence[Finding], path: str) -> list[dict[str, Any]]:
-    """One flat row a finding, in their order, with the keys of `COLUMNS`; `path` is the trace's."""
-    return [{**_row(f), "trace": path} for f in findings]
+def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = False) -> list[dict[str, Any]]:
+    """One flat row a finding, in their order, with the keys of `COLUMNS`.
+
+    Args:
+        findings: of one trace.
+        path: the trace's.
+        waits_withheld: the trace can't tell waits and idle times; they are None.
+    """
+    withheld = {"wait_us": None, "bubble_us": None} if waits_withheld else {}
+    return [{**_row(f), **withheld, "trace": path} for f in findings]
 
 
-def finding_frame(findings: Sequence[Finding], path: str) -> pd.DataFrame:
+def finding_frame(findings: Sequence[Finding], path: str, waits_withheld: bool = False) -> pd.DataFrame:
     """The same as a pandas frame with the dtypes of `COLUMNS`, also without any finding."""
     import pandas as pd
 
-    frame = pd.DataFrame(finding_rows(findings, path), columns=list(COLUMNS))
+    frame = pd.DataFrame(finding_rows(findings, path, waits_withheld), columns=list(COLUMNS))
     return frame.astype({name: column.dtype for name, column in COLUMNS.items()})
 
 

@@ -23,12 +23,15 @@ _SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|hea
 _STEP_NUMBER = re.compile(r"ProfilerStep#?(\d{1,18})")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
 _COLLECTIVE_KERNEL = re.compile(
-    r"^(void )?(nccl|rccl|mscclpp?|oneccl|nvshmem|ccl_)\w*(Kernel|_kernel)|ncclKernel|^ccl::"
+    r"^(void )?(nccl|rccl|msccl(pp)?|oneccl|nvshmem|ccl_)\w*(Kernel|_kernel)|ncclKernel|^ccl::"
     r"|\b(cross_device_reduce|one_shot_all_reduce|two_shot_all_reduce|allreduce_(one|two)shot|multimem_all_reduce)",
     re.IGNORECASE,
 )
 """Source: nccl/src/device/generate.py (`ncclDevKernel_…`, older `ncclKernel_…`), RCCL's, MSCCL++'s; vLLM's and SGLang's
 own all-reduce (`cross_device_reduce_1stage`), torch's symmetric memory."""
+_HOST_BACKENDS = ("gloo:", "mpi:", "ucc:")
+_BACKENDS = ("nccl:", "rccl:", "gloo:", "ucc:", "mpi:", "xccl:", "hccl:")
+"""How torch's record of a collective begins (`profilingTitle` in torch/csrc/distributed/c10d)."""
 _LOADER = "enumerate(DataLoader)"
 _WORKERS = "_MultiProcessingDataLoaderIter"
 """The iterator that takes batches from workers: the time in its `__next__` is waiting. A loader without workers
@@ -112,9 +115,22 @@ def is_loader_without_workers(name: str) -> bool:
     return name.startswith(_LOADER) and _NO_WORKERS in name
 
 
+def waits_for_event(name: str) -> bool:
+    """Whether this row of the profiler's (`cuda_sync`) is a wait for an event, of a host or of a stream."""
+    return name in ("Event Sync", "Stream Wait Event")
+
+
+def is_host_collective(name: str) -> bool:
+    """Whether this is a collective of a backend that communicates on the host, from its begin until it is done.
+
+    torch's record of an NCCL collective is over when it is launched: there the device's kernel tells.
+    """
+    return name.startswith(_HOST_BACKENDS)
+
+
 def is_collective(name: str) -> bool:
-    """Whether an op is a collective, or torch's record of one: `c10d::allreduce_`, `nccl:all_reduce`."""
-    return name.startswith(("c10d::", "nccl:", "record_param_comms", "_c10d_functional::", "c10d_functional::"))
+    """Whether an op is a collective, or torch's record of one: `c10d::allreduce_`, `nccl:all_reduce`, `gloo:gather`."""
+    return name.startswith(("c10d::", "record_param_comms", "_c10d_functional::", "c10d_functional::", *_BACKENDS))
 
 
 def is_compiled_graph(name: str) -> bool:

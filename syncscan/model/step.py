@@ -16,7 +16,19 @@ class Bound(str, enum.Enum):
     HOST = "host"
     SYNC = "sync"
     INPUT = "input"
+    COMMUNICATION = "communication"
     UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """How one device spends a step, mean µs."""
+
+    device: int
+    busy_us: float
+    """At work; exposed collectives left out."""
+    communication_us: float
+    """In exposed collectives: with nothing computed beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +42,34 @@ class StepSummary:
     """The host's part: how long the step lasts on its thread."""
     wait_us: float
     device_busy_us: float
+    """How long the busiest device works, exposed collectives left out."""
     device_idle_us: float
+    """How long it does neither that nor communicate."""
     bubble_us: float
     input_us: float
     """Time inside the DataLoader's `__next__` on the step's thread."""
     bound: Bound
     reason: str
-    """One sentence: the numbers that `bound` rests on."""
+    """The numbers that `bound` rests on, a sentence or some."""
+    communication_us: float = 0.0
+    """In exposed collectives on the busiest device: waiting for other ranks or the network."""
     unprofiled_us: float | None = None
     """The same step without the profiler, where capture timed it or the user gave it."""
     recoverable_us: float | None = None
     recoverable_range_us: tuple[float, float] | None = None
+    waits_withheld: bool = False
+    """Waits and idle time can't be measured, and say nothing where they are 0."""
+    devices: tuple[DeviceTime, ...] = ()
+    """Each device that the step uses, the busiest first."""
+    device_share: float | None = None
+    """The part of the step as it is without the profiler in which the busiest device works; None without a verdict."""
+    communication_share: float | None = None
+    """The part that it spends in exposed collectives."""
+    guessed_overhead: float | None = None
+    """The part of the host's time in the trace that is taken to be the profiler's, where no measurement tells it."""
     advice: tuple[str, ...] = ()
     """Sentences that follow from the replay: what to do, or that nothing is to be gained."""
+
+
+NOT_MEASURED = StepSummary(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, Bound.UNKNOWN, "")
+"""Nothing was measured of the step."""

@@ -24,7 +24,8 @@ def render(analysis: Analysis) -> str:
     writer = csv.DictWriter(out, list(COLUMNS), lineterminator="\n")
     writer.writeheader()
     writer.writerows(
-        {k: _cell(v) for k, v in row.items()} for row in finding_rows(analysis.findings, analysis.trace.info.path)
+        {k: _cell(v) for k, v in row.items()}
+        for row in finding_rows(analysis.findings, analysis.trace.info.path, analysis.step.waits_withheld)
     )
     return out.getvalue()
 

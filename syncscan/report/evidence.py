@@ -10,7 +10,19 @@ import numpy as np
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.report.markup import code, escaped
-from syncscan.report.phrases import USES, VERDICTS, certainty, chain, place, places, projected, share, steps_found
+from syncscan.report.phrases import (
+    USES,
+    VERDICTS,
+    certainty,
+    chain,
+    lacking,
+    place,
+    places,
+    projected,
+    sentences,
+    share,
+    steps_found,
+)
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
@@ -44,11 +56,13 @@ def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:
     yield "chain", _bar(code(" > ".join(chain(f)), 400))
     yield "when", f"{w.phase.value}, thread {_bar(code(w.thread))}"
     yield "how often", f"{times(f.per_step)} ({f.count} in {s.count or 1} {'step' if s.count == 1 else 'steps'})"
-    yield "wait, measured", f"{share(f.wait_us, s)} a step{_each(f)}"
-    yield "device idle behind it, measured", f"{share(f.bubble_us, s)} a step"
+    if not s.waits_withheld:
+        yield "wait, measured", f"{share(f.wait_us, s)} a step{_each(f)}"
+        yield "device idle behind it, measured", f"{share(f.bubble_us, s)} a step"
     if f.gain:
         yield "gain, projected", projected(f, s)
-    yield "the step", f"{duration(s.observed_us)}. {VERDICTS[s.bound]}: {escaped(s.reason)}"
+    said = escaped(sentences(s.reason, *lacking(analysis)))
+    yield "the step", f"{duration(s.observed_us)}. {VERDICTS[s.bound]}: {said}"
     yield "steps", escaped(steps_found(analysis))
     yield "confidence", f"{f.confidence.value} (rule {code(f.rule)}, cause {f.diagnosis.cause.value})"
 

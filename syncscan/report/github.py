@@ -9,6 +9,7 @@ from syncscan.report.names import shown
 from syncscan.report.phrases import (
     VERDICTS,
     certainty,
+    first_screen,
     in_library,
     line,
     measured,
@@ -16,7 +17,6 @@ from syncscan.report.phrases import (
     real,
     sentences,
     steps_found,
-    summary,
     what,
 )
 
@@ -59,7 +59,7 @@ def _library(f: Finding) -> str:
 def _closing(analysis: Analysis, left_out: int) -> str:
     s = analysis.step
     more = f"{left_out} more of them have no annotation: GitHub shows {A_KIND} of a kind" if left_out else ""
-    message = sentences(VERDICTS[s.bound], s.reason, summary(analysis), *s.advice, steps_found(analysis), more)
+    message = sentences(VERDICTS[s.bound], first_screen(analysis), *s.advice, steps_found(analysis), more)
     return _command("notice", {"title": "syncscan"}, message)
 
 

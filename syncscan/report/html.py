@@ -21,9 +21,10 @@ from markupsafe import Markup, escape
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.phases import phases_of
+from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
 from syncscan.report.names import shown
-from syncscan.report.phrases import USES, certainty, chain, place, steps_found
+from syncscan.report.phrases import USES, certainty, chain, place, sentences, steps_found, waited
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times
 from syncscan.report.verdict import across, nothing_found, verdict, where
@@ -149,13 +150,15 @@ def _finding(f: Finding, number: int, analysis: Analysis, origin: int) -> dict[s
         "per_step_text": f"{f.per_step:.3g}",
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
+        "wait": waited(f.wait_us, analysis.step),
+        "bubble": waited(f.bubble_us, analysis.step),
         "recoverable_us": gain.recoverable_us if gain else None,
         "share": across(gain.recoverable_us, whole) / 10 if gain else 0,
         "projection": _projected(f),
         "why": shown(d.why, 1500),
         "fix": shown(d.fix, 1500),
         "when_fine": shown(d.when_fine, 1500),
-        "evidence": _evidence(f),
+        "evidence": _evidence(f, analysis.step),
         "count": f.count,
         "occurrences": _occurrences(f, analysis, origin),
     }
@@ -165,13 +168,14 @@ def _projected(f: Finding) -> str:
     if f.gain is None:
         return ""
     low, high = f.gain.range_us
-    return (
+    said = (
         f"{duration(f.gain.recoverable_us)} a step recoverable ({duration(low)} to {duration(high)}); "
         f"{duration(f.gain.moved_us)} of the wait would turn up again at the next sync"
     )
+    return sentences(said, f.gain.untold) if f.gain.untold else said
 
 
-def _evidence(f: Finding) -> list[tuple[str, str]]:
+def _evidence(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
     w = f.where
     rows = [
         ("rule", f"{f.rule} · {f.id}"),
@@ -183,9 +187,14 @@ def _evidence(f: Finding) -> list[tuple[str, str]]:
         ("thread", w.thread),
         ("confidence", f.confidence.value),
         ("safe to remove", USES[w.use]),
-        ("measured", f"{duration(f.wait_us)} waiting, {duration(f.bubble_us)} idle behind, {times(f.per_step)}"),
+        ("measured", _measured(f, step)),
     ]
     return [(label, shown(value)) for label, value in rows if value]
+
+
+def _measured(f: Finding, step: StepSummary) -> str:
+    wait, idle = waited(f.wait_us, step), waited(f.bubble_us, step)
+    return f"{wait} waiting, {idle} idle behind, {times(f.per_step)}"
 
 
 def _occurrences(f: Finding, analysis: Analysis, origin: int) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from syncscan.model.finding import Finding, Source
 from syncscan.model.period import earlier_work, later_work
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.projection import Group, Overlap
+from syncscan.model.step import StepSummary
 from syncscan.model.trace import Category, Trace
 from syncscan.report import habits, phrases
 from syncscan.version import __version__
@@ -34,7 +35,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "syncscan": __version__,
         "trace": _trace(analysis),
         "step": _step(analysis),
-        "findings": [finding(f) for f in analysis.findings],
+        "findings": [finding(f, analysis.step) for f in analysis.findings],
         "groups": [_group(g) for g in analysis.groups],
         "habits": habits.document(analysis.habits),
         "overlaps": [_overlap(o) for o in analysis.overlaps],
@@ -52,6 +53,7 @@ def _trace(analysis: Analysis) -> dict[str, Any]:
         "rank": info.rank,
         "world_size": info.world_size,
         "has": _has(t),
+        "integrity": list(analysis.integrity.sentences()),
         "steps_found": _steps_found(analysis),
         "phases": [_phase(p) for p in phases_of(t)],
         "warnings": list(analysis.warnings),
@@ -95,6 +97,13 @@ def _step(analysis: Analysis) -> dict[str, Any]:
         "device_idle_us": s.device_idle_us,
         "bubble_us": s.bubble_us,
         "input_us": s.input_us,
+        "communication_us": s.communication_us,
+        "devices": [
+            {"device": d.device, "busy_us": d.busy_us, "communication_us": d.communication_us} for d in s.devices
+        ],
+        "device_share": s.device_share,
+        "communication_share": s.communication_share,
+        "guessed_overhead": s.guessed_overhead,
         "unprofiled_us": s.unprofiled_us,
         "bound": s.bound.value,
         "reason": s.reason,
@@ -112,8 +121,8 @@ def _overlap(o: Overlap) -> dict[str, Any]:
     return {"device": o.device, "streams": list(o.streams), "work_us": list(o.work_us), "shared_us": o.shared_us}
 
 
-def finding(f: Finding) -> dict[str, Any]:
-    """One finding as plain dicts and lists."""
+def finding(f: Finding, step: StepSummary) -> dict[str, Any]:
+    """One finding of a step as plain dicts and lists; what the trace can't tell is None."""
     d, w = f.diagnosis, f.where
     return {
         "id": f.id,
@@ -135,11 +144,12 @@ def finding(f: Finding) -> dict[str, Any]:
         "thread": w.thread,
         "count": f.count,
         "per_step": f.per_step,
-        "wait_us": f.wait_us,
-        "bubble_us": f.bubble_us,
+        "wait_us": None if step.waits_withheld else f.wait_us,
+        "bubble_us": None if step.waits_withheld else f.bubble_us,
         "moved_us": f.gain.moved_us if f.gain else None,
         "recoverable_us": f.gain.recoverable_us if f.gain else None,
         "recoverable_range_us": list(f.gain.range_us) if f.gain else None,
+        "untold": f.gain.untold if f.gain else "",
         "value": w.use.value,
         "title": d.title,
         "why": d.why,

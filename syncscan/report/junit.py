@@ -15,13 +15,13 @@ from syncscan.report.phrases import (
     VERDICTS,
     certainty,
     chain,
+    first_screen,
     line,
     measured,
     places,
     projected,
     sentences,
     steps_found,
-    summary,
     what,
 )
 from syncscan.version import __version__
@@ -100,9 +100,8 @@ def _body(f: Finding, step: StepSummary) -> str:
 
 def _verdict(analysis: Analysis) -> str:
     s = analysis.step
-    return sentences(
-        VERDICTS[s.bound], s.reason, summary(analysis), *s.advice, steps_found(analysis), *analysis.warnings
-    )
+    parts = (first_screen(analysis), *s.advice, steps_found(analysis), *analysis.warnings)
+    return sentences(VERDICTS[s.bound], *parts)
 
 
 def _s(us: float) -> str:

@@ -15,11 +15,12 @@ from syncscan.report.phrases import (
     VERDICTS,
     certainty,
     chain,
+    first_screen,
     measured,
     places,
     projected,
     steps_found,
-    summary,
+    waited,
     what,
 )
 from syncscan.report.units import duration, times
@@ -34,12 +35,12 @@ MAX_ROWS = 50
 def render(analysis: Analysis) -> str:
     """The report as GitHub-flavoured Markdown, never longer than a comment may be."""
     s, findings = analysis.step, analysis.findings
-    top = [f"### {VERDICTS[s.bound]}", f"{escaped(s.reason)} {summary(analysis)}"]
+    top = [f"### {VERDICTS[s.bound]}", escaped(first_screen(analysis))]
     top += [f"→ {escaped(advice)}" for advice in s.advice]
     if phases := phases_of(analysis.trace):
         top.append("\n".join(_phases(phases[:MAX_ROWS])))
     if findings:
-        top.append("\n".join(_table(findings[:MAX_ROWS])))
+        top.append("\n".join(_table(findings[:MAX_ROWS], s)))
     if len(findings) > MAX_ROWS:
         top.append(f"… and {len(findings) - MAX_ROWS} more, which cost less.")
     bottom = [
@@ -58,11 +59,12 @@ def _phases(phases: Sequence[PhaseSummary]) -> Iterator[str]:
         yield f"| {p.phase.value} | {'' if p.batch is None else p.batch} | {p.count} | {duration(p.median_us)} |"
 
 
-def _table(findings: Sequence[Finding]) -> Iterator[str]:
+def _table(findings: Sequence[Finding], step: StepSummary) -> Iterator[str]:
     yield "| severity | saves *(projected)* | waits *(measured)* | idle behind | what | where |"
     yield "|---|--:|--:|--:|---|---|"
     for f in findings:
-        numbers = [duration(f.gain.recoverable_us) if f.gain else "–", duration(f.wait_us), duration(f.bubble_us)]
+        measurements = (waited(f.wait_us, step), waited(f.bubble_us, step))
+        numbers = [duration(f.gain.recoverable_us) if f.gain else "–", *measurements]
         where = ", ".join(part for part in (cell(places(f.where)), _circumstances(f)) if part)
         yield f"| {f.severity.value} | {' | '.join(numbers)} | {cell(what(f))} | {where} |"
 

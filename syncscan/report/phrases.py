@@ -22,6 +22,7 @@ VERDICTS = {
     Bound.HOST: "The host is the limit",
     Bound.SYNC: "Syncs are the limit",
     Bound.INPUT: "The input is the limit",
+    Bound.COMMUNICATION: "Communication is the limit",
     Bound.UNKNOWN: "What limits the step can't be told",
 }
 
@@ -43,6 +44,8 @@ def summary(analysis: Analysis) -> str:
         return "No host-device syncs found."
     places = "1 place waits" if len(found) == 1 else f"{len(found)} places wait"
     often = times(sum(f.per_step for f in found))
+    if s.waits_withheld:
+        return f"{places} for the device, {often}; how long can't be measured."
     waits = f"{places} for the device, {often}, {share(s.wait_us, s)} in all"
     if s.recoverable_us is None:
         return f"{waits}."
@@ -85,6 +88,21 @@ def _across(analysis: Analysis) -> Iterator[str]:
         yield f"When the first begins, {works}: that is neither the steps' work nor idle."
     if later:
         yield f"Behind the last it takes {duration(later)} until what the steps launched is done."
+
+
+def lacking(analysis: Analysis) -> list[str]:
+    """What the trace lacks, and what is withheld for it, but for what the verdict's reason says already."""
+    return [s for s in analysis.integrity.sentences() if s not in analysis.step.reason]
+
+
+def first_screen(analysis: Analysis) -> str:
+    """The verdict's reason, with its guess where it rests on one, what the trace lacks, and what waits."""
+    return sentences(analysis.step.reason, *lacking(analysis), summary(analysis))
+
+
+def waited(us: float, step: StepSummary) -> str:
+    """A measured wait or idle time; a dash where the trace can't tell it."""
+    return "–" if step.waits_withheld else duration(us)
 
 
 def replayed(step: StepSummary) -> float:
@@ -170,6 +188,8 @@ def chain(f: Finding) -> tuple[str, ...]:
 
 def measured(f: Finding, step: StepSummary) -> str:
     """Wait and bubble, how often."""
+    if step.waits_withheld:
+        return f"waits {times(f.per_step)}, nobody knows how long"
     return (
         f"waits {duration(f.wait_us)} a step{_part(f.wait_us, step)}, {times(f.per_step)}; "
         f"the device stands idle {duration(f.bubble_us)} behind it"
@@ -184,6 +204,6 @@ def projected(f: Finding, step: StepSummary) -> str:
     part = percent(f.gain.recoverable_us, replayed(step))
     saved = f"{duration(f.gain.recoverable_us)} a step ({part}; {duration(low)} to {duration(high)})"
     saves = f"Removing it would save {saved}"
-    if f.gain.moved_us < 0.01 * f.wait_us:
-        return saves
-    return f"{saves}; {duration(f.gain.moved_us)} of the wait would move to the next sync"
+    if f.gain.moved_us >= 0.01 * f.wait_us:
+        saves += f"; {duration(f.gain.moved_us)} of the wait would move to the next sync"
+    return sentences(saves, f.gain.untold) if f.gain.untold else saves

@@ -17,6 +17,7 @@ from syncscan.report.phrases import (
     certainty,
     chain,
     in_library,
+    lacking,
     line,
     measured,
     projected,
@@ -48,7 +49,7 @@ def _run(analysis: Analysis) -> dict[str, Any]:
         rules.setdefault(f.rule, f.diagnosis)
     driver = {"name": "syncscan", "version": __version__, "rules": [_rule(d) for d in rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
-    notes = [{"level": "warning", "message": {"text": _text(w)}} for w in analysis.warnings]
+    notes = [{"level": "warning", "message": {"text": _text(w)}} for w in (*lacking(analysis), *analysis.warnings)]
     return {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",

@@ -60,9 +60,11 @@ def _parts(analysis: Analysis, verbose: int, width: int) -> Iterator[RenderableT
 def _first_screen(analysis: Analysis) -> Iterator[Text]:
     yield Text(_headline(analysis), style="dim")
     yield Text.assemble((f"{phrases.VERDICTS[analysis.step.bound]}. ", "bold"), analysis.step.reason)
+    for sentence in phrases.lacking(analysis):
+        yield Text.assemble(("! ", "bold yellow"), sentence)
     yield Text(phrases.summary(analysis))
     for number, finding in enumerate(phrases.real(analysis.findings)[:WORST], 1):
-        yield _one_line(number, finding)
+        yield _one_line(number, finding, analysis.step)
     for sentence in _what_to_do(analysis):
         yield Text.assemble(("→ ", "bold green"), printable(sentence))
     yield Text(printable(phrases.steps_found(analysis)), style="dim")
@@ -82,11 +84,11 @@ def _headline(analysis: Analysis) -> str:
     return printable(" · ".join(parts))
 
 
-def _one_line(number: int, f: Finding) -> Text:
+def _one_line(number: int, f: Finding, step: StepSummary) -> Text:
     line = Text(f" {number}. ", no_wrap=True)
     line.append(f"{f.severity.value:6} ", _COLORS[f.severity])
     line.append(printable(phrases.what(f), 60), "bold")
-    line.append(f"  waits {duration(f.wait_us)}")
+    line.append(f"  waits {phrases.waited(f.wait_us, step)}")
     if f.gain:
         line.append(f", would save {duration(f.gain.recoverable_us)}")
     if where := _where(f):
@@ -129,8 +131,8 @@ def _table(analysis: Analysis, width: int) -> Table:
         table.add_row(
             Text(f.severity.value, _COLORS[f.severity]),
             duration(f.gain.recoverable_us) if f.gain else "–",
-            duration(f.wait_us),
-            duration(f.bubble_us),
+            phrases.waited(f.wait_us, analysis.step),
+            phrases.waited(f.bubble_us, analysis.step),
             Text(printable(f.diagnosis.title, 90)),
             Text(_long_where(f)),
         )

@@ -10,7 +10,7 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.projection import Group, Projection
 from syncscan.model.step import Bound, StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import VERDICTS, places, real, sentences, summary
+from syncscan.report.phrases import VERDICTS, first_screen, places, real, sentences, waited
 from syncscan.report.units import duration, percent
 
 MAX_CARDS = 3
@@ -66,6 +66,8 @@ class Verdict:
     reason: str
     tiles: list[Tile]
     bars: list[Bar]
+    communicates: bool
+    """Whether the bars show exposed collectives."""
     todo: str
     cards: list[Card]
 
@@ -83,13 +85,14 @@ def verdict(analysis: Analysis) -> Verdict:
         reason=_reason(analysis, projection),
         tiles=_tiles(analysis),
         bars=_bars(analysis),
+        communicates=analysis.step.communication_us > 0,
         todo=_todo_title(cards),
         cards=cards,
     )
 
 
 def _reason(analysis: Analysis, projection: Projection | None) -> str:
-    said = [shown(analysis.step.reason, 600), summary(analysis)]
+    said = [shown(first_screen(analysis), 1200)]
     if projection is not None and projection.bound_after is not analysis.step.bound:
         said.append(f"{VERDICTS[projection.bound_after]} then")
     return sentences(*said)
@@ -103,12 +106,13 @@ def _tiles(analysis: Analysis) -> list[Tile]:
     if step.unprofiled_us is not None:
         tiles.append(Tile("step, unprofiled", duration(step.unprofiled_us), "timed without the profiler"))
     if len(analysis.trace.device_rows):
-        busy = percent(step.device_busy_us, step.observed_us)
         tiles += [
-            Tile("device busy", busy, duration(step.device_busy_us)),
-            Tile("host waits", duration(step.wait_us), "in syncs, a step"),
-            Tile("device idle behind syncs", duration(step.bubble_us), "a step"),
+            Tile("device works", _device_share(step), f"{duration(step.device_busy_us)} a step"),
+            Tile("host waits", waited(step.wait_us, step), "in syncs, a step"),
+            Tile("device idle behind syncs", waited(step.bubble_us, step), "a step"),
         ]
+    if step.communication_us > 0:
+        tiles.append(Tile("waits for ranks or network", duration(step.communication_us), "a step, nothing beside it"))
     if step.input_us > 0:
         tiles.append(Tile("waits for input", duration(step.input_us), "a step"))
     if _projected_step(analysis):
@@ -116,6 +120,11 @@ def _tiles(analysis: Analysis) -> list[Tile]:
         note = f"{duration(low)} to {duration(high)}, projected"
         tiles.append(Tile("recoverable", duration(step.recoverable_us or 0.0), note, projected=True))
     return tiles
+
+
+def _device_share(step: StepSummary) -> str:
+    """How much of the step the device works: as the verdict says, or a dash where there is none."""
+    return "–" if step.device_share is None else f"{step.device_share:.0%}"
 
 
 def _projected_step(analysis: Analysis) -> bool:
@@ -141,10 +150,17 @@ def _bars(analysis: Analysis) -> list[Bar]:
 
 def _measured_bar(step: StepSummary, whole: float) -> Bar:
     busy = min(step.device_busy_us, step.observed_us)
-    behind = min(step.bubble_us, step.observed_us - busy)
-    looks = (("work", "device works"), ("bubble", "idle behind syncs"), ("idle", "idle otherwise"))
+    communicates = min(step.communication_us, step.observed_us - busy)
+    behind = min(step.bubble_us, step.observed_us - busy - communicates)
+    rest = step.observed_us - busy - communicates - behind
+    looks = (
+        ("work", "device works", busy),
+        *((("ranks", "waits for other ranks or the network", communicates),) if communicates else ()),
+        ("bubble", "idle behind syncs", behind),
+        ("idle", "idle otherwise", rest),
+    )
     parts, at = [], 0.0
-    for (look, label), length in zip(looks, (busy, behind, step.observed_us - busy - behind), strict=True):
+    for look, label, length in looks:
         parts.append(Part(look, across(at, whole), across(length, whole), f"{label}: {duration(length)}"))
         at += length
     spoken = "Measured step: " + ", ".join(p.label for p in parts)
@@ -175,7 +191,7 @@ def _cards(analysis: Analysis, projection: Projection | None) -> list[Card]:
     if step.recoverable_us is None:
         worst = [f for f in real(analysis.findings) if f.severity in (Severity.HIGH, Severity.MEDIUM)]
         if worst:
-            return [_card([f], numbers, _costs(f)) for f in worst[:MAX_CARDS]]
+            return [_card([f], numbers, "" if step.waits_withheld else _costs(f)) for f in worst[:MAX_CARDS]]
     return [Card(text=shown(line, 600)) for line in step.advice] or [Card(text=_nothing(analysis))]
 
 
@@ -201,7 +217,9 @@ def _card(members: Sequence[Finding], numbers: dict[str, int], gain: str, projec
 def _then(p: Projection) -> Card:
     """What limits the step without its syncs."""
     if p.bound_after is Bound.DEVICE:
-        text = f"After that the device is the limit: {duration(p.device_limit_us)} of work a step."
+        text = f"After that the device is the limit: it works {percent(p.device_limit_us, p.predicted_us)} of the step."
+    elif p.bound_after is Bound.COMMUNICATION:
+        text = "After that other ranks or the network are the limit, which only the traces of all ranks together show."
     else:
         text = (
             f"After that the host is the limit: {duration(p.host_limit_us)} of its own work a step. "

@@ -16,7 +16,7 @@ from syncscan.model.finding import Finding
 from syncscan.model.printable import printable
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.step import Bound
-from syncscan.report.phrases import steps_found
+from syncscan.report.phrases import steps_found, waited
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
@@ -30,6 +30,7 @@ _BOUND = {
     Bound.HOST: "Then the host is the limit",
     Bound.SYNC: "Then the syncs that are left are the limit",
     Bound.INPUT: "Then the input is the limit",
+    Bound.COMMUNICATION: "Then communication is the limit",
     Bound.UNKNOWN: "What limits it then can't be told",
 }
 
@@ -119,7 +120,7 @@ def _table(analysis: Analysis, p: Projection) -> Table:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for f in analysis.findings[:SHOWN]:
         gone = "✗" if f.id in p.removed else ""
-        table.add_row(gone, printable(f.id), printable(_place(f), 50), duration(f.wait_us), _alone(f))
+        table.add_row(gone, printable(f.id), printable(_place(f), 50), waited(f.wait_us, analysis.step), _alone(f))
     if len(analysis.findings) > SHOWN:
         table.add_row("", f"… {len(analysis.findings) - SHOWN} more", "", "", "")
     return table

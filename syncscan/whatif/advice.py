@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.projection import Group, Projection
-from syncscan.model.step import BOUND_FROM, Bound
+from syncscan.model.step import Bound, StepSummary
 
 NOTHING = 0.02
 """A gain below this part of the step is lost in the noise of measuring it."""
@@ -15,7 +15,7 @@ DEFER = (Cause.READBACK, Cause.LOG, Cause.CHECK)
 
 
 def advice(
-    findings: Sequence[Finding], groups: Sequence[Group], all_gone: Projection, input_bound: bool
+    findings: Sequence[Finding], groups: Sequence[Group], all_gone: Projection, step: StepSummary
 ) -> tuple[str, ...]:
     """What follows from the replay of a step, the most useful first.
 
@@ -23,35 +23,35 @@ def advice(
         findings: with their gains.
         groups: sets worth removing.
         all_gone: the step without any sync.
-        input_bound: the step waits for its DataLoader.
+        step: as it is, with what bounds it.
     """
-    return tuple(_sentences({f.id: f for f in findings}, groups, all_gone, input_bound))
+    return tuple(_sentences({f.id: f for f in findings}, groups, all_gone, step))
 
 
 def _sentences(
-    findings: dict[str, Finding], groups: Sequence[Group], all_gone: Projection, input_bound: bool
+    findings: dict[str, Finding], groups: Sequence[Group], all_gone: Projection, step: StepSummary
 ) -> Iterator[str]:
     share = all_gone.saving_us / all_gone.baseline_us if all_gone.baseline_us else 0.0
-    busy = all_gone.device_limit_us / all_gone.baseline_us if all_gone.baseline_us else 0.0
     if share < NOTHING:
-        yield _nothing_to_gain(busy, bool(findings), all_gone, input_bound)
+        yield _nothing_to_gain(bool(findings), all_gone, step)
         return
     for group in groups[:2]:
         yield _remove([findings[i] for i in group.ids if i in findings], group, all_gone)
     yield _limit(all_gone, len(all_gone.removed))
 
 
-def _nothing_to_gain(busy: float, any_syncs: bool, all_gone: Projection, input_bound: bool) -> str:
-    if input_bound or all_gone.bound_after is Bound.INPUT:
+def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -> str:
+    if step.bound is Bound.COMMUNICATION:
+        return (
+            "Other ranks or the network are the limit, not this rank's syncs: look at the traces of all ranks together "
+            "for the one that comes last."
+        )
+    if Bound.INPUT in (step.bound, all_gone.bound_after):
         return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper."
-    if busy >= BOUND_FROM:
-        return f"Nothing to gain from removing syncs: the device is busy {busy:.0%} of the step."
+    if step.bound is Bound.DEVICE:
+        return f"Nothing to gain from removing syncs: the device works {step.device_share or 0.0:.0%} of the step."
     problem = "syncs are not your problem, launches are" if any_syncs else "it launches too slowly for the device"
-    limit = _ms(all_gone.host_limit_us)
-    return (
-        f"The host is the limit ({limit} of its own work, the device works {busy:.0%} of the step): {problem} "
-        "(CUDA graphs, torch.compile, a fused optimizer)."
-    )
+    return f"The host is the limit: {problem} (CUDA graphs, torch.compile, a fused optimizer)."
 
 
 def _remove(findings: Sequence[Finding], group: Group, all_gone: Projection) -> str:
@@ -68,8 +68,13 @@ def _remove(findings: Sequence[Finding], group: Group, all_gone: Projection) -> 
 def _limit(all_gone: Projection, count: int) -> str:
     syncs = "Without it" if count == 1 else f"Without all {count} syncs"
     if all_gone.bound_after is Bound.DEVICE:
-        return f"{syncs} the device is the limit: {_ms(all_gone.device_limit_us)} of device work a step."
+        return f"{syncs} the device is the limit: it works {_share(all_gone)} of the step then."
     return f"{syncs} the host is the limit: {_ms(all_gone.host_limit_us)} of its own work a step; launch less next."
+
+
+def _share(all_gone: Projection) -> str:
+    """How much of the step the device works then: device time itself isn't what a guess of the host's is part of."""
+    return f"{min(1.0, all_gone.device_limit_us / all_gone.predicted_us):.0%}" if all_gone.predicted_us else "all"
 
 
 def _place(finding: Finding) -> str:

@@ -14,9 +14,17 @@ from syncscan.whatif.calibrate import REPEATABILITY, Calibration
 from syncscan.whatif.graph import Graph, HostWait
 from syncscan.whatif.power import slowdown
 from syncscan.whatif.replay import Replay, Steady, period, prepare, steady
+from syncscan.whatif.shares import NOTABLE, Shares, shares_of
+from syncscan.whatif.surroundings import Surroundings
 
 MODEL = 0.10
 """The part of a saving that the model itself leaves uncertain."""
+_NOTHING = (
+    "removing a sync gains nothing there unless this rank is the one that comes last, which only the traces of all "
+    "ranks together can tell."
+)
+ONE_RANK = f"The step waits in its collectives for other ranks or the network: {_NOTHING}"
+"""What is said of a gain where the trace of one rank can't tell it."""
 
 
 class CalibratedStep:
@@ -27,15 +35,26 @@ class CalibratedStep:
         graph: of the recorded steps.
         calibration: of that graph.
         number: a finding's id → its number in the graph.
-        paced: the DataLoader's workers set the step's pace, whatever becomes of its syncs.
+        surroundings: what of the step isn't its own doing.
     """
 
     def __init__(
-        self, trace: Trace, graph: Graph, calibration: Calibration, number: Mapping[str, int], paced: bool
+        self,
+        trace: Trace,
+        graph: Graph,
+        calibration: Calibration,
+        number: Mapping[str, int],
+        surroundings: Surroundings,
     ) -> None:
-        self.trace, self.graph, self.calibration, self.number, self.paced = trace, graph, calibration, number, paced
+        self.trace, self.graph, self.calibration, self.number = trace, graph, calibration, number
         self.replay = calibration.replay
         self.before = steady(self.replay)
+        self.shares = shares_of(self.replay, self.before.period, surroundings.measured)
+        """Parts of the step as it is."""
+        self.behind = surroundings.behind if self.shares.communication >= NOTABLE else frozenset()
+        """Numbers of the findings that wait behind collectives: their removal is taken to gain nothing."""
+        self.paced_by = _pacemaker(self.shares, surroundings)
+        """What sets the step's pace from outside, whatever becomes of its syncs; None where it is the step itself."""
         self.unit = calibration.unit / 1e3
         """Turns the replay's ns into reported µs."""
         self._known: dict[frozenset[int], Steady] = {}
@@ -45,11 +64,15 @@ class CalibratedStep:
         return prepare(graph, self.replay.scale, self.replay.stretch)
 
     def after(self, removed: frozenset[int]) -> Steady:
-        """The step without these findings, replayed once."""
+        """The step without these findings: others come as late to its collectives, and its input, as they did."""
+        then = self.unpaced(removed - self.behind)
+        paced = self.paced_by is not None and then.period < self.before.period
+        return replace(then, period=self.before.period) if paced else then
+
+    def unpaced(self, removed: frozenset[int]) -> Steady:
+        """The same if nobody else set its pace: whatever begins earlier ends as much earlier. Replayed once."""
         if removed not in self._known:
-            then = steady(self.replay, removed)
-            paced = self.paced and then.period < self.before.period
-            self._known[removed] = replace(then, period=self.before.period) if paced else then
+            self._known[removed] = steady(self.replay, removed)
         return self._known[removed]
 
     def most(self, number: int) -> float:
@@ -76,7 +99,7 @@ class CalibratedStep:
         """The step without these findings; a `quick` one replays nothing more for its range."""
         removed = frozenset(self.number[f.id] for f in findings)
         after, unit, found = self.after(removed), self.unit, self.calibration
-        bound = Bound.INPUT if self.paced else self._bound(after)
+        bound = self._bound(after)
         return Projection(
             removed=tuple(f.id for f in findings),
             observed_us=found.observed_ns / 1e3,
@@ -86,11 +109,23 @@ class CalibratedStep:
             bound_after=bound,
             host_limit_us=after.host * unit,
             device_limit_us=after.device * unit,
-            notes=(*found.notes, *_notes(findings, bound, self._slowdown)),
+            notes=(*found.notes, *_notes(findings, bound, self._slowdown), *self._of_ranks(findings)),
             profiled_us=found.profiled_ns / 1e3,
             calibrated=found.known,
             host_scale=found.replay.scale,
         )
+
+    def _of_ranks(self, findings: Sequence[Finding]) -> list[str]:
+        """What one rank's trace can't tell of a step that communicates."""
+        return [ONE_RANK] if findings and self.shares.communication >= NOTABLE else []
+
+    def untold(self, finding: Finding) -> str:
+        """Why the gain of removing this one can't be told from the trace of one rank; empty where it can."""
+        if self.shares.communication < NOTABLE:
+            return ""
+        if self.number[finding.id] in self.behind:
+            return f"It waits behind collectives for other ranks or the network: {_NOTHING}"
+        return ONE_RANK if self.paced_by is Bound.COMMUNICATION else ""
 
     def moved(self, findings: Sequence[Finding]) -> float:
         """How much of their waits, in µs a step, turns up again at the other syncs without them."""
@@ -110,6 +145,8 @@ class CalibratedStep:
             return 0.0, 0.0
         ratio = self.after(removed).period / base
         others = [ratio] if quick else [ratio, *self._others(removed)]
+        if self.shares.communication >= NOTABLE and self.paced_by is not Bound.INPUT:
+            others += [1.0, self.unpaced(removed).period / base]
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
         low, high = min(others) - extra, max(others) + extra
         most = max(1.0 + REPEATABILITY, ratio)
@@ -152,6 +189,8 @@ class CalibratedStep:
         return cool + min(max(lost, 0.0), 1.0) * (period(self._hot, removed) - cool)
 
     def _bound(self, after: Steady) -> Bound:
+        if self.paced_by is not None:
+            return self.paced_by
         pauses = (self.graph.occupied_ns - self.graph.busy_ns) * self.replay.stretch
         device = after.device + max(pauses, 0.0)
         if device >= BOUND_FROM * after.period and device >= after.host:
@@ -159,6 +198,12 @@ class CalibratedStep:
         if after.host >= BOUND_FROM * after.period or after.waited < (1.0 - BOUND_FROM) * after.period:
             return Bound.HOST
         return Bound.SYNC
+
+
+def _pacemaker(shares: Shares, surroundings: Surroundings) -> Bound | None:
+    if surroundings.waits_for_loader:
+        return Bound.INPUT
+    return Bound.COMMUNICATION if shares.waits_for_ranks else None
 
 
 def _notes(findings: Sequence[Finding], bound: Bound, slower: float) -> list[str]:

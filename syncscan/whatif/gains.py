@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Group, Overlap, Projection
-from syncscan.model.step import Bound, StepSummary
+from syncscan.model.step import StepSummary
 from syncscan.whatif.advice import advice
+from syncscan.whatif.bound import decided, unsettled
 from syncscan.whatif.calibrate import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import worth_removing
 from syncscan.whatif.overlap import overlaps
-from syncscan.whatif.projector import Projector
+from syncscan.whatif.projector import NO_LAUNCHES, Projector
 
 WEIGHED = 25
 """Findings whose range is sought with all replays, those that cost the most; so a trace with hundreds stays fast."""
@@ -44,9 +45,11 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     Returns:
         Step and findings as they were where the trace lacks too much of its steps for a verdict.
     """
-    if step.bound is Bound.UNKNOWN or not projector.replayable:
-        return Gains(step, projector.findings)
+    if not projector.replayable:
+        return Gains(replace(step, reason=step.reason or NO_LAUNCHES), projector.findings)
     calibrated = projector.calibrated()
+    if reason := unsettled(calibrated):
+        return Gains(replace(step, reason=reason), projector.findings)
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
     alone, others = _worth_replays(calibrated, costliest)
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
@@ -54,12 +57,13 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     removable = [f for f in found if not f.diagnosis.intended]
     together = calibrated.projection(removable)
     groups = _groups(calibrated, removable)
+    step = decided(calibrated, projector.ends(), step, frozenset(projector.number[f.id] for f in removable))
     step = replace(
         step,
         unprofiled_us=projector.unprofiled_us,
         recoverable_us=max(0.0, together.saving_us),
         recoverable_range_us=_saving_range(together),
-        advice=advice(removable, groups, together, step.bound is Bound.INPUT),
+        advice=advice(removable, groups, together, step),
     )
     return Gains(step, found, groups, overlaps(projector.trace))
 
@@ -86,6 +90,7 @@ def _gained(step: CalibratedStep, finding: Finding, quick: bool) -> Finding:
         recoverable_us=max(0.0, projection.saving_us),
         range_us=_saving_range(projection),
         moved_us=min(step.moved([finding]), finding.wait_us),
+        untold=step.untold(finding),
     )
     return _with_gain(finding, gain, projection.baseline_us)
 
@@ -109,6 +114,7 @@ def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
                 recoverable_us=min(saving * own / total, own),
                 range_us=(0.0, min(highest, own)),
                 moved_us=min(moved * own / total, finding.wait_us),
+                untold=step.untold(finding),
             ),
             together.baseline_us,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -10,23 +11,24 @@ import numpy as np
 from syncscan.errors import UsageError
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
+from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.period import step_period
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.schedule import Schedule
+from syncscan.model.step import NOT_MEASURED, StepSummary
 from syncscan.model.trace import HOST, Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import calibrate
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.graph import Graph
-from syncscan.whatif.loader import loader_waits
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import ReplayedSteps, find_steps
 from syncscan.whatif.schedule import StepSchedules
 from syncscan.whatif.selectors import select
+from syncscan.whatif.surroundings import Surroundings, surroundings_of
 from syncscan.whatif.waits import NumberedPoint
 
-PACED = 0.05
-"""A step that waits this part of its time for the DataLoader's workers goes at their pace."""
+NO_LAUNCHES = "Its steps launch nothing, so nothing can be said about what bounds them."
 
 
 class Projector:
@@ -36,10 +38,20 @@ class Projector:
         trace: with steps, or taken whole as one step.
         findings: all of them, as measured.
         unprofiled_us: the step's time without the profiler, where it is known.
+        integrity: what the trace lacks; nothing is replayed where no verdict can rest on it.
+        measured: the step, as measured; without it nothing but host and device is taken to make it what it is.
     """
 
-    def __init__(self, trace: Trace, findings: Sequence[Finding], unprofiled_us: float | None) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        findings: Sequence[Finding],
+        unprofiled_us: float | None,
+        measured: StepSummary = NOT_MEASURED,
+        integrity: Integrity = SOUND,
+    ) -> None:
         self.trace, self.findings, self.unprofiled_us = trace, tuple(findings), unprofiled_us
+        self.measured, self.integrity = measured, integrity
         self.number = {f.id: n for n, f in enumerate(findings)}
         self.points = [NumberedPoint(n, o.sync) for n, f in enumerate(findings) for o in f.occurrences]
         self._calibrated: dict[float | None, CalibratedStep] = {}
@@ -50,9 +62,9 @@ class Projector:
         return step_period(self.trace)
 
     @cached_property
-    def paced(self) -> bool:
-        """Whether the DataLoader's workers set the step's pace."""
-        return loader_waits(self.trace) > PACED * self.observed_ns
+    def surroundings(self) -> Surroundings:
+        """What of the step isn't its own doing."""
+        return surroundings_of(self.trace, self.findings, self.measured)
 
     @cached_property
     def steps(self) -> ReplayedSteps:
@@ -74,16 +86,22 @@ class Projector:
 
     @property
     def replayable(self) -> bool:
-        """Whether there is anything to replay: device work, and a step."""
-        return bool(len(self.trace.device_rows)) and bool(self.graph.programs)
+        """Whether there is anything to replay: device work, and a step; and the trace lacks nothing of them."""
+        return self.integrity.verdict and bool(len(self.trace.device_rows)) and bool(self.graph.programs)
 
     def calibrated(self, step_ms: float | None = None) -> CalibratedStep:
         """With the step's unprofiled time as given, else as it is known, else with a guess."""
         known = step_ms * 1e6 if step_ms else self.unprofiled_us and self.unprofiled_us * 1e3
         if known not in self._calibrated:
             found = calibrate(self.graph, self.observed_ns, known, *_recorded(self.trace))
-            self._calibrated[known] = CalibratedStep(self.trace, self.graph, found, self.number, self.paced)
+            self._calibrated[known] = CalibratedStep(self.trace, self.graph, found, self.number, self.surroundings)
         return self._calibrated[known]
+
+    def ends(self) -> tuple[CalibratedStep, ...]:
+        """The step with the least and the most of its time that may be the profiler's; empty where that is known."""
+        calibration = self.calibrated().calibration
+        ends = (replace(calibration, replay=replay, slack=()) for replay in calibration.slack)
+        return tuple(CalibratedStep(self.trace, self.graph, end, self.number, self.surroundings) for end in ends)
 
     def whatif(
         self, selectors: Sequence[str], *, step_ms: float | None = None, keep_timing: bool = False
@@ -130,15 +148,17 @@ class Projector:
         Returns:
             None where nothing can be replayed: no device work, or no launches.
         """
-        if not any(p.launches for p in self.graph.programs):
+        if not self.integrity.verdict or not any(p.launches for p in self.graph.programs):
             return None
         removed = frozenset(self.number[f.id] for f in select(self.findings, selectors))
         return StepSchedules(self.steps, self.calibrated(step_ms).replay).schedule(at, removed)
 
     def _require_work(self) -> None:
-        if not self.replayable:
-            path = self.trace.info.path
+        path = self.trace.info.path
+        if not len(self.trace.device_rows):
             raise UsageError(f"{path} holds no device work, so there is nothing to replay.", "Record it on a GPU.")
+        if not self.replayable:
+            raise UsageError(f"{path} can't be replayed. {self.integrity.reason() or NO_LAUNCHES}")
 
 
 def _recorded(trace: Trace) -> tuple[float, bool]:

@@ -12,7 +12,7 @@ def advice(plan: list[Item]) -> str:
 
 def test_a_busy_device_leaves_nothing_to_gain() -> None:
     """A device without pauses leaves none to be gained."""
-    assert "Nothing to gain from removing syncs: the device is busy" in advice(
+    assert "Nothing to gain from removing syncs: the device works 100%" in advice(
         [("launch", 3000.0), ("read", 0.0), ("work", 30.0)]
     )
 

@@ -14,10 +14,11 @@ from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.interval import Interval
+from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, Trace
 from syncscan.report.annotate.idle import Idle, idle_times
 from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
-from syncscan.report.phrases import USES, certainty, in_library, place
+from syncscan.report.phrases import USES, VERDICTS, certainty, first_screen, in_library, place, sentences
 from syncscan.report.units import duration
 
 _COLORS = {
@@ -43,7 +44,7 @@ def added_events(analysis: Analysis, around: Interval | None = None) -> Iterator
     for name, slices, arrows in _findings(analysis):
         yield from lanes.row(name, "syncscan_finding", _touching(slices, around), arrows)
     if t.steps:
-        yield from lanes.row("steps", "syncscan_step", _touching(_steps(t), around))
+        yield from lanes.row("steps", "syncscan_step", _touching(_steps(analysis), around))
     for device in DeviceWork(t).devices:
         idle = [_idle_slice(i) for i in idle_times(analysis, device)]
         yield from lanes.row(f"device {device} idle", "syncscan_idle", _touching(idle, around))
@@ -65,21 +66,21 @@ def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[Arrow
         mine = by_track[track]
         name = "findings" if len(by_track) == 1 else f"findings, {mine[0][2].where.thread or t.tracks[track].tid}"
         arrows = [a for _, _, o in mine if (a := _arrow(t, o, launches))]
-        yield name, [_finding_slice(*x) for x in mine], arrows
+        yield name, [_finding_slice(number, f, o, analysis.step) for number, f, o in mine], arrows
 
 
-def _finding_slice(number: int, f: Finding, o: Occurrence) -> Drawn:
+def _finding_slice(number: int, f: Finding, o: Occurrence, step: StepSummary) -> Drawn:
     where = _short_line(o) or " > ".join(o.where.scope)
     return Drawn(
         o.sync.ts,
         o.sync.end,
         f"{f.diagnosis.name}{' · ' if where else ''}{where}",
-        _finding_args(number, f, o),
+        _finding_args(number, f, o, step),
         _COLORS[f.severity],
     )
 
 
-def _finding_args(number: int, f: Finding, o: Occurrence) -> dict[str, Any]:
+def _finding_args(number: int, f: Finding, o: Occurrence, step: StepSummary) -> dict[str, Any]:
     """What a click shows: in words for a reader, and in µs for queries (PerfettoSQL) under the names of the JSON."""
     gain = f.gain.recoverable_us if f.gain else None
     args = {
@@ -90,8 +91,8 @@ def _finding_args(number: int, f: Finding, o: Occurrence) -> dict[str, Any]:
         "scope": " > ".join(o.where.scope),
         "op": o.where.op,
         "call": o.sync.api,
-        "wait": f"{duration(o.cost.wait_ns / 1000)} here, {duration(f.wait_us)} a step (measured)",
-        "bubble": f"{duration(o.cost.bubble_ns / 1000)} here, {duration(f.bubble_us)} a step (measured)",
+        "wait": _both(o.cost.wait_ns, f.wait_us, step),
+        "bubble": _both(o.cost.bubble_ns, f.bubble_us, step),
         "recoverable": _gain(f),
         "fix": f.diagnosis.fix,
         "safe to remove": USES[o.where.use],
@@ -99,19 +100,26 @@ def _finding_args(number: int, f: Finding, o: Occurrence) -> dict[str, Any]:
         "severity": f"{f.severity.value}, confidence {f.confidence.value}",
         "finding": f"{number}: {f.id}",
         "id": f.id,
-        "wait_us": o.cost.wait_ns / 1000,
-        "bubble_us": o.cost.bubble_ns / 1000,
+        "wait_us": None if step.waits_withheld else o.cost.wait_ns / 1000,
+        "bubble_us": None if step.waits_withheld else o.cost.bubble_ns / 1000,
         "recoverable_us": gain,
         "per_step": round(f.per_step, 3),
     }
     return {k: v for k, v in args.items() if v not in ("", None)}
 
 
+def _both(here_ns: int, a_step_us: float, step: StepSummary) -> str:
+    if step.waits_withheld:
+        return "can't be measured in this trace"
+    return f"{duration(here_ns / 1000)} here, {duration(a_step_us)} a step (measured)"
+
+
 def _gain(f: Finding) -> str:
     if f.gain is None:
         return "not projected"
     low, high = f.gain.range_us
-    return f"{duration(f.gain.recoverable_us)} a step, {duration(low)} to {duration(high)} (projected)"
+    said = f"{duration(f.gain.recoverable_us)} a step, {duration(low)} to {duration(high)} (projected)"
+    return sentences(said, f.gain.untold) if f.gain.untold else said
 
 
 def _line(o: Occurrence) -> str:
@@ -143,8 +151,13 @@ def _arrow(t: Trace, o: Occurrence, launches: Int64) -> Arrow | None:
     return Arrow("held up by a sync", o.sync.ts, int(s.ts[mine[k]]), t.tracks[o.sync.track])
 
 
-def _steps(t: Trace) -> list[Drawn]:
-    return [Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000)}) for s in t.steps]
+def _steps(analysis: Analysis) -> list[Drawn]:
+    """The marked steps; a click shows what bounds them."""
+    said = {"verdict": VERDICTS[analysis.step.bound], "reason": first_screen(analysis)}
+    return [
+        Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000), **said})
+        for s in analysis.trace.steps
+    ]
 
 
 def _idle_slice(idle: Idle) -> Drawn:

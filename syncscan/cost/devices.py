@@ -1,0 +1,71 @@
+"""From the device work of some steps to how each device spends them: at work, or in collectives that nothing hides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from syncscan.model.arrays import Bool, Int64
+from syncscan.model.interval import Interval, union
+from syncscan.model.names import is_collective_kernel, is_host_collective
+from syncscan.model.period import work_of_steps
+from syncscan.model.runtime_calls import is_launch
+from syncscan.model.step import DeviceTime
+from syncscan.model.trace import HOST, Trace
+
+
+def device_times(trace: Trace, steps: Sequence[Interval]) -> tuple[DeviceTime, ...]:
+    """How the devices spend a step, the busiest first; mean µs.
+
+    A backend that communicates on the host (gloo, MPI, UCC) leaves no device work: its collectives count where the
+    device stands idle meanwhile and the host launches nothing.
+
+    Args:
+        trace: any trace.
+        steps: the steps to average over.
+    """
+    s, rows = trace.slices, work_of_steps(trace, steps)
+    collective = trace.named(is_collective_kernel)
+    on_host, launches = _on_host(trace, steps), _launches(trace)
+    found = []
+    for device in np.unique(s.device[rows]).tolist():
+        mine = rows[s.device[rows] == device]
+        starts, ends = union(s.ts[mine], s.end[mine])
+        working = mine[~collective[mine]]
+        busy = _length(*union(s.ts[working], s.end[working]))
+        exposed = _length(starts, ends) - busy + _idle_within(on_host, starts, ends, launches)
+        found.append(DeviceTime(int(device), busy / len(steps) / 1e3, exposed / len(steps) / 1e3))
+    return tuple(sorted(found, key=lambda d: (-d.busy_us - d.communication_us, d.device)))
+
+
+def _on_host(trace: Trace, steps: Sequence[Interval]) -> tuple[Int64, Int64]:
+    """When a backend that communicates on the host did so in these steps; disjoint, ascending."""
+    s = trace.slices
+    rows = np.flatnonzero(trace.is_category(*HOST) & trace.named(is_host_collective))
+    mine: Bool = np.zeros(len(rows), np.bool_)
+    for begin, end in steps:
+        mine |= (s.ts[rows] >= begin) & (s.ts[rows] < end)
+    rows = rows[mine][np.argsort(s.ts[rows[mine]], kind="stable")]
+    return union(s.ts[rows], s.end[rows])
+
+
+def _launches(trace: Trace) -> Int64:
+    """When the host launched anything, ascending."""
+    return np.sort(trace.slices.ts[trace.named(is_launch)])
+
+
+def _idle_within(within: tuple[Int64, Int64], starts: Int64, ends: Int64, launches: Int64) -> float:
+    """How long of these times lies between the busy intervals, ns; a pause in which something is launched left out."""
+    total = 0
+    for begin, end in zip(*within, strict=True):
+        first, last = np.searchsorted(ends, begin, side="right"), np.searchsorted(starts, end)
+        froms = np.concatenate([[begin], ends[first:last]])
+        tos = np.concatenate([starts[first:last], [end]])
+        quiet = np.searchsorted(launches, froms) == np.searchsorted(launches, tos)
+        total += int(np.maximum(tos - froms, 0)[quiet].sum())
+    return float(total)
+
+
+def _length(starts: Int64, ends: Int64) -> float:
+    return float((ends - starts).sum())

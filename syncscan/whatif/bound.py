@@ -1,0 +1,115 @@
+"""From a calibrated step to what bounds it, decided once: every sentence and format follows from this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from syncscan.model.step import BOUND_FROM, Bound, StepSummary
+from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.shares import NOTABLE
+
+EXPLAINED = 0.1
+"""A replay whose step is longer or shorter than the step itself by more than this part of it explains nothing. (Of the
+45 cases of measured truth the worst is off by 0.02.)"""
+
+_LIMITS = {
+    Bound.DEVICE: "the device",
+    Bound.HOST: "the host",
+    Bound.SYNC: "syncs",
+    Bound.INPUT: "the input",
+    Bound.COMMUNICATION: "communication",
+}
+
+
+def decided(
+    step: CalibratedStep, ends: Sequence[CalibratedStep], measured: StepSummary, removable: frozenset[int]
+) -> StepSummary:
+    """The measured step with what bounds it, and the sentences that say why.
+
+    Args:
+        step: with its calibration.
+        ends: the same with the least and the most of its time that may be the profiler's; empty where that is known.
+        measured: the step as recorded.
+        removable: numbers of the findings that are the program's own.
+    """
+    bound = bound_of(step, removable)
+    sentences = [_reason(step, measured, bound, removable), *_guess(step, bound, ends, removable)]
+    return replace(
+        measured,
+        bound=bound,
+        reason=" ".join(sentences),
+        device_share=step.shares.device,
+        communication_share=step.shares.communication,
+        guessed_overhead=None if step.calibration.known else _overhead(step),
+    )
+
+
+def unsettled(step: CalibratedStep) -> str:
+    """Why no verdict can rest on this replay; empty where it explains the step.
+
+    A device that fills the step in the replay bounds it however long the recorded one was: that was longer for what
+    the device still had to do from before.
+    """
+    found = step.calibration
+    if not step.before.period:
+        return "The steps take no time, so nothing can be said about what bounds them."
+    replayed = step.before.period * found.unit
+    if step.shares.device >= BOUND_FROM or abs(replayed / found.observed_ns - 1.0) <= EXPLAINED:
+        return ""
+    took = f"the step took {found.observed_ns / 1e6:.3g} ms{' without the profiler' if found.known else ''}"
+    return f"What was recorded of a step takes {replayed / 1e6:.3g} ms, {took}: what bounds it can't be told from that."
+
+
+def bound_of(step: CalibratedStep, removable: frozenset[int]) -> Bound:
+    """What limits the step: what would have to change first for it to become shorter."""
+    shares, syncs = step.shares, _gain(step, removable)
+    if shares.device >= BOUND_FROM:
+        return Bound.DEVICE
+    if shares.waits_for_ranks:
+        return Bound.COMMUNICATION
+    if shares.input >= NOTABLE and shares.input >= syncs:
+        return Bound.INPUT
+    return Bound.SYNC if syncs >= NOTABLE else Bound.HOST
+
+
+def _gain(step: CalibratedStep, removable: frozenset[int]) -> float:
+    """The part of the step that goes with its syncs."""
+    return max(0.0, 1.0 - step.after(removable).period / step.before.period) if step.before.period else 0.0
+
+
+def _overhead(step: CalibratedStep) -> float:
+    """The part of the host's time in the trace that this calibration takes for the profiler's."""
+    return max(0.0, 1.0 - step.replay.scale)
+
+
+def _reason(step: CalibratedStep, measured: StepSummary, bound: Bound, removable: frozenset[int]) -> str:
+    shares = step.shares
+    who = f"The busiest of {len(measured.devices)} devices" if len(measured.devices) > 1 else "The device"
+    unprofiled = " as it is without the profiler" if step.calibration.known else ""
+    works = f"{who} works {shares.device:.0%} of the step{unprofiled}"
+    communicates = bound is not Bound.DEVICE and shares.communication >= NOTABLE
+    ranks = f"waits for other ranks or the network for {shares.communication:.0%}"
+    if bound is Bound.HOST:
+        others = f", {ranks} and" if communicates else " and waits"
+        return f"{works}{others} for the host's launches in the rest."
+    if communicates:
+        works = f"{works} and {ranks}"
+    if bound is Bound.INPUT:
+        return f"{works}; the host spends {shares.input:.0%} waiting for the DataLoader."
+    if bound is Bound.SYNC:
+        return f"{works}; without its syncs it would be {_gain(step, removable):.0%} shorter."
+    return f"{works}."
+
+
+def _guess(
+    step: CalibratedStep, bound: Bound, ends: Sequence[CalibratedStep], removable: frozenset[int]
+) -> Iterator[str]:
+    """What the verdict rests on where nobody timed the step without the profiler, and what else it could be."""
+    if step.calibration.known:
+        return
+    yield f"Guess: {_overhead(step):.0%} of host time is the profiler's (--step-ms)."
+    others = [(_overhead(end), bound_of(end, removable)) for end in ends]
+    found = [f"{_LIMITS[other]} at {part:.0%}" for part, other in others if other is not bound]
+    if found:
+        yield f"The limit would be {', '.join(found)}."

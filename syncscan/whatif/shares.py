@@ -1,0 +1,49 @@
+"""From a step's measured parts and its calibrated replay to the parts of the step as it is without the profiler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncscan.model.step import BOUND_FROM, StepSummary
+from syncscan.whatif.replay import Replay
+
+NOTABLE = 0.1
+"""Input, communication or syncs bound a step when they take at least this part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Parts of a step: how the busiest device spends it, and how long the host waits for its input."""
+
+    device: float = 0.0
+    communication: float = 0.0
+    """In exposed collectives."""
+    input: float = 0.0
+
+    @property
+    def waits_for_ranks(self) -> bool:
+        """Whether other ranks or the network set the step's pace.
+
+        They do where collectives fill what the device's work leaves of the step, or take longer than that work.
+        """
+        if self.device >= BOUND_FROM or self.communication < NOTABLE:
+            return False
+        return self.device + self.communication >= BOUND_FROM or self.communication >= self.device
+
+
+def shares_of(replay: Replay, period_ns: float, measured: StepSummary) -> Shares:
+    """The parts of the step that this replay makes of the measured one.
+
+    Args:
+        replay: of the step as it was; its scales say how much shorter or longer host and device take.
+        period_ns: what the step takes in that replay.
+        measured: the same step as recorded.
+    """
+    if not period_ns:
+        return Shares()
+    device = replay.stretch * 1e3 / period_ns
+    return Shares(
+        device=min(1.0, measured.device_busy_us * device),
+        communication=min(1.0, measured.communication_us * device),
+        input=min(1.0, measured.input_us * replay.scale * 1e3 / period_ns),
+    )

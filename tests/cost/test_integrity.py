@@ -1,0 +1,157 @@
+"""What a trace lacks: each kind is found, says what is withheld for it, and is silent where nothing is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncscan.api import analyze, analyze_trace
+from syncscan.cost.integrity import integrity_of
+from syncscan.errors import UsageError
+from syncscan.model.integrity import SOUND
+from syncscan.model.step import Bound
+from tests.builder import TraceBuilder
+
+
+def whole(launches: int = 20, **metadata: object) -> TraceBuilder:
+    """Three steps of 1000 µs with some kernels and a read-back: nothing is missing."""
+    t = TraceBuilder(**metadata)  # type: ignore[arg-type]
+    for start in t.steps(3, lasts=1000):
+        for k in range(launches):
+            t.launch(at=start + 5 * k, lasts=4)
+        t.sync("aten::item", at=start + 200)
+    return t
+
+
+def sentences(t: TraceBuilder) -> tuple[str, ...]:
+    return integrity_of(t.trace()).sentences()
+
+
+def test_a_whole_trace_lacks_nothing() -> None:
+    """Every launch has its work, the clocks agree, and each stream does one thing after the other."""
+    assert integrity_of(whole().trace()) == SOUND
+
+
+def test_without_device_work_no_wait_is_measured() -> None:
+    """A wait is what the host spends while work runs that isn't there."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.call("cudaStreamSynchronize", 10, 900)
+    analysis = analyze_trace(t.trace())
+    assert "no device work" in analysis.step.reason
+    assert (analysis.step.bound, analysis.step.waits_withheld, analysis.step.wait_us) == (Bound.UNKNOWN, True, 0.0)
+
+
+def test_without_the_host_no_verdict() -> None:
+    """Kernels alone don't say what they waited for."""
+    t = whole()
+    t.events = [e for e in t.events if e.get("cat") in ("kernel", "gpu_memcpy")]
+    found = integrity_of(t.trace())
+    assert (found.verdict, found.waits) == (False, True)
+
+
+def test_a_file_cut_short_gets_no_verdict(tmp_path: Path) -> None:
+    """What a crash left tells a part of a step."""
+    path = tmp_path / "cut.json"
+    path.write_bytes(whole().json()[:-30])
+    assert analyze(path).step.reason.startswith("The trace is cut short")
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(1, True), (5, False)])
+def test_launches_without_work_are_counted(lost: int, verdict: bool) -> None:
+    """Of twenty launches a step; up to a tenth is said and spoils no verdict."""
+    t = whole(20 - lost)
+    for start in (0, 1000, 2000):
+        for k in range(lost):
+            t.call("cudaLaunchKernel", start + 300 + k, start + 300 + k)
+    found = integrity_of(t.trace())
+    # the read-back's kernel is a launch too
+    assert found.sentences()[0].startswith(f"Only {(21 - lost) / 21:.0%} of the launches")
+    assert found.verdict is verdict
+
+
+@pytest.mark.parametrize(("bare", "said"), [(0, ""), (3, "3 of 3 graph launches have no kernels")])
+def test_a_graph_that_was_replayed_without_its_kernels_is_missed(bare: int, said: str) -> None:
+    """The device may be busy where it looks idle."""
+    t = whole()
+    for start in (0, 1000, 2000):
+        t.call("cudaGraphLaunch", start + 500, start + 505)
+        if not bare:
+            t._work("kernel", "node", start + 506, 10, 7, 0)
+    found = integrity_of(t.trace())
+    assert (said in " ".join(found.sentences()), found.verdict) == (True, not bare)
+
+
+@pytest.mark.parametrize(("early", "lacks"), [(40, 0), (60, 1)])
+def test_work_before_its_launch_says_that_the_clocks_disagree(early: float, lacks: int) -> None:
+    """By 60 µs: then no wait is worth its number. By 40 it is what clocks are aligned to."""
+    t = whole()
+    for event in t.events:
+        if event.get("cat") in ("kernel", "gpu_memcpy"):
+            event["ts"] -= early + 10
+    found = integrity_of(t.trace())
+    assert (len(found.lacks), found.waits) == (lacks, not lacks)
+
+
+def test_work_that_names_no_launch_gets_no_verdict() -> None:
+    """What held the device up can't be told."""
+    t = whole()
+    for event in t.events:
+        if event.get("cat") in ("kernel", "gpu_memcpy"):
+            event["args"].pop("correlation")
+    assert not integrity_of(t.trace()).verdict
+
+
+@pytest.mark.parametrize(("log", "lost"), [("WARNING", True), ("ERROR", True), ("INFO", False)])
+def test_the_profilers_own_warning_of_full_buffers_is_heard(log: str, lost: bool) -> None:
+    """Kineto logs it, and its log stands in the trace."""
+    line = "WARNING:2026-01-08 08:51:50 865:3386 CuptiActivityApi.cpp:211] Dropped 517 activity records"
+    found = integrity_of(whole(**{log: [line, 7]}).trace())
+    assert ("it dropped 517 records" in " ".join(found.sentences())) is lost
+    assert found.verdict is not lost
+
+
+def test_more_work_of_a_stream_than_there_is_time_is_no_measurement() -> None:
+    """A stream does one thing after the other: kernels that lie over one another were clocked wrongly."""
+    t = whole()
+    for event in t.events:
+        if event.get("cat") == "kernel":
+            event["dur"] *= 2
+    found = integrity_of(t.trace())
+    assert "Stream 7 of device 0 is said to work" in found.sentences()[0]
+    assert (found.verdict, found.waits) == (False, False)
+
+
+def test_streams_side_by_side_are_no_contradiction() -> None:
+    """Each of two may work all of the time."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.launch(at=start, lasts=900)
+        t.launch(at=start + 1, lasts=900, stream=13)
+    assert integrity_of(t.trace()) == SOUND
+
+
+@pytest.mark.parametrize(("record", "lacks"), [(-1, 1), (1002, 0)])
+def test_an_event_wait_that_names_no_record_was_inferred(record: int, lacks: int) -> None:
+    """CUDA 12.9 and later leave the field at -1: said, and nothing withheld for it."""
+    t = whole()
+    t.call("cudaStreamWaitEvent", 10, 11)
+    args = {"device": 0, "stream": 7, "correlation": t._correlation, "wait_on_cuda_event_record_corr_id": record}
+    row = {"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 7, "ts": 11, "dur": 1}
+    t.event(**row, args=args)
+    found = integrity_of(t.trace())
+    assert (len(found.lacks), found.verdict, found.waits) == (lacks, True, True)
+
+
+def test_nothing_is_projected_from_a_trace_that_lacks_too_much() -> None:
+    """No gains, no habits with numbers, and what-if says why."""
+    t = whole(1)
+    for k in range(20):
+        t.call("cudaLaunchKernel", 300 + k, 300 + k)
+    analysis = analyze_trace(t.trace())
+    assert [f.gain for f in analysis.findings] == [None]
+    assert [h for h in analysis.habits if h.gain] == []
+    assert (analysis.step.recoverable_us, analysis.step.advice, analysis.schedule()) == (None, (), None)
+    with pytest.raises(UsageError, match=r"can't be replayed\. Only"):
+        analysis.whatif("all")

@@ -1,0 +1,232 @@
+"""What bounds a step: decided once, from the calibrated step, and the same in every sentence and format."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from syncscan import report
+from syncscan.api import analyze_trace
+from syncscan.model.analysis import Analysis
+from syncscan.model.step import Bound, DeviceTime
+from syncscan.report.annotate.tracks import added_events
+from tests.builder import TraceBuilder
+from tests.whatif.story import analysed, profiled
+
+FORMATS = ("text", "json", "markdown", "html", "sarif", "github", "junit", "fragment")
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def with_collectives(compute: float, collective: float, name: str = NCCL, stream: int = 13) -> TraceBuilder:
+    """Steps of 1000 µs: kernels, behind them a collective, and a read-back that waits for both."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        done = t.launch(at=start + 1, lasts=compute)
+        begin = start + 3 if stream == 7 else done + 1
+        end = t.launch(name, at=begin, lasts=collective, stream=stream)
+        t.sync("aten::item", at=max(begin + 2, end - 50), stream=stream)
+    return t
+
+
+def words(analysis: Analysis, form: str) -> str:
+    """A report on one line, as its reader sees it."""
+    said = report.render(analysis, form).replace("&#39;", "'").replace("%25", "%")
+    return " ".join(said.split())
+
+
+def analysis_of(t: TraceBuilder) -> Analysis:
+    return analyze_trace(t.trace())
+
+
+def test_a_step_that_waits_for_ranks_is_bound_by_communication() -> None:
+    """300 µs of kernels and 600 of a collective that nothing runs beside: it isn't the device's work."""
+    step = analysis_of(with_collectives(300, 600)).step
+    assert (step.bound, step.device_busy_us, step.communication_us) == (Bound.COMMUNICATION, 302, 600)
+    assert "waits for other ranks or the network for 6" in step.reason
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        NCCL,
+        "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)",
+        "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)",
+        "rcclGenericKernel",
+        "void mscclKernel_Sum_half_LL(ncclDevComm*, mscclAlgo*)",
+        "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, int)",
+        "void sglang::cross_device_reduce_2stage<__hip_bfloat16, 8, false>(sglang::RankData*)",
+        "one_shot_all_reduce_kernel",
+        "multimem_all_reduce_kernel",
+        "oneccl_allreduce_kernel",
+    ],
+)
+def test_every_backends_collectives_are_told_from_work(name: str) -> None:
+    """By the kernel's name: NCCL's old and new ones, RCCL's, MSCCL's, oneCCL's, vLLM's, SGLang's, torch's own."""
+    assert analysis_of(with_collectives(300, 600, name)).step.bound is Bound.COMMUNICATION
+
+
+@pytest.mark.parametrize("name", ["gemm", "ncclTestVectorAdd", "void at::native::reduce_kernel<512, 1>", "Memcpy PtoP"])
+def test_work_is_no_collective(name: str) -> None:
+    """Though it reduces, or its name has a library's in it."""
+    step = analysis_of(with_collectives(300, 600, name)).step
+    assert step.communication_us == 0
+
+
+@pytest.mark.parametrize("name", ["gloo:all_reduce", "mpi:all_reduce", "ucc:all_reduce"])
+def test_a_backend_on_the_host_communicates_while_the_device_stands_idle(name: str) -> None:
+    """It leaves no device work; its own record lasts until it is done."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch(at=start + 1, lasts=300)
+        with t.thread("pt_gloo_runner", 300):
+            t.scope(name, start + 310, start + 910)
+    step = analysis_of(t).step
+    assert (step.communication_us, step.bound) == (600, Bound.COMMUNICATION)
+
+
+def test_what_the_host_launches_meanwhile_is_no_waiting_for_ranks() -> None:
+    """A device that stands idle beside a collective of the host's, while the host launches, waits for the host."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        for k in range(9):
+            t.launch(at=start + 1 + 100 * k, lasts=20)
+        with t.thread("pt_gloo_runner", 300):
+            t.scope("gloo:all_reduce", start + 5, start + 715)
+    step = analysis_of(t).step
+    assert (step.communication_us, step.bound) == (0, Bound.HOST)
+
+
+def test_a_collective_beside_work_costs_nothing() -> None:
+    """On a stream of its own, while kernels run: only what sticks out is waiting."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch(at=start + 1, lasts=950)
+        t.launch(NCCL, at=start + 3, lasts=960, stream=13)
+    step = analysis_of(t).step
+    assert (step.bound, step.device_busy_us, step.communication_us) == (Bound.DEVICE, 950, 12)
+
+
+def test_a_sync_behind_a_collective_gains_nothing_that_one_rank_can_tell() -> None:
+    """Its range reaches from nothing to what the replay says, and the finding says who can tell."""
+    analysis = analysis_of(with_collectives(300, 600))
+    (finding,) = analysis.findings
+    assert finding.gain is not None
+    assert (finding.gain.recoverable_us, finding.gain.range_us[0]) == (0, 0)
+    assert "only the traces of all ranks together can tell" in finding.gain.untold
+    for form in ("text", "markdown", "html", "sarif", "json", "fragment"):
+        if form == "text":
+            assert "traces of all ranks" in " ".join(report.render(analysis, form, verbose=1).split())
+        else:
+            assert "only the traces of all ranks together can tell" in report.render(analysis, form)
+
+
+def test_a_sync_before_the_collectives_of_a_host_bound_step_keeps_its_gain() -> None:
+    """A fifth of the step is communication: the gain is the replay's, and its range reaches down to nothing."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch(at=start + 1, lasts=300)
+        end = t.sync("aten::item", at=start + 5)
+        done = t.launch(at=end + 250, lasts=100)
+        t.launch(NCCL, at=done, lasts=200, stream=13)
+    (finding,) = analysis_of(t).findings
+    assert finding.gain is not None
+    assert finding.gain.recoverable_us > 100
+    assert (finding.gain.range_us[0], finding.gain.untold) == (0, "")
+
+
+def test_of_several_devices_each_has_its_own_shares() -> None:
+    """Two that work in turn are each half idle, however busy they are together."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        done = t.launch(at=start + 1, lasts=480)
+        t.launch(at=done + 1, lasts=450, device=1)
+        t.sync("aten::item", at=done + 10, device=1)
+    step = analysis_of(t).step
+    assert step.devices == (DeviceTime(0, 480, 0), DeviceTime(1, 452, 0))
+    assert step.device_busy_us == 480
+    assert step.bound is not Bound.DEVICE
+    assert step.reason.startswith("The busiest of 2 devices works 4")
+
+
+def test_a_guess_is_said_with_the_verdict() -> None:
+    """Nobody timed the step without the profiler: the part that is taken to be its own is in the sentence."""
+    plan = [("launch", 300.0), ("work", 500.0)]
+    guessed = analysed(plan)
+    assert guessed.step.guessed_overhead is not None
+    assert f"Guess: {guessed.step.guessed_overhead:.0%} of host time is the profiler's" in guessed.step.reason
+    known = profiled(guessed)
+    assert (known.step.guessed_overhead, "Guess" in known.step.reason) == (None, False)
+
+
+def many_ops(work: float) -> TraceBuilder:
+    """Steps in which as much of the host's time may be the profiler's as that the device sets the pace without it."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch(at=start + 1, lasts=work)
+        for k in range(200):
+            t.op("aten::add", start + 10 + 4 * k, start + 13 + 4 * k)
+    return t
+
+
+def test_both_ends_of_a_guess_are_said_where_they_differ() -> None:
+    """As recorded the host is the limit; with what the guess takes for the profiler's, the device."""
+    step = analysis_of(many_ops(700)).step
+    assert step.bound is Bound.DEVICE
+    assert step.reason.endswith("The limit would be the host at 0%.")
+
+
+def test_ends_that_agree_need_no_word() -> None:
+    """A device that works a tenth of the step isn't its limit at either end."""
+    assert "would be" not in analysis_of(many_ops(100)).step.reason
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_says_the_verdict_and_its_guess(form: str) -> None:
+    """Word for word the same reason, with the guess in it, in the first thing that is read."""
+    analysis = analysis_of(many_ops(700))
+    assert analysis.step.reason in words(analysis, form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_says_what_the_trace_lacks(form: str) -> None:
+    """And shows no number that is withheld for it."""
+    t = with_collectives(300, 600)
+    for event in t.events:
+        if event.get("cat") in ("kernel", "gpu_memcpy"):
+            event["ts"] -= 500
+    analysis = analysis_of(t)
+    (sentence,) = analysis.integrity.sentences()
+    said = words(analysis, form)
+    assert sentence in said
+    assert "µs (" not in said.replace(sentence, "")
+
+
+def test_a_step_in_trace_view_says_what_bounds_it() -> None:
+    """A click on a step of the annotated copy shows the verdict, the reason and the guess."""
+    analysis = analysis_of(many_ops(700))
+    drawn = [json.loads(text) for text in added_events(analysis)]
+    (said,) = {event["args"]["reason"] for event in drawn if event.get("cat") == "syncscan_step"}
+    assert said.startswith(analysis.step.reason)
+
+
+def test_the_frame_withholds_waits_that_cant_be_measured() -> None:
+    """Its columns are there, and empty."""
+    t = with_collectives(300, 600)
+    for event in t.events:
+        if event.get("cat") in ("kernel", "gpu_memcpy"):
+            event["ts"] -= 500
+    frame = analysis_of(t).to_frame()
+    assert frame[["wait_us", "bubble_us", "recoverable_us"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("t", [many_ops(100), many_ops(700), with_collectives(300, 600), with_collectives(950, 20)])
+def test_one_share_of_the_device(t: TraceBuilder) -> None:
+    """No report has two different shares for how much the device works."""
+    analysis = analysis_of(t)
+    share = f"{analysis.step.device_share:.0%}"
+    for form in FORMATS:
+        found = set(re.findall(r"devices? works (\d+%)", words(analysis, form).replace("</dt><dd>", " ")))
+        assert found == {share}, form
