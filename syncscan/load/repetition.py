@@ -137,11 +137,11 @@ def _run(codes: Int64, length: int, around: int) -> tuple[int, int]:
 
 def _begin(starts: Bool, first: int, last: int, length: int) -> int | None:
     """The first call of a run at which every repetition begins between two slices; None where there is none."""
-    for begin in range(first, min(first + length, last - LEAST * length + 1)):
-        ends = begin + length * np.arange((last - begin) // length + 1)
-        if starts[ends[ends < len(starts)]].all():
-            return begin
-    return None
+    edges = np.append(starts, True)[first : last + 1]  # behind the last call the thread is between two slices too
+    padded = np.append(edges, np.ones(-len(edges) % length, np.bool_))
+    whole: Bool = np.logical_and.reduce(padded.reshape(-1, length), axis=0)
+    begins = np.flatnonzero(whole[: max(last - first - LEAST * length + 1, 0)])
+    return first + int(begins[0]) if len(begins) else None
 
 
 def _bounds(trace: Trace, outermost: Int64, edges: Int64) -> tuple[int, ...]:
