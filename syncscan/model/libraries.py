@@ -39,7 +39,7 @@ Not `sys.stdlib_module_names`: users call their own scripts `profile.py`, `test/
 
 _WRAPPERS = re.compile(
     r"(.*/)?torch/(_tensor|functional|_jit_internal|_ops|_compile|nn/functional|nn/modules/module|cuda/\w+|cuda/__init__"
-    r"|autograd/\w+|utils/_contextlib|_dynamo/eval_frame|accelerator/\w+|xpu/\w+)\.py"
+    r"|autograd/\w+|utils/_contextlib|utils/_device|overrides|_dynamo/eval_frame|accelerator/\w+|xpu/\w+)\.py"
 )
 """Torch files that only pass a call on: a sync in them is the caller's."""
 

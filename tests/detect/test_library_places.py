@@ -273,6 +273,13 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         named("vllm/v1/worker/gpu_model_runner.py(4046): _to_list", chain="", copy=""),
     ),
     (
+        "vllm",
+        Cause.EXPLICIT,
+        Use.NOTHING,
+        "It is meant",
+        named("vllm/v1/worker/gpu_model_runner.py(3000): synchronize_input_prep", chain="", copy=""),
+    ),
+    (
         "diffusers",
         Cause.CTRL,
         Use.STEERS,

@@ -99,7 +99,9 @@ def test_a_path_in_its_package_is_the_same_in_every_environment(file: str) -> No
     assert path_in_package(file) == "torch/optim/adam.py"
 
 
-@pytest.mark.parametrize("file", ["torch/_tensor.py", f"{SITE}/torch/functional.py", "/usr/lib/python3.12/copy.py"])
+@pytest.mark.parametrize(
+    "file", ["torch/_tensor.py", "torch/utils/_device.py", f"{SITE}/torch/functional.py", "/usr/lib/python3.12/copy.py"]
+)
 def test_what_only_passes_a_call_on(file: str) -> None:
     """Torch's thin Python, and the standard library."""
     assert passes_on(file)

@@ -60,6 +60,15 @@ _PLACES = (
         fix="It is meant: scheduling is asynchronous already, and the device works on the next step meanwhile. Larger "
         "batches make it rarer for each token.",
     ),
+    # gpu_model_runner.py, synchronize_input_prep: prepare_inputs_event.synchronize(), before buffers are used again
+    LibraryPlace(
+        file="vllm/v1/worker/gpu_model_runner.py",
+        functions=("synchronize_input_prep",),
+        title="vLLM waits until the step before has copied its inputs",
+        fix="It is meant: under asynchronous scheduling the pinned buffers of the inputs are used again, and must not "
+        "be written before their copy has run.",
+        cause=Cause.EXPLICIT,
+    ),
     # gpu_model_runner.py, _to_list: copy into pinned memory, transfer_event.record(), transfer_event.synchronize()
     LibraryPlace(
         file="vllm/v1/worker",
