@@ -70,11 +70,11 @@ class AwaitedWork:
             return None
         if is_event_synchronise(api) or api == EVENT_ROW:
             return self._of_event(rows[-1], track, supposed)
-        return self._of_streams(rows, api, supposed)
+        return self._of_streams(rows, api, track, supposed)
 
     # streams and devices
 
-    def _of_streams(self, rows: tuple[int, ...], api: str, supposed: Place) -> Awaited:
+    def _of_streams(self, rows: tuple[int, ...], api: str, track: int, supposed: Place) -> Awaited:
         """All work launched before the call: on what is told, else on what explains the block, else as supposed."""
         row, named = rows[-1], self._launched_before(rows[-1], self._streams(*supposed))
         one_stream = _of_one_stream(api)
@@ -83,7 +83,7 @@ class AwaitedWork:
             return named
         if not waits_by_nature(api) and api != STREAM_ROW:
             return self._done_by_return(named, row)
-        return self._latest(self._drained(row, one_stream), row) or self._unexplained(named, row)
+        return self._latest(self._drained(row, track, one_stream), row) or self._unexplained(named, row)
 
     def _told(self, rows: tuple[int, ...]) -> bool:
         """Whether a copy of its own or a synchronisation row says where the call waits."""
@@ -105,10 +105,11 @@ class AwaitedWork:
         ends = (self._work.of(*place).last_end(before) for place in streams)
         return Awaited(streams, before, max((end for end in ends if end is not None), default=None), of_event)
 
-    def _drained(self, row: int, one_stream: bool) -> Iterator[Awaited]:
-        """What a call may have waited for: each stream, or each device as a whole."""
+    def _drained(self, row: int, track: int, one_stream: bool) -> Iterator[Awaited]:
+        """What a call may have waited for: each stream of its process, or each device as a whole."""
+        others = self._of_other_processes(track)
         for device in self._work.devices:
-            streams = self._streams(device)
+            streams = tuple(place for place in self._streams(device) if place not in others)
             for together in [(place,) for place in streams] if one_stream else [streams]:
                 yield self._launched_before(row, together)
 
@@ -159,8 +160,10 @@ class AwaitedWork:
         nearest = self._likeliest(own, row)
         if nearest is not None and self._explains(nearest, row):
             return nearest
-        others = (marked for record in self._before(row)[:LOOK_BACK] for marked in self._marked(record))
-        found = self._latest(others, row) or self._latest(self._drained(row, one_stream=True), row)
+        others = (
+            marked for record in self._before(row) if self._beside(record, track) for marked in self._marked(record)
+        )
+        found = self._latest(others, row) or self._latest(self._drained(row, track, one_stream=True), row)
         return found or nearest or self._unexplained(self._launched_before(row, self._streams(*supposed)), row)
 
     def _likeliest(self, possible: Iterable[Awaited], row: int) -> Awaited | None:
@@ -197,6 +200,25 @@ class AwaitedWork:
         slices, records = self._trace.slices, self._records_of(track)
         count = int(np.searchsorted(slices.ts[records], slices.ts[row]))
         found: list[int] = records[max(0, count - LOOK_BACK) : count][::-1].tolist()
+        return found
+
+    def _beside(self, record: int, track: int) -> bool:
+        """Whether a record was made in this thread's process."""
+        tracks = self._trace.tracks
+        return tracks[int(self._trace.slices.track[record])].pid == tracks[track].pid
+
+    def _of_other_processes(self, track: int) -> set[Place]:
+        """Streams that only other processes of the file launched on: a thread can't wait for those."""
+        mine = self._used_by.get(self._trace.tracks[track].pid, set())
+        return set().union(*self._used_by.values()) - mine
+
+    @cached_property
+    def _used_by(self) -> dict[str, set[Place]]:
+        """Pid of each process → the streams that it launched on."""
+        found: dict[str, set[Place]] = {}
+        for track, (_, places) in self._launched_on.items():
+            used = {(int(device), int(stream)) for device, stream in np.unique(places, axis=0).tolist()}
+            found.setdefault(self._trace.tracks[track].pid, set()).update(used)
         return found
 
     def _records_of(self, track: int) -> Int64:

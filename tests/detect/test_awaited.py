@@ -332,3 +332,22 @@ def test_an_event_that_nothing_explains_is_the_nearest_record() -> None:
     t.launch("later", at=5, lasts=9000)
     t.call(EVENT, 200, 3000)
     assert done(t) == 102
+
+
+# ------------------------------------------------------------------ several processes in one file
+
+
+@pytest.mark.parametrize("api", [STREAM, EVENT, DEVICE])
+@pytest.mark.parametrize(("pid", "waited"), [(MAIN, True), (MAIN + 50, False)])
+def test_another_processs_work_explains_no_block(api: str, pid: int, waited: bool) -> None:
+    """A thread waits for what its own process launched and recorded, be it on another thread and another device."""
+    t = TraceBuilder()
+    with t.thread("beside"):
+        t.launch("long", at=1, lasts=3000, device=1)
+        t.events[-2]["pid"] = pid
+        t.call("cudaEventRecord", 3, 4)
+        t.events[-1]["pid"] = pid
+    t.launch("side", at=5, lasts=100)
+    t.call(api, 200, 3005)
+    t.launch("next", at=3010, lasts=5)
+    assert (done(t) == 3002) is waited
