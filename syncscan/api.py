@@ -35,6 +35,7 @@ def analyze(
     steps: Literal["auto", "none"] = "auto",
     progress: Progress | None = None,
     max_memory: int | None = None,
+    process: str | None = None,
 ) -> Analysis:
     """Find, name and cost the host-device syncs of a recorded trace, and project the step without them.
 
@@ -46,8 +47,11 @@ def analyze(
         steps: `none` takes the whole trace as one step.
         progress: called with (bytes read, bytes in all) while the trace is read.
         max_memory: bytes that this may take, about; by default most of what is free.
+        process: of a trace that holds several, as of merged ranks, the pid of the one to analyse; by default the one
+            with the most steps.
 
     Raises:
+        UsageError: the trace holds no such process.
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
         TraceTooLarge: it doesn't fit into memory.
         UsageError: no range is called `step_scope`, or there is to be none.
@@ -60,21 +64,22 @@ def analyze(
         trace = load.load(path, progress=progress, max_memory=max_memory)
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, whole=steps == "none")
-        return analyze_trace(trace, step_ms=step_ms)
+        return analyze_trace(trace, step_ms=step_ms, process=process)
     except MemoryError:
         raise TraceTooLarge(
             f"{os.fspath(path)} needs more memory than there is, or than was allowed.", "Record fewer steps."
         ) from None
 
 
-def analyze_trace(trace: Trace, *, step_ms: float | None = None) -> Analysis:
+def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | None = None) -> Analysis:
     """The stages behind loading, on a trace that is already in memory."""
+    trace, processes, lacks = cost.apart(trace, process)
     points, broken_rules = detect(trace)
     places = attribute(trace, points)
-    integrity = cost.integrity_of(trace)
+    integrity = cost.integrity_of(trace, lacks)
     costs = cost.costs_of(trace, points, integrity)
     occurrences = [Occurrence(*parts) for parts in zip(points, places, costs, strict=True)]
-    measured = cost.step_summary(trace, occurrences, integrity)
+    measured = cost.step_summary(trace, occurrences, integrity, processes)
     findings = cost.merged_findings(occurrences, measured)
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)

@@ -25,6 +25,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
+@click.option("--process", metavar="PID", help="Of a trace of several processes, the one to analyze.")
 @click.option("--evidence", metavar="ID", help="Show one finding as a Markdown block to paste into a pull request.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
 @step_options.options
@@ -35,6 +36,7 @@ def command(
     output: str | None,
     force: bool,
     step_ms: float | None,
+    process: str | None,
     evidence: str | None,
     verbose: int,
     step_scope: str | None,
@@ -58,7 +60,13 @@ def command(
         try:
             with reading(path) as progress:
                 analysis = api.analyze(
-                    path, step_ms=step_ms, step_scope=step_scope, steps=steps, progress=progress, max_memory=max_memory
+                    path,
+                    step_ms=step_ms,
+                    step_scope=step_scope,
+                    steps=steps,
+                    progress=progress,
+                    max_memory=max_memory,
+                    process=process,
                 )
         except TraceError as error:
             if len(paths) == 1:

@@ -2,7 +2,8 @@
 
 from syncscan.cost.integrity import integrity_of
 from syncscan.cost.merge import merged_findings
+from syncscan.cost.processes import apart
 from syncscan.cost.step import step_summary
 from syncscan.cost.wait_and_bubble import costs_of
 
-__all__ = ["costs_of", "integrity_of", "merged_findings", "step_summary"]
+__all__ = ["apart", "costs_of", "integrity_of", "merged_findings", "step_summary"]

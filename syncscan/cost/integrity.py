@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -32,9 +32,9 @@ _DROPPED = re.compile(r"Dropped (\d+) activity records")
 _LOGS = ("WARNING", "ERROR")
 
 
-def integrity_of(trace: Trace) -> Integrity:
-    """What is missing of this trace, and which numbers are withheld for it."""
-    lacks = tuple(_lacks(trace))
+def integrity_of(trace: Trace, known: Sequence[Lack] = ()) -> Integrity:
+    """What is missing of this trace, and which numbers are withheld for it; with what is known of that already."""
+    lacks = (*known, *_lacks(trace))
     return Integrity(lacks) if lacks else SOUND
 
 

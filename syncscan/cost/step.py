@@ -13,21 +13,20 @@ from syncscan.model.integrity import Integrity
 from syncscan.model.interval import Interval
 from syncscan.model.names import is_loader
 from syncscan.model.period import step_intervals, step_period
-from syncscan.model.step import Bound, StepSummary
+from syncscan.model.step import Bound, ProcessSteps, StepSummary
 from syncscan.model.trace import NONE, Step, Trace
 
 
 def steps_of(trace: Trace) -> tuple[Step, ...]:
-    """The steps to average over: those of the thread that marks the most, or the whole trace as one without marks.
-
-    Processes of one file that each mark theirs go side by side: added up, each would seem to take half of a step.
-    """
+    """The steps to average over: those of the thread that marks the most, or the whole trace as one without marks."""
     if trace.steps:
         return trace.main_steps
     return tuple(Step(0, NONE, *interval) for interval in step_intervals(trace))
 
 
-def step_summary(trace: Trace, occurrences: Sequence[Occurrence], integrity: Integrity) -> StepSummary:
+def step_summary(
+    trace: Trace, occurrences: Sequence[Occurrence], integrity: Integrity, processes: tuple[ProcessSteps, ...] = ()
+) -> StepSummary:
     """Measure the step: means over the analysed steps.
 
     A step's time is throughput, host and device both done: the longer of the host's period (from one step's begin to
@@ -38,6 +37,7 @@ def step_summary(trace: Trace, occurrences: Sequence[Occurrence], integrity: Int
         trace: any trace.
         occurrences: its sync points with their costs.
         integrity: what the trace lacks.
+        processes: of the file that it is of, where that holds several.
     """
     steps = steps_of(trace)
     own = [o for o in occurrences if not o.sync.diagnosis.intended]
@@ -60,6 +60,7 @@ def step_summary(trace: Trace, occurrences: Sequence[Occurrence], integrity: Int
         communication_us=communication,
         unprofiled_us=trace.info.capture.unprofiled_step_us,
         devices=devices,
+        processes=processes,
     )
 
 

@@ -32,6 +32,17 @@ class DeviceTime:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessSteps:
+    """The steps of one of several processes in a trace, as measured; mean µs."""
+
+    process: str
+    """Its pid."""
+    count: int
+    observed_us: float
+    devices: tuple[DeviceTime, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StepSummary:
     """The measured step, means over the analysed steps in µs, and what bounds it."""
 
@@ -61,6 +72,8 @@ class StepSummary:
     """Waits and idle time can't be measured, and say nothing where they are 0."""
     devices: tuple[DeviceTime, ...] = ()
     """Each device that the step uses, the busiest first."""
+    processes: tuple[ProcessSteps, ...] = ()
+    """Of a trace that holds several, each, this step's own first."""
     device_share: float | None = None
     """The part of the step as it is without the profiler in which the busiest device works; None without a verdict."""
     communication_share: float | None = None

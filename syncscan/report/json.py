@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from syncscan.model.finding import Finding, Source
 from syncscan.model.period import earlier_work, later_work
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.projection import Group, Overlap
-from syncscan.model.step import StepSummary
+from syncscan.model.step import DeviceTime, StepSummary
 from syncscan.model.trace import Category, Trace
 from syncscan.report import habits, phrases
 from syncscan.version import __version__
@@ -98,8 +99,10 @@ def _step(analysis: Analysis) -> dict[str, Any]:
         "bubble_us": s.bubble_us,
         "input_us": s.input_us,
         "communication_us": s.communication_us,
-        "devices": [
-            {"device": d.device, "busy_us": d.busy_us, "communication_us": d.communication_us} for d in s.devices
+        "devices": _devices(s.devices),
+        "processes": [
+            {"process": p.process, "count": p.count, "observed_us": p.observed_us, "devices": _devices(p.devices)}
+            for p in s.processes
         ],
         "device_share": s.device_share,
         "communication_share": s.communication_share,
@@ -111,6 +114,10 @@ def _step(analysis: Analysis) -> dict[str, Any]:
         "recoverable_range_us": list(s.recoverable_range_us) if s.recoverable_range_us else None,
         "advice": list(s.advice),
     }
+
+
+def _devices(devices: Sequence[DeviceTime]) -> list[dict[str, Any]]:
+    return [{"device": d.device, "busy_us": d.busy_us, "communication_us": d.communication_us} for d in devices]
 
 
 def _group(g: Group) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _first_screen(analysis: Analysis) -> Iterator[Text]:
     yield Text(_headline(analysis), style="dim")
     yield Text.assemble((f"{phrases.VERDICTS[analysis.step.bound]}. ", "bold"), analysis.step.reason)
     for sentence in phrases.lacking(analysis):
-        yield Text.assemble(("! ", "bold yellow"), sentence)
+        yield Text.assemble(("! ", "bold yellow"), printable(sentence))
     yield Text(phrases.summary(analysis))
     for number, finding in enumerate(phrases.real(analysis.findings)[:WORST], 1):
         yield _one_line(number, finding, analysis.step)
