@@ -54,8 +54,7 @@ SUMMARY = "| file | mutants | killed | survived | share killed |\n|---|--:|--:|-
 
 def run(sample: int, seed: int, files: list[str]) -> None:
     """Run mutmut on all mutants of these files, or on so many of them."""
-    for old in Path("mutants").glob("syncscan/**/*.meta"):
-        old.unlink()
+    shutil.rmtree("mutants", ignore_errors=True)  # mutmut makes nothing anew of a file that it finds mutated there
     names: list[str] = []
     if sample or files:
         _mutmut("no-such-mutant")
@@ -85,8 +84,10 @@ def _results() -> Iterator[tuple[str, dict[str, int | None]]]:
 
 def table(survivors: bool) -> None:
     """Print how many mutants of each file were killed, what kind the others are, and which they are."""
-    print(SUMMARY)
     every, alive = collections.Counter[str](), []
+    if not any(_fate(code) != "not run" for _, codes in _results() for code in codes.values()):
+        sys.exit("No mutant was run: `run` comes before `table`, and mutmut says above why it ended.")
+    print(SUMMARY)
     for file, codes in _results():
         found = collections.Counter(_fate(code) for code in codes.values())
         _row(file, found)

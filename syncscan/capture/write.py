@@ -49,7 +49,12 @@ def write_trace(profiler: Any, out: Path, name: str, metadata: Mapping[str, Any]
         if not _whole(raw):
             raise OSError(f"the profiler couldn't write its trace whole to {out}: is the disk full?")
         with ThreadPoolExecutor(1) as own:
-            own.submit(_pack, raw, packed, metadata).result()
+            try:
+                packing = own.submit(_pack, raw, packed, metadata)
+            except RuntimeError:  # at the interpreter's end no thread starts any more, and none trains
+                _pack(raw, packed, metadata)
+            else:
+                packing.result()
         packed.replace(final)
     return final
 

@@ -14,6 +14,8 @@ from syncscan.load.stored import Stored, reason
 from syncscan.load.unpack import recognised
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
+MAGIC = 4
+"""Bytes by which gzip (2) and zstd (4) are told (RFC 1952, RFC 8878)."""
 
 
 def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
@@ -38,9 +40,11 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
 
 def _recognised(raw: IO[bytes], name: str) -> Stored:
     """What unpacks these stored bytes, told by the first of them."""
-    peekable = io.BufferedReader(cast(Any, raw), 1 << 16)
+    borrowed = name == "-"
+    below = raw if raw.seekable() and not borrowed else _Pipe(raw, borrowed)
+    peekable = io.BufferedReader(cast(Any, below), 1 << 16)
     try:
-        magic = peekable.peek(4)[:4]
+        magic = peekable.peek(MAGIC)[:MAGIC]
     except MemoryError:
         raise
     except Exception as e:  # disks, networks and the clients of storages fail each in their own way
@@ -79,6 +83,41 @@ def _remote(name: str) -> tuple[IO[bytes], int]:
         raise MissingExtra(f"{name}: {e}.", "Install the package that fsspec asks for.") from None
     except Exception as e:  # a storage's own client raises whatever it likes
         raise TraceUnreadable(f"{name} can't be opened: {reason(e)}.", "Check the address and your access.") from None
+
+
+class _Pipe(io.RawIOBase):
+    """A pipe of which each reading gives at least `MAGIC` bytes, as long as there are any.
+
+    Args:
+        raw: what is read from.
+        borrowed: whether it is somebody else's, who closes it.
+    """
+
+    def __init__(self, raw: IO[bytes], borrowed: bool) -> None:
+        self._raw, self._borrowed = cast(io.RawIOBase, raw), borrowed
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._raw.seekable()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._raw.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        view, got = memoryview(buffer).cast("B"), 0
+        while got < min(MAGIC, len(view)):
+            more = self._raw.readinto(view[got:])
+            if not more:
+                break
+            got += more
+        return got
+
+    def close(self) -> None:
+        if not self.closed and not self._borrowed:
+            self._raw.close()
+        super().close()
 
 
 class ByteStream(io.RawIOBase):
@@ -120,7 +159,7 @@ class ByteStream(io.RawIOBase):
         return self._stream.into(memoryview(buffer).cast("B"))
 
     def close(self) -> None:
-        """Close the file below, but for standard input."""
-        if not self.closed and self.path != "-":
+        """Close what lies below; standard input stays open."""
+        if not self.closed:
             self._stream.below.close()
         super().close()

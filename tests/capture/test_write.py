@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -83,3 +86,17 @@ def test_the_thread_that_trains_runs_as_before(tmp_path: Path) -> None:
     """Isal leaves wide registers in use: an allocation of torch took 1.2 to 1.3 times as long from then on (H200)."""
     write.write_trace(Exports('{"traceEvents": []}' + " " * 100_000 + "}"), tmp_path, "train", {})
     assert registers.upper_in_use() == 0
+
+
+def test_at_the_interpreters_end_a_trace_is_written_too(tmp_path: Path) -> None:
+    """A session that a program closes by atexit: no thread starts any more then, and none trains."""
+    program = """
+        import atexit, sys
+        from pathlib import Path
+        from syncscan.capture import write
+        from tests.capture.test_write import Exports
+        atexit.register(write.write_trace, Exports("{}"), Path(sys.argv[1]), "train", {})
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(program), str(tmp_path)], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert [path.name.split(".", 1)[0] for path in tmp_path.iterdir()] == ["train"]

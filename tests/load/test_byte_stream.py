@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import http.server
+import io
+import os
 import random
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -72,3 +76,34 @@ def test_what_cannot_be_read_is_closed_again(tmp_path: Path, why: str, monkeypat
     with pytest.raises(MissingExtra if why == "extra" else TraceUnreadable) as caught:
         open_bytes(path if why == "extra" else "/proc/self/mem")
     assert len(list(Path("/proc/self/fd").iterdir())) == opened, caught
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="pipes have no names here")
+def test_a_pipe_that_gives_a_byte_at_a_time(tmp_path: Path) -> None:
+    """What it is packed in is told by its first bytes, however few come at once."""
+    read_end, write_end = os.pipe()
+
+    def dribble() -> None:
+        with os.fdopen(write_end, "wb", buffering=0) as pipe:
+            for byte in gzip.compress(b"the text"):
+                pipe.write(bytes([byte]))
+                time.sleep(0.001)
+
+    writer = threading.Thread(target=dribble)
+    writer.start()
+    with open_bytes(f"/dev/fd/{read_end}") as stream:
+        assert stream.readall() == b"the text"
+    writer.join()
+    os.close(read_end)
+
+
+@pytest.mark.parametrize("packed", [b"plain", gzip.compress(b"plain")], ids=["plain", "gzip"])
+def test_standard_input_stays_open(monkeypatch: pytest.MonkeyPatch, packed: bytes) -> None:
+    """It is the caller's, also when everything that has read it is gone."""
+    mine = io.TextIOWrapper(io.BytesIO(packed))
+    monkeypatch.setattr(sys, "stdin", mine)
+    with open_bytes("-") as stream:
+        assert stream.readall() == b"plain"
+    del stream
+    gc.collect()
+    assert not mine.buffer.closed
