@@ -13,6 +13,9 @@ from syncscan.model.processes import of_process, processes, share_correlations
 from syncscan.model.step import ProcessSteps
 from syncscan.model.trace import Trace
 
+TOLD = 8
+"""Processes whose steps are measured; a trace that claims thousands would take a reading of itself for each."""
+
 
 def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[ProcessSteps, ...], tuple[Lack, ...]]:
     """The program to analyse; what each of several takes, that one first; and what there is to say of that.
@@ -34,9 +37,9 @@ def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[Proces
     if len(pids) < 2:
         return trace, (), ()
     pids = tuple(sorted(pids, key=lambda pid: pid != process))
-    traces = [of_process(trace, pid) for pid in pids]
-    found = tuple(_steps(pid, one) for pid, one in zip(pids, traces, strict=True))
-    lacks = [Lack(_sentence(found))]
+    traces = [of_process(trace, pid) for pid in pids[:TOLD]]
+    found = tuple(_steps(pid, one) for pid, one in zip(pids[:TOLD], traces, strict=True))
+    lacks = [Lack(_sentence(found, len(pids)))]
     if share_correlations(trace):
         lacks.append(Lack("Its processes number their launches alike: whose work is whose can't be told.", True, True))
     return traces[0], found, tuple(lacks)
@@ -48,10 +51,11 @@ def _steps(pid: str, trace: Trace) -> ProcessSteps:
     return ProcessSteps(pid, len(steps), step_period(trace) / 1e3, devices)
 
 
-def _sentence(found: Sequence[ProcessSteps]) -> str:
+def _sentence(found: Sequence[ProcessSteps], count: int) -> str:
     others = "; ".join(_said(process) for process in found[1:])
-    said = f"The trace holds {len(found)} processes: all this is said of process {found[0].process} alone"
-    return f"{said} (--process PID chooses another). Beside it: {others}."
+    more = f"; and {count - len(found)} more" if count > len(found) else ""
+    said = f"The trace holds {count} processes: all this is said of process {found[0].process} alone"
+    return f"{said} (--process PID chooses another). Beside it: {others}{more}."
 
 
 def _said(process: ProcessSteps) -> str:

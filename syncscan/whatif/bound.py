@@ -61,6 +61,23 @@ def unsettled(step: CalibratedStep) -> str:
     return f"What was recorded of a step takes {replayed / 1e6:.3g} ms, {took}: what bounds it can't be told from that."
 
 
+def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:
+    """The measured step with its verdict where no replay explains it: none, but for a device that was seen to fill it.
+
+    The profiler makes the host slower, and not the device: without it the device works no smaller part of the step.
+
+    Args:
+        measured: the step as recorded.
+        unsettled: why the replay explains nothing.
+    """
+    share = measured.device_busy_us / measured.observed_us if measured.observed_us else 0.0
+    if share < BOUND_FROM:
+        return replace(measured, reason=unsettled)
+    share = min(1.0, share)
+    said = f"The device works {share:.0%} of the step, so syncs can't save more than the rest; no gain is projected."
+    return replace(measured, bound=Bound.DEVICE, reason=said, device_share=share)
+
+
 def bound_of(step: CalibratedStep, removable: frozenset[int]) -> Bound:
     """What limits the step: what would have to change first for it to become shorter."""
     shares, syncs = step.shares, _gain(step, removable)

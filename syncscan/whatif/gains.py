@@ -9,7 +9,7 @@ from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Group, Overlap, Projection
 from syncscan.model.step import StepSummary
 from syncscan.whatif.advice import advice
-from syncscan.whatif.bound import decided, unsettled
+from syncscan.whatif.bound import decided, unsettled, without_replay
 from syncscan.whatif.calibrate import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import worth_removing
@@ -49,7 +49,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         return Gains(replace(step, reason=step.reason or NO_LAUNCHES), projector.findings)
     calibrated = projector.calibrated()
     if reason := unsettled(calibrated):
-        return Gains(replace(step, reason=reason), projector.findings)
+        return Gains(without_replay(step, reason), projector.findings)
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
     alone, others = _worth_replays(calibrated, costliest)
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]

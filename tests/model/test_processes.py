@@ -102,3 +102,13 @@ def test_work_of_no_launch_goes_with_its_device() -> None:
     t.event(ph="X", cat="kernel", name="lost", pid=1, tid=7, ts=900, dur=5, args=args)
     found = of_process(reference.parse(t.json(), "t.json"), "1100")
     assert "lost" in names(found, range(len(found.slices)))
+
+
+def test_of_many_processes_the_first_are_measured() -> None:
+    """A trace that claims thousands takes no longer for it: what isn't measured is counted."""
+    t = rank(0, wait=True)
+    for number in range(1, 12):
+        t.events += [{**event, "pid": event["pid"] + 999 * number} for event in moved(rank(number, wait=False))]
+    analysis = analyze_trace(t.trace())
+    assert (len(analysis.step.processes), "12 processes" in analysis.integrity.lacks[0].sentence) == (8, True)
+    assert analysis.integrity.lacks[0].sentence.endswith("; and 4 more.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from syncscan.api import analyze_trace
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, DeviceTime
 from syncscan.report.annotate.tracks import added_events
+from syncscan.whatif.bound import without_replay
 from tests.builder import TraceBuilder
 from tests.whatif.story import analysed, profiled
 
@@ -230,3 +232,11 @@ def test_one_share_of_the_device(t: TraceBuilder) -> None:
     for form in FORMATS:
         found = set(re.findall(r"devices? works (\d+%)", words(analysis, form).replace("</dt><dd>", " ")))
         assert found == {share}, form
+
+
+@pytest.mark.parametrize(("busy", "bound", "said"), [(90.0, Bound.DEVICE, "90%"), (89.0, Bound.UNKNOWN, "no reason")])
+def test_without_a_replay_a_device_that_fills_the_step_bounds_it(busy: float, bound: Bound, said: str) -> None:
+    """The profiler slows the host, not the device: what is seen to be full is full without it."""
+    step = replace(analysis_of(TraceBuilder()).step, observed_us=100.0, device_busy_us=busy)
+    verdict = without_replay(step, "no reason")
+    assert (verdict.bound, said in verdict.reason) == (bound, True)
