@@ -55,7 +55,7 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
 
 
 def _remove(findings: Sequence[Finding], group: Group, all_gone: Projection) -> str:
-    saves = f"{_ms(group.saving_us)} ({group.saving_us / all_gone.baseline_us:.0%} of the step)"
+    saves = f"{_ms(group.saving_us)} ({group.saving_us / all_gone.observed_us:.0%} of the step)"
     places = _list([_place(f) for f in findings])
     if len(findings) == 1:
         if findings[0].diagnosis.cause in DEFER:

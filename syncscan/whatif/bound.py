@@ -52,7 +52,7 @@ def unsettled(step: CalibratedStep) -> str:
     the device still had to do from before.
     """
     found = step.calibration
-    if not step.before.period:
+    if not step.before.period or not found.observed_ns:
         return "The steps take no time, so nothing can be said about what bounds them."
     replayed = step.before.period * found.unit
     if step.shares.device >= BOUND_FROM or abs(replayed / found.observed_ns - 1.0) <= EXPLAINED:
