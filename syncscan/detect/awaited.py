@@ -244,7 +244,7 @@ class AwaitedWork:
         work, calls = work[order], calls[order]
         places = np.stack([slices.device[work], slices.stream[work]], axis=1).astype(np.int64)
         tracks, first = np.unique(slices.track[calls], return_index=True)
-        ends = [*first[1:].tolist(), len(calls)]
+        ends = [*first.tolist(), len(calls)][1:]
         runs = zip(tracks.tolist(), first.tolist(), ends, strict=True)
         return {track: (slices.ts[calls[begin:end]], places[begin:end]) for track, begin, end in runs}
 

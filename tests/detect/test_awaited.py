@@ -337,7 +337,7 @@ def test_an_event_that_nothing_explains_is_the_nearest_record() -> None:
 # ------------------------------------------------------------------ several processes in one file
 
 
-@pytest.mark.parametrize("api", [STREAM, EVENT, DEVICE])
+@pytest.mark.parametrize("api", [STREAM, EVENT])
 @pytest.mark.parametrize(("pid", "waited"), [(MAIN, True), (MAIN + 50, False)])
 def test_another_processs_work_explains_no_block(api: str, pid: int, waited: bool) -> None:
     """A thread waits for what its own process launched and recorded, be it on another thread and another device."""
@@ -351,3 +351,12 @@ def test_another_processs_work_explains_no_block(api: str, pid: int, waited: boo
     t.call(api, 200, 3005)
     t.launch("next", at=3010, lasts=5)
     assert (done(t) == 3002) is waited
+
+
+@pytest.mark.parametrize("api", [STREAM, EVENT])
+def test_work_that_names_no_launch(api: str) -> None:
+    """No thread is known to have launched it; that is no reason to fail."""
+    t = TraceBuilder()
+    t.event(ph="X", cat="kernel", name="gemm", pid=0, tid=7, ts=0, dur=300, args={"device": 0, "stream": 7})
+    t.call(api, 100, 310)
+    assert len(blocking_calls(t.trace(), DeviceWork(t.trace()))) == 1
