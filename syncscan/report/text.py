@@ -53,7 +53,8 @@ def _parts(analysis: Analysis, verbose: int, width: int) -> Iterator[RenderableT
         yield Padding(Text(text), (0, 0, 0, len(sentence) - len(text)))
     if verbose:
         yield from (_details(finding, analysis.step) for finding in analysis.findings)
-    elif analysis.findings:
+    yield Text(printable(phrases.steps_found(analysis)), style="dim")
+    if not verbose and analysis.findings:
         yield Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim")
 
 
@@ -67,7 +68,6 @@ def _first_screen(analysis: Analysis) -> Iterator[Text]:
         yield _one_line(number, finding, analysis.step)
     for sentence in _what_to_do(analysis):
         yield Text.assemble(("→ ", "bold green"), printable(sentence))
-    yield Text(printable(phrases.steps_found(analysis)), style="dim")
 
 
 def _headline(analysis: Analysis) -> str:

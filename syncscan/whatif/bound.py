@@ -79,7 +79,11 @@ def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:
 
 
 def bound_of(step: CalibratedStep, removable: frozenset[int]) -> Bound:
-    """What limits the step: what would have to change first for it to become shorter."""
+    """What limits the step: what would have to change first for it to become shorter.
+
+    Syncs do where they cost a notable part of it, or half of what the device's work leaves: then the host's launches
+    are not what it waits for.
+    """
     shares, syncs = step.shares, _gain(step, removable)
     if shares.device >= BOUND_FROM:
         return Bound.DEVICE
@@ -87,7 +91,7 @@ def bound_of(step: CalibratedStep, removable: frozenset[int]) -> Bound:
         return Bound.COMMUNICATION
     if shares.input >= NOTABLE and shares.input >= syncs:
         return Bound.INPUT
-    return Bound.SYNC if syncs >= NOTABLE else Bound.HOST
+    return Bound.SYNC if syncs >= min(NOTABLE, (1.0 - shares.device) / 2) else Bound.HOST
 
 
 def _gain(step: CalibratedStep, removable: frozenset[int]) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from syncscan import report
-from syncscan.api import analyze_trace
+from syncscan.api import analyze, analyze_trace
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, DeviceTime
 from syncscan.report.annotate.tracks import added_events
@@ -17,6 +18,7 @@ from syncscan.whatif.bound import without_replay
 from tests.builder import TraceBuilder
 from tests.whatif.story import analysed, profiled
 
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 FORMATS = ("text", "json", "markdown", "html", "sarif", "github", "junit", "fragment")
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -240,3 +242,11 @@ def test_without_a_replay_a_device_that_fills_the_step_bounds_it(busy: float, bo
     step = replace(analysis_of(TraceBuilder()).step, observed_us=100.0, device_busy_us=busy)
     verdict = without_replay(step, "no reason")
     assert (verdict.bound, said in verdict.reason) == (bound, True)
+
+
+def test_syncs_limit_a_step_that_the_device_nearly_fills() -> None:
+    """The device leaves a tenth of this one, and most of that goes with its `.item()`: launches aren't the limit."""
+    step = analyze(SAMPLES / "log_item.pt.trace.json.gz").step
+    assert step.recoverable_us is not None
+    assert step.unprofiled_us is not None
+    assert (step.bound, 0.05 < step.recoverable_us / step.unprofiled_us < 0.1) == (Bound.SYNC, True)
