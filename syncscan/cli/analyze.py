@@ -25,7 +25,6 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
-@click.option("--process", metavar="PID", help="Of a trace of several processes, the one to analyze.")
 @click.option("--evidence", metavar="ID", help="Show one finding as a Markdown block to paste into a pull request.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
 @step_options.options
@@ -36,11 +35,11 @@ def command(
     output: str | None,
     force: bool,
     step_ms: float | None,
-    process: str | None,
     evidence: str | None,
     verbose: int,
     step_scope: str | None,
     steps: Literal["auto", "none"],
+    process: str | None,
     max_memory: int | None,
 ) -> None:
     """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.

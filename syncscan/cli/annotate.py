@@ -36,6 +36,7 @@ def command(
     force: bool,
     step_scope: str | None,
     steps: Literal["auto", "none"],
+    process: str | None,
     max_memory: int | None,
 ) -> None:
     """Write TRACE again with tracks of its own for findings, steps and idle devices, for Trace View and Perfetto.
@@ -49,7 +50,13 @@ def command(
     _refuse(trace, output, around, margin_ms, untangle, force)
     with reading(trace) as progress:
         analysis = api.analyze(
-            trace, step_ms=step_ms, step_scope=step_scope, steps=steps, progress=progress, max_memory=max_memory
+            trace,
+            step_ms=step_ms,
+            step_scope=step_scope,
+            steps=steps,
+            process=process,
+            progress=progress,
+            max_memory=max_memory,
         )
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
     text = (

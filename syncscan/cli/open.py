@@ -50,6 +50,7 @@ def command(
     step_ms: float | None,
     step_scope: str | None,
     steps: Literal["auto", "none"],
+    process: str | None,
     max_memory: int | None,
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
@@ -67,7 +68,13 @@ def command(
         trace_view.check()
     with reading(trace) as progress:
         analysis = api.analyze(
-            trace, step_ms=step_ms, step_scope=step_scope, steps=steps, progress=progress, max_memory=max_memory
+            trace,
+            step_ms=step_ms,
+            step_scope=step_scope,
+            steps=steps,
+            process=process,
+            progress=progress,
+            max_memory=max_memory,
         )
     warn(analysis.warnings)
     memory.lift(click.get_current_context())

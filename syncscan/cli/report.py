@@ -26,6 +26,7 @@ def command(
     step_ms: float | None,
     step_scope: str | None,
     steps: Literal["auto", "none"],
+    process: str | None,
     max_memory: int | None,
 ) -> None:
     """Write one HTML file about TRACE, to open offline or to mail: verdict, timeline, findings, projections."""
@@ -36,7 +37,13 @@ def command(
     refuse(target, force, trace)
     with reading(trace) as progress:
         analysis = api.analyze(
-            trace, step_ms=step_ms, step_scope=step_scope, steps=steps, progress=progress, max_memory=max_memory
+            trace,
+            step_ms=step_ms,
+            step_scope=step_scope,
+            steps=steps,
+            process=process,
+            progress=progress,
+            max_memory=max_memory,
         )
     warn(analysis.warnings)
     text = html.render(analysis)

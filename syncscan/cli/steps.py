@@ -1,4 +1,4 @@
-"""`--step-scope` and `--steps`: what counts as a step of a trace, the same for every command that reads one."""
+"""`--step-scope`, `--steps` and `--process`: what of a trace is analysed, the same for every command that reads one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--step-scope` and `--steps` to a command; their values are those of `api.analyze`."""
+    """Add `--step-scope`, `--steps` and `--process` to a command; their values are those of `api.analyze`."""
     scope = click.option("--step-scope", metavar="GLOB", help="Take every range of this name as a step.")
     steps = click.option(
         "--steps",
@@ -18,4 +18,5 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Find the steps, or take the whole trace as one.",
     )
-    return scope(steps(command))
+    process = click.option("--process", metavar="PID", help="Of a trace of several processes, the one to analyze.")
+    return scope(steps(process(command)))

@@ -37,6 +37,7 @@ def command(
     force: bool,
     step_scope: str | None,
     steps: Literal["auto", "none"],
+    process: str | None,
     max_memory: int | None,
 ) -> None:
     """Replay the step of TRACE without some of its syncs: what that would really gain, and what limits it then.
@@ -49,7 +50,13 @@ def command(
     refuse(output, force, trace)
     with reading(trace) as progress:
         analysis = api.analyze(
-            trace, step_ms=step_ms, step_scope=step_scope, steps=steps, progress=progress, max_memory=max_memory
+            trace,
+            step_ms=step_ms,
+            step_scope=step_scope,
+            steps=steps,
+            process=process,
+            progress=progress,
+            max_memory=max_memory,
         )
     warn(analysis.warnings)
     projection = analysis.whatif(*(remove or ("all",)), keep_timing=keep_timing)

@@ -1,4 +1,4 @@
-"""`--step-scope` and `--steps`, the same for every command that reads a trace."""
+"""`--step-scope`, `--steps` and `--process`, the same for every command that reads a trace."""
 
 from __future__ import annotations
 
@@ -57,3 +57,14 @@ def test_commands_take_the_same_options(trace: str, tmp_path: Path) -> None:
 def test_what_cannot_be_is_a_usage_error(trace: str, options: tuple[str, ...]) -> None:
     """A scope that isn't there; steps and none at once."""
     assert isinstance(run("analyze", trace, *options).exception, UsageError)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("analyze",), ("whatif",), ("report", "-o", "-"), ("annotate", "-o", "x.json"), ("open", "--no-browser")],
+)
+def test_a_process_that_is_not_there(trace: str, command: tuple[str, ...]) -> None:
+    """Every command takes the option, and says which there are."""
+    error = run(*command, trace, "--process", "4711").exception
+    assert isinstance(error, UsageError)
+    assert "holds no process 4711" in str(error)
