@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class DeviceWork:
         self._kept: dict[tuple[int, int], Work] = {}
         self._streams: dict[int, tuple[int, ...]] = {}
 
-    @property
+    @cached_property
     def devices(self) -> tuple[int, ...]:
         """Numbers of the devices that did work."""
         return tuple(int(d) for d in np.unique(self._device))

@@ -28,6 +28,12 @@ def test_devices_and_streams():
     assert (work.devices, work.streams(0)) == ((0,), (7, 20))
 
 
+def test_devices_are_looked_for_once():
+    """Each wait of a trace asks for them: finding them anew would cost what the square of the trace's length does."""
+    work = two_streams()
+    assert work.devices is work.devices
+
+
 def test_busy_intervals_are_merged():
     """Over all streams of the device, and for one."""
     work = two_streams()
