@@ -23,7 +23,9 @@ def strict_text(value: Any) -> str:
         text.encode()
     except (ValueError, RecursionError):
         return json.dumps(_plain(value, 0), ensure_ascii=False)
-    return text
+    # Where Python's own limit lies differs: a version's, or what some package has set it to.
+    may_be_too_deep = text.count("[") + text.count("{") > DEEPEST
+    return json.dumps(_plain(value, 0), ensure_ascii=False) if may_be_too_deep else text
 
 
 def _plain(value: Any, depth: int) -> Any:

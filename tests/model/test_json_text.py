@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,12 +48,19 @@ def test_what_json_lacks() -> None:
     ]
 
 
-def test_depth() -> None:
-    """What is nested too deep for a reader is left out."""
+@pytest.mark.parametrize("limit", [1000, 20_000])
+def test_depth(limit: int) -> None:
+    """What is nested too deep for a reader is left out, however deep this Python would go."""
     deep: Any = 1
     for _ in range(5000):
         deep = [deep]
-    found, depth = read(strict_text(deep)), 0
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit)
+    try:
+        text = strict_text(deep)
+    finally:
+        sys.setrecursionlimit(before)
+    found, depth = read(text), 0
     while found is not None:
         found, depth = found[0], depth + 1
     assert depth == DEEPEST
