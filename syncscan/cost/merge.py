@@ -24,7 +24,7 @@ def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tup
 def _key(o: Occurrence) -> tuple[Any, ...]:
     d, w = o.sync.diagnosis, o.where
     place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()
-    if inner := w.library:  # one line of the program's, `train()`, stands for many of a library's
+    if inner := w.in_library:  # one line of the program's, `train()`, stands for many of a library's
         place = (*place, path_in_package(inner.file), inner.line, inner.function)
     return d.rule, w.scope, w.op, place, w.phase, d.intended
 

@@ -53,7 +53,7 @@ class _Naming:
         for rule in RULES:
             match = self._ask(rule, call)
             if match is not None:
-                return diagnose(rule, match, call.library)
+                return diagnose(rule, match, call.stands_in)
         return diagnose(unclassified, unclassified.match(call))
 
     def _ask(self, rule: Rule, call: Call) -> Match | None:

@@ -124,7 +124,7 @@ class Call:
         return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
 
     @property
-    def library(self) -> str:
+    def stands_in(self) -> str:
         """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
         package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
         return "" if self.decider is None or package == "torch" else f"{self.decider.function} of {package}"

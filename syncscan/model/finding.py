@@ -191,7 +191,7 @@ class Attribution:
     """What the host does with the value that it waited for, by the rule or by the source."""
 
     @property
-    def library(self) -> Source | None:
+    def in_library(self) -> Source | None:
         """`framework` where the sync is its own doing; None where it only passed on what the user called."""
         return self.framework if self.owner == "framework" else None
 

@@ -53,7 +53,7 @@ def _annotation(kind: str, f: Finding, step: StepSummary) -> str:
 
 
 def _library(f: Finding) -> str:
-    return f"It is made in {in_library(f.where)}" if f.where.library else ""
+    return f"It is made in {in_library(f.where)}" if f.where.in_library else ""
 
 
 def _closing(analysis: Analysis, left_out: int) -> str:

@@ -159,7 +159,7 @@ def places(where: Attribution) -> str:
 
 def in_library(where: Attribution) -> str:
     """The library's line, from its package's root on: `transformers/trainer.py:1847`; empty where it's the user's."""
-    source = where.library
+    source = where.in_library
     return place(replace(source, file=path_in_package(source.file))) if source else ""
 
 

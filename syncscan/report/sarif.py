@@ -92,7 +92,7 @@ def _message(f: Finding, step: StepSummary) -> str:
     source = f.where.source
     doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
     said = f"{f.diagnosis.title}: {what(f)} {measured(f, step)}"
-    library = f"It is made in {in_library(f.where)}" if f.where.library else ""
+    library = f"It is made in {in_library(f.where)}" if f.where.in_library else ""
     return sentences(said, library, projected(f, step), f.diagnosis.fix, doubt)
 
 

@@ -176,7 +176,7 @@ def _details(f: Finding, step: StepSummary) -> Padding:
 
 def _where(f: Finding) -> str:
     """The user's line with its file's name alone, and the library's with its package and its file's name."""
-    library = f.where.library
+    library = f.where.in_library
     user, inner = _short(f.where.source), _short(library, in_package=True)
     if not (user and inner):
         return user or inner

@@ -66,7 +66,7 @@ def test_one_line_of_the_program_is_as_many_findings_as_it_has_lines_in_a_librar
         for line, at in ((30, 100), (40, 1100), (40, 2100)):
             with t.frame(f"torchdiffeq/_impl/rk_common.py({line}): _step", at, at + 600):
                 t.sync("aten::item", at=at + 20, wait=300)
-    assert sorted((f.where.source.line, f.where.library.line, f.count) for f in findings(t)) == [
+    assert sorted((f.where.source.line, f.where.in_library.line, f.count) for f in findings(t)) == [
         (10, 30, 1),
         (10, 40, 2),
     ]

@@ -10,7 +10,7 @@ import pytest
 from syncscan.detect import catalogue, detect
 from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, SyncPoint
 from tests.builder import TraceBuilder
-from tests.detect.test_library_places import KNOWN
+from tests.detect.test_places_in_libraries import KNOWN
 
 ITEM = "aten::item > aten::_local_scalar_dense"
 BOOL = f"aten::is_nonzero > {ITEM}"

@@ -37,7 +37,7 @@ result = 3  # scheduler.set_begin_index(0), and it counts by itself
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.library_places import LibraryPlace, match_at
+from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause
 

@@ -36,7 +36,7 @@ Read in torchmetrics 1.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.library_places import LibraryPlace, match_at
+from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause
 

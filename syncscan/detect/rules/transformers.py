@@ -39,7 +39,7 @@ Read in transformers 4.53 and 5, seen in traces of 5.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.library_places import LibraryPlace, match_at
+from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Use
 

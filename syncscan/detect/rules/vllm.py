@@ -37,7 +37,7 @@ Read in vLLM 0.1x, the V1 engine.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.library_places import LibraryPlace, match_at
+from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause
 
