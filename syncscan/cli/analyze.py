@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli import memory
-from syncscan.cli import steps as step_options
+from syncscan.cli.asked import Asked, options
 from syncscan.cli.output import deliver, explain, refuse, warn
-from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import TraceError, UsageError
 
@@ -24,23 +22,17 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
 @click.option("--evidence", metavar="ID", help="Show one finding as a Markdown block to paste into a pull request.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
-@step_options.options
-@memory.option
+@options
 def command(
     traces: tuple[str, ...],
     form: str,
     output: str | None,
     force: bool,
-    step_ms: float | None,
     evidence: str | None,
     verbose: int,
-    step_scope: str | None,
-    steps: Literal["auto", "none"],
-    process: str | None,
-    max_memory: int | None,
+    asked: Asked,
 ) -> None:
     """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.
 
@@ -57,16 +49,7 @@ def command(
     reports, failed = [], 0
     for path in paths:
         try:
-            with reading(path) as progress:
-                analysis = api.analyze(
-                    path,
-                    step_ms=step_ms,
-                    step_scope=step_scope,
-                    steps=steps,
-                    progress=progress,
-                    max_memory=max_memory,
-                    process=process,
-                )
+            analysis = asked.analysis_of(path)
         except TraceError as error:
             if len(paths) == 1:
                 raise

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import click
 
 from syncscan import files
-from syncscan.cli import memory
-from syncscan.cli import steps as step_options
+from syncscan.cli.asked import Asked, options
 from syncscan.cli.output import refuse, say, warn
-from syncscan.cli.progress import reading
 from syncscan.cli.streams import refuse_pipe
 from syncscan.errors import UsageError
 
@@ -22,42 +19,26 @@ from syncscan.errors import UsageError
 @click.option("--around", metavar="FINDING", help="Only the part around this finding: its id, or its number from 1.")
 @click.option("--margin-ms", type=click.FloatRange(min=0), help="With --around: how much to show on both sides.")
 @click.option("--untangle", is_flag=True, help="Move overlapping slices to other rows: Perfetto drops them.")
-@click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
-@step_options.options
-@memory.option
+@options
 def command(
     trace: str,
     output: str,
     around: str | None,
     margin_ms: float | None,
     untangle: bool,
-    step_ms: float | None,
     force: bool,
-    step_scope: str | None,
-    steps: Literal["auto", "none"],
-    process: str | None,
-    max_memory: int | None,
+    asked: Asked,
 ) -> None:
     """Write TRACE again with tracks of its own for findings, steps and idle devices, for Trace View and Perfetto.
 
     What was recorded stays as it is and in order, unless --untangle is given. A broken trace is repaired on the way.
     """
-    from syncscan import api
     from syncscan.integrations import annotated_copy
 
     out = Path(output)
     _refuse(trace, output, around, margin_ms, untangle, force)
-    with reading(trace) as progress:
-        analysis = api.analyze(
-            trace,
-            step_ms=step_ms,
-            step_scope=step_scope,
-            steps=steps,
-            process=process,
-            progress=progress,
-            max_memory=max_memory,
-        )
+    analysis = asked.analysis_of(trace)
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
     text = (
         annotated_copy.untangled_copy(analysis, trace)

@@ -7,15 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from syncscan import files
 from syncscan.cli import memory
-from syncscan.cli import steps as step_options
+from syncscan.cli.asked import Asked, options
 from syncscan.cli.output import warn
-from syncscan.cli.progress import reading
 from syncscan.cli.streams import ended_by_signals, refuse_pipe
 from syncscan.errors import UsageError
 
@@ -37,9 +36,7 @@ if TYPE_CHECKING:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: one that is free].")
 @click.option("--no-browser", is_flag=True, help="Only print the URL.")
-@click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
-@step_options.options
-@memory.option
+@options
 def command(
     trace: str,
     viewer: str,
@@ -47,35 +44,20 @@ def command(
     host: str,
     port: int | None,
     no_browser: bool,
-    step_ms: float | None,
-    step_scope: str | None,
-    steps: Literal["auto", "none"],
-    process: str | None,
-    max_memory: int | None,
+    asked: Asked,
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
 
     TensorBoard and Perfetto get the trace with findings, steps and idle devices on tracks of their own.
     Perfetto online reads the trace from this machine; nothing is uploaded. Ctrl-C ends it.
     """
-    from syncscan import api
-
     if viewer != "html":
         refuse_pipe(trace)
     if viewer == "tensorboard":
         from syncscan.integrations import trace_view
 
         trace_view.check()
-    with reading(trace) as progress:
-        analysis = api.analyze(
-            trace,
-            step_ms=step_ms,
-            step_scope=step_scope,
-            steps=steps,
-            process=process,
-            progress=progress,
-            max_memory=max_memory,
-        )
+    analysis = asked.analysis_of(trace)
     warn(analysis.warnings)
     memory.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)

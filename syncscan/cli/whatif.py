@@ -2,62 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import click
 
-from syncscan.cli import memory
-from syncscan.cli import steps as step_options
+from syncscan.cli.asked import Asked, options
 from syncscan.cli.output import deliver, refuse, warn
-from syncscan.cli.progress import reading
 from syncscan.cli.terminal import colors, width
 
 
 @click.command("whatif")
 @click.argument("trace", metavar="TRACE")
 @click.option("--remove", multiple=True, metavar="SELECTOR", help="What to remove; may be given again. [default: all]")
-@click.option("--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler.")
 @click.option("--keep-timing", is_flag=True, help="Keep explicit synchronises: they are wanted for timing.")
 @click.option("--pipeline", multiple=True, metavar="SCOPE", help="Bound what running SCOPE a step ahead would save.")
 @click.option("--beside", metavar="SCOPE", default="", help="With --pipeline: beside this scope only.")
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@step_options.options
-@memory.option
+@options
 def command(
     trace: str,
     remove: tuple[str, ...],
-    step_ms: float | None,
     keep_timing: bool,
     pipeline: tuple[str, ...],
     beside: str,
     form: str,
     output: str | None,
     force: bool,
-    step_scope: str | None,
-    steps: Literal["auto", "none"],
-    process: str | None,
-    max_memory: int | None,
+    asked: Asked,
 ) -> None:
     """Replay the step of TRACE without some of its syncs: what that would really gain, and what limits it then.
 
     SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID.
     """
-    from syncscan import api
     from syncscan.report import whatif
 
     refuse(output, force, trace)
-    with reading(trace) as progress:
-        analysis = api.analyze(
-            trace,
-            step_ms=step_ms,
-            step_scope=step_scope,
-            steps=steps,
-            process=process,
-            progress=progress,
-            max_memory=max_memory,
-        )
+    analysis = asked.analysis_of(trace)
     warn(analysis.warnings)
     projection = analysis.whatif(*(remove or ("all",)), keep_timing=keep_timing)
     pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]

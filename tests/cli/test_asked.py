@@ -1,4 +1,4 @@
-"""`--step-scope`, `--steps` and `--process`, the same for every command that reads a trace."""
+"""What is asked of an analysis by options, the same for every command that reads a trace."""
 
 from __future__ import annotations
 

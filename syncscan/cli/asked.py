@@ -1,0 +1,65 @@
+"""From the options that say what of a trace is analysed to its analysis: the same for every command that reads one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from syncscan.cli import memory
+from syncscan.cli.progress import reading
+
+if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of an analysis; its parts are those of `api.analyze`."""
+
+    step_ms: float | None
+    step_scope: str | None
+    steps: Literal["auto", "none"]
+    process: str | None
+    max_memory: int | None
+
+    def analysis_of(self, trace: str) -> Analysis:
+        """Read and analyse a trace, with a bar where that takes a while."""
+        from syncscan import api
+
+        with reading(trace) as progress:
+            return api.analyze(
+                trace,
+                step_ms=self.step_ms,
+                step_scope=self.step_scope,
+                steps=self.steps,
+                process=self.process,
+                progress=progress,
+                max_memory=self.max_memory,
+            )
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add these options to a command, which gets them as one argument, `asked`."""
+
+    @functools.wraps(command)
+    def with_asked(**arguments: Any) -> Any:
+        asked = Asked(**{field.name: arguments.pop(field.name) for field in fields(Asked)})
+        return command(asked=asked, **arguments)
+
+    step_ms = click.option(
+        "--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler."
+    )
+    scope = click.option("--step-scope", metavar="GLOB", help="Take every range of this name as a step.")
+    steps = click.option(
+        "--steps",
+        type=click.Choice(("auto", "none")),
+        default="auto",
+        show_default=True,
+        help="Find the steps, or take the whole trace as one.",
+    )
+    process = click.option("--process", metavar="PID", help="Of a trace of several processes, the one to analyze.")
+    return step_ms(scope(steps(process(memory.option(with_asked)))))
