@@ -43,7 +43,9 @@ def _lacks(trace: Trace) -> Iterator[Lack]:
         yield Lack("The trace holds no slices.", verdict=True, waits=True)
         return
     if not len(trace.device_rows):
-        yield Lack("The trace holds no device work: what the host waited for isn't in it.", verdict=True, waits=True)
+        calls = trace.is_category(*CALLS, Category.SYNC).any()
+        why = "what the host waited for isn't in it" if calls else "it is of a CPU, or was recorded without the device"
+        yield Lack(f"The trace holds no device work: {why}.", verdict=True, waits=True)
         return
     if not trace.is_category(*HOST).any():
         yield Lack("The trace holds nothing of the host: what the device waited for can't be told.", verdict=True)

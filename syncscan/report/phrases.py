@@ -67,7 +67,7 @@ def _how_found(trace: Trace) -> str:
     if found.by is FoundBy.SCOPE:
         return f"Steps are the ranges called {found.name}: {count}."
     if found.by is FoundBy.FRAMEWORK:
-        return f"Steps are the ranges of {found.name}: {count}."
+        return f"Steps are ranges named as {found.name} names its steps: {count}."
     if found.by is FoundBy.REPETITION:
         calls = f"{found.calls} call{'s' * (found.calls != 1)}"
         return f"No steps are marked: the shortest sequence that repeats, {calls}, counts as one, {count} times."

@@ -232,7 +232,8 @@ def behind_syncs() -> TraceBuilder:
         ),
         (
             without_kernels(),
-            "The trace holds no device work: what the host waited for isn't in it. Withheld: waits, verdict and gains.",
+            "The trace holds no device work: it is of a CPU, or was recorded without the device. Withheld: waits, "
+            "verdict and gains.",
         ),
         (
             with_lost_work(),

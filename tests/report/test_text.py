@@ -56,7 +56,7 @@ def test_phases_stand_in_a_table() -> None:
     lines = [line.split() for line in report(t).splitlines()]
     assert ["prefill", "1", "1", "1.00", "ms"] in lines
     assert ["decode", "1", "3", "1.00", "ms"] in lines
-    assert "Steps are the ranges of SGLang: 4." in report(t)
+    assert "Steps are ranges named as SGLang names its steps: 4." in report(t)
 
 
 def test_what_repeats_is_said_to_be_a_guess() -> None:
