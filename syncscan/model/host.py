@@ -1,0 +1,124 @@
+"""Where a step's host time goes: as sampled on its thread without the profiler, and as counted in the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from syncscan.model.finding import Phase
+
+USER = "user"
+"""The owner of the program's own code; any other owner is the top-level package's name, such as `torch`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostNode:
+    """One call site of the sampled tree: a line of a function, reached by one way."""
+
+    parent: int
+    """Its caller's place in `SampledHost.nodes`, before its own; -1 for a root."""
+    function: str
+    file: str
+    """As Python named it."""
+    line: int
+    """The line of the function that ran, or that called on."""
+    owner: str
+    """`USER`, or the package whose function it is."""
+    phase: Phase
+    us: float
+    """Of a step's time, with all that it called, in µs."""
+    self_us: float
+    """Of a step's time, in this function itself and in what it calls that isn't Python, in µs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostShare:
+    """What one phase, owner or function takes of a step."""
+
+    name: str
+    us: float
+    share: float
+    """Of the step, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledHost:
+    """The tree of functions that the step's thread was in, sampled from outside while nothing else was recorded."""
+
+    step_us: float
+    """The undisturbed step that the tree's times add up to, in µs."""
+    steps: int
+    """Sampled steps."""
+    samples: int
+    overhead: float | None
+    """By which part sampled steps were longer than those without; None where that isn't known."""
+    nodes: tuple[HostNode, ...]
+    """Callers before what they call; of one caller's calls the longest first."""
+
+    def by_phase(self) -> tuple[HostShare, ...]:
+        """What each phase takes itself, the longest first; they add up to the step."""
+        return self._shares((node.phase.value, node.self_us) for node in self.nodes)
+
+    def by_owner(self) -> tuple[HostShare, ...]:
+        """What each owner's own functions take, the longest first; they add up to the step."""
+        return self._shares((node.owner, node.self_us) for node in self.nodes)
+
+    def _shares(self, parts: Iterable[tuple[str, float]]) -> tuple[HostShare, ...]:
+        total: dict[str, float] = {}
+        for name, us in parts:
+            total[name] = total.get(name, 0.0) + us
+        shares = (HostShare(name=name, us=us, share=us / self.step_us) for name, us in total.items() if us > 0)
+        return tuple(sorted(shares, key=lambda share: (-share.us, share.name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DearOp:
+    """Ops of one name in one scope, and what they cost the host."""
+
+    op: str
+    scope: tuple[str, ...]
+    """Outermost first, without the step."""
+    per_step: float
+    us: float
+    """Host time of a step with all that they call, on the scale of the undisturbed step, in µs."""
+    self_us: float
+    """The same without the ops and runtime calls below them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedHost:
+    """What the trace shows the step's threads do; times in µs a step, on the scale of the undisturbed step."""
+
+    dispatch_us: float
+    """In ops, without the runtime calls in them."""
+    launches_us: float
+    allocations_us: float
+    queries_us: float
+    other_calls_us: float
+    """Runtime calls that are none of these, and no waits."""
+    waits_us: float
+    """In calls that wait for the device."""
+    python_us: float
+    """Between ops and calls, on the thread that runs the step."""
+    ops_per_step: float
+    launches_per_step: float
+    kernels_per_launch: float
+    """More than one where graphs are replayed; 0 without launches."""
+    scaled: bool
+    """Whether the profiler's share was taken out of the times; else they are as recorded, and too long."""
+    dearest: tuple[DearOp, ...]
+    """The ops that cost the host most, by their own time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What is known of where the host's time goes."""
+
+    sampled: SampledHost | None = None
+    """None where capture didn't sample."""
+    counted: CountedHost | None = None
+    """None where the trace holds no ops or no steps."""
+
+
+UNKNOWN_HOST = Host()
+"""Of a trace that shows nothing of its host."""
