@@ -13,7 +13,7 @@ from syncscan.model.integrity import Integrity
 from syncscan.model.interval import Interval
 from syncscan.model.names import is_loader
 from syncscan.model.period import step_intervals, step_period
-from syncscan.model.step import Bound, ProcessSteps, StepSummary
+from syncscan.model.step import Bound, DeviceTime, ProcessSteps, StepSummary
 from syncscan.model.trace import NONE, Step, Trace
 
 
@@ -44,6 +44,7 @@ def step_summary(
     devices = device_times(trace, [Interval(step.ts, step.end) for step in steps])
     busy, communication = (devices[0].busy_us, devices[0].communication_us) if devices else (0.0, 0.0)
     observed = max(step_period(trace) / 1e3, busy + communication)
+    idle = max(0.0, observed - busy - communication)
     count = max(1, len(steps))
     return StepSummary(
         count=len(steps),
@@ -51,8 +52,8 @@ def step_summary(
         host_us=float(np.mean([s.end - s.ts for s in steps])) / 1e3 if steps else 0.0,
         wait_us=time_held(own) / count / 1e3,
         device_busy_us=busy,
-        device_idle_us=max(0.0, observed - busy - communication),
-        bubble_us=sum(o.cost.bubble_ns for o in own) / count / 1e3,
+        device_idle_us=idle,
+        bubble_us=min(_bubbles(own, devices) / count / 1e3, idle),
         input_us=_input(trace, steps) / count / 1e3,
         bound=Bound.UNKNOWN,
         reason=integrity.reason(),
@@ -62,6 +63,12 @@ def step_summary(
         devices=devices,
         processes=processes,
     )
+
+
+def _bubbles(occurrences: Sequence[Occurrence], devices: Sequence[DeviceTime]) -> int:
+    """Idle time of the busiest device behind these sync points, in ns: the other parts of the step are of it too."""
+    busiest = devices[0].device if devices else NONE
+    return sum(o.cost.bubble_ns for o in occurrences if o.sync.device == busiest)
 
 
 def _input(trace: Trace, steps: Sequence[Step]) -> int:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
+from collections.abc import Iterable, Sequence
 
 from syncscan.cost.queued import Queued
 from syncscan.model.device_work import DeviceWork
@@ -20,10 +18,11 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
 
     The wait of a call that lasts from s to e is the part of it during which work launched before s still ran on what it
     waits for: min(e, G) - s, with G the end of that work; the call's own copy or kernel counts while the host is
-    held in it. What is left is API overhead and wake-up. The bubble is the idle time of the device from G to the next
-    sync point, as far as a host that had not been held could have filled it: at most the length of the call, and not
-    while something that had been launched was waiting, which the device let lie itself. It takes in more than the first
-    gap, because a host that was held has lost its lead and the device runs dry again and again.
+    held in it. What is left is API overhead and wake-up. The bubble is the idle time of the device from G until its
+    next work begins, as far as a host that had not been held could have filled it: at most the length of the call, and
+    not while something that had been launched was waiting, which the device let lie itself. It ends there because from
+    then on the host is free, and that the device runs dry once more is its own pace. Idle time is blamed once, on the
+    sync that released its host last before it, and never on one that didn't wait.
 
     Returns:
         One cost a sync point, in their order.
@@ -31,22 +30,22 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
     points = tuple(points)
     if not integrity.waits:
         return (Cost(0, 0),) * len(points)
-    ruler = _Ruler(trace, points)
-    return tuple(ruler.cost(p) for p in points)
+    ruler = _Ruler(trace)
+    waits = [ruler.wait(p) for p in points]
+    bubbles = ruler.bubbles(points, waits)
+    return tuple(Cost(w, b, ruler.communication(p, w)) for p, w, b in zip(points, waits, bubbles, strict=True))
 
 
 class _Ruler:
-    def __init__(self, trace: Trace, points: tuple[SyncPoint, ...]) -> None:
+    def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.starts = np.sort(np.array([p.ts for p in points], dtype=np.int64))
         self.work = DeviceWork(trace)
         self.queued = Queued(trace, self.work)
         self.collective = trace.named(is_collective_kernel)[trace.device_rows]
         self.computing = DeviceWork(trace, ~self.collective)
 
-    def cost(self, point: SyncPoint) -> Cost:
-        wait = sum(self._wait(point, row) for row in point.calls)
-        return Cost(wait, self._bubble(point), self._communication(point, wait))
+    def wait(self, point: SyncPoint) -> int:
+        return sum(self._wait(point, row) for row in point.calls)
 
     def _wait(self, point: SyncPoint, row: int) -> int:
         s = self.trace.slices
@@ -65,7 +64,7 @@ class _Ruler:
         since = max(start + held, int(s.ts[own]))
         return held + max(0, min(start + length, int(s.ts[own] + s.dur[own])) - since)
 
-    def _communication(self, point: SyncPoint, wait: int) -> int:
+    def communication(self, point: SyncPoint, wait: int) -> int:
         """How long of this wait the device was in collectives with nothing computed beside them."""
         if point.device == NONE or not wait or not self.collective.any():
             return 0
@@ -73,21 +72,29 @@ class _Ruler:
         busy = self.work.of(point.device).busy_within(point.ts, end)
         return busy - self.computing.of(point.device).busy_within(point.ts, end)
 
-    def _bubble(self, point: SyncPoint) -> int:
-        if point.awaited is None:
-            return 0
-        work, since = self.work.of(point.device), point.released
-        if not len(work.busy_to):
-            return 0
-        until = min(self._next_sync(point.end), default=int(work.busy_to[-1]))
-        idle = until - since - work.busy_within(since, until)
-        if idle <= 0:
-            return 0
-        idle -= self.queued.idle(point.device, since, until, point.end)
-        return max(0, min(idle, point.end - point.ts))
+    def bubbles(self, points: Sequence[SyncPoint], waits: Sequence[int]) -> list[int]:
+        blamed = self._blamed(points, waits)
+        return [self._bubble(point) if at in blamed else 0 for at, point in enumerate(points)]
 
-    def _next_sync(self, ts: int) -> list[int]:
-        """When the next sync point of any thread begins; empty without one."""
-        after = int(np.searchsorted(self.starts, ts))
-        found: list[int] = self.starts[after : after + 1].tolist()
-        return found
+    def _blamed(self, points: Sequence[SyncPoint], waits: Sequence[int]) -> set[int]:
+        """Of the syncs that waited, those that released their host last before some work began.
+
+        With an earlier one of them gone, the later would have held the host all the same. Of threads that are released
+        together it is the one that was held the longest.
+        """
+        held = [at for at, point in enumerate(points) if waits[at] and point.awaited]
+        held.sort(key=lambda at: (points[at].released, waits[at]))
+        return set({self._next_work(points[at]): at for at in held}.values())
+
+    def _next_work(self, point: SyncPoint) -> tuple[int, int | None]:
+        return point.device, self.work.of(point.device).next_begin(point.released)
+
+    def _bubble(self, point: SyncPoint) -> int:
+        device, until = self._next_work(point)
+        if until is None:
+            return 0
+        launched = self.queued.waiting_from(device, until)
+        if launched is not None and launched < point.end:
+            until = min(until, launched)
+        idle = until - self.work.of(device).idle_from(point.released)
+        return max(0, min(idle, point.end - point.ts))

@@ -28,6 +28,8 @@ class Work:
     """Their ends."""
     busy_sum: Int64
     """Busy time up to and with each of them."""
+    begins: Int64
+    """When the entries began, ascending."""
 
     def last_end(self, launched_before: int) -> int | None:
         """When the work launched before this time ends; None if there is none."""
@@ -39,6 +41,16 @@ class Work:
         if end <= start:
             return 0
         return self._busy_until(end) - self._busy_until(start)
+
+    def idle_from(self, at: int) -> int:
+        """From when on nothing ran: this time, or else the end of what ran then."""
+        k = int(np.searchsorted(self.busy_from, at, side="right"))
+        return max(at, int(self.busy_to[k - 1])) if k else at
+
+    def next_begin(self, at: int) -> int | None:
+        """When the next entry begins, at this time or later; None if there is none."""
+        k = int(np.searchsorted(self.begins, at))
+        return int(self.begins[k]) if k < len(self.begins) else None
 
     def _busy_until(self, at: int) -> int:
         k = int(np.searchsorted(self.busy_from, at))
@@ -92,4 +104,4 @@ class DeviceWork:
         starts, ends = union(s.ts[rows], s.end[rows])
         order = np.argsort(launched, kind="stable")
         done = np.maximum.accumulate(s.end[rows][order]) if len(rows) else np.zeros(0, np.int64)
-        return Work(rows[order], launched[order], done, starts, ends, np.cumsum(ends - starts))
+        return Work(rows[order], launched[order], done, starts, ends, np.cumsum(ends - starts), np.sort(s.ts[rows]))

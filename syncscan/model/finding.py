@@ -202,6 +202,7 @@ class Cost:
 
     wait_ns: int
     bubble_ns: int
+    """From when what it waited for was done until the device's next work; each idle time counts for one sync point."""
     communication_ns: int = 0
     """The part of the wait in which the device was in exposed collectives: for other ranks or the network."""
 

@@ -42,7 +42,7 @@ COLUMNS = {
     "count": Column("int64", "sync points in the trace"),
     "per_step": Column("float64", "sync points a step"),
     "wait_us": Column("float64", "measured: host blocked on the device, µs a step"),
-    "bubble_us": Column("float64", "measured: device idle behind it, µs a step"),
+    "bubble_us": Column("float64", "measured: device idle behind it until its next work, µs a step"),
     "moved_us": Column("float64", "projected: part of the wait that would turn up at the next sync, µs a step"),
     "recoverable_us": Column("float64", "projected: how much shorter the step would be, µs"),
     "recoverable_low_us": Column("float64", "projected: lower end of the range, µs"),

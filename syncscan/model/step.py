@@ -57,6 +57,7 @@ class StepSummary:
     device_idle_us: float
     """How long it does neither that nor communicate."""
     bubble_us: float
+    """The part of that behind syncs."""
     input_us: float
     """Time inside the DataLoader's `__next__` on the step's thread."""
     bound: Bound

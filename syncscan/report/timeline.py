@@ -16,7 +16,7 @@ import numpy as np
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork, Work
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.interval import Interval, union
 from syncscan.model.names import is_engine
@@ -29,8 +29,8 @@ from syncscan.report.timeline_intervals import choose, home, home_step, inside
 
 MAX_SLICES = 120_000
 """Slices that a report holds at most: about 1.5 MB of it."""
-MAX_SYNCS, MAX_GAPS = 20_000, 60_000
-"""The costliest sync points, and the longest gaps behind them, that a report holds at most."""
+MAX_SYNCS = 20_000
+"""The costliest sync points that a report holds at most."""
 MAX_ROWS = 24
 """Slices nested deeper than this aren't drawn."""
 MAX_THREADS, OPEN_THREADS, OPEN_STREAMS = 40, 4, 6
@@ -353,35 +353,18 @@ def _syncs(analysis: Analysis, groups: Sequence[Group], origin: int) -> dict[str
 
 
 def _idle(trace: Trace, found: Sequence[Occurrence], groups: Sequence[Group], origin: int) -> dict[str, str]:
-    """Where the bubbles lie: the device's gaps from when a sync point's wait was over, until its bubble is used up."""
+    """Where the bubbles lie: each from when its sync point's wait was over and the device had nothing to do."""
     work = DeviceWork(trace)
     group = {g.device: at for at, g in enumerate(groups) if g.device != NONE}
     parts = [
-        (start, length, at, group[o.sync.device])
+        (work.of(o.sync.device).idle_from(o.sync.released), o.cost.bubble_ns, at, group[o.sync.device])
         for at, o in enumerate(found)
-        if o.sync.device in group
-        for start, length in gaps(work.of(o.sync.device), o.sync.released, o.cost.bubble_ns)
+        if o.sync.device in group and o.cost.bubble_ns > 0
     ]
-    parts = sorted(sorted(parts, key=lambda part: -part[1])[:MAX_GAPS])
-    columns = list(zip(*parts, strict=True)) if parts else [(), (), (), ()]
+    columns = list(zip(*sorted(parts), strict=True)) if parts else [(), (), (), ()]
     return {
         "start": pack([t - origin for t in columns[0]], delta=True),
         "dur": pack(columns[1]),
         "sync": pack(columns[2]),
         "group": pack(columns[3]),
     }
-
-
-def gaps(work: Work, since: int, amount: int) -> list[tuple[int, int]]:
-    """The first idle intervals of a device after a time, as (start, length), that add up to an amount; all in ns."""
-    at = int(np.searchsorted(work.busy_from, since, side="right"))
-    out: list[tuple[int, int]] = []
-    for k in range(max(at, 1), len(work.busy_from)):
-        if amount <= 0:
-            break
-        start = max(int(work.busy_to[k - 1]), since)
-        length = min(int(work.busy_from[k]) - start, amount)
-        if length > 0:
-            out.append((start, length))
-            amount -= length
-    return out

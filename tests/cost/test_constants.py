@@ -164,5 +164,5 @@ def test_where_nothing_is_projected_a_wait_counts_a_tenth(wait: float, severity:
 
 @pytest.mark.parametrize(("idle", "severity"), [(520, Severity.HIGH), (470, Severity.MEDIUM), (70, Severity.LOW)])
 def test_where_nothing_is_projected_idle_time_counts_in_full(idle: float, severity: Severity) -> None:
-    """What the device stands still behind a wait is lost."""
-    assert unprojected(wait=0, idle=idle).severity is severity
+    """What the device stands still behind a wait, be it a short one, is lost."""
+    assert unprojected(wait=1, idle=idle).severity is severity

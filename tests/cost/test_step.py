@@ -299,3 +299,28 @@ def test_a_step_that_takes_no_time_gets_no_verdict():
     found = analyze_trace(trace).step
     reason = "The steps take no time, so nothing can be said about what bounds them."
     assert (found.bound, found.reason) == (Bound.UNKNOWN, reason)
+
+
+def test_idle_time_behind_syncs_is_the_busiest_devices():
+    """As the idle time that it is a part of: what a second device loses isn't added to the first's."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        for device, tid, lasts in ((0, MAIN, 700), (1, MAIN + 1, 400)):
+            with t.thread("worker", tid):
+                t.launch(at=start + 1, lasts=lasts, stream=7 + device, device=device)
+                t.sync("aten::item", at=start + 10, stream=7 + device, device=device)
+                t.launch(at=start + 800, lasts=100, stream=7 + device, device=device)
+    s = step(t)
+    assert s.bubble_us == (start + 801) - (start + 704)
+    assert s.device_idle_us == 1000 - 700 - 2 - 100
+
+
+def test_idle_time_behind_syncs_is_no_more_than_the_steps():
+    """The last step's sync holds up work that comes long after all steps."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.launch(at=start + 1, lasts=980)
+        t.synchronize(at=start + 2)
+    t.launch(at=2700, lasts=10)
+    s = step(t)
+    assert s.bubble_us == s.device_idle_us == 20

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.cost import costs_of
+from syncscan.cost import costs_of, step_summary
 from syncscan.detect import detect
-from syncscan.model.finding import Cost, SyncPoint
+from syncscan.model.device_work import DeviceWork
+from syncscan.model.finding import Attribution, Cost, Occurrence, Phase, SyncPoint
+from syncscan.model.integrity import SOUND
 from syncscan.model.trace import Trace
-from tests.builder import TraceBuilder
+from tests.builder import MAIN, TraceBuilder
 
 
 def measured(t: TraceBuilder) -> tuple[Trace, list[tuple[SyncPoint, Cost]]]:
@@ -104,6 +108,34 @@ def test_the_bubble_is_the_idle_time_that_the_wait_made():
     assert cost_of(t).bubble_ns == (401 - 314) * 1000
 
 
+def test_the_bubble_ends_where_the_next_work_begins():
+    """From then on the host is free: that the device runs dry again, twice here, is its own pace."""
+    t = TraceBuilder()
+    with t.step(0, 3000):
+        t.sync("aten::item", at=10, wait=300)
+        for at in (400, 500, 600):
+            t.launch(at=at, lasts=10)
+    assert cost_of(t).bubble_ns == (401 - 314) * 1000
+
+
+def test_no_bubble_where_the_device_had_run_dry_before():
+    """The host came late by itself, and the synchronise that it then met awaited nothing."""
+    t = TraceBuilder()
+    with t.step(0, 3000):
+        t.launch(at=0, lasts=10)
+        t.call("cudaDeviceSynchronize", 100, 130)
+        t.launch(at=400, lasts=10)
+    assert cost_of(t) == Cost(wait_ns=0, bubble_ns=0)
+
+
+def test_no_bubble_without_a_next_work():
+    """How long the device would have stood idle isn't in the trace."""
+    t = TraceBuilder()
+    with t.step(0, 3000):
+        t.sync("aten::item", at=10, wait=300)
+    assert cost_of(t).bubble_ns == 0
+
+
 def test_no_bubble_while_another_stream_works():
     """A device that works on another stream doesn't stand idle."""
     t = TraceBuilder()
@@ -125,18 +157,28 @@ def test_the_bubble_is_never_longer_than_the_call():
 
 
 def test_no_bubble_while_launched_work_waits():
-    """What the device lets lie is no sync's fault: here for 100 µs before, and for 200 behind what was awaited."""
+    """What the device lets lie is no sync's fault: for 100 µs before what was awaited, and from 160 on behind it."""
     t = TraceBuilder()
     with t.step(0, 9000):
         t.launch(at=0, lasts=10)
         t._free[0, 7] = 100
         t.launch(at=2, lasts=50)
+        t.call("cudaStreamSynchronize", 20, 170)
         with t.thread("other"):
-            t._free[0, 20] = 350
-            t.launch(at=3, lasts=100, stream=20)
-        t.call("cudaStreamSynchronize", 20, 152)
+            t.launch(at=160, lasts=100, stream=20, begins=350)
+    assert cost_of(t).bubble_ns == (160 - 150) * 1000
+
+
+def test_no_bubble_before_work_that_lay_there_all_along():
+    """It was launched before the sync, lies until 350, and is the next to begin: the device then idles later on."""
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        t.launch(at=0, lasts=100)
+        with t.thread("other"):
+            t.launch(at=3, lasts=100, stream=20, begins=350)
+        t.call("cudaStreamSynchronize", 20, 102)
         t.launch(at=500, lasts=5)
-    assert cost_of(t).bubble_ns == (501 - 450) * 1000
+    assert cost_of(t).bubble_ns == 0
 
 
 def test_work_without_a_launch_in_the_trace_was_not_waiting():
@@ -144,11 +186,12 @@ def test_work_without_a_launch_in_the_trace_was_not_waiting():
     t = TraceBuilder()
     with t.step(0, 9000):
         t.launch(at=0, lasts=100)
-        t.call("cudaStreamSynchronize", 2, 102)
-        t.launch(at=150, lasts=10, stream=20)
-        t.events[-2]["args"]["correlation"] = 1
-        t.launch(at=200, lasts=10)
-    assert cost_of(t).bubble_ns == 90_000
+        t.call("cudaStreamSynchronize", 2, 130)
+        with t.thread("other"):
+            t.launch(at=114, lasts=10, stream=20)
+            t.events[-2]["args"]["correlation"] = 1
+            t.launch(at=120, lasts=10)
+    assert cost_of(t).bubble_ns == (115 - 101) * 1000
 
 
 def test_a_wait_for_another_streams_work_is_measured_by_it():
@@ -196,10 +239,69 @@ def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
         assert 0 <= cost.bubble_ns <= point.end - point.ts
 
 
-@given(stories)
-def test_bubbles_are_idle_time(story: list[tuple[int, int, int]]):
-    """Together they are never more than the device stood idle."""
-    trace, points = measured(told(story))
-    s, device = trace.slices, trace.device_rows
-    idle = int(s.end[device].max() - min(point.ts for point, _ in points)) - int(s.dur[device].sum())
+ACTS = ("launch", "launch on 20", "synchronise", "synchronise on 20", "read back")
+acts = st.lists(
+    st.tuples(st.sampled_from(ACTS), st.integers(1, 80), st.integers(1, 200)),
+    min_size=2,
+    max_size=12,
+)
+"""What a thread does: an act, the time that it takes to come to it, and how long the work lasts."""
+
+
+def act(t: TraceBuilder, what: str, at: float, lasts: int) -> float:
+    """Tell one act; returns when its thread goes on."""
+    stream = 20 if what.endswith("20") else 7
+    if what.startswith("launch"):
+        t.launch(at=at, lasts=lasts, stream=stream)
+        return at + 2
+    if what == "read back":
+        return t.sync("aten::item", at=at) + 1
+    api = "cudaStreamSynchronize" if stream == 20 else "cudaDeviceSynchronize"
+    t.synchronize(at=at, api=api, stream=20 if stream == 20 else None)
+    return max(at, t.free_at(20) if stream == 20 else max(t.free_at(7), t.free_at(20))) + 2
+
+
+def two_threads(first: list[tuple[str, int, int]], second: list[tuple[str, int, int]]) -> TraceBuilder:
+    """A trace in which two threads launch and wait side by side, told in the order of time."""
+    t = TraceBuilder()
+    t.step(0, 10_000)
+    threads = {MAIN: (0.0, list(first)), MAIN + 1: (0.0, list(second))}
+    while left := [tid for tid, (_, story) in threads.items() if story]:
+        tid = min(left, key=lambda one: threads[one][0] + threads[one][1][0][1])
+        now, ((what, gap, lasts), *rest) = threads[tid]
+        with t.thread("worker", tid):
+            threads[tid] = act(t, what, now + gap, lasts), rest
+    return t
+
+
+@given(acts, acts)
+def test_idle_time_is_blamed_once(first: list[tuple[str, int, int]], second: list[tuple[str, int, int]]):
+    """A bubble is idle time, no two overlap, and only what waited has one."""
+    trace, points = measured(two_threads(first, second))
+    work = DeviceWork(trace).of(0)
+    bubbles = [
+        (begin, begin + cost.bubble_ns)
+        for point, cost in points
+        if cost.bubble_ns
+        for begin in [work.idle_from(point.released)]
+    ]
+    assert all(work.busy_within(*bubble) == 0 for bubble in bubbles)
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(sorted(bubbles)))
+    assert all(cost.wait_ns for _, cost in points if cost.bubble_ns)
+
+
+@given(acts, acts)
+def test_bubbles_are_never_more_than_the_idle_time(
+    first: list[tuple[str, int, int]], second: list[tuple[str, int, int]]
+):
+    """Of a step too, as it is summed up."""
+    trace, points = measured(two_threads(first, second))
+    nowhere = Attribution("", (), (), (), None, None, "unknown", Phase.OTHER, "", None)
+    step = step_summary(trace, [Occurrence(point, nowhere, cost) for point, cost in points], SOUND)
+    work = DeviceWork(trace).of(0)
+    if not len(work.begins):
+        return
+    begin, end = int(work.begins[0]), int(work.busy_to[-1])
+    idle = end - begin - work.busy_within(begin, end)
     assert sum(cost.bubble_ns for _, cost in points) <= idle
+    assert step.bubble_us <= step.device_idle_us

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from syncscan.cost import costs_of
 from syncscan.detect import detect
 from syncscan.model.finding import Cost
-from tests.builder import TraceBuilder
+from tests.builder import MAIN, TraceBuilder
 
 
 def costs(t: TraceBuilder) -> list[Cost]:
@@ -69,12 +71,61 @@ def test_a_copy_of_pageable_memory_and_its_synchronise_wait_one_after_the_other(
     assert cost.wait_ns == (1 + 300) * 1000
 
 
-def test_two_syncs_share_the_idle_time_between_them() -> None:
-    """The bubble of each ends where the next sync begins, in whatever order they were found."""
+def test_a_sync_that_awaited_nothing_has_no_part_in_the_idle_time_around_it() -> None:
+    """It is behind the one that held the host, up to the next work and past the second synchronise."""
     t = TraceBuilder()
     with t.step(0, 9000):
-        for at in (10, 1000):
+        t.launch(at=0, lasts=400)
+        t.synchronize(at=2)
+        t.call("cudaDeviceSynchronize", 450, 480)
+        t.launch(at=600, lasts=10)
+    assert [c.bubble_ns for c in costs(t)] == [(601 - 401) * 1000, 0]
+
+
+def test_two_syncs_with_work_between_have_each_the_idle_time_up_to_it() -> None:
+    """The second waited for work, and before that work began the device idled behind the first."""
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        for at in (10, 500):
             t.launch(at=at, lasts=300)
             t.synchronize(at=at + 2)
-        t.launch(at=1400, lasts=10)
-    assert [c.bubble_ns for c in costs(t)] == [300_000, 100_000]
+        t.launch(at=900, lasts=10)
+    assert [c.bubble_ns for c in costs(t)] == [(501 - 311) * 1000, (901 - 801) * 1000]
+
+
+def test_of_syncs_one_after_the_other_the_last_is_blamed() -> None:
+    """With the first gone the host would have been held by the second all the same."""
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        t.launch(at=1, lasts=500, stream=20)
+        t.launch(at=5, lasts=400, stream=7)
+        t.synchronize(at=10, api="cudaStreamSynchronize", stream=7)
+        t.synchronize(at=420)
+        t.launch(at=550, lasts=10)
+    assert [c.bubble_ns for c in costs(t)] == [0, (551 - 502) * 1000]
+
+
+@pytest.mark.parametrize(("main", "other"), [(50, 100), (100, 50)])
+def test_of_threads_that_wait_for_the_same_work_the_one_held_longest_is_blamed(main: float, other: float) -> None:
+    """The device stands idle once, not once a thread."""
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        t.launch(at=0, lasts=400)
+        t.synchronize(at=main)
+        with t.thread("other"):
+            t.synchronize(at=other)
+        t.launch(at=600, lasts=10)
+    found = {c.wait_ns: c.bubble_ns for c in costs(t)}
+    assert found == {301_000: 0, 351_000: (601 - 401) * 1000}
+
+
+def test_devices_stand_idle_each_behind_its_own_sync() -> None:
+    """What the other device does ends no idle time, and both may stand idle at once."""
+    t = TraceBuilder()
+    with t.step(0, 9000):
+        for device, tid in enumerate((MAIN, MAIN + 1)):
+            with t.thread("worker", tid):
+                t.launch(at=0, lasts=400 + device, stream=7 + device, device=device)
+                t.sync("aten::item", at=10, stream=7 + device, device=device)
+                t.launch(at=600, lasts=10, stream=7 + device, device=device)
+    assert [c.bubble_ns for c in costs(t)] == [(601 - 403) * 1000, (601 - 404) * 1000]

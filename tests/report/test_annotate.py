@@ -92,6 +92,20 @@ def test_idle_time_behind_a_sync_begins_when_its_wait_is_over() -> None:
     assert [(e["ts"], e["ts"] + e["dur"]) for e in drawn if e["name"].startswith("idle: sync")] == [(400, 601)]
 
 
+def test_idle_time_behind_a_sync_goes_on_past_one_that_awaited_nothing() -> None:
+    """It ends with the next work; the idle time behind that work is the host's."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("first", at=10, lasts=300)
+        t.synchronize(at=20)
+        t.synchronize(at=400)
+        for at in (500, 600):
+            t.launch("late", at=at, lasts=10)
+    drawn = slices(added_to(t), "syncscan_idle")
+    assert [(e["ts"], e["ts"] + e["dur"]) for e in drawn] == [(311, 501), (511, 601)]
+    assert [e["name"].partition(" · ")[0] for e in drawn] == ["idle: sync", "idle: host"]
+
+
 def test_a_wait_for_the_dataloader_is_idle_for_input() -> None:
     """A gap that lies mostly in the DataLoader's `__next__` isn't put on the launches."""
     t = TraceBuilder()

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.model.device_work import DeviceWork
 from syncscan.report.packed import pack
-from syncscan.report.timeline import gaps, stacked, timeline
+from syncscan.report.timeline import stacked, timeline
 from tests.builder import TraceBuilder
 
 
@@ -71,15 +70,20 @@ def test_nested_slices_lie_at_their_depth():
     assert stacked(start, end).tolist() == [0, 1, 2, 1, 0]
 
 
-def test_a_bubble_lies_in_the_gaps_behind_the_sync():
-    """Idle time is taken from the first gaps on, as much as the bubble is long."""
+def test_a_bubble_lies_between_the_work_that_was_awaited_and_the_next():
+    """A sync that awaited nothing has none; the idle time further on is drawn as nobody's."""
     t = TraceBuilder()
-    for at in (0, 100, 200, 300):
-        t.launch("k", at=at, lasts=50)
-    work = DeviceWork(t.trace()).of(0)
-    assert gaps(work, 20_000, 80_000) == [(51_000, 50_000), (151_000, 30_000)]
-    assert gaps(work, 60_000, 10_000) == [(60_000, 10_000)]
-    assert gaps(work, 20_000, 0) == []
+    with t.step(0, 1000):
+        t.launch("k", at=0, lasts=200)
+        t.synchronize(at=10)
+        t.synchronize(at=220)
+        for at in (300, 400):
+            t.launch("k", at=at, lasts=50)
+    trace = t.trace()
+    drawn = timeline(api.analyze_trace(trace))
+    idle = {name: unpack(column) for name, column in drawn["syncs"]["idle"].items()}
+    began = idle["start"][0] + drawn["origin"] - trace.steps[0].ts
+    assert (began, idle["dur"], idle["sync"]) == (201_000, [100_000], [0])
 
 
 def test_a_small_trace_is_drawn_whole():

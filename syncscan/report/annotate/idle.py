@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,11 +9,11 @@ import numpy as np
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork
-from syncscan.model.finding import Finding, Occurrence
+from syncscan.model.device_work import DeviceWork, Work
+from syncscan.model.finding import Finding
 from syncscan.model.interval import union
 from syncscan.model.names import is_loader
-from syncscan.model.trace import NONE, Trace
+from syncscan.model.trace import Trace
 
 SHORTEST = 2_000
 """Idle times below this many ns aren't drawn: so long does a device take from one kernel to the next."""
@@ -34,49 +33,45 @@ class Idle:
 def idle_times(analysis: Analysis, device: int) -> Iterator[Idle]:
     """When this device stood idle between its first and its last work, in order.
 
-    What `cost` counted as the bubble behind a sync point is drawn at the first idle times behind it; the rest is input
-    where the host was mostly in the DataLoader, and else the host that came late with its launches.
+    An idle time is behind a sync for as long as its bubble, which `cost` counted; the rest is input where the host was
+    mostly in the DataLoader, and else the host that came late with its launches.
     """
     work = DeviceWork(analysis.trace).of(device)
     gaps_from, gaps_to = work.busy_to[:-1], work.busy_from[1:]
     long = gaps_to - gaps_from >= SHORTEST
-    bubbles = _Bubbles(analysis)
+    bubbles = _bubbles(analysis, device, work)
+    begins = np.array([begin for begin, _, _ in bubbles], np.int64)
     loading = _loading(analysis.trace)
     for start, end in zip(gaps_from[long].tolist(), gaps_to[long].tolist(), strict=True):
-        for lo, hi, finding in bubbles.split(start, end, device):
+        first, last = np.searchsorted(begins, [start, end]).tolist()
+        for lo, hi, finding in _split(start, end, bubbles[first:last]):
             if finding:
                 yield Idle(lo, hi, "sync", finding)
             else:
                 yield Idle(lo, hi, "input" if 2 * _within(loading, lo, hi) > hi - lo else "host")
 
 
-class _Bubbles:
-    """The sync points in order of when their waits were over, each with the part of its bubble that isn't drawn yet."""
+def _bubbles(analysis: Analysis, device: int, work: Work) -> list[tuple[int, int, Finding]]:
+    """The bubbles on this device, with begin, end and finding, in order; they never overlap."""
+    found = [
+        (begin, begin + o.cost.bubble_ns, f)
+        for f in analysis.findings
+        for o in f.occurrences
+        if o.sync.device == device and o.cost.bubble_ns > 0
+        for begin in [work.idle_from(o.sync.released)]
+    ]
+    return sorted(found, key=lambda bubble: bubble[0])
 
-    def __init__(self, analysis: Analysis) -> None:
-        pairs = [(o, f) for f in analysis.findings for o in f.occurrences]
-        pairs.sort(key=lambda pair: pair[0].sync.released)
-        self.pairs: list[tuple[Occurrence, Finding]] = pairs
-        self.starts = np.array([o.sync.released for o, _ in pairs], dtype=np.int64)
-        self.left = [o.cost.bubble_ns for o, _ in pairs]
 
-    def split(self, start: int, end: int, device: int) -> Iterator[tuple[int, int, Finding | None]]:
-        """The pieces of an idle time: between two of these times the first part belongs to the one before."""
-        first, last = np.searchsorted(self.starts, [start, end], side="right").tolist()
-        edges = [start, *self.starts[first:last].tolist(), end]
-        for k, (lo, hi) in enumerate(itertools.pairwise(edges), first - 1):
-            taken = self._take(k, hi - lo, device)
-            if taken:
-                yield lo, lo + taken, self.pairs[k][1]
-            if lo + taken < hi:
-                yield lo + taken, hi, None
-
-    def _take(self, k: int, length: int, device: int) -> int:
-        if k < 0 or self.pairs[k][0].sync.device not in (device, NONE):
-            return 0
-        taken = min(length, self.left[k])
-        self.left[k] -= taken
-        return taken
+def _split(start: int, end: int, bubbles: list[tuple[int, int, Finding]]) -> Iterator[tuple[int, int, Finding | None]]:
+    """The pieces of an idle time: the bubbles in it, and what lies beside them."""
+    for begin, over, finding in bubbles:
+        if start < begin:
+            yield start, begin, None
+        yield begin, over, finding
+        start = over
+    if start < end:
+        yield start, end, None
 
 
 def _loading(trace: Trace) -> tuple[Int64, Int64]:

@@ -101,22 +101,9 @@ class Painter {
     if (at < 0) return;
     ink.globalAlpha = 0.13;
     this.column(view, data.syncs.start[at], data.syncs.end[at], palette.sync, top, height);
-    for (const [start, end] of this.bubbles(at, 3 / view.scale)) this.column(view, start, end, palette.bubble, top, height);
+    const bubble = data.syncs.idle.sync.indexOf(at);
+    if (bubble >= 0) this.column(view, data.syncs.idle.start[bubble], data.syncs.idle.end[bubble], palette.bubble, top, height);
     ink.globalAlpha = 1;
-  }
-
-  /** Where the device mostly idles behind a sync: its gaps, joined where no more than `near` lies between them. */
-  bubbles(at, near) {
-    const idle = this.data.syncs.idle, runs = [];
-    for (let i = lowerBound(idle.start, this.data.syncs.start[at]); i < idle.start.length; i++) {
-      if (idle.sync[i] !== at) continue;
-      const run = runs[runs.length - 1], start = idle.start[i], end = idle.end[i];
-      if (run && start - run[1] < near) {
-        run[1] = end;
-        run[2] += end - start;
-      } else runs.push([start, end, end - start]);
-    }
-    return runs.filter(([start, end, idles]) => idles > 0.5 * (end - start) && end - start > near / 4);
   }
 
   column(view, start, end, color, top, height) {
