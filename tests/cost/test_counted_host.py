@@ -203,6 +203,16 @@ def test_an_op_in_itself_takes_its_time_once() -> None:
     assert (to.per_step, to.us, to.self_us) == (2, pytest.approx(100), pytest.approx(30))
 
 
+def test_the_twenty_dearest_ops_are_told() -> None:
+    """However many there are."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=10_000):
+        t.launch(at=start + 10, lasts=5)
+        for k in range(30):
+            t.op(f"aten::op{k}", start + 100 + 100 * k, start + 100 + 100 * k + k + 1)
+    assert [d.op for d in counted(t).dearest] == [f"aten::op{k}" for k in range(29, 9, -1)]
+
+
 def test_backward_lies_in_its_forward_op_s_scope() -> None:
     """By the sequence number that the two share."""
     t = TraceBuilder()
