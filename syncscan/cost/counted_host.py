@@ -197,11 +197,11 @@ def _outermost_of_group(trace: Trace, rows: Int64, group: Int64) -> Bool:
     s = trace.slices
     order = np.lexsort((rows, group))  # rows come by track and time
     key = group[order] * len(trace.tracks) + s.track[rows[order]]
-    begins = s.ts[rows[order]] - s.ts[rows].min(initial=0)
-    ends = begins + s.dur[rows[order]]
-    far = int(ends.max(initial=0)) + 1
-    turn = np.cumsum(np.concatenate([[0], np.diff(key) != 0]))
-    reach = np.concatenate([[0], np.maximum.accumulate(ends + turn * far)])[: len(order)]
+    turn = np.cumsum(np.concatenate([[0], np.diff(key) != 0]))[: len(order)]
+    times = np.concatenate([s.ts[rows[order]], s.end[rows[order]]])
+    begins, ends = np.split(np.unique(times, return_inverse=True)[1].reshape(-1), 2)  # ranks, which can't overflow
+    begins, ends = begins + turn * len(times), ends + turn * len(times)
+    reach = np.concatenate([[0], np.maximum.accumulate(ends)])[: len(order)]
     outermost = np.zeros(len(rows), np.bool_)
-    outermost[order] = begins + turn * far >= reach
+    outermost[order] = begins >= reach
     return outermost
