@@ -94,6 +94,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
         groups=gains.groups,
         overlaps=gains.overlaps,
         habits=whatif.project_habits(projector, found),
+        host_time=cost.host_of(trace, gains.step, gains.findings),
         integrity=integrity,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits),
         _projector=projector,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import syncscan
 from syncscan.capture.calibration import StepTimes
 
 ROOT = Path(__file__).parent.parent
@@ -53,6 +54,13 @@ def test_command_works(command: str, desk: Path) -> None:
     done = subprocess.run([sys.executable, "-m", *words], cwd=desk, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() or "Wrote" in done.stderr
+
+
+def test_what_it_says_of_a_step_s_host_is_what_the_report_says() -> None:
+    """Of the recording that it names."""
+    (trace,) = re.findall(r"syncscan analyze (sample_traces/programs/recorded/tips\S+)", README)
+    (quoted,) = re.findall(r"the rest\. (Of .*? ms: .* in Python between them\.)", README)
+    assert quoted in " ".join(str(syncscan.analyze(ROOT / trace)).split())
 
 
 def test_its_advice_is_what_a_capture_says() -> None:

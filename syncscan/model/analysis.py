@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from syncscan.model.finding import Finding
 from syncscan.model.finding_table import finding_frame
 from syncscan.model.habit import Habit
+from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
 from syncscan.model.schedule import Schedule
@@ -37,6 +38,8 @@ class Analysis:
     """How far the device's streams overlapped; empty with one stream."""
     habits: tuple[Habit, ...] = ()
     """What else costs the step time, or spoils its timing, the largest gain first."""
+    host_time: Host = UNKNOWN_HOST
+    """Where the host's time goes, as counted in the trace."""
     integrity: Integrity = SOUND
     """What the trace lacks, and which numbers are withheld for it."""
     warnings: tuple[str, ...] = ()

@@ -77,37 +77,53 @@ class DearOp:
 
     op: str
     scope: tuple[str, ...]
-    """Outermost first, without the step."""
+    """Outermost first, without the step; of a backward op its forward op's."""
     per_step: float
     us: float
-    """Host time of a step with all that they call, on the scale of the undisturbed step, in µs."""
+    """Host time of a step with all that they call, waits left out; scaled as `CountedHost` is, in µs."""
     self_us: float
     """The same without the ops and runtime calls below them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedHost:
-    """What the trace shows the step's threads do; times in µs a step, on the scale of the undisturbed step."""
+    """What the trace shows the steps' threads do: the thread that runs them, and autograd's, for which that one waits.
+
+    Times are µs a step, from one step's begin to the next one's. Each moment counts once, so that they add up: in the
+    loader, else on an autograd thread that is in anything, else on the steps' thread.
+    """
 
     dispatch_us: float
-    """In ops, without the runtime calls in them."""
+    """In ops, without the runtime calls in them: dispatch, and what they compute on the host, in Python too."""
     launches_us: float
+    """In calls that give the device work: kernels, graphs, copies, memsets."""
     allocations_us: float
+    """In calls that take memory or give it back, of the device or pinned."""
     queries_us: float
+    """In calls that only ask: about an event, a stream, a capture, a device."""
     other_calls_us: float
-    """Runtime calls that are none of these, and no waits."""
+    """In runtime calls that are none of these, what of calls that wait isn't waiting too."""
     waits_us: float
-    """In calls that wait for the device."""
+    """Held by the device: in calls that wait for it, and where the launch queue is full."""
+    input_us: float
+    """In a DataLoader's `__next__`, with all that it does."""
     python_us: float
-    """Between ops and calls, on the thread that runs the step."""
+    """Between ops and calls, on the thread that runs the step; while no autograd thread is in any."""
     ops_per_step: float
+    """All ops, those inside others too."""
     launches_per_step: float
     kernels_per_launch: float
-    """More than one where graphs are replayed; 0 without launches."""
+    """Kernels, copies and memsets. More than one where graphs are replayed; 0 without launches."""
     scaled: bool
     """Whether the profiler's share was taken out of the times; else they are as recorded, and too long."""
     dearest: tuple[DearOp, ...]
-    """The ops that cost the host most, by their own time."""
+    """The ops that take most themselves, the longest first."""
+
+    @property
+    def step_us(self) -> float:
+        """The step that the times add up to: the undisturbed one where they are scaled, else the recorded one."""
+        calls = self.launches_us + self.allocations_us + self.queries_us + self.other_calls_us
+        return self.dispatch_us + calls + self.waits_us + self.input_us + self.python_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +133,8 @@ class Host:
     sampled: SampledHost | None = None
     """None where capture didn't sample."""
     counted: CountedHost | None = None
-    """None where the trace holds no ops or no steps."""
+    """None where the trace marks no steps, holds nothing of their host or no device work, or doesn't tell how long
+    its calls waited."""
 
 
 UNKNOWN_HOST = Host()

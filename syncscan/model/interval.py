@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Bool, Int64
 
 
 class Interval(NamedTuple):
@@ -62,3 +62,38 @@ def union_of(intervals: list[Interval]) -> list[Interval]:
     starts, ends = (np.array(column, np.int64) for column in zip(*sorted(intervals), strict=True))
     first, last = union(starts, ends)
     return [Interval(*pair) for pair in zip(first.tolist(), last.tolist(), strict=True)]
+
+
+class Cover:
+    """Tells how much of any interval some others cover; these are disjoint and ascending, as `union` gives them."""
+
+    def __init__(self, starts: Int64, ends: Int64) -> None:
+        self.starts, self.ends = starts, ends
+        self._sum = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)])
+
+    @property
+    def length(self) -> int:
+        """How long they are together, ns."""
+        return int(self._sum[-1])
+
+    def within(self, begins: Int64, ends: Int64) -> Int64:
+        """How much of each of these intervals they cover, ns; 0 of one that ends before it begins."""
+        covered: Int64 = np.maximum(self._until(ends) - self._until(begins), 0)
+        return covered
+
+    def holds(self, times: Int64) -> Bool:
+        """Which of these times (ns) lie in one of them."""
+        held: Bool = np.searchsorted(self.starts, times, side="right") > np.searchsorted(self.ends, times, side="right")
+        return held
+
+    def without(self, other: Cover) -> Cover:
+        """What of them the other doesn't cover."""
+        turns = np.unique(np.concatenate([self.starts, self.ends, other.starts, other.ends]))
+        left = self.holds(turns[:-1]) & ~other.holds(turns[:-1])
+        return Cover(*union(turns[:-1][left], turns[1:][left]))
+
+    def _until(self, times: Int64) -> Int64:
+        before = np.searchsorted(self.ends, times, side="right")
+        begun = np.append(self.starts, np.iinfo(np.int64).max)[before]
+        until: Int64 = self._sum[before] + np.maximum(times - np.minimum(begun, times), 0)
+        return until

@@ -45,6 +45,15 @@ _NEVER = re.compile(
 _QUESTION = re.compile(
     r"\w*(IsCapturing|GetCaptureInfo|EventQuery|StreamQuery|PointerGetAttributes|PeekAtLastError)\w*"
 )
+_MEMORY = re.compile(
+    r"(cuda|hip)(Malloc|Free|Host(Alloc|Malloc|Register|Unregister|Free))\w*"
+    r"|cuMem(Alloc|Free|Create|Release|Map|Unmap|SetAccess|Address|Host)\w*|hipMem(Create|Release|Map|Unmap|SetAccess)\w*"
+    r"|zeMem(Alloc|Free)\w*|urUSM\w*(Alloc|Free)\w*|mtia\w*(Malloc|Free)\w*"
+)
+_ASKS = re.compile(
+    r"\w*(Query|IsCapturing|GetCaptureInfo|GetAttribute|PointerGetAttribute|Occupancy|GetDevice|GetProperties|LastError"
+    r"|MemGetInfo|GetLimit|ElapsedTime|PriorityRange|GetVersion|DriverGetVersion|RuntimeGetVersion|CtxGet)\w*"
+)
 _LONGEST = 1000
 """Characters: far more than any call's name has. Some patterns take time that grows like the square of a name's."""
 
@@ -165,6 +174,16 @@ def may_drain(name: str) -> bool:
 def waits_by_nature(name: str) -> bool:
     """Whether it takes long only because it waits; others (allocators, anything unknown) take long by themselves."""
     return is_synchronise(name) or is_copy(name) or frees(name)
+
+
+def manages_memory(name: str) -> bool:
+    """Whether it takes memory, gives it back, maps or pins it: of the device or of the host, at once or in a stream."""
+    return _is(_MEMORY, name)
+
+
+def asks(name: str) -> bool:
+    """Whether it only asks: about a stream, an event, a pointer, a kernel's occupancy, a device, an error."""
+    return _is(_ASKS, name)
 
 
 def comes_first(name: str) -> bool:

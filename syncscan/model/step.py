@@ -81,6 +81,8 @@ class StepSummary:
     """The part that it spends in exposed collectives."""
     guessed_overhead: float | None = None
     """The part of the host's time in the trace that is taken to be the profiler's, where no measurement tells it."""
+    host_scale: float | None = None
+    """What is left of the host's own time without the profiler, by the calibration; None where no measurement tells."""
     advice: tuple[str, ...] = ()
     """Sentences that follow from the replay: what to do, or that nothing is to be gained."""
 

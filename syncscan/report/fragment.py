@@ -12,6 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import StepSummary
+from syncscan.report import host
 from syncscan.report.names import shown
 from syncscan.report.phrases import (
     USES,
@@ -44,6 +45,9 @@ def render(analysis: Analysis) -> str:
         phases=[_phase(p) for p in phases_of(analysis.trace)[:MAX_ROWS]],
         reason=shown(first_screen(analysis), 2 * _TEXT),
         advice=[shown(a, _TEXT) for a in s.advice],
+        host_title=host.TITLE,
+        host_tables=[_of_host(table) for table in host.tables(analysis.host_time)] if host.leads(analysis) else [],
+        host_notes=host.notes(analysis.host_time),
         rows=[_row(f, s) for f in analysis.findings[:MAX_ROWS]],
         more=max(0, len(analysis.findings) - MAX_ROWS),
         warnings=[shown(w, _TEXT) for w in analysis.warnings],
@@ -71,6 +75,18 @@ def _headline(analysis: Analysis) -> str:
 
 def _phase(p: PhaseSummary) -> list[str]:
     return [p.phase.value, "" if p.batch is None else str(p.batch), str(p.count), duration(p.median_us)]
+
+
+def _of_host(table: host.Table) -> dict[str, Any]:
+    return {
+        "title": table.title,
+        "head": [(shown(name, 40), number >= table.words) for number, name in enumerate(table.head)],
+        "rows": [
+            [(shown(text, 120), number < table.code, number >= table.words) for number, text in enumerate(row)]
+            for row in table.rows
+        ],
+        "more": table.more,
+    }
 
 
 def _row(f: Finding, step: StepSummary) -> dict[str, Any]:

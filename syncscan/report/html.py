@@ -23,6 +23,7 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.phases import phases_of
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
+from syncscan.report import host
 from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, place, sentences, steps_found, waited
 from syncscan.report.timeline import timeline
@@ -41,6 +42,7 @@ _SCRIPTS = (
     "controls.js",
     "timeline.js",
     "findings.js",
+    "icicle.js",
     "page.js",
 )
 _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0}
@@ -68,6 +70,7 @@ def render(analysis: Analysis) -> str:
             verdict=verdict(analysis),
             steps_found=shown(steps_found(analysis), 600),
             phases=phases_of(analysis.trace)[:MAX_PHASES],
+            host=_host(analysis),
             timeline_note=_timeline_note(drawn),
             findings=[_finding(f, n, analysis, origin) for n, f in enumerate(findings)],
             findings_note=_findings_note(analysis),
@@ -76,7 +79,7 @@ def render(analysis: Analysis) -> str:
             warnings=[shown(w, 600) for w in analysis.warnings],
             style=_asset("report.css"),
             script=_script(),
-            data=_json({**drawn, "labels": [_label(f) for f in findings]}),
+            data=_json({**drawn, "host": host.picture(analysis.host_time), "labels": [_label(f) for f in findings]}),
         )
     )
 
@@ -96,6 +99,32 @@ def _facts(analysis: Analysis) -> list[str]:
         _size(info.size_bytes),
     ]
     return [f for f in facts if f]
+
+
+def _host(analysis: Analysis) -> dict[str, Any]:
+    """Where the host's time goes: a sentence, tables, and whether there is a picture and it all leads."""
+    of = analysis.host_time
+    return {
+        "title": host.TITLE,
+        "leads": host.leads(analysis),
+        "sentence": shown(host.sentence(analysis), 600),
+        "drawn": host.picture(of) is not None,
+        "tables": [_of_host(table) for table in host.tables(of)],
+        "notes": host.notes(of),
+    }
+
+
+def _of_host(table: host.Table) -> dict[str, Any]:
+    return {
+        "title": table.title,
+        "head": [(name, number >= table.words) for number, name in enumerate(table.head)],
+        "rows": [[(shown(text, 200), _look(table, number)) for number, text in enumerate(row)] for row in table.rows],
+        "more": table.more,
+    }
+
+
+def _look(table: host.Table, column: int) -> str:
+    return "place" if column < table.code else "" if column < table.words else "num"
 
 
 def _timeline_note(drawn: dict[str, Any]) -> str:

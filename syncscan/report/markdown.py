@@ -7,8 +7,10 @@ from pathlib import PurePath
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
+from syncscan.model.host import Host
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import StepSummary
+from syncscan.report import host
 from syncscan.report.markup import cell, code, escaped
 from syncscan.report.phrases import (
     USES,
@@ -43,6 +45,8 @@ def render(analysis: Analysis) -> str:
         top.append("\n".join(_table(findings[:MAX_ROWS], s)))
     if len(findings) > MAX_ROWS:
         top.append(f"… and {len(findings) - MAX_ROWS} more, which cost less.")
+    if host.leads(analysis):
+        top += _host(analysis.host_time)
     bottom = [
         escaped(steps_found(analysis)),
         *(f"> warning: {escaped(w)}" for w in analysis.warnings[:10]),
@@ -57,6 +61,28 @@ def _phases(phases: Sequence[PhaseSummary]) -> Iterator[str]:
     yield "|---|--:|--:|--:|"
     for p in phases:
         yield f"| {p.phase.value} | {'' if p.batch is None else p.batch} | {p.count} | {duration(p.median_us)} |"
+
+
+def _host(of: Host) -> Iterator[str]:
+    """Where the host's time goes: folded tables, and what they rest on."""
+    tables = host.tables(of)
+    if tables:
+        yield f"<details><summary>{host.TITLE}</summary>"
+        for table in tables:
+            yield f"**{escaped(table.title)}**"
+            yield "\n".join(_of_host(table))
+        yield from (escaped(note) for note in host.notes(of))
+        yield "</details>"
+
+
+def _of_host(table: host.Table) -> Iterator[str]:
+    yield f"| {' | '.join(escaped(name) for name in table.head)} |"
+    yield f"|{'---|' * table.words}{'--:|' * (len(table.head) - table.words)}"
+    for row in table.rows:
+        cells = (cell(text) if number < table.code else escaped(text) for number, text in enumerate(row))
+        yield f"| {' | '.join(cells)} |"
+    if table.more:
+        yield f"| … {table.more} more |{' |' * (len(table.head) - 1)}"
 
 
 def _table(findings: Sequence[Finding], step: StepSummary) -> Iterator[str]:

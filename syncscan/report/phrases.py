@@ -15,6 +15,7 @@ from syncscan.model.period import earlier_work, later_work
 from syncscan.model.step import Bound, StepSummary
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Trace
+from syncscan.report import host
 from syncscan.report.units import duration, percent, times
 
 VERDICTS = {
@@ -96,8 +97,11 @@ def lacking(analysis: Analysis) -> list[str]:
 
 
 def first_screen(analysis: Analysis) -> str:
-    """The verdict's reason, with its guess where it rests on one, what the trace lacks, and what waits."""
-    return sentences(analysis.step.reason, *lacking(analysis), summary(analysis))
+    """The verdict's reason, with its guess where it rests on one, what the trace lacks, and what waits.
+
+    Where the host is the limit, what its time goes into too.
+    """
+    return sentences(analysis.step.reason, host.leading(analysis), *lacking(analysis), summary(analysis))
 
 
 def waited(us: float, step: StepSummary) -> str:

@@ -14,11 +14,12 @@ from rich.text import Text
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity, Source
 from syncscan.model.habit import Basis
+from syncscan.model.host import Host
 from syncscan.model.libraries import path_in_package
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.printable import printable
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, phrases
+from syncscan.report import habits, host, phrases
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
 
@@ -51,6 +52,8 @@ def _parts(analysis: Analysis, verbose: int, width: int) -> Iterator[RenderableT
     for sentence in habits.lines(analysis.habits, phrases.replayed(analysis.step), verbose):
         text = sentence.lstrip()
         yield Padding(Text(text), (0, 0, 0, len(sentence) - len(text)))
+    if verbose or host.leads(analysis):
+        yield from _host(analysis.host_time)
     if verbose:
         yield from (_details(finding, analysis.step) for finding in analysis.findings)
     yield Text(printable(phrases.steps_found(analysis)), style="dim")
@@ -61,6 +64,8 @@ def _parts(analysis: Analysis, verbose: int, width: int) -> Iterator[RenderableT
 def _first_screen(analysis: Analysis) -> Iterator[Text]:
     yield Text(_headline(analysis), style="dim")
     yield Text.assemble((f"{phrases.VERDICTS[analysis.step.bound]}. ", "bold"), analysis.step.reason)
+    if said := host.leading(analysis):
+        yield Text(printable(said))
     for sentence in phrases.lacking(analysis):
         yield Text.assemble(("! ", "bold yellow"), printable(sentence))
     yield Text(phrases.summary(analysis))
@@ -118,6 +123,26 @@ def _phases(phases: Sequence[PhaseSummary]) -> Table:
     if len(phases) > PHASES:
         table.add_row(f"… {len(phases) - PHASES} more", "", "", "")
     return table
+
+
+def _host(of: Host) -> Iterator[RenderableType]:
+    """Where the host's time goes: its tables, and what they rest on."""
+    tables = host.tables(of)
+    if tables:
+        yield Text(f"{host.TITLE}:", "bold")
+        yield from (Padding(_of_host(table), (0, 0, 0, 1)) for table in tables)
+        yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in host.notes(of))
+
+
+def _of_host(found: host.Table) -> Group:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    for number, name in enumerate(found.head):
+        table.add_column(printable(name, 40), justify="left" if number < found.words else "right", overflow="fold")
+    for row in found.rows:
+        table.add_row(*(Text(printable(text, 60)) for text in row))
+    if found.more:
+        table.add_row(f"… {found.more} more", *[""] * (len(found.head) - 1))
+    return Group(Text(found.title), table)
 
 
 def _table(analysis: Analysis, width: int) -> Table:

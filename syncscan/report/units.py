@@ -11,6 +11,13 @@ def duration(us: float) -> str:
     return f"{_three(us)} µs"
 
 
+def part_of(us: float, whole_us: float) -> str:
+    """A part of a time in the unit of the whole and with as many decimals, but without the unit: `5.9` of `14.3 ms`."""
+    number, unit = duration(whole_us).split()
+    size = {"s": 1e6, "ms": 1e3, "µs": 1.0}[unit]
+    return f"{us / size:.{len(number.partition('.')[2])}f}"
+
+
 def _three(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:.0f}"

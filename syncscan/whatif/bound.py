@@ -42,6 +42,7 @@ def decided(
         device_share=step.shares.device,
         communication_share=step.shares.communication,
         guessed_overhead=None if step.calibration.known else _overhead(step),
+        host_scale=step.replay.scale if step.calibration.known else None,
     )
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
 from syncscan.model.finding import Removal, SyncPoint
+from syncscan.model.full_queue import held_by_queue
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy
@@ -24,10 +24,6 @@ USUAL_WAKE_NS = 10_000.0
 """From the device's end to the host's going on, where the trace has no wait to measure it on."""
 MAX_WAKE_NS = 200_000.0
 """A host that goes on later than this was held by something else (another thread, the GIL): that stays its own time."""
-QUEUE_FULL = 900
-"""Launches in flight from which a long launch is a full queue, not the host's own time (about 1,024 fit in)."""
-LONG_LAUNCH_NS = 50_000
-"""A launch that returns later than this was held: without a full queue it takes 2 to 10 µs, under a profiler too."""
 
 
 READS = frozenset({"aten::is_nonzero", "aten::item", "aten::_local_scalar_dense"})
@@ -225,32 +221,8 @@ class _Ruler:
 
 
 def held_launches(trace: Trace, launches: Launches) -> list[ThreadInterval]:
-    """Where launches took long because the launch queue was full: the replay waits there by itself.
-
-    A full queue shows as a launch that lasts with about a thousand others in flight. Work from before the recording
-    counts too: it has no launch in the trace.
-    """
-    long = np.flatnonzero(launches.returned - launches.issued > LONG_LAUNCH_NS)
-    found = []
-    for number in long[_in_flight(trace, launches.issued[long]) >= QUEUE_FULL].tolist():
-        call = int(launches.calls[number])
-        # A copy of pageable memory is long by itself: it returns when its bytes are staged.
-        if "emcpy" not in trace.name(call):
-            issued, returned = int(launches.issued[number]), int(launches.returned[number])
-            end = max(issued, returned - int(_usual_length(trace, call)))
-            found.append(ThreadInterval(int(launches.tracks[number]), issued, end))
-    return found
-
-
-def _in_flight(trace: Trace, times: Int64) -> Int64:
-    """How much device work was launched but not begun at these times, ns."""
-    start, launched = trace.slices.ts[trace.device_rows], trace.launched_at
-    known = np.sort(launched[launched < start])
-    to_begin = len(start) - np.searchsorted(start, times, side="right")
-    to_launch = len(known) - np.searchsorted(known, times, side="right")
-    return to_begin - to_launch
-
-
-def _usual_length(trace: Trace, call: int) -> float:
-    s = trace.slices
-    return float(np.median(s.dur[s.name == s.name[call]]))
+    """Where launches took long because the launch queue was full: the replay waits there by itself."""
+    held = held_by_queue(trace, launches.calls, launches.issued, launches.returned)
+    found = np.flatnonzero(held)
+    columns = (launches.tracks[found], launches.issued[found], launches.issued[found] + held[found])
+    return [ThreadInterval(*interval) for interval in zip(*(c.tolist() for c in columns), strict=True)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.model.interval import Interval, union_of
+from syncscan.model.interval import Cover, Interval, union_of
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: Interval(p[0], p[0] + p[1])))
 
@@ -40,3 +41,28 @@ def test_a_union_covers_what_its_intervals_cover(intervals: list[Interval]) -> N
     union = union_of(intervals)
     assert {ts for interval in union for ts in range(*interval)} == covered
     assert all(a.end < b.begin for a, b in itertools.pairwise(union))
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=6)
+
+
+def cover(pairs: list[tuple[int, int]]) -> Cover:
+    disjoint = union_of([Interval(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]])
+    return Cover(*(np.array([getattr(i, end) for i in disjoint], np.int64) for end in ("begin", "end")))
+
+
+def moments(pairs: list[tuple[int, int]]) -> set[int]:
+    return {t for pair in pairs for t in range(min(pair), max(pair))}
+
+
+@given(PAIRS, PAIRS, PAIRS)
+def test_a_cover_counts_each_moment_once(
+    held: list[tuple[int, int]], out: list[tuple[int, int]], asked: list[tuple[int, int]]
+) -> None:
+    """How much of an interval others cover, and what is left of them without some, are sets of moments."""
+    left = moments(held) - moments(out)
+    rest = cover(held).without(cover(out))
+    begins, ends = (np.array([pair[k] for pair in asked], np.int64) for k in (0, 1))
+    assert rest.length == len(left)
+    assert rest.within(begins, ends).tolist() == [len(left & set(range(*pair))) for pair in asked]
+    assert rest.holds(np.arange(41)).tolist() == [t in left for t in range(41)]

@@ -207,3 +207,27 @@ def test_each_predicate_is_true_of_some_names_and_false_of_others(predicate: str
 def test_a_name_that_no_call_has_takes_no_time(predicate: str, part: str) -> None:
     """3 MB of parts of names, which a pattern that is tried from each part on would read for hours."""
     assert PREDICATES[predicate](part * (3_000_000 // len(part)) + "!") == PREDICATES[predicate]("somethingNew")
+
+
+MEMORY = """
+    cudaMalloc cudaMallocAsync cudaMallocFromPoolAsync cudaFree cudaFreeAsync cudaHostAlloc cudaFreeHost
+    cudaHostRegister hipMalloc hipFree hipHostMalloc hipHostFree cuMemAlloc cuMemCreate cuMemMap cuMemUnmap
+    cuMemSetAccess cuMemAddressReserve zeMemAllocDevice urUSMDeviceAlloc
+"""
+QUESTIONS = """
+    cudaEventQuery cudaStreamQuery hipEventQuery cudaStreamIsCapturing cudaStreamGetCaptureInfo_v2 cudaFuncGetAttributes
+    cudaPointerGetAttributes cudaGetDevice cudaGetDeviceCount cudaGetDeviceProperties cudaDeviceGetAttribute
+    cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags cudaGetLastError cudaPeekAtLastError cudaEventElapsedTime
+    cudaMemGetInfo hipGetDevice cuDeviceGetAttribute zeEventQueryStatus
+"""
+NEITHER = """
+    cudaLaunchKernel cudaMemcpyAsync cudaMemsetAsync cudaEventRecord cudaStreamSynchronize cudaSetDevice
+    cudaFuncSetAttribute cuModuleGetFunction cuLibraryGetKernel cudaGraphLaunch
+"""
+
+
+def test_calls_that_manage_memory_and_calls_that_ask_are_told_by_name() -> None:
+    """No call does both; setting and loading is neither."""
+    names = f"{MEMORY} {QUESTIONS} {NEITHER}".split()
+    assert list(filter(runtime_calls.manages_memory, names)) == MEMORY.split()
+    assert list(filter(runtime_calls.asks, names)) == QUESTIONS.split()

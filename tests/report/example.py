@@ -19,6 +19,7 @@ from syncscan.model.finding import (
     Source,
     SyncPoint,
 )
+from syncscan.model.host import CountedHost, DearOp, Host, HostNode, SampledHost
 from syncscan.model.step import Bound, StepSummary
 from tests.builder import TraceBuilder
 
@@ -59,6 +60,99 @@ EXPLICIT = Diagnosis(
     when_fine="Around a measurement.",
     intended=True,
 )
+
+
+COUNTED = CountedHost(
+    dispatch_us=6_400.0,
+    launches_us=3_000.0,
+    allocations_us=0.0,
+    queries_us=300.0,
+    other_calls_us=2.0,
+    waits_us=498.0,
+    input_us=0.0,
+    python_us=4_100.0,
+    ops_per_step=1_234.0,
+    launches_per_step=420.0,
+    kernels_per_launch=1.0,
+    scaled=True,
+    dearest=(
+        DearOp(op="aten::mm", scope=("encoder", "attention"), per_step=48.0, us=1_500.0, self_us=1_200.0),
+        DearOp(
+            op="autograd::engine::evaluate_function: MmBackward0",
+            scope=("encoder",),
+            per_step=24.0,
+            us=2_000.0,
+            self_us=300.0,
+        ),
+    ),
+)
+"""What a host-bound step's trace might count."""
+
+
+def node(parent: int, function: str, file: str, line: int, owner: str, phase: Phase, us: float, own: float) -> HostNode:
+    """A node of a sampled tree, on one line."""
+    return HostNode(
+        parent=parent, function=function, file=file, line=line, owner=owner, phase=phase, us=us, self_us=own
+    )
+
+
+TRAINER = "/env/lib/python3.12/site-packages/transformers/trainer.py"
+SAMPLED = SampledHost(
+    step_us=14_300.0,
+    steps=50,
+    samples=7_150,
+    overhead=0.012,
+    nodes=(
+        node(-1, "main", "/home/me/train.py", 30, "user", Phase.OTHER, 14_300, 100),
+        node(0, "_inner_training_loop", TRAINER, 2100, "transformers", Phase.OTHER, 14_200, 1_300),
+        node(1, "forward", "/home/me/model.py", 12, "user", Phase.FORWARD, 5_900, 900),
+        node(
+            2, "linear", "/env/lib/python3.12/site-packages/torch/nn/functional.py", 7, "torch", Phase.FORWARD, 5e3, 5e3
+        ),
+        node(
+            1,
+            "backward",
+            "/env/lib/python3.12/site-packages/torch/_tensor.py",
+            9,
+            "torch",
+            Phase.BACKWARD,
+            3_100,
+            3_100,
+        ),
+        node(
+            1,
+            "step",
+            "/env/lib/python3.12/site-packages/torch/optim/adamw.py",
+            8,
+            "torch",
+            Phase.OPTIMIZER,
+            2_200,
+            2_200,
+        ),
+        node(
+            1,
+            "__next__",
+            "/env/lib/python3.12/site-packages/torch/utils/data/dataloader.py",
+            7,
+            "torch",
+            Phase.DATA,
+            900,
+            900,
+        ),
+        node(1, "log", TRAINER, 3000, "transformers", Phase.OTHER, 800, 700),
+        node(7, "dumps", "<built-in>", 0, "python", Phase.OTHER, 100, 100),
+    ),
+)
+"""The tree of a trainer's step, as capture might sample it."""
+
+
+HOST = Host(sampled=SAMPLED, counted=COUNTED)
+
+
+def host_bound(host: Host = HOST) -> Analysis:
+    """An analysis of a step that its host bounds, and what is known of where the host's time goes."""
+    step = replace(STEP, bound=Bound.HOST, reason="The device works 12% of the step and waits for the host's launches.")
+    return replace(analysis(finding(), step=step), host_time=host)
 
 
 def attribution(**changes: object) -> Attribution:
@@ -176,5 +270,13 @@ def hostile(text: str) -> Analysis:
     where = attribution(
         op=text, op_stack=(text,), scope=(text,), module=(text,), source=source, framework=source, thread=text
     )
-    step = replace(STEP, reason=text, advice=(text,))
-    return analysis(finding(diagnosis=diagnosis, where=where, api=text), step=step, warnings=(text,))
+    step = replace(STEP, reason=text, advice=(text,), bound=Bound.HOST)
+    found = analysis(finding(diagnosis=diagnosis, where=where, api=text), step=step, warnings=(text,))
+    return replace(found, host_time=hostile_host(text))
+
+
+def hostile_host(text: str) -> Host:
+    """Where the host's time goes, every name in it this one."""
+    nodes = tuple(replace(n, function=text, file=text, owner=text) for n in SAMPLED.nodes)
+    dearest = tuple(replace(dear, op=text, scope=(text, text)) for dear in COUNTED.dearest)
+    return Host(sampled=replace(SAMPLED, nodes=nodes), counted=replace(COUNTED, dearest=dearest))

@@ -6,6 +6,7 @@
   const drawn = data.groups.length > 0;
   if (!drawn) for (const e of document.querySelectorAll(".tools, .view")) e.hidden = true;
 
+  const icicle = data.host ? new Icicle(data.host) : null;
   const findings = new Findings({
     jump: (finding) => show(timeline ? timeline.worst(finding) : -1),
     jumpTo: (finding, ns) => show(data.syncs.start.findIndex((t, i) => t === ns && data.syncs.finding[i] === finding)),
@@ -101,5 +102,5 @@
   addEventListener("beforeprint", () => { before = root.style.colorScheme; paper(true); });
   addEventListener("afterprint", () => paper(false));
 
-  window.syncscan = { timeline, findings, data };
+  window.syncscan = { timeline, findings, icicle, data };
 })();

@@ -1,0 +1,89 @@
+"""From host slices to the scopes around them, as numbers of paths: what lies in the same scopes has the same number."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from syncscan.model.arrays import Int64
+from syncscan.model.names import is_step
+from syncscan.model.trace import DEEPEST, NONE, Category, Trace
+
+
+class ScopePaths:
+    """Numbers the ways of scopes that lead to any slice of one trace.
+
+    What backward does lies where its forward op does: the two share a sequence number, and of several forward ops with
+    one the last before it made it (torch/csrc/profiler/collection.cpp, generateForwardBackwardLink).
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._steps: list[tuple[int, int]] = []
+        """Of each path the number of the one around it (NONE: none), and its innermost scope's name."""
+
+    def of(self, rows: Int64, outermost: Int64) -> Int64:
+        """For each of these rows the number of its path, NONE without scopes.
+
+        Args:
+            rows: of host slices.
+            outermost: of each the row of the outermost slice around it, by which backward is led to forward.
+        """
+        paths = self._paths[self._scope[rows]]
+        forward = self._forward[outermost]
+        led: Int64 = np.where((paths == NONE) & (forward != NONE), self._paths[self._scope[forward]], paths)
+        return led
+
+    def names(self, path: int) -> tuple[str, ...]:
+        """The names of a path's scopes, outermost first."""
+        found: list[str] = []
+        while path != NONE:
+            path, name = self._steps[path]
+            found.append(self.trace.strings[name])
+        return tuple(found[::-1])
+
+    @cached_property
+    def _scope(self) -> Int64:
+        """For each row the row of the innermost scope that it is or lies in, NONE without; one more at the end."""
+        trace, count = self.trace, len(self.trace.slices)
+        scope = trace.is_category(Category.ANNOTATION) & ~trace.named(is_step)
+        ends = np.append(scope, True)
+        up = np.where(scope, np.arange(count), trace.slices.parent)
+        up = np.append(up, NONE).astype(np.int64)
+        while not ends[up].all():
+            up = np.where(ends[up], up, up[up])
+        return up
+
+    @cached_property
+    def _paths(self) -> Int64:
+        """For each scope's row the number of the path that ends in it; NONE for others, and for scopes too deep."""
+        s, count = self.trace.slices, len(self.trace.slices)
+        paths = np.full(count + 1, NONE, np.int64)
+        left = np.flatnonzero(self._scope[:count] == np.arange(count))
+        around = self._scope[s.parent]
+        for _ in range(DEEPEST):
+            outer = around[left]
+            now = (outer == NONE) | (paths[outer] != NONE)
+            if not now.any():
+                break
+            keys = np.stack([paths[outer[now]], s.name[left[now]]], axis=1)
+            known, which = np.unique(keys, axis=0, return_inverse=True)
+            paths[left[now]] = len(self._steps) + which.reshape(-1)
+            self._steps += [(int(path), int(name)) for path, name in known]
+            left = left[~now]
+        return paths
+
+    @cached_property
+    def _forward(self) -> Int64:
+        """For each backward op's row its forward op's; NONE for others."""
+        s = self.trace.slices
+        rows = np.flatnonzero((s.category == Category.CPU_OP) & (s.sequence != NONE))
+        rows = rows[np.lexsort((s.ts[rows], s.sequence[rows]))]
+        forward = s.fwd_thread[rows] <= 0
+        latest = np.maximum.accumulate(np.where(forward, np.arange(len(rows)), NONE))
+        found = np.where(latest != NONE, rows[latest], NONE)
+        same = ~forward & (found != NONE) & (s.sequence[found] == s.sequence[rows])
+        of_row = np.full(len(s), NONE, np.int64)
+        of_row[rows[same]] = found[same]
+        return of_row

@@ -1,0 +1,178 @@
+"""Where the host's time goes, as every format says it: the sentence, the tables, JSON and the picture's columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from syncscan.model.host import UNKNOWN_HOST, Host
+from syncscan.model.step import Bound
+from syncscan.report import host, render
+from tests.report.example import COUNTED, HOSTILE, SAMPLED, host_bound, hostile_host
+
+SAID = "Of 14.3 ms: 5.9 forward, 3.1 backward, 2.2 optimizer, 2.2 transformers in between, 0.9 input."
+FORMATS = ("text", "markdown", "html", "fragment")
+
+
+def text_of(form: str, of: Host) -> str:
+    """A report of a host-bound step, as far as it is words: ends of lines and marks of escaping left out."""
+    return " ".join(render(host_bound(of), form).replace("\\", "").replace("&#39;", "'").split())
+
+
+@pytest.mark.parametrize("form", [*FORMATS, "github"])
+def test_the_first_screen_says_it_in_a_sentence(form: str) -> None:
+    """Where the host is the limit: as sampled where it was sampled, else as the trace has it."""
+    assert SAID in text_of(form, Host(sampled=SAMPLED, counted=COUNTED))
+    assert "Of 14.3 ms: 6.4 in ops, 3.0 in launches, 0.3 in queries, 4.1 in Python" in text_of(
+        form, Host(counted=COUNTED)
+    )
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_tables_say_the_rest(form: str) -> None:
+    """Phase by owner, lines, the kinds of calls, ops by scope; of what is known."""
+    both = text_of(form, Host(sampled=SAMPLED, counted=COUNTED))
+    for words in (
+        "By phase and owner",
+        "torch/optim/adamw.py:8",
+        "1,234 ops and 420 launches a step",
+        "engine: MmBackward0",
+    ):
+        assert words in both
+    assert "aten::mm" not in text_of(form, Host(sampled=SAMPLED))
+    assert "By phase and owner" not in text_of(form, Host(counted=COUNTED))
+    assert "Where the host's time goes" not in text_of(form, UNKNOWN_HOST)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_times_under_the_profiler_are_said_to_be(form: str) -> None:
+    """Without a calibration they are too long."""
+    recorded = text_of(form, Host(counted=replace(COUNTED, scaled=False)))
+    assert "Of 14.3 ms under the profiler: 6.4 in ops" in recorded
+    assert "as recorded under the profiler, which makes it longer" in recorded
+    assert "under the profiler" not in text_of(form, Host(counted=COUNTED))
+
+
+@pytest.mark.parametrize("bound", [bound for bound in Bound if bound not in (Bound.HOST, Bound.UNKNOWN)])
+def test_where_something_else_is_the_limit_it_doesn_t_lead(bound: Bound) -> None:
+    """The first screen is about the limit; `-v` and the page have it all the same."""
+    analysis = host_bound()
+    analysis = replace(analysis, step=replace(analysis.step, bound=bound))
+    assert SAID not in render(analysis, "text")
+    assert "By phase and owner" not in render(analysis, "text")
+    assert "By phase and owner" in render(analysis, "text", verbose=1)
+    page = render(analysis, "html")
+    assert page.index("Findings</h2>") < page.index("By phase and owner")
+    assert SAID in page
+
+
+def test_a_sample_without_a_verdict_leads() -> None:
+    """Of a step on a CPU the sample is all there is; what its trace counts isn't sampled."""
+    analysis = host_bound()
+    analysis = replace(analysis, step=replace(analysis.step, bound=Bound.UNKNOWN))
+    assert SAID in " ".join(render(analysis, "text").split())
+    assert not host.leads(replace(analysis, host_time=Host(counted=COUNTED)))
+
+
+def test_a_host_that_mostly_waits_gets_no_sentence() -> None:
+    """What a count says of such a step isn't why it is slow."""
+    waiting = replace(COUNTED, waits_us=COUNTED.step_us * 2)
+    assert host.sentence(host_bound(Host(counted=waiting))) == ""
+
+
+def test_what_lies_in_between_has_a_name_where_one_owner_has_most_of_it() -> None:
+    """Else it is nobody's; the program's own code is called so."""
+    owned = {
+        "the program in between": ("user", "user"),
+        "transformers in between": ("transformers", "transformers"),
+        " in between": ("user", "transformers", "python"),
+    }
+    between = next(n for n in SAMPLED.nodes if n.phase.value == "other")
+    for words, owners in owned.items():
+        nodes = tuple(replace(between, owner=owner, self_us=5_000.0) for owner in owners)
+        said = host.sentence(host_bound(Host(sampled=replace(SAMPLED, nodes=nodes))))
+        assert said == f"Of 14.3 ms: {5 * len(owners):.1f} {words.strip()}."
+
+
+def test_the_table_of_phases_and_owners_adds_up() -> None:
+    """Each row to its owner's time, each column to its phase's, all to the step."""
+    table = host.tables(host_bound().host_time)[0]
+    phases = ("forward", "backward", "optimizer", "in between", "input")
+    assert table.head == ("whose code", *phases, "in all", "of the step")
+    assert table.rows[0] == ("torch", "5.00 ms", "3.10 ms", "2.20 ms", "–", "900 µs", "11.2 ms", "78%")
+    assert table.rows[-1] == ("in all", "5.90 ms", "3.10 ms", "2.20 ms", "2.20 ms", "900 µs", "14.3 ms", "")
+
+
+def test_how_often_an_op_comes_is_a_plain_number() -> None:
+    """Many times a step, and fewer than once."""
+    often = tuple(replace(COUNTED.dearest[0], per_step=count) for count in (1234.0, 12.4, 0.333))
+    table = host.tables(Host(counted=replace(COUNTED, dearest=often)))[-1]
+    assert [row[2] for row in table.rows] == ["1,234", "12", "0.333"]
+
+
+def test_tables_show_ten_rows_and_how_many_more_there_are() -> None:
+    """However many functions and owners there are."""
+    nodes = tuple(replace(SAMPLED.nodes[0], function=f"f{k}", owner=f"package{k}", self_us=10.0 + k) for k in range(30))
+    by_owner, lines = host.tables(Host(sampled=replace(SAMPLED, nodes=nodes)))
+    assert (len(by_owner.rows), by_owner.more) == (host.SHOWN, 30 - (host.SHOWN - 1))
+    assert (len(lines.rows), lines.more) == (host.SHOWN, 30 - host.SHOWN)
+    assert lines.rows[0][0] == "f29"
+
+
+def test_json_has_the_values_field_by_field() -> None:
+    """Both parts or null for what isn't known, and null for the whole where nothing is."""
+    found = json.loads(render(host_bound(), "json"))["host"]
+    assert set(found) == {"sampled", "counted"}
+    node = SAMPLED.nodes[5]
+    assert found["sampled"]["nodes"][5] == {
+        **{name: getattr(node, name) for name in ("parent", "function", "file", "line", "owner", "us", "self_us")},
+        "phase": "optimizer",
+    }
+    assert found["sampled"]["by_phase"][0] == {"name": "forward", "us": 5900.0, "share": pytest.approx(5.9 / 14.3)}
+    assert found["counted"]["step_us"] == COUNTED.step_us == pytest.approx(14_300)
+    assert found["counted"]["dearest"][0]["scope"] == ["encoder", "attention"]
+    assert json.loads(render(host_bound(Host(counted=COUNTED)), "json"))["host"]["sampled"] is None
+    assert json.loads(render(host_bound(UNKNOWN_HOST), "json"))["host"] is None
+
+
+def test_the_picture_has_the_program_first_and_callers_before_what_they_call() -> None:
+    """So that its colour is always the same; too short a part of a step is none of it."""
+    tiny = replace(SAMPLED.nodes[8], parent=8, us=1.0, self_us=1.0)
+    picture = host.picture(Host(sampled=replace(SAMPLED, nodes=(*SAMPLED.nodes, tiny))))
+    assert picture is not None
+    assert [name for name, _ in picture["owners"]] == ["the program", "torch", "transformers", "python"]
+    assert picture["parent"] == [-1, 0, 1, 2, 1, 1, 1, 1, 7]
+    assert [picture["texts"][k] for k in picture["place"]][3] == "torch/nn/functional.py:7"
+    assert host.picture(Host(counted=COUNTED)) is None
+
+
+def test_a_tree_is_drawn_as_far_as_a_page_bears_it() -> None:
+    """The longest nodes of it, each with its callers."""
+    chain = [replace(SAMPLED.nodes[0], parent=k - 1, us=14_300.0 - k / 10) for k in range(host.MOST_DRAWN + 50)]
+    picture = host.picture(Host(sampled=replace(SAMPLED, nodes=tuple(chain))))
+    assert picture is not None
+    assert picture["parent"] == list(range(-1, host.MOST_DRAWN - 1))
+
+
+@pytest.mark.parametrize("text", [t for t in HOSTILE if t], ids=ascii)
+def test_a_hostile_name_is_text(text: str) -> None:
+    """In every format, whichever name of it."""
+    found = host_bound(hostile_host(text))
+    for form in (*FORMATS, "json", "github"):
+        assert render(found, form).encode()
+    assert all(c.isprintable() or c == "\n" for c in render(found, "text"))
+    plain = host_bound(hostile_host("plain"))
+    assert render(found, "markdown").count("<details>") == render(plain, "markdown").count("<details>")
+    picture = host.picture(hostile_host(text))
+    assert picture is not None
+    assert max(map(len, picture["texts"])) <= 200
+
+
+@pytest.mark.parametrize("form", ["markdown", "fragment", "html", "text"])
+def test_golden(form: str, golden: Callable[[str, str], None]) -> None:
+    """What is said of the host, as kept."""
+    report = render(host_bound(), form)
+    golden(f"host.{form}", report[report.index("Where the host") :].partition('<h2 id="timeline')[0])
