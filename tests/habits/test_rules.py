@@ -164,12 +164,12 @@ def test_a_trainers_step_inside_of_its_optimizer_is_no_launch():
         t = TraceBuilder(syncscan={"unprofiled_step_us": 5000.0})
         for start in t.steps(3, lasts=5000):
             t.scope("Optimizer.step#Adam.step", start + 5, start + 4900)
-            for k in range(110):
-                t.launch("forward", at=start + 10 + 12 * k, lasts=1)
+            for k in range(95):
+                t.launch("forward", at=start + 10 + 14 * k, lasts=1)
             with t.thread("pt_autograd_0" if closure else "main", 101 if closure else 100):
                 t.launch("backward", at=start + 1400, lasts=1)
-            for k in range(110):
-                t.launch("update", at=start + 3000 + 12 * k, lasts=1)
+            for k in range(95):
+                t.launch("update", at=start + 3000 + 14 * k, lasts=1)
         return "can't hold" in "".join(rules(t)["launch-bound"].evidence)
 
     assert step(closure=True)

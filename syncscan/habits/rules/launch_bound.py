@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from syncscan.habits.capturable import LEAST_LAUNCHES, Capturable, capturable
+from syncscan.habits.capturable import LEAST_LAUNCHES, Breaks, Capturable, capturable
 from syncscan.habits.context import LEAST_NS, Context
+from syncscan.habits.graph_readiness import splits, stretches
+from syncscan.habits.looping_optimizer import looping_optimizer
 from syncscan.model.arrays import Int64
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
 
 ADVICE = Advice(
@@ -51,8 +54,9 @@ def find(context: Context) -> Iterable[Habit]:
     """Many short kernels in a step that is held by its launches for sure, as far as graphs can hold them."""
     if not context.launch_bound or context.launch_count < LEAST_LAUNCHES or _steady(context) < STEADY:
         return
-    parts = capturable(context)
-    whole = len(parts) <= context.count and sum(len(p.calls) for p in parts) >= WHOLE * len(context.launch_calls)
+    launches, breaks = _launches(context), Breaks.of(context)
+    parts = capturable(context, launches, breaks)
+    whole = len(parts) <= context.count and sum(len(p.calls) for p in parts) >= WHOLE * len(launches)
     parts = [part for part in parts if whole or part.length_ns * context.host_scale >= 2 * COMPILED_NS]
     calls = np.concatenate([np.zeros(0, np.int64), *(part.calls for part in parts)])
     kernels = _kernels(context, calls)
@@ -64,7 +68,7 @@ def find(context: Context) -> Iterable[Habit]:
     if mean_ns > SMALL_NS or saved < 5 * context.notable_us:
         return
     count = len(calls) / context.count
-    yield context.habit(
+    habit = context.habit(
         ADVICE if whole else replace(ADVICE, fix=PARTLY),
         [],
         took,
@@ -74,8 +78,28 @@ def find(context: Context) -> Iterable[Habit]:
             _compared(context),
             *([] if whole else [_in_the_way(context, count, len(parts) / context.count)]),
         ],
-        _changes(context, parts, kernels, whole),
+        _changes(context, [part.host for part in parts], kernels, whole),
     )
+    yield replace(
+        habit,
+        stretches=stretches(
+            context, parts, breaks, lambda host, mine: _changes(context, [host], _kernels(context, mine), whole)
+        ),
+        splits=splits(context, breaks),
+    )
+
+
+def _launches(context: Context) -> Int64:
+    """The calls that launch work, but for an optimizer's that launches for each parameter: a habit of its own."""
+    s, calls = context.trace.slices, context.launch_calls
+    looping = looping_optimizer(context)
+    if looping is None:
+        return calls
+    inside = np.zeros(len(calls), bool)
+    for row in looping.steps:
+        inside |= (s.track[calls] == s.track[row]) & (s.ts[calls] >= s.ts[row]) & (s.ts[calls] < s.end[row])
+    others: Int64 = calls[~inside]
+    return others
 
 
 def _took(context: Context, parts: Sequence[Capturable]) -> float:
@@ -85,17 +109,26 @@ def _took(context: Context, parts: Sequence[Capturable]) -> float:
     return sum(part.length_ns for part in parts) / context.count / 1e3 * context.host_scale
 
 
-def _changes(context: Context, parts: Sequence[Capturable], kernels: Int64, whole: bool) -> list[Change]:
-    """The launches gone; where one graph can't hold them all, what a compiled network does instead."""
+def _changes(
+    context: Context, parts: Sequence[Sequence[ThreadInterval]], kernels: Int64, whole: bool
+) -> tuple[Change, ...]:
+    """The launches gone; where one graph can't hold them all, what a compiled network does instead.
+
+    Args:
+        context: of the trace.
+        parts: each part's threads, and when it launches there.
+        kernels: what they launch.
+        whole: one graph holds all of the step.
+    """
     if whole:
-        return [Change(host=tuple(interval for part in parts for interval in part.host))]
+        return (Change(host=tuple(interval for part in parts for interval in part)),)
     called = zip((COMPILED_NS, 2 * COMPILED_NS, 0), FUSED, strict=True)
-    return [_compiled(parts, kernels, int(call_ns / context.host_scale), stay) for call_ns, stay in called]
+    return tuple(_compiled(parts, kernels, int(call_ns / context.host_scale), stay) for call_ns, stay in called)
 
 
-def _compiled(parts: Sequence[Capturable], kernels: Int64, call_ns: int, stay: float) -> Change:
+def _compiled(parts: Sequence[Sequence[ThreadInterval]], kernels: Int64, call_ns: int, stay: float) -> Change:
     """Each part a call that takes so long (as recorded), and its kernels fused."""
-    host = (i._replace(begin=min(i.begin + call_ns, i.end)) for part in parts for i in part.host)
+    host = (i._replace(begin=min(i.begin + call_ns, i.end)) for part in parts for i in part)
     return Change(host=tuple(host), work=tuple((row, stay) for row in kernels.tolist() if stay < 1.0))
 
 
