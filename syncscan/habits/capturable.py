@@ -62,7 +62,7 @@ class Breaks:
         steps = np.array([step.begin for step in context.steps], np.int64)
         syncs = np.array(sorted(context.sync_calls), np.int64)
         loaders = np.flatnonzero(trace.is_category(Category.ANNOTATION) & trace.named(is_loader))
-        behind, pause = _behind_other_work(context)
+        behind, pause = _recurring(context, *_behind_other_work(context))
         parts = [(steps, STEP, 0), (s.ts[syncs], SYNC, syncs), (s.ts[loaders], LOADER, 0), (behind, OTHER, pause)]
         at = np.concatenate([times for times, _, _ in parts])
         kind = np.concatenate([np.full(len(times), code, np.int64) for times, code, _ in parts])
@@ -112,6 +112,21 @@ def _behind_other_work(context: Context) -> tuple[Int64, Int64]:
     handed_over = s.track[rows][1:] != s.track[rows][last]
     long = pause > np.where(handed_over, HANDED_OVER_NS, OTHER_NS)
     return s.ts[rows][1:][long], pause[long]
+
+
+def _recurring(context: Context, behind: Int64, pause: Int64) -> tuple[Int64, Int64]:
+    """Those of the pauses that come behind as many launches in most of the steps: others are the machine's, not the
+    program's, as where the system takes a thread off its processor for a while.
+    """
+    begins = np.array([step.begin for step in context.steps], np.int64)
+    at = context.trace.slices.ts[context.launch_calls]
+    step = np.searchsorted(begins, behind, side="right")
+    first = np.searchsorted(at, np.concatenate([begins[:1], begins]))[step]
+    ordinal = np.searchsorted(at, behind) - first
+    places, which = np.unique(np.stack([ordinal, step]), axis=1, return_inverse=True)
+    _, group, steps = np.unique(places[0], return_inverse=True, return_counts=True)
+    often = (2 * steps > context.count)[group][which.reshape(-1)]
+    return behind[often], pause[often]
 
 
 def _launching(context: Context) -> Int64:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,29 +15,65 @@ from syncscan.model.arrays import Int64
 from syncscan.model.finding import Finding, Phase
 from syncscan.model.habit import Change, Split, Stretch
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_backward, is_optimizer
+from syncscan.model.names import is_backward, is_gradient, is_optimizer
 from syncscan.model.trace import NONE, Category
 
-Changes = Callable[[Sequence[ThreadInterval], Int64], tuple[Change, ...]]
-"""From intervals of threads and the calls in them to the step without their launches."""
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Launches of one phase within a part that a graph can hold: rows of their calls, in time order."""
+
+    step: int
+    phase: Phase
+    calls: Int64
+    host: tuple[ThreadInterval, ...]
+    """On each thread that launches some of them: from its first call's begin to its last one's end."""
+    parameters: int
+    """Whose gradients are accumulated meanwhile."""
+    ended_by: int
+    """The place in `Breaks` of what stands behind the part; NONE where the part goes on with another phase."""
 
 
-def stretches(context: Context, parts: Sequence[Capturable], breaks: Breaks, changes: Changes) -> tuple[Stretch, ...]:
-    """The parts' launches by phase, those at the same place of each step together, the longest first.
+Changes = Callable[[Sequence[Run]], tuple[Change, ...]]
+"""From runs of launches to the step without them, as a graph or a compile leaves it."""
+
+
+def runs_of(context: Context, parts: Sequence[Capturable]) -> list[Run]:
+    """The launches of the parts, cut where the phase changes, in time order."""
+    if not parts:
+        return []
+    s, trace = context.trace.slices, context.trace
+    codes = _phases(context, np.concatenate([part.calls for part in parts]))
+    steps = np.searchsorted(_begins(context), [s.ts[p.calls[0]] for p in parts], side="right")
+    gradients = np.sort(s.ts[np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_gradient))])
+    ends, found = np.cumsum([len(part.calls) for part in parts])[:-1], list[Run]()
+    for part, step, mine in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
+        runs = np.split(np.arange(len(mine)), np.flatnonzero(np.diff(mine)) + 1)
+        for run in runs:
+            host = tuple(intervals_of(context, part.calls[run]))
+            held = np.searchsorted(gradients, [min(i.begin for i in host), max(i.end for i in host)])
+            phase, last = _PHASES[int(mine[run[0]])], run is runs[-1]
+            parameters = int(held[1] - held[0])
+            found.append(Run(step, phase, part.calls[run], host, parameters, part.ended_by if last else NONE))
+    return found
+
+
+def stretches(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Changes) -> tuple[Stretch, ...]:
+    """Those at the same place of each step together, the longest first.
 
     Args:
         context: of the trace.
-        parts: in time order.
+        runs: in time order.
         breaks: what stands between them.
         changes: makes of a stretch what a replay changes.
     """
-    groups: dict[tuple[Phase, int], list[tuple[Int64, int]]] = defaultdict(list)
+    groups: dict[tuple[Phase, int], list[Run]] = defaultdict(list)
     met: dict[tuple[int, Phase], int] = defaultdict(int)
-    for step, phase, calls, ended_by in _runs(context, parts):
-        groups[phase, met[step, phase]].append((calls, ended_by))
-        met[step, phase] += 1
+    for run in runs:
+        groups[run.phase, met[run.step, run.phase]].append(run)
+        met[run.step, run.phase] += 1
     findings = _by_call(context)
-    found = [_stretch(context, phase, members, breaks, findings, changes) for (phase, _), members in groups.items()]
+    found = [_stretch(context, members, breaks, findings, changes) for members in groups.values()]
     return tuple(sorted(found, key=lambda stretch: -stretch.host_us))
 
 
@@ -59,41 +96,17 @@ def splits(context: Context, breaks: Breaks) -> tuple[Split, ...]:
 
 
 def _stretch(
-    context: Context,
-    phase: Phase,
-    members: Sequence[tuple[Int64, int]],
-    breaks: Breaks,
-    findings: dict[int, Finding],
-    changes: Changes,
+    context: Context, runs: Sequence[Run], breaks: Breaks, findings: dict[int, Finding], changes: Changes
 ) -> Stretch:
-    intervals = [interval for calls, _ in members for interval in intervals_of(context, calls)]
-    length = sum(_length(list(intervals_of(context, calls))) for calls, _ in members)
-    ends = [end for _, end in members if 0 <= end < len(breaks.at)]
-    calls = np.concatenate([calls for calls, _ in members])
+    length = sum(max(i.end for i in run.host) - min(i.begin for i in run.host) for run in runs)
+    ends = [run.ended_by for run in runs if 0 <= run.ended_by < len(breaks.at)]
     return Stretch(
-        phase=phase,
-        launches=len(calls) / context.count,
+        phase=runs[0].phase,
+        launches=sum(len(run.calls) for run in runs) / context.count,
         host_us=length / context.count / 1e3 * context.host_scale,
         ended_by=_what(context, breaks, ends[0], findings) if ends else "",
-        changes=changes(intervals, calls),
+        changes=changes(runs),
     )
-
-
-def _length(intervals: Sequence[ThreadInterval]) -> int:
-    return max(i.end for i in intervals) - min(i.begin for i in intervals)
-
-
-def _runs(context: Context, parts: Sequence[Capturable]) -> Iterator[tuple[int, Phase, Int64, int]]:
-    """The calls of the parts, cut where the phase changes: step, phase, calls, and what ends the part behind its last."""
-    if not parts:
-        return
-    codes = _phases(context, np.concatenate([part.calls for part in parts]))
-    steps = np.searchsorted(_begins(context), [context.trace.slices.ts[p.calls[0]] for p in parts], side="right")
-    ends = np.cumsum([len(part.calls) for part in parts])[:-1]
-    for part, step, mine in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
-        runs = np.split(np.arange(len(mine)), np.flatnonzero(np.diff(mine)) + 1)
-        for run in runs:
-            yield step, _PHASES[int(mine[run[0]])], part.calls[run], part.ended_by if run is runs[-1] else NONE
 
 
 _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.OTHER)

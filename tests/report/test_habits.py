@@ -44,7 +44,8 @@ def graphs(**changes):
 def test_launches_that_a_graph_can_hold_are_told_with_what_each_part_saves_and_what_splits_them():
     """Phase, launches, host time, saving; what ends a part; the line and how often."""
     assert list(report.lines([graphs()], 10_000.0))[3:5] == [
-        "        alone: backward: 130 launches in 1.56 ms saves 1.00 ms; forward: 110 launches in 1.32 ms, up to a read",
+        "        alone: backward: 130 launches in 1.56 ms saves 1.00 ms; forward: 110 launches in 1.32 ms, up to"
+        " a read",
         "        in the way of one graph: a read (train.py:7), 2 a step",
     ]
 
