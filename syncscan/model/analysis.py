@@ -11,6 +11,7 @@ from syncscan.model.finding_table import finding_frame
 from syncscan.model.habit import Habit
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
+from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
@@ -37,6 +38,8 @@ class Analysis:
     """How far the device's streams overlapped; empty with one stream."""
     habits: tuple[Habit, ...] = ()
     """What else costs the step time, or spoils its timing, the largest gain first."""
+    remedies: tuple[Remedy, ...] = ()
+    """What is worth changing, syncs and habits in one list, the largest gain first."""
     integrity: Integrity = SOUND
     """What the trace lacks, and which numbers are withheld for it."""
     warnings: tuple[str, ...] = ()

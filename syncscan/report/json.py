@@ -15,7 +15,7 @@ from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.projection import Group, Overlap
 from syncscan.model.step import DeviceTime, StepSummary
 from syncscan.model.trace import Category, Trace
-from syncscan.report import habits, phrases
+from syncscan.report import habits, phrases, remedies
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.analysis/1"
@@ -39,6 +39,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "findings": [finding(f, analysis.step) for f in analysis.findings],
         "groups": [_group(g) for g in analysis.groups],
         "habits": habits.document(analysis.habits),
+        "remedies": remedies.document(analysis.remedies),
         "overlaps": [_overlap(o) for o in analysis.overlaps],
     }
 

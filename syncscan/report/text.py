@@ -18,7 +18,7 @@ from syncscan.model.libraries import path_in_package
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.printable import printable
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, phrases
+from syncscan.report import habits, phrases, remedies
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
 
@@ -51,6 +51,7 @@ def _parts(analysis: Analysis, verbose: int, width: int) -> Iterator[RenderableT
     for sentence in habits.lines(analysis.habits, phrases.replayed(analysis.step), verbose):
         text = sentence.lstrip()
         yield Padding(Text(text), (0, 0, 0, len(sentence) - len(text)))
+    yield from (Text(printable(sentence)) for sentence in remedies.lines(analysis))
     if verbose:
         yield from (_details(finding, analysis.step) for finding in analysis.findings)
     yield Text(printable(phrases.steps_found(analysis)), style="dim")
