@@ -87,13 +87,15 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
     found, broken_habits = habits.find(trace, gains.findings, gains.step)
     if not integrity.verdict:
         found = tuple(h for h in found if h.gain is None)  # the others say what they cost, which nobody knows then
+    found = whatif.project_habits(projector, found)
     return Analysis(
         trace=trace,
         step=gains.step,
         findings=gains.findings,
         groups=gains.groups,
         overlaps=gains.overlaps,
-        habits=whatif.project_habits(projector, found),
+        habits=found,
+        remedies=whatif.remedies(projector, gains.findings, gains.groups, found),
         host_time=cost.host_of(trace, gains.step, gains.findings),
         integrity=integrity,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits),

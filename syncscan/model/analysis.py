@@ -12,6 +12,7 @@ from syncscan.model.habit import Habit
 from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
+from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
@@ -40,6 +41,8 @@ class Analysis:
     """What else costs the step time, or spoils its timing, the largest gain first."""
     host_time: Host = UNKNOWN_HOST
     """Where the host's time goes, as counted in the trace."""
+    remedies: tuple[Remedy, ...] = ()
+    """What is worth changing, syncs and habits in one list, the largest gain first."""
     integrity: Integrity = SOUND
     """What the trace lacks, and which numbers are withheld for it."""
     warnings: tuple[str, ...] = ()

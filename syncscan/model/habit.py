@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from syncscan.model.finding import Confidence, Severity
+from syncscan.model.finding import Confidence, Phase, Severity, Source
 from syncscan.model.interval import ThreadInterval
 
 
@@ -67,6 +67,37 @@ class Advice:
     when_fine: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """What stands between launches of one step, so that no CUDA graph holds both those before it and those behind."""
+
+    what: str
+    source: Source | None = None
+    """The program's line, where it is known."""
+    finding: str = ""
+    """The id of the sync that it is; empty where it is none."""
+    per_step: float
+    us: float
+    """How long launching pauses there, in µs a step as recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Launches of one phase that a graph can hold, with nothing in the way; the same place in each step."""
+
+    phase: Phase
+    """Forward, backward or optimizer; other where a step has no backward pass."""
+    launches: float
+    """Calls a step."""
+    host_us: float
+    """From the first to the end of the last, in µs a step on the scale of the undisturbed step."""
+    ended_by: str
+    """What stands behind it; empty where another phase of the same part follows, or the step ends."""
+    changes: tuple[Change, ...]
+    """The step without these launches, as of `Habit`."""
+    gain: HabitGain | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Habit:
     """One habit of a program, with the numbers that prove it. Times are means per step in µs.
@@ -87,6 +118,10 @@ class Habit:
     changes: tuple[Change, ...] = ()
     gain: HabitGain | None = None
     severity: Severity = Severity.LOW
+    stretches: tuple[Stretch, ...] = ()
+    """Of launches: those that graphs can hold, the longest first. What each saves alone needn't add up to the gain."""
+    splits: tuple[Split, ...] = ()
+    """Of launches: what stands in the way of one graph for the whole step, the most frequent first."""
 
     @property
     def rule(self) -> str:

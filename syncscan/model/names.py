@@ -75,6 +75,11 @@ def is_backward_node(name: str) -> bool:
     return _BACKWARD_NODE.fullmatch(name) is not None
 
 
+def is_gradient(name: str) -> bool:
+    """Whether this op adds to a parameter's gradient, once a parameter of a backward pass."""
+    return name == "torch::autograd::AccumulateGrad"
+
+
 def is_wrapper(name: str) -> bool:
     """Whether this op only holds others: the engine, a backward node, a compiled region."""
     compiled = is_compiled_region(name) or name.startswith(("## Call", "TorchDynamo", "CompiledFunction"))

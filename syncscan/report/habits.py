@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import Any
 
-from syncscan.model.habit import Basis, Habit
+from syncscan.model.finding import Phase
+from syncscan.model.habit import Basis, Habit, Split, Stretch
 from syncscan.model.printable import printable
 from syncscan.report.units import duration, percent
 
 SHOWN = 5
 """How many habits a report shows unasked."""
+SHOWN_PARTS = 4
+"""How many stretches of launches, and things in their way, a line names."""
 
 
 def lines(habits: Sequence[Habit], step_us: float, verbose: int = 0) -> Iterator[str]:
@@ -29,6 +33,7 @@ def lines(habits: Sequence[Habit], step_us: float, verbose: int = 0) -> Iterator
         place = f" (in {printable(habit.scope[-1], 40)})" if habit.scope else ""
         yield f" {habit.severity.value:6} {a.title}{place}: {saves(habit, step_us)}"
         yield f"        {printable('; '.join(habit.evidence), 240)}"
+        yield from (f"        {sentence}" for sentence in _graphs(habit, SHOWN_PARTS))
         yield f"        → {a.fix}"
         if verbose:
             yield f"        why: {a.why}"
@@ -36,6 +41,33 @@ def lines(habits: Sequence[Habit], step_us: float, verbose: int = 0) -> Iterator
             yield f"        id {habit.id}, confidence {habit.confidence.value}"
     if len(habits) > SHOWN and not verbose:
         yield f" … and {len(habits) - SHOWN} more with -v."
+
+
+def _graphs(habit: Habit, most: int) -> Iterator[str]:
+    """What CUDA graphs can hold of a step's launches, each with what it saves alone; and what stands between them."""
+    if habit.stretches:
+        yield "alone: " + _listed(map(_stretch, habit.stretches), most)
+    if habit.splits:
+        yield "in the way of one graph: " + _listed(map(_split, habit.splits), most)
+
+
+def _listed(parts: Iterable[str], most: int) -> str:
+    names = list(parts)
+    more = f"; and {len(names) - most} more" if len(names) > most else ""
+    return "; ".join(names[:most]) + more
+
+
+def _stretch(stretch: Stretch) -> str:
+    phase = "" if stretch.phase is Phase.OTHER else f"{stretch.phase.value}: "
+    saved = f" saves {duration(stretch.gain.recoverable_us)}" if stretch.gain else ""
+    end = f", up to {printable(stretch.ended_by, 60)}" if stretch.ended_by else ""
+    return f"{phase}{stretch.launches:.0f} launches in {duration(stretch.host_us)}{saved}{end}"
+
+
+def _split(split: Split) -> str:
+    at = f" ({printable(f'{PurePath(split.source.file).name}:{split.source.line}', 60)})" if split.source else ""
+    often = f", {split.per_step:.3g} a step" if round(split.per_step, 2) != 1 else ""
+    return f"{printable(split.what, 90)}{at}{often}"
 
 
 def saves(habit: Habit, step_us: float) -> str:
@@ -69,6 +101,8 @@ def _habit(h: Habit) -> dict[str, Any]:
         "op": h.op,
         "per_step": h.per_step,
         "evidence": list(h.evidence),
+        "stretches": [_stretch_document(stretch) for stretch in h.stretches],
+        "splits": [_split_document(split) for split in h.splits],
         "cost_us": h.cost_us,
         "recoverable_us": gain.recoverable_us if gain else None,
         "recoverable_range_us": list(gain.range_us) if gain else None,
@@ -77,4 +111,28 @@ def _habit(h: Habit) -> dict[str, Any]:
         "why": a.why,
         "fix": a.fix,
         "when_fine": a.when_fine,
+    }
+
+
+def _stretch_document(stretch: Stretch) -> dict[str, Any]:
+    gain = stretch.gain
+    return {
+        "phase": stretch.phase.value,
+        "launches": stretch.launches,
+        "host_us": stretch.host_us,
+        "ended_by": stretch.ended_by,
+        "recoverable_us": gain.recoverable_us if gain else None,
+        "recoverable_range_us": list(gain.range_us) if gain else None,
+    }
+
+
+def _split_document(split: Split) -> dict[str, Any]:
+    source = split.source
+    return {
+        "what": split.what,
+        "file": source.file if source else None,
+        "line": source.line if source else None,
+        "finding": split.finding or None,
+        "per_step": split.per_step,
+        "us": split.us,
     }

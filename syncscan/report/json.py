@@ -15,7 +15,7 @@ from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.projection import Group, Overlap
 from syncscan.model.step import DeviceTime, StepSummary
 from syncscan.model.trace import Category, Trace
-from syncscan.report import habits, host, phrases
+from syncscan.report import habits, host, phrases, remedies
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.analysis/1"
@@ -40,6 +40,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "groups": [_group(g) for g in analysis.groups],
         "habits": habits.document(analysis.habits),
         "host": host.document(analysis.host_time),
+        "remedies": remedies.document(analysis.remedies),
         "overlaps": [_overlap(o) for o in analysis.overlaps],
     }
 

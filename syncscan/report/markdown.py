@@ -10,7 +10,7 @@ from syncscan.model.finding import Finding, Source
 from syncscan.model.host import Host
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import StepSummary
-from syncscan.report import host
+from syncscan.report import host, remedies
 from syncscan.report.markup import cell, code, escaped
 from syncscan.report.phrases import (
     USES,
@@ -39,6 +39,8 @@ def render(analysis: Analysis) -> str:
     s, findings = analysis.step, analysis.findings
     top = [f"### {VERDICTS[s.bound]}", escaped(first_screen(analysis))]
     top += [f"→ {escaped(advice)}" for advice in s.advice]
+    if listed := [escaped(sentence.strip()) for sentence in remedies.lines(analysis)]:
+        top.append("\n".join([listed[0], "", *listed[1:]]))
     if phases := phases_of(analysis.trace):
         top.append("\n".join(_phases(phases[:MAX_ROWS])))
     if findings:

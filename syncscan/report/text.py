@@ -19,7 +19,7 @@ from syncscan.model.libraries import path_in_package
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.printable import printable
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, phrases
+from syncscan.report import habits, host, phrases, remedies
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
 
@@ -52,6 +52,7 @@ def _parts(analysis: Analysis, verbose: int, width: int) -> Iterator[RenderableT
     for sentence in habits.lines(analysis.habits, phrases.replayed(analysis.step), verbose):
         text = sentence.lstrip()
         yield Padding(Text(text), (0, 0, 0, len(sentence) - len(text)))
+    yield from (Text(printable(sentence)) for sentence in remedies.lines(analysis))
     if verbose or host.leads(analysis):
         yield from _host(analysis.host_time)
     if verbose:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from syncscan.model.habit import Basis, Change, Habit, HabitGain
+from syncscan.model.habit import Basis, Change, Habit, HabitGain, Stretch
 from syncscan.whatif.calibrate import REPEATABILITY
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE
 
+SHOWN_STRETCHES = 8
+"""Of so many stretches of launches each gets a projection of its own: a replay takes some ms."""
 SURE = 0.5
 """A range reaches down to no less than this part of the step that the replay leaves."""
 
@@ -38,29 +40,46 @@ def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit
         return tuple(habits)
     found = [_gained(projector, step, h) if h.changes else h for h in habits]
     least = REPEATABILITY * step.before.period * step.unit
+    found = [replace(h, stretches=_stretches(projector, step, h.stretches, least)) for h in found]
     telling = [h for h in found if h.gain is None or h.gain.recoverable_us >= least]
     return tuple(sorted(telling, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
 
 
 def _gained(projector: Projector, step: CalibratedStep, habit: Habit) -> Habit:
+    gain = _gain(projector, step, habit.changes, habit.cost_us)
+    return replace(habit, gain=gain, severity=gain.severity(step.calibration.observed_ns / 1e3))
+
+
+def _stretches(
+    projector: Projector, step: CalibratedStep, stretches: Sequence[Stretch], least_us: float
+) -> tuple[Stretch, ...]:
+    """The first of a habit's stretches, each with what it saves alone; those that save less than can be measured go."""
+    with_gains = [replace(s, gain=_gain(projector, step, s.changes, s.host_us)) for s in stretches[:SHOWN_STRETCHES]]
+    return tuple(s for s in with_gains if s.gain and s.gain.recoverable_us >= least_us)
+
+
+def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change], cost_us: float | None) -> HabitGain:
+    """What the step gains by these changes: the likely one, then the one with the most and the least saved.
+
+    Where no replay takes the step's time, at most the measured cost and all that the recording doesn't explain.
+    """
     unexplained_us = _unexplained_us(step)
-    return _projected(projector, step, habit) if unexplained_us is None else _bounded(step, habit, unexplained_us)
-
-
-def _projected(projector: Projector, step: CalibratedStep, habit: Habit) -> Habit:
     base = step.before.period * step.unit
-    savings = [base - _after(projector, step, change) * step.unit for change in habit.changes]
-    bound = bool(habit.changes[0].ahead)
-    if bound and habit.cost_us is not None:
-        savings = [min(s, habit.cost_us) for s in savings]
+    if unexplained_us is not None:
+        base = step.calibration.observed_ns / 1e3
+        most = _within((cost_us or 0.0) + unexplained_us, base)
+        return HabitGain(most, (0.0, most), Basis.UPPER_BOUND)
+    savings = [base - _after(projector, step, change) * step.unit for change in changes]
+    bound = bool(changes[0].ahead)
+    if bound and cost_us is not None:
+        savings = [min(s, cost_us) for s in savings]
     slack = REPEATABILITY * base + MODEL * max(savings[0], 0.0)
     low, high = min(savings) - slack, max(savings) + min(slack, SURE * (base - max(savings)))
-    gain = HabitGain(
+    return HabitGain(
         recoverable_us=_within(savings[0], base),
         range_us=(0.0, _within(savings[0], base)) if bound else (_within(low, base), _within(high, base)),
         basis=Basis.UPPER_BOUND if bound else Basis.REPLAY,
     )
-    return replace(habit, gain=gain, severity=gain.severity(base))
 
 
 def _unexplained_us(step: CalibratedStep) -> float | None:
@@ -72,14 +91,6 @@ def _unexplained_us(step: CalibratedStep) -> float | None:
     if abs(step.before.period * step.unit * 1e3 - found.observed_ns) <= MODEL * found.observed_ns:
         return None
     return max(0.0, found.observed_ns - found.profiled_ns) / 1e3
-
-
-def _bounded(step: CalibratedStep, habit: Habit, unexplained_us: float) -> Habit:
-    """At most a habit takes what it was measured to take, and all that the recording doesn't explain."""
-    base = step.calibration.observed_ns / 1e3
-    most = _within((habit.cost_us or 0.0) + unexplained_us, base)
-    gain = HabitGain(most, (0.0, most), Basis.UPPER_BOUND)
-    return replace(habit, gain=gain, severity=gain.severity(base))
 
 
 def _after(projector: Projector, step: CalibratedStep, change: Change) -> float:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from syncscan.habits.capturable import LEAST_LAUNCHES, Capturable, capturable
+from syncscan.habits.capturable import LEAST_LAUNCHES, Breaks, Capturable, capturable
 from syncscan.habits.context import LEAST_NS, Context
+from syncscan.habits.graph_readiness import Run, runs_of, splits, stretches
+from syncscan.habits.looping_optimizer import looping_optimizer
 from syncscan.model.arrays import Int64
+from syncscan.model.finding import Phase
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import Category
 
@@ -35,13 +39,18 @@ SMALL_NS = 50_000
 """Kernels that are longer on average than this aren't held up by their launches."""
 WHOLE = 0.95
 """One graph holds a step if it holds this part of its launches."""
-COMPILED_NS = 600_000
-"""What calling a compiled network takes of the host: a small one under a trainer took so much longer (6.9 → 7.5 ms a
-step, H200, torch 2.11). It may be twice that, for what the launches took is in the difference too."""
-FUSED = (1 / 2, 1.0, 1 / 3)
-"""What is left of the device's work when compiled, which fuses what a graph only launches: likely, then with the least
-and with the most saved. A BERT of four layers under a trainer took 8.4 ms instead of 15.4 (H200, torch 2.11), which its
-launches alone don't explain."""
+CALL_NS, PARAMETER_NS = 100_000, 20_000
+"""What a compiled network takes of the host for a pass, and in backward for each parameter, whose gradient is added up
+outside of the graph. A network of 96 parameters left 2.3 of its 4.9 ms (H200, torch 2.11, 2026-11-22: `mlp_logged` of
+`benchmarks/launches.py`)."""
+WORTH_NS = 1_200_000
+"""A shorter part isn't worth a compile: a small network under a trainer took longer then (6.9 → 7.5 ms, H200)."""
+COSTS, FUSED = (1.0, 1.5, 0.0), (1 / 2, 1.0, 1 / 3)
+"""Of what such a call costs, and of the device's work, which a compile fuses and a graph only launches, what is left:
+likely, then with the least and with the most saved. A BERT of four layers under a trainer took 8.4 ms instead of 15.4
+(H200, torch 2.11), which its launches alone don't explain."""
+GRAPH_FUSED = 2 / 3
+"""The least that is left of it where one graph, or one compile, holds the whole step: 2.7 of 3.45 ms for a denoiser."""
 STEADY = 0.9
 """The part of a step's launches that is the same in all steps: with less, shapes or control flow change, and no graph
 holds them (all of them in 56 recordings of programs that don't change)."""
@@ -51,11 +60,11 @@ def find(context: Context) -> Iterable[Habit]:
     """Many short kernels in a step that is held by its launches for sure, as far as graphs can hold them."""
     if not context.launch_bound or context.launch_count < LEAST_LAUNCHES or _steady(context) < STEADY:
         return
-    parts = capturable(context)
-    whole = len(parts) <= context.count and sum(len(p.calls) for p in parts) >= WHOLE * len(context.launch_calls)
-    parts = [part for part in parts if whole or part.length_ns * context.host_scale >= 2 * COMPILED_NS]
-    calls = np.concatenate([np.zeros(0, np.int64), *(part.calls for part in parts)])
-    kernels = _kernels(context, calls)
+    launches, breaks = _launches(context), Breaks.of(context)
+    parts = capturable(context, launches, breaks)
+    whole = len(parts) <= context.count and sum(len(p.calls) for p in parts) >= WHOLE * len(launches)
+    parts = [part for part in parts if whole or part.length_ns * context.host_scale >= WORTH_NS]
+    kernels = _kernels(context, _calls(parts))
     if not len(kernels):
         return
     mean_ns = float(context.trace.slices.dur[kernels].mean())
@@ -63,19 +72,46 @@ def find(context: Context) -> Iterable[Habit]:
     saved = min(took, context.period_us) - context.length_us(kernels.tolist())
     if mean_ns > SMALL_NS or saved < 5 * context.notable_us:
         return
-    count = len(calls) / context.count
-    yield context.habit(
+    runs = runs_of(context, parts)
+    habit = context.habit(
         ADVICE if whole else replace(ADVICE, fix=PARTLY),
         [],
         took,
-        [
-            f"{count:.0f} launches a step of kernels of {mean_ns / 1e3:.1f} µs on average take "
-            f"{'' if context.step.unprofiled_us else 'at least '}{took / 1e3:.2f} ms of the host",
-            _compared(context),
-            *([] if whole else [_in_the_way(context, count, len(parts) / context.count)]),
-        ],
-        _changes(context, parts, kernels, whole),
+        _evidence(context, parts, took, mean_ns, whole),
+        _changes(context, whole, runs),
     )
+    yield replace(
+        habit,
+        stretches=stretches(context, runs, breaks, partial(_changes, context, False)),
+        splits=splits(context, breaks),
+    )
+
+
+def _evidence(context: Context, parts: Sequence[Capturable], took: float, mean_ns: float, whole: bool) -> list[str]:
+    count = len(_calls(parts)) / context.count
+    return [
+        f"{count:.0f} launches a step of kernels of {mean_ns / 1e3:.1f} µs on average take "
+        f"{'' if context.step.unprofiled_us else 'at least '}{took / 1e3:.2f} ms of the host",
+        _compared(context),
+        *([] if whole else [_in_the_way(context, count, len(parts) / context.count)]),
+    ]
+
+
+def _calls(parts: Sequence[Capturable] | Sequence[Run]) -> Int64:
+    return np.concatenate([np.zeros(0, np.int64), *(part.calls for part in parts)])
+
+
+def _launches(context: Context) -> Int64:
+    """The calls that launch work, but for an optimizer's that launches for each parameter: a habit of its own."""
+    s, calls = context.trace.slices, context.launch_calls
+    looping = looping_optimizer(context)
+    if looping is None:
+        return calls
+    inside = np.zeros(len(calls), bool)
+    for row in looping.steps:
+        inside |= (s.track[calls] == s.track[row]) & (s.ts[calls] >= s.ts[row]) & (s.ts[calls] < s.end[row])
+    others: Int64 = calls[~inside]
+    return others
 
 
 def _took(context: Context, parts: Sequence[Capturable]) -> float:
@@ -85,18 +121,33 @@ def _took(context: Context, parts: Sequence[Capturable]) -> float:
     return sum(part.length_ns for part in parts) / context.count / 1e3 * context.host_scale
 
 
-def _changes(context: Context, parts: Sequence[Capturable], kernels: Int64, whole: bool) -> list[Change]:
-    """The launches gone; where one graph can't hold them all, what a compiled network does instead."""
-    if whole:
-        return [Change(host=tuple(interval for part in parts for interval in part.host))]
-    called = zip((COMPILED_NS, 2 * COMPILED_NS, 0), FUSED, strict=True)
-    return [_compiled(parts, kernels, int(call_ns / context.host_scale), stay) for call_ns, stay in called]
+def _changes(context: Context, whole: bool, runs: Sequence[Run]) -> tuple[Change, ...]:
+    """The step without these launches: as one graph if that holds all of it, and as a compiled network leaves it.
+
+    An optimizer isn't compiled with its network: only a graph of the whole step spares its launches.
+    """
+    kernels = _kernels(context, _calls(runs))
+    if not whole:
+        return tuple(_compiled(context, runs, kernels, k, stay) for k, stay in zip(COSTS, FUSED, strict=True))
+    host = tuple(interval for run in runs for interval in run.host)
+    work = tuple((row, GRAPH_FUSED) for row in kernels.tolist())
+    network = [run for run in runs if run.phase is not Phase.OPTIMIZER]
+    return Change(host=host), Change(host=host, work=work), _compiled(context, network, kernels, max(COSTS), 1.0)
 
 
-def _compiled(parts: Sequence[Capturable], kernels: Int64, call_ns: int, stay: float) -> Change:
-    """Each part a call that takes so long (as recorded), and its kernels fused."""
-    host = (i._replace(begin=min(i.begin + call_ns, i.end)) for part in parts for i in part.host)
+def _compiled(context: Context, runs: Sequence[Run], kernels: Int64, costs: float, stay: float) -> Change:
+    """Each run a call that takes so many times what one usually does, and the kernels fused."""
+    host = (
+        interval._replace(begin=min(interval.begin + _call_ns(context, run, costs), interval.end))
+        for run in runs
+        for interval in run.host
+    )
     return Change(host=tuple(host), work=tuple((row, stay) for row in kernels.tolist() if stay < 1.0))
+
+
+def _call_ns(context: Context, run: Run, costs: float) -> int:
+    """What a compiled call takes of the host instead of the run, as recorded."""
+    return int(costs * (CALL_NS + PARAMETER_NS * run.parameters) / context.host_scale)
 
 
 def _kernels(context: Context, calls: Int64) -> Int64:

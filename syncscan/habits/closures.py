@@ -1,0 +1,26 @@
+"""From slices around `Optimizer.step` to those that hold the optimizer alone, and no training step as a closure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncscan.habits.context import Context
+from syncscan.model.names import is_backward
+from syncscan.model.trace import Category
+
+
+def without_closures(context: Context, rows: list[int]) -> list[int]:
+    """Those of these slices of optimizers in which neither a backward pass runs nor another thread launches.
+
+    Under Lightning all of a training step runs inside of `Optimizer.step`.
+    """
+    s, trace, calls = context.trace.slices, context.trace, context.launch_calls
+    backward = np.sort(s.ts[np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_backward))])
+
+    def alone(row: int) -> bool:
+        begin, end = s.ts[row], s.end[row]
+        first, last = np.searchsorted(s.ts[calls], [begin, end])
+        passes = np.searchsorted(backward, end) > np.searchsorted(backward, begin)
+        return not passes and bool((s.track[calls[first:last]] == s.track[row]).all())
+
+    return [row for row in rows if alone(row)]

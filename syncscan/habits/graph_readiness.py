@@ -1,0 +1,175 @@
+"""From the parts of steps that a CUDA graph can hold to stretches by phase, and to what splits a step into parts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscan.habits.capturable import LOADER, STEP, SYNC, Breaks, Capturable, intervals_of
+from syncscan.habits.closures import without_closures
+from syncscan.habits.context import Context
+from syncscan.model.arrays import Int64
+from syncscan.model.finding import Finding, Phase
+from syncscan.model.habit import Change, Split, Stretch
+from syncscan.model.interval import ThreadInterval
+from syncscan.model.names import is_backward, is_gradient, is_optimizer
+from syncscan.model.trace import NONE, Category
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Launches of one phase within a part that a graph can hold: rows of their calls, in time order."""
+
+    step: int
+    phase: Phase
+    calls: Int64
+    host: tuple[ThreadInterval, ...]
+    """On each thread that launches some of them: from its first call's begin to its last one's end."""
+    parameters: int
+    """Whose gradients are accumulated meanwhile."""
+    ended_by: int
+    """The place in `Breaks` of what stands behind the part; NONE where the part goes on with another phase."""
+
+
+Changes = Callable[[Sequence[Run]], tuple[Change, ...]]
+"""From runs of launches to the step without them, as a graph or a compile leaves it."""
+
+
+def runs_of(context: Context, parts: Sequence[Capturable]) -> list[Run]:
+    """The launches of the parts, cut where the phase changes, in time order."""
+    if not parts:
+        return []
+    s, trace = context.trace.slices, context.trace
+    codes = _phases(context, np.concatenate([part.calls for part in parts]))
+    steps = np.searchsorted(_begins(context), [s.ts[p.calls[0]] for p in parts], side="right")
+    gradients = np.sort(s.ts[np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_gradient))])
+    ends, found = np.cumsum([len(part.calls) for part in parts])[:-1], list[Run]()
+    for part, step, mine in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
+        runs = np.split(np.arange(len(mine)), np.flatnonzero(np.diff(mine)) + 1)
+        for run in runs:
+            host = tuple(intervals_of(context, part.calls[run]))
+            held = np.searchsorted(gradients, [min(i.begin for i in host), max(i.end for i in host)])
+            phase, last = _PHASES[int(mine[run[0]])], run is runs[-1]
+            parameters = int(held[1] - held[0])
+            found.append(Run(step, phase, part.calls[run], host, parameters, part.ended_by if last else NONE))
+    return found
+
+
+def stretches(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Changes) -> tuple[Stretch, ...]:
+    """Those at the same place of each step together, the longest first.
+
+    Args:
+        context: of the trace.
+        runs: in time order.
+        breaks: what stands between them.
+        changes: makes of a stretch what a replay changes.
+    """
+    groups: dict[tuple[Phase, int], list[Run]] = defaultdict(list)
+    met: dict[tuple[int, Phase], int] = defaultdict(int)
+    for run in runs:
+        groups[run.phase, met[run.step, run.phase]].append(run)
+        met[run.step, run.phase] += 1
+    findings = _by_call(context)
+    found = [_stretch(context, members, breaks, findings, changes) for members in groups.values()]
+    return tuple(sorted(found, key=lambda stretch: -stretch.host_us))
+
+
+def splits(context: Context, breaks: Breaks) -> tuple[Split, ...]:
+    """What stands between the first and the last launch of a step, by what it is, the most frequent first."""
+    at = context.trace.slices.ts[context.launch_calls]
+    before, behind = np.searchsorted(at, breaks.at), np.searchsorted(_begins(context), breaks.at, side="right")
+    step_of = np.searchsorted(_begins(context), at, side="right")
+    within = (before > 0) & (before < len(at)) & (breaks.kind != STEP)
+    within[within] &= (step_of[before[within] - 1] == behind[within]) & (step_of[before[within]] == behind[within])
+    findings = _by_call(context)
+    firsts = np.array([o.sync.calls[0] for f in context.findings for o in f.occurrences], np.int64)
+    within &= (breaks.kind != SYNC) | np.isin(breaks.detail, firsts)  # a copy and its synchronise are one
+    groups: dict[str, list[int]] = defaultdict(list)
+    for place in np.flatnonzero(within).tolist():
+        finding = findings.get(int(breaks.detail[place])) if breaks.kind[place] == SYNC else None
+        groups[finding.id if finding else _what(context, breaks, place, findings)].append(place)
+    found = [_split(context, breaks, places, findings) for places in groups.values()]
+    return tuple(sorted(found, key=lambda split: (-split.per_step, split.what)))
+
+
+def _stretch(
+    context: Context, runs: Sequence[Run], breaks: Breaks, findings: dict[int, Finding], changes: Changes
+) -> Stretch:
+    length = sum(max(i.end for i in run.host) - min(i.begin for i in run.host) for run in runs)
+    ends = [run.ended_by for run in runs if 0 <= run.ended_by < len(breaks.at)]
+    return Stretch(
+        phase=runs[0].phase,
+        launches=sum(len(run.calls) for run in runs) / context.count,
+        host_us=length / context.count / 1e3 * context.host_scale,
+        ended_by=_what(context, breaks, ends[0], findings) if ends else "",
+        changes=changes(runs),
+    )
+
+
+_PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.OTHER)
+
+
+def _phases(context: Context, calls: Int64) -> Int64:
+    """For each of these calls the place of its phase in `_PHASES`."""
+    trace, s = context.trace, context.trace.slices
+    backward = np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_backward))
+    scopes = np.flatnonzero(trace.is_category(Category.ANNOTATION) & trace.named(is_optimizer))
+    tracks = s.track[calls]
+    optimizers = np.array(without_closures(context, scopes.tolist()), np.int64)
+    codes = np.full(len(calls), 0 if len(backward) else 3, np.int64)
+    for code, rows in ((1, backward), (2, optimizers)):
+        for track in np.unique(tracks).tolist():
+            mine = rows[s.track[rows] == track]
+            codes[(tracks == track) & _within(s.ts[calls], s.ts[mine], s.end[mine])] = code
+    return codes
+
+
+def _within(at: Int64, begins: Int64, ends: Int64) -> np.ndarray:
+    """Which of these times lie in one of these intervals."""
+    if not len(begins):
+        return np.zeros(len(at), bool)
+    order = np.argsort(begins, kind="stable")
+    reached = np.maximum.accumulate(ends[order])
+    place = np.searchsorted(begins[order], at, side="right") - 1
+    inside: np.ndarray = (place >= 0) & (at < reached[place])
+    return inside
+
+
+def _split(context: Context, breaks: Breaks, places: Sequence[int], findings: dict[int, Finding]) -> Split:
+    first = places[0]
+    finding = findings.get(int(breaks.detail[first])) if breaks.kind[first] == SYNC else None
+    paused = sum(int(breaks.detail[p]) for p in places) if breaks.kind[first] not in (SYNC, LOADER) else 0
+    return Split(
+        what=_what(context, breaks, first, findings),
+        source=(finding.where.in_library or finding.where.source) if finding else None,
+        finding=finding.id if finding else "",
+        per_step=len(places) / context.count,
+        us=paused / context.count / 1e3,
+    )
+
+
+def _what(context: Context, breaks: Breaks, place: int, findings: dict[int, Finding]) -> str:
+    kind = int(breaks.kind[place])
+    if kind == SYNC:
+        finding = findings.get(int(breaks.detail[place]))
+        return finding.diagnosis.title if finding else "a wait for the device"
+    return {STEP: "", LOADER: "the loader"}.get(kind, _other_work(context, int(breaks.at[place])))
+
+
+def _other_work(context: Context, at: int) -> str:
+    """Other work of the host, named by the op that launching goes on with."""
+    s, calls = context.trace.slices, context.launch_calls
+    place = int(np.searchsorted(s.ts[calls], at))
+    op = context.op(int(calls[place])) if place < len(calls) else ""
+    return f"other work of the host, before {op}" if op else "other work of the host"
+
+
+def _by_call(context: Context) -> dict[int, Finding]:
+    return {call: f for f in context.findings for o in f.occurrences for call in o.sync.calls}
+
+
+def _begins(context: Context) -> Int64:
+    return np.array([step.begin for step in context.steps], np.int64)

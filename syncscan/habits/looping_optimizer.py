@@ -1,0 +1,63 @@
+"""From a Context to its optimizer steps that launch small kernels for one parameter after the other, if they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscan.habits.closures import without_closures
+from syncscan.habits.context import HELD, LEAST_NS, Context
+from syncscan.model.names import is_optimizer_step
+from syncscan.model.trace import Category
+
+MANY, SMALL_NS, BATCHED = 200, 20_000, 0.1
+"""From so many launches a step, shorter than this on average, with at most this part of them batched."""
+THOUSANDS = 1000
+"""From so many on, their number alone is proof."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopingOptimizer:
+    """Optimizer steps whose launches hold the step for sure, and that aren't batched."""
+
+    steps: list[int]
+    """Rows of torch's scopes around `Optimizer.step`, in time order."""
+    kernels: float
+    """A step."""
+    mean_ns: float
+    """Of one kernel."""
+    took_us: float
+    """Of the host, a step; at the least where the step's own time isn't known."""
+
+
+def looping_optimizer(context: Context) -> LoopingOptimizer | None:
+    """The optimizer steps of a trace, if they are made of many small kernels that hold the step up; else None."""
+    s, trace = context.trace.slices, context.trace
+    steps = context.outermost(context.rows(Category.ANNOTATION, is_optimizer_step, main=False))
+    rows = without_closures(context, steps)
+    work = np.concatenate([np.zeros(0, np.int64), *(context.launched(context.interval(row)) for row in rows)])
+    if len(work) < MANY * context.count:
+        return None
+    together = trace.named(lambda n: "multi_tensor_apply" in n or "fused" in n.lower())
+    mean_ns = float(s.dur[work].mean())
+    if np.count_nonzero(together[work]) > BATCHED * len(work) or mean_ns > SMALL_NS:
+        return None
+    took = context.length_us(rows) * context.host_scale
+    if not context.launch_bound:
+        took = _least(context, rows, len(work), mean_ns)
+    if took < 5 * context.notable_us:
+        return None
+    return LoopingOptimizer(steps=rows, kernels=len(work) / context.count, mean_ns=mean_ns, took_us=took)
+
+
+def _least(context: Context, rows: list[int], launches: int, mean_ns: float) -> float:
+    """What thousands of launches take of the host at least, in µs a step, where the step's own time isn't known.
+
+    0 for fewer of them, and where the device is busy meanwhile or its kernels take longer than their launches.
+    """
+    if launches < THOUSANDS * context.count or mean_ns > HELD * LEAST_NS:
+        return 0.0
+    if context.idle_us(rows) < HELD * context.length_us(rows):
+        return 0.0
+    return launches * (LEAST_NS - mean_ns) / context.count / 1e3

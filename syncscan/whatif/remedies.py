@@ -1,0 +1,119 @@
+"""From sets of syncs and from habits to one list of remedies: by gain, each replayed on top of those above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from syncscan.model.finding import Confidence, Finding
+from syncscan.model.habit import Basis, Change, Habit
+from syncscan.model.projection import Group
+from syncscan.model.remedy import Remedy
+from syncscan.whatif.calibrate import REPEATABILITY
+from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.projector import Projector
+from syncscan.whatif.replay import period
+from syncscan.whatif.replayed_steps import NO_CHANGE
+
+LISTED = 8
+"""Remedies that are replayed on top of one another, for a habit's needs a graph of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A remedy before its place in the list is known, and what a replay needs of it."""
+
+    remedy: Remedy
+    removed: frozenset[int] = frozenset()
+    change: Change = NO_CHANGE
+
+
+def remedies(
+    projector: Projector, findings: Sequence[Finding], groups: Sequence[Group], habits: Sequence[Habit]
+) -> tuple[Remedy, ...]:
+    """What is worth changing, the largest gain first; upper bounds stand behind all that was replayed.
+
+    Args:
+        projector: of the trace.
+        findings: with their gains.
+        groups: sets of them worth removing.
+        habits: with their gains.
+
+    Returns:
+        Empty where the step can't be replayed.
+    """
+    if not projector.replayable:
+        return ()
+    step = projector.calibrated()
+    if not step.before.period:
+        return ()
+    found = [*_syncs(step, {f.id: f for f in findings}, groups), *_habits(habits)]
+    told = sorted((c for c in found if c.remedy.basis is Basis.REPLAY), key=_order)[:LISTED]
+    bounds = sorted((c for c in found if c.remedy.basis is Basis.UPPER_BOUND), key=_order)
+    return (*_on_top(projector, step, told), *(c.remedy for c in bounds))
+
+
+def _order(candidate: _Candidate) -> tuple[float, str, tuple[str, ...]]:
+    return -candidate.remedy.alone_us, candidate.remedy.habit, candidate.remedy.findings
+
+
+def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[Group]) -> Iterator[_Candidate]:
+    base = step.before.period
+    for group in groups:
+        members = [findings[i] for i in group.ids]
+        removed = frozenset(step.number[i] for i in group.ids)
+        low, high = step.range(removed)
+        gain = (base - step.after(removed).period) * step.unit
+        remedy = Remedy(
+            findings=group.ids,
+            what=members[0].diagnosis.title,
+            alone_us=max(0.0, gain),
+            range_us=(max(0.0, base * step.unit - high), max(0.0, base * step.unit - low)),
+            after_us=None,
+            basis=Basis.REPLAY,
+            confidence=max((f.confidence for f in members), key=list(Confidence).index),
+        )
+        yield _Candidate(remedy, removed)
+
+
+def _habits(habits: Sequence[Habit]) -> Iterator[_Candidate]:
+    for habit in habits:
+        if habit.gain is None:
+            continue
+        remedy = Remedy(
+            habit=habit.id,
+            what=habit.advice.title,
+            alone_us=habit.gain.recoverable_us,
+            range_us=habit.gain.range_us,
+            after_us=None,
+            basis=habit.gain.basis,
+            confidence=habit.confidence,
+        )
+        yield _Candidate(remedy, change=habit.changes[0] if habit.changes else NO_CHANGE)
+
+
+def _on_top(projector: Projector, step: CalibratedStep, candidates: Sequence[_Candidate]) -> Iterator[Remedy]:
+    """Each with what it gains after those before it; what gains nothing any more is kept, and says so."""
+    removed, change = frozenset[int](), NO_CHANGE
+    before = step.before.period
+    least = REPEATABILITY * before
+    for candidate in candidates:
+        removed |= candidate.removed
+        change = _both(change, candidate.change)
+        after = min(before, _period(projector, step, removed, change))
+        yield replace(candidate.remedy, after_us=(before - after) * step.unit if before - after >= least else 0.0)
+        before = after
+
+
+def _both(one: Change, other: Change) -> Change:
+    """Two changes at once; work that both shorten is as short as either leaves it."""
+    work = dict(one.work)
+    for row, stay in other.work:
+        work[row] = min(stay, work.get(row, 1.0))
+    return Change((*one.host, *other.host), tuple(work.items()), (*one.ahead, *other.ahead))
+
+
+def _period(projector: Projector, step: CalibratedStep, removed: frozenset[int], change: Change) -> float:
+    if change == NO_CHANGE:
+        return step.after(removed).period
+    return period(step.replay_of(projector.changed(change)), removed - step.behind)

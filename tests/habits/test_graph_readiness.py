@@ -1,0 +1,160 @@
+"""What a CUDA graph can hold of a step, phase by phase, and what stands in its way."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan import api
+from syncscan.model.finding import Phase
+from tests.builder import TraceBuilder
+
+STEP = 6000
+
+
+def habit(builder, rule="launch-bound"):
+    """The habit of this rule that the trace shows."""
+    return {h.rule: h for h in api.analyze_trace(builder.trace()).habits}[rule]
+
+
+def training(behind_forward=lambda t, at: None, pause=0, closure=False):
+    """Steps of 110 launches forward, 130 backward on autograd's thread and 60 of the optimizer, each 12 µs apart."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": float(STEP)})
+    for start in t.steps(3, lasts=STEP):
+        if closure:
+            t.scope("Optimizer.step#Adam.step", start + 2, start + STEP - 100)
+        for k in range(110):
+            t.launch("forward", at=start + 5 + 12 * k, lasts=1)
+        behind_forward(t, start + 1325)
+        begin = start + 1340 + pause
+        with t.thread("pt_autograd_0", 101):
+            t.op("autograd::engine::evaluate_function: AddBackward0", begin, begin + 12 * 130)
+            for k in range(130):
+                t.launch("backward", at=begin + 1 + 12 * k, lasts=1)
+        begin += 12 * 130 + 20
+        if not closure:
+            t.scope("Optimizer.step#Adam.step", begin, begin + 12 * 60)
+        for k in range(60):
+            t.launch("update", at=begin + 1 + 12 * k, lasts=1)
+    return t
+
+
+def test_a_step_that_one_graph_can_hold_is_told_by_phases():
+    """Launches and host time of each add up to the step's; nothing stands between them."""
+    found = habit(training())
+    assert [(s.phase, s.launches) for s in found.stretches] == [
+        (Phase.BACKWARD, 130),
+        (Phase.FORWARD, 110),
+        (Phase.OPTIMIZER, 60),
+    ]
+    assert [s.host_us for s in found.stretches] == pytest.approx([12 * 130, 12 * 110, 12 * 60], abs=12)
+    assert [s.ended_by for s in found.stretches] == ["", "", ""]
+    assert found.splits == ()
+
+
+def test_each_stretch_is_projected_alone_as_a_compile_leaves_it():
+    """Its call takes 100 µs; the whole step as one graph has no such calls, and saves more than all of them."""
+    found = habit(training())
+    alone = [s.gain.recoverable_us for s in found.stretches]
+    assert alone == pytest.approx([12 * 130 - 100, 12 * 110 - 100, 12 * 60 - 100], abs=60)
+    assert sum(alone) < found.gain.recoverable_us
+
+
+def test_a_compiled_backward_pass_costs_more_the_more_parameters_it_has():
+    """Each one's gradient is added up outside of the graph: 20 µs."""
+
+    def parameters(count):
+        t = training()
+        for step in range(3):
+            with t.thread("pt_autograd_0", 101):
+                for k in range(count):
+                    t.op("torch::autograd::AccumulateGrad", step * STEP + 1345 + 12 * k, step * STEP + 1348 + 12 * k)
+        (backward,) = [s for s in habit(t).stretches if s.phase is Phase.BACKWARD]
+        return backward.gain.recoverable_us
+
+    assert parameters(0) - parameters(30) == pytest.approx(600, abs=30)
+
+
+def test_a_pause_in_one_step_of_three_is_the_machines():
+    """The system took the thread off its processor: nothing of the program stands in the way of a graph."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": 3000.0})
+    for number, start in enumerate(t.steps(3, lasts=3000)):
+        for k in range(200):
+            t.launch("tiny", at=start + 5 + 12 * k + (300 if number == 1 and k >= 120 else 0), lasts=1)
+    found = habit(t)
+    assert found.splits == ()
+    assert [s.launches for s in found.stretches] == [200]
+
+
+def test_a_sync_between_forward_and_backward_is_named_with_its_finding():
+    """It ends the forward's stretch, counts once a step, though it has two calls, and points to the finding."""
+
+    def read(t, at):
+        t.op("aten::item", at, at + 14)
+        t.copy("Memcpy DtoH (Device -> Pinned)", at=at + 1)
+        t.call("cudaStreamSynchronize", at + 8, at + 13)
+
+    builder = training(read)
+    analysis = api.analyze_trace(builder.trace())
+    found = habit(builder)
+    (split,) = found.splits
+    assert (split.finding, split.per_step) == (analysis.findings[0].id, 1)
+    assert split.what == analysis.findings[0].diagnosis.title
+    forward = next(s for s in found.stretches if s.phase is Phase.FORWARD)
+    assert forward.ended_by == split.what
+
+
+@pytest.mark.parametrize(
+    ("between", "pause", "what", "us"),
+    [
+        (
+            lambda t, at: t.scope("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, at + 5),
+            0,
+            "the loader",
+            0,
+        ),
+        (lambda t, at: None, 600, "other work of the host, before autograd::engine", 600),
+    ],
+    ids=["a loader", "Python"],
+)
+def test_a_loader_and_other_work_split_a_step(between, pause, what, us):
+    """Neither is a launch, and both have to run between two graphs."""
+    (split,) = habit(training(between, pause)).splits
+    assert split.what.startswith(what)
+    assert split.us == pytest.approx(us, abs=40)
+    assert (split.per_step, split.finding, split.source) == (1, "", None)
+
+
+def test_a_trainers_closure_makes_no_phase_of_the_optimizer():
+    """Under Lightning `Optimizer.step` holds the whole step: forward stays forward."""
+    phases = {s.phase for s in habit(training(closure=True)).stretches}
+    assert phases == {Phase.FORWARD, Phase.BACKWARD}
+
+
+def test_what_the_optimizers_loop_launches_is_said_once():
+    """250 launches of an optimizer that goes through its parameters are a habit of its own, no graph's."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": 6000.0})
+    for start in t.steps(3, lasts=6000):
+        for k in range(150):
+            t.launch("forward", at=start + 5 + 12 * k, lasts=1)
+        t.scope("Optimizer.step#Adam.step", start + 1810, start + 4900)
+        for k in range(250):
+            t.launch("update", at=start + 1815 + 12 * k, lasts=1)
+    analysis = api.analyze_trace(t.trace())
+    habits = {h.rule: h for h in analysis.habits}
+    assert [s.launches for s in habits["launch-bound"].stretches] == [150]
+    assert habits["optimizer-loop"].evidence[0].startswith("250 kernels")
+    gains = [habits[rule].gain.recoverable_us for rule in ("launch-bound", "optimizer-loop")]
+    assert sum(gains) <= 6000
+
+
+def test_a_closure_is_no_optimizer_that_loops():
+    """Lightning's step lies within `Optimizer.step`: its 400 launches are the network's."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": 6000.0})
+    for start in t.steps(3, lasts=6000):
+        t.scope("Optimizer.step#Adam.step", start + 2, start + 5900)
+        for k in range(200):
+            t.launch("forward", at=start + 5 + 12 * k, lasts=1)
+        with t.thread("pt_autograd_0", 101):
+            for k in range(200):
+                t.launch("backward", at=start + 2410 + 12 * k, lasts=1)
+    assert "optimizer-loop" not in {h.rule for h in api.analyze_trace(t.trace()).habits}
