@@ -20,8 +20,12 @@ class LibraryPlace:
     """A file or folder from the package's root on, as `in_package` takes it."""
     functions: tuple[str, ...] = ()
     """Names of functions in it; empty for all."""
+    within: str = ""
+    """A file or folder of the library's that another frame around the call lies in; empty for any."""
     after: tuple[str, ...] = ()
     """Ops one of which came right before the call; empty for any."""
+    under: tuple[str, ...] = ()
+    """Ops one of which lies around the call; empty for any."""
     direction: str = ""
     """Of the call's copy, `HtoD`; `DtoH` is any read-back; empty for any."""
     title: str
@@ -29,13 +33,16 @@ class LibraryPlace:
     cause: Cause | None = None
     removal: Removal = Removal.NOTHING
     use: Use | None = None
+    intended: bool = False
 
     def holds(self, frame: Frame, call: Call) -> bool:
         """Whether a call in this frame is meant."""
         asked = not self.after or call.before[-1:] in [(op,) for op in self.after]
         copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
         named = not self.functions or frame.function in self.functions
-        return named and asked and copied and in_package(frame.file, self.file)
+        around = not self.within or call.in_library(self.within)
+        inside = not self.under or call.under(*self.under)
+        return named and asked and copied and inside and in_package(frame.file, self.file) and around
 
 
 def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
@@ -55,6 +62,7 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
         removal=place.removal,
         cause=place.cause,
         use=place.use,
+        intended=place.intended,
         for_caller=True,
     )
 

@@ -350,7 +350,7 @@ def test_a_loader_is_advised_only_where_there_is_one() -> None:
 def test_a_fix_for_a_librarys_code_says_that_it_is_one() -> None:
     """Nobody edits gpytorch: what a caller can do comes first. Torch's own code and the program's are as they were."""
     equal = "aten::equal > " + ITEM
-    library = Wait(equal, frames=["train.py(3): main", "gpytorch/kernels/matern.py(9): forward"]).named()
+    library = Wait(equal, frames=["train.py(3): main", "gpytorch/lazy/matern.py(9): forward"]).named()
     own = Wait(equal, frames=["train.py(3): main", "torch/functional.py(9): equal"]).named()
     assert library.fix.startswith("It stands in forward of gpytorch: look for an argument or setting that spares it")
     assert library.fix.endswith(own.fix)

@@ -2,11 +2,13 @@
 
 ## What it finds
 
-The batches of a prepared data loader, unless `non_blocking` is on, and of transformers' `Trainer`, which uses one.
+The batches of a prepared data loader, unless `non_blocking` is on, and of transformers' `Trainer`, which uses one;
+sizes that `pad_across_processes` exchanges, and `check_trigger`.
 
 ## How it shows in the trace
 
-Frames of `accelerate/utils/operations.py`, `send_to_device`, around a copy to the device and a synchronise.
+Frames of `accelerate/utils/operations.py`, `send_to_device`, around a copy to the device and a synchronise; of
+`_pad_across_processes` around a copy to the host.
 
 ## Example
 
@@ -26,12 +28,13 @@ result = Accelerator(dataloader_config=DataLoaderConfiguration(non_blocking=True
 
 ## Versions
 
-`DataLoaderConfiguration.non_blocking` is False by default. Seen in traces of accelerate 1.
+`DataLoaderConfiguration.non_blocking` is False by default. Read and measured in accelerate 1.15.
 
 ## References
 
 - https://huggingface.co/docs/accelerate/package_reference/utilities
-- accelerate/utils/operations.py (send_to_device)
+- accelerate/utils/operations.py (send_to_device, pad_across_processes), accelerate/utils/dataclasses.py
+  (DataLoaderConfiguration), accelerate/data_loader.py (DataLoaderShard.__iter__)
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ The loader has to pin (`pin_memory=True`), else the copy waits all the same.
 """
 
 _PLACES = (
-    # operations.py, send_to_device: `tensor.to(device, non_blocking=non_blocking)`, False unless configured
+    # 1.15, operations.py, send_to_device: `tensor.to(device, non_blocking=non_blocking)`, which
+    # data_loader.py, DataLoaderShard.__iter__ calls with `self._non_blocking`, False unless configured
     LibraryPlace(
         file="accelerate/utils/operations.py",
         functions=("send_to_device",),
@@ -65,6 +69,25 @@ _PLACES = (
         "TrainingArguments(accelerator_config={'non_blocking': True}), with pin_memory=True in the loader "
         "(dataloader_pin_memory, on by default); don't change a batch on the host until the copy has run.",
         removal=Removal.ASYNC_COPY,
+    ),
+    # 1.15, operations.py, pad_across_processes: `sizes = gather(size).cpu()`
+    LibraryPlace(
+        file="accelerate/utils/operations.py",
+        functions=("_pad_across_processes",),
+        direction="DtoH",
+        title="accelerate reads the sizes of all ranks, to pad to the largest",
+        fix="Pad to one length in the collator and call gather() or gather_for_metrics() alone: without "
+        "pad_across_processes no sizes are exchanged.",
+        cause=Cause.DIST,
+    ),
+    # 1.15, accelerator.py, check_trigger: `flag_tensor.item() >= 1`
+    LibraryPlace(
+        file="accelerate/accelerator.py",
+        functions=("check_trigger",),
+        direction="DtoH",
+        title="accelerate asks whether any rank has set its trigger",
+        fix="Call accelerator.check_trigger() every some steps.",
+        cause=Cause.DIST,
     ),
 )
 

@@ -2,8 +2,8 @@
 
 ## What it finds
 
-The throughput timer, which synchronises at both ends of each step, the breakdown of wall clock, and the test for
-overflow in fp16.
+The throughput timer, which synchronises at both ends of each step, the breakdown of wall clock, the test for overflow,
+and ZeRO's waits for its streams.
 
 ## How it shows in the trace
 
@@ -20,17 +20,18 @@ result = {"fp16": {"enabled": True}, "wall_clock_breakdown": True}
 Not run: it takes DeepSpeed.
 
 ```python
-result = {"bf16": {"enabled": True}, "timers": {"throughput": {"enabled": False}}}
+result = {"bf16": {"enabled": True, "check_grad_overflow": False}, "timers": {"throughput": {"enabled": False}}}
 ```
 
 ## Versions
 
-Timers are on and synchronise by default; read in DeepSpeed 0.17.
+Timers are on and synchronise by default, and bfloat16 looks for overflow; read in DeepSpeed 0.19.8, not measured.
 
 ## References
 
 - https://www.deepspeed.ai/docs/config-json/
-- deepspeed/utils/timer.py (ThroughputTimer), deepspeed/utils/config.py, deepspeed/runtime/zero/stage_1_and_2.py
+- deepspeed/utils/timer.py (ThroughputTimer), deepspeed/utils/config.py, deepspeed/runtime/precision_config.py
+- deepspeed/runtime/zero/stage_1_and_2.py, stage3.py, partitioned_param_coordinator.py
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ In fp16 the step has to know of an overflow, to skip itself.
 """
 
 _PLACES = (
-    # timer.py, ThroughputTimer.start and stop: `if self.config.synchronized: get_accelerator().synchronize()`
+    # 0.19, timer.py, ThroughputTimer.start and stop: `if self.config.synchronized: get_accelerator().synchronize()`
     LibraryPlace(
         file="deepspeed/utils/timer.py",
         functions=("start", "stop"),
@@ -61,20 +62,41 @@ _PLACES = (
         fix='In the configuration "timers": {"throughput": {"enabled": false}}, or "synchronized": false to keep a '
         "rougher one.",
     ),
-    # timer.py, CudaEventTimer.get_elapsed_msec: end_event.synchronize(), asked for by wall_clock_breakdown
+    # 0.19, timer.py, CudaEventTimer.get_elapsed_msec: `self.end_event.synchronize()`, asked for by wall_clock_breakdown
     LibraryPlace(
         file="deepspeed/utils/timer.py",
         title="DeepSpeed's timers wait for their events",
         fix='In the configuration "wall_clock_breakdown": false.',
     ),
-    # stage_1_and_2.py, step: `if self.check_grad_overflow: self.check_overflow(…)`; for bf16 off unless asked for
+    # 0.19, stage_1_and_2.py, step: `if self.check_grad_overflow: self.check_overflow(…)`, has_overflow: `….item()`;
+    # precision_config.py: "check_grad_overflow" of "bf16" is true by default; stage3.py asks in float16 alone
     LibraryPlace(
         file="deepspeed/runtime",
         functions=("has_overflow", "has_overflow_serial", "check_overflow", "_has_inf_or_nan", "has_inf_or_nan"),
         title="DeepSpeed asks whether a gradient overflowed",
-        fix='Train in bfloat16, "bf16": {"enabled": true}, where check_grad_overflow is off by default; fp16 needs the '
-        "answer to skip a step.",
+        fix='Train in bfloat16 and say that it needn\'t be asked: "bf16": {"enabled": true, "check_grad_overflow": '
+        "false}; fp16 needs the answer to skip a step.",
         cause=Cause.CHECK,
+    ),
+    # 0.19, stage_1_and_2.py, allreduce_and_copy, reduce_…: `if self.overlap_comm: get_accelerator().synchronize()`
+    LibraryPlace(
+        file="deepspeed/runtime/zero/stage_1_and_2.py",
+        functions=(
+            "allreduce_and_copy",
+            "_allreduce_noncontiguous_bucket_preserving_fp32",
+            "independent_gradient_partition_epilogue",
+        ),
+        title="ZeRO waits for the whole device before it frees reduced gradients",
+        fix='In the configuration "zero_optimization": {"overlap_comm": false} waits for none of them, and doesn\'t '
+        "overlap the reduction with the backward pass: compare both.",
+    ),
+    # 0.19, partitioned_param_coordinator.py, fetch_sub_module: `self.__ongoing_fetch_events.popleft().synchronize()`
+    LibraryPlace(
+        file="deepspeed/runtime/zero/partitioned_param_coordinator.py",
+        title="ZeRO 3 holds the host back, to cap the parameters in flight",
+        fix="It is meant, as back-pressure. Larger stage3_max_live_parameters and stage3_prefetch_bucket_size make it "
+        "rarer where memory allows.",
+        intended=True,
     ),
 )
 

@@ -2,11 +2,12 @@
 
 ## What it finds
 
-Schedulers that search for the timestep they are given, because nobody told them where they begin.
+Schedulers that search for the timestep they are given, because nobody told them where they begin, and schedulers whose
+constants lie on the host while the timestep lies on the device.
 
 ## How it shows in the trace
 
-Frames of `diffusers/schedulers/`, `index_for_timestep`, around `aten::nonzero` and `aten::item`.
+Frames of `diffusers/schedulers/`, `index_for_timestep` or `step`, around `aten::nonzero` and `aten::item`.
 
 ## Example
 
@@ -26,12 +27,13 @@ result = 3  # scheduler.set_begin_index(0), and it counts by itself
 
 ## Versions
 
-`set_begin_index` since diffusers 0.27.
+`set_begin_index` since diffusers 0.27. Read and measured in 0.42.
 
 ## References
 
 - https://huggingface.co/docs/diffusers/api/schedulers/overview
-- diffusers/schedulers/scheduling_flow_match_euler_discrete.py (index_for_timestep, set_begin_index)
+- diffusers/schedulers/scheduling_euler_discrete.py (index_for_timestep, set_begin_index, add_noise)
+- diffusers/schedulers/scheduling_ddim.py (step), scheduling_ddpm.py (previous_timestep)
 """
 
 from __future__ import annotations
@@ -50,17 +52,29 @@ The scheduler compares all its timesteps with the one it got, on the device, and
 WHEN_FINE = """\
 Once a picture.
 
-Pipelines of diffusers call `set_begin_index` themselves.
+Many pipelines of diffusers call `set_begin_index` themselves.
 """
 
 _PLACES = (
-    # _init_step_index: `if self.begin_index is None: … self.index_for_timestep(timestep)`, else it counts on the host
+    # 0.42, _init_step_index: `if self.begin_index is None: … self.index_for_timestep(timestep)`; add_noise, in
+    # training: `[self.index_for_timestep(t, schedule_timesteps) for t in timesteps]`
     LibraryPlace(
         file="diffusers/schedulers",
         functions=("index_for_timestep",),
         title="the scheduler searches for its timestep on the device",
-        fix="scheduler.set_begin_index(0) before the loop: it then counts its steps on the host. In training use "
-        "indices that you drew yourself, not timesteps to be found again.",
+        fix="scheduler.set_begin_index(0) before the loop: it then counts its steps on the host. In training draw "
+        "indices and add the noise with them: sigmas = scheduler.sigmas.to(device)[indices], not add_noise(x, noise, "
+        "timesteps).",
+    ),
+    # 0.42, scheduling_ddim.py, step and _get_variance: `self.alphas_cumprod[timestep]` on the host, of a timestep on
+    # the device; scheduling_ddpm.py, previous_timestep: `(self.timesteps == timestep).nonzero(as_tuple=True)[0][0]`
+    LibraryPlace(
+        file="diffusers/schedulers",
+        functions=("step", "_get_variance", "previous_timestep", "_get_prev_sample"),
+        direction="DtoH",
+        title="the scheduler reads the timestep, to look its constants up",
+        fix="scheduler.set_timesteps(n) without a device keeps the timesteps on the host, for step(); give the model "
+        "those of scheduler.timesteps.to(device): for t, on_device in zip(scheduler.timesteps, …).",
     ),
 )
 

@@ -24,12 +24,12 @@ Not recorded: it takes a language model.
 
 ```python
 unfinished = labels > 0
-result = unfinished.sum()  # test the copy of an earlier step, when its event is done
+result = unfinished.sum()  # test every some tokens, or the copy of an earlier step when its event is done
 ```
 
 ## Versions
 
-transformers ≥ 5 defers the stop test.
+Read in transformers 5.17: only on MPS is the stopping test deferred by a step (`DeferredStopCheck.is_supported`).
 
 ## References
 
@@ -53,13 +53,15 @@ The stopping test, a mask test or a streamer needs the token on the host before 
 WHEN_FINE = """\
 When every token must be shown at once, for the latency of one user's stream.
 
-Else test one step late (newer transformers do), use a static cache with compiled decoding, and pass no mask when
-nothing is padded.
+Else decode with a loop of your own that tests one step late, and with a static cache, which is compiled.
 """
 
 
 _LOOPS = ("_sample", "_beam_search", "_greedy", "_assisted", "_group_beam", "_constrained", "_contrastive", "_dola")
-"""What the loops over tokens are called, or begin with, in transformers/generation/utils.py."""
+"""What the loops over tokens are called, or begin with, in transformers/generation/utils.py.
+
+In 5.17 `_sample` asks `StopCheck.__call__`: `bool(unfinished_sequences.max() == 0)`.
+"""
 
 
 def match(call: Call) -> Match | None:
@@ -74,9 +76,9 @@ def _each_token(call: Call) -> Match:
         return _each_call(call)
     return Match(
         title="generation waits for each token to know whether it is finished",
-        fix="Newer transformers test one step late; else a StoppingCriteria that answers every some tokens, or a fixed "
-        "number of tokens (min_new_tokens equal to max_new_tokens doesn't spare the test). A streamer reads each "
-        "token to show it.",
+        fix="No argument spares the test on CUDA, a fixed number of tokens neither: generate larger batches, or pass "
+        "custom_generate=f, a function that decodes in a loop of its own and tests every some tokens. A streamer "
+        "reads each token to show it.",
         for_caller=True,
         removal=Removal.NOTHING,
     )

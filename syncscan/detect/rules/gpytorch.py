@@ -2,11 +2,13 @@
 
 ## What it finds
 
-Each evaluation of a stationary kernel, and each exact solve through a Cholesky factor.
+Each training step of an exact GP, each evaluation of a stationary kernel, each call of a variational strategy and each
+exact solve through a Cholesky factor.
 
 ## How it shows in the trace
 
-Frames of `gpytorch/kernels/` around `aten::equal`, of `linear_operator/utils/cholesky.py` around `aten::is_nonzero`.
+Frames of `gpytorch/kernels/` and `gpytorch/models/` around `aten::equal`, of `linear_operator/utils/cholesky.py` around
+`aten::is_nonzero`, of `gpytorch/variational/` around `aten::item`.
 
 ## Example
 
@@ -28,12 +30,13 @@ result = factor  # look at info every some steps
 
 ## Versions
 
-Read in gpytorch 1.14 and linear_operator 0.6, seen in traces.
+Read and measured in gpytorch 1.15 and linear_operator 0.6.
 
 ## References
 
 - https://docs.gpytorch.ai/en/stable/settings.html
-- gpytorch/kernels/kernel.py (covar_dist), linear_operator/utils/cholesky.py (_psd_safe_cholesky)
+- gpytorch/kernels/kernel.py (covar_dist), gpytorch/models/exact_gp.py, gpytorch/variational/_variational_strategy.py
+- linear_operator/utils/cholesky.py (_psd_safe_cholesky)
 """
 
 from __future__ import annotations
@@ -56,17 +59,47 @@ Both steer what is computed next, and can't simply be left out.
 """
 
 _PLACES = (
-    # kernel.py, covar_dist: `x1_eq_x2 = torch.equal(x1, x2)`
+    # 1.15, models/exact_gp.py, __call__: `if settings.debug.on(): if not all(torch.equal(train_input, input) …)`
     LibraryPlace(
-        file="gpytorch/kernels",
-        functions=("covar_dist", "_covar_dist", "dist", "sq_dist"),
+        file="gpytorch/models/exact_gp.py",
+        functions=("__call__",),
+        under=("aten::equal",),
+        title="an exact GP asks whether it trains on its training inputs",
+        fix="with gpytorch.settings.debug(False): around the step leaves this check and others out; test without it "
+        "once.",
+        cause=Cause.CHECK,
+    ),
+    # 1.15, kernels/kernel.py, covar_dist: `x1_eq_x2 = torch.equal(x1, x2)`
+    LibraryPlace(
+        file="gpytorch/kernels/kernel.py",
+        functions=("covar_dist",),
+        under=("aten::equal",),
         title="the kernel asks whether its two inputs are equal",
-        fix="No setting spares it: one read each evaluation of the kernel. A kernel of your own that overrides "
-        "covar_dist can take what you know (in training both are the same). Leave it where the step doesn't gain "
-        "by it.",
+        fix="No setting spares it: one read each evaluation of the kernel. In a subclass of the kernel override "
+        "covar_dist: for RBFKernel without diag, gpytorch.kernels.kernel.sq_dist(x1, x2) is the same matrix. Leave it "
+        "where the step doesn't gain by it.",
         removal=Removal.KERNELS,
     ),
-    # cholesky.py, _psd_safe_cholesky: `if settings.trace_mode.on() or not torch.any(info): return L`
+    # 1.15, kernels/kernel.py, ProductKernel.forward, linear_kernel.py, inducing_point_kernel.py, …: torch.equal(x1, x2)
+    LibraryPlace(
+        file="gpytorch/kernels",
+        under=("aten::equal",),
+        title="the kernel asks whether its two inputs are equal",
+        fix="No setting spares it: one read each evaluation of the kernel. Leave it where the step doesn't gain by it.",
+        removal=Removal.KERNELS,
+    ),
+    # 1.15, variational/_variational_strategy.py, __call__: `if not self.variational_params_initialized.item()`;
+    # variational_strategy.py, __call__: `if not self.updated_strategy.item() and not prior`
+    LibraryPlace(
+        file="gpytorch/variational",
+        functions=("__call__",),
+        direction="DtoH",
+        title="a variational strategy reads its own flags from the device",
+        fix="They are buffers, and move with the model. After model.cuda(): for flag in ('updated_strategy', "
+        "'variational_params_initialized'): setattr(strategy, flag, getattr(strategy, flag).cpu()), for strategy = "
+        "model.variational_strategy.",
+    ),
+    # linear_operator 0.6, utils/cholesky.py, _psd_safe_cholesky: `settings.trace_mode.on() or not torch.any(info)`
     LibraryPlace(
         file="linear_operator/utils/cholesky.py",
         title="the Cholesky factor is checked, to add jitter where it fails",

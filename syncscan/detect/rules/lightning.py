@@ -2,8 +2,8 @@
 
 ## What it finds
 
-`self.log(…, prog_bar=True)`, which is read after every batch, metrics that a logger writes, and numbers that
-`self.log` makes tensors of.
+`self.log(…, prog_bar=True)`, which is read after every batch, metrics that a logger writes, numbers that
+`self.log` makes tensors of, callbacks that time or copy, and batches from pageable memory.
 
 ## How it shows in the trace
 
@@ -27,12 +27,13 @@ result = loss  # self.log("loss", loss)
 
 ## Versions
 
-Read in Lightning 2.5.
+Read and measured in Lightning 2.6.6.
 
 ## References
 
 - https://lightning.ai/docs/pytorch/stable/extensions/logging.html
 - lightning/pytorch/trainer/connectors/logger_connector/result.py (metrics), logger_connector.py (log_metrics)
+- lightning/pytorch/callbacks/throughput_monitor.py (_update), lightning/pytorch/loops/training_epoch_loop.py
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _PACKAGES = ("lightning/pytorch", "pytorch_lightning")
 """The same files under the two names that the library is installed as."""
 
 _PLACES = (
-    # logger_connector.py, log_metrics: `scalar_metrics = convert_tensors_to_scalars(metrics)`
+    # 2.6.6, logger_connector.py, log_metrics: `scalar_metrics = convert_tensors_to_scalars(metrics)`
     *(
         LibraryPlace(
             file=f"{package}/trainer/connectors/logger_connector/logger_connector.py",
@@ -70,7 +71,8 @@ _PLACES = (
         )
         for package in _PACKAGES
     ),
-    # result.py, metrics: `if result_metric.meta.prog_bar: … convert_tensors_to_scalars(value)`
+    # 2.6.6, result.py, metrics, which on_batch_end asks for: `if result_metric.meta.prog_bar:`
+    # `metrics["pbar"][forked_name] = convert_tensors_to_scalars(value)`
     *(
         LibraryPlace(
             file=f"{package}/trainer/connectors/logger_connector/result.py",
@@ -81,7 +83,7 @@ _PLACES = (
         )
         for package in _PACKAGES
     ),
-    # core/module.py, __to_tensor: `torch.tensor(value, device=self.device)` of what isn't a tensor yet
+    # 2.6.6, core/module.py, __to_tensor: `torch.tensor(value, device=self.device)` of what isn't a tensor yet
     *(
         LibraryPlace(
             file=f"{package}/core/module.py",
@@ -92,6 +94,68 @@ _PLACES = (
             "self.logger.log_metrics({name: value}), which needs no tensor.",
             cause=Cause.PAGEABLE,
             removal=Removal.PINNED_COPY,
+        )
+        for package in _PACKAGES
+    ),
+    # 2.6.6, core/hooks.py, transfer_batch_to_device: fabric's move_data_to_device has non_blocking=True already
+    *(
+        LibraryPlace(
+            file=f"{package}/core/hooks.py",
+            functions=("transfer_batch_to_device",),
+            direction="HtoD",
+            title="Lightning copies the batch from pageable memory",
+            fix="DataLoader(pin_memory=True): Lightning copies with non_blocking=True already, which doesn't wait "
+            "where the batch is pinned.",
+            cause=Cause.PAGEABLE,
+            removal=Removal.PINNED_COPY,
+        )
+        for package in _PACKAGES
+    ),
+    # 2.6.6, callbacks/throughput_monitor.py, _update: `torch.cuda.synchronize()` after every batch
+    *(
+        LibraryPlace(
+            file=f"{package}/callbacks/throughput_monitor.py",
+            functions=("_update",),
+            title="ThroughputMonitor waits for the whole device after every batch",
+            fix="Leave the ThroughputMonitor out of Trainer(callbacks=[…]), and time some hundred steps at once.",
+            cause=Cause.EXPLICIT,
+        )
+        for package in _PACKAGES
+    ),
+    # 2.6.6, callbacks/lr_monitor.py, _extract_stats: `torch.tensor(value, device=…)` in the steps that are logged
+    *(
+        LibraryPlace(
+            file=f"{package}/callbacks/lr_monitor.py",
+            direction="HtoD",
+            title="LearningRateMonitor copies each learning rate to the device",
+            fix="LearningRateMonitor(logging_interval='epoch'), or a larger Trainer(log_every_n_steps=50): it copies "
+            "only in steps that are logged.",
+            cause=Cause.PAGEABLE,
+            removal=Removal.PINNED_COPY,
+        )
+        for package in _PACKAGES
+    ),
+    # 2.6.6, utilities/grads.py, grad_norm: `torch.tensor(list(norms.values()))` reads each norm
+    *(
+        LibraryPlace(
+            file=f"{package}/utilities/grads.py",
+            functions=("grad_norm",),
+            title="grad_norm reads the norm of each parameter's gradient",
+            fix="torch.nn.utils.get_total_norm([p.grad for p in self.parameters() if p.grad is not None]) stays on the "
+            "device and can be logged; call grad_norm every some steps.",
+        )
+        for package in _PACKAGES
+    ),
+    # 2.6.6, loops/training_epoch_loop.py, _broadcast_sigterm_tensor: `sigterm_tensor.item()`, with several ranks
+    *(
+        LibraryPlace(
+            file=f"{package}/loops/training_epoch_loop.py",
+            functions=("_broadcast_sigterm_tensor",),
+            title="Lightning asks all ranks after each batch whether one was told to end",
+            fix="No argument spares it where there are several ranks. Before fit(): "
+            "trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None, and a rank that is told to end "
+            "doesn't tell the others.",
+            cause=Cause.DIST,
         )
         for package in _PACKAGES
     ),

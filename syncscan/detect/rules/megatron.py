@@ -2,11 +2,12 @@
 
 ## What it finds
 
-Clipping without Transformer Engine's scaling by a tensor, counting zeros for the log, and the loss scaler of fp16.
+Clipping without Transformer Engine's scaling by a tensor, counting zeros for the log, the loss scaler of fp16, timers,
+the validation of the loss, and the exchange of pipelines and experts.
 
 ## How it shows in the trace
 
-Frames of `megatron/core/optimizer/` around `aten::item`.
+Frames of `megatron/core/optimizer/` around `aten::item`, of other files of `megatron/core/` around a synchronise.
 
 ## Example
 
@@ -26,12 +27,13 @@ result = x * (1.0 / (norm + 1e-6)).clamp(max=1.0)
 
 ## Versions
 
-Read in Megatron core 0.1x.
+Read in Megatron core 0.19.2, not measured.
 
 ## References
 
 - https://docs.nvidia.com/megatron-core/
-- megatron/core/optimizer/clip_grads.py, optimizer.py
+- megatron/core/optimizer/clip_grads.py, optimizer.py; megatron/core/timers.py, rerun_state_machine.py
+- megatron/core/pipeline_parallel/p2p_communication.py, megatron/core/transformer/moe/token_dispatcher.py
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ When it is the last of a step and its ranks wait for one another anyway.
 """
 
 _PLACES = (
-    # clip_grads.py, get_grad_norm_fp32: `.item()` unless transformer_engine has multi_tensor_scale_tensor
+    # core 0.19, clip_grads.py, get_grad_norm_fp32: `if multi_tensor_scale_tensor_impl is not None: … else: ….item()`
     LibraryPlace(
         file="megatron/core/optimizer/clip_grads.py",
         functions=("get_grad_norm_fp32",),
@@ -60,7 +62,7 @@ _PLACES = (
         fix="Install a Transformer Engine that has multi_tensor_scale_tensor: the norm (of order 2) then stays on the "
         "device. --clip-grad 0 gives up clipping, and with it the norm.",
     ),
-    # clip_grads.py, count_zeros_fp32: `total_num_zeros.item()`
+    # core 0.19, clip_grads.py, count_zeros_fp32: `total_num_zeros.item()`
     LibraryPlace(
         file="megatron/core/optimizer/clip_grads.py",
         functions=("count_zeros_fp32",),
@@ -68,13 +70,43 @@ _PLACES = (
         fix="Leave out --log-num-zeros-in-grad.",
         cause=Cause.LOG,
     ),
-    # optimizer.py, MixedPrecisionOptimizer._unscale_main_grads_and_check_for_nan: `self.found_inf.item() > 0`
+    # core 0.19, optimizer.py, _unscale_main_grads_and_check_for_nan: `self.found_inf.item() > 0`
     LibraryPlace(
         file="megatron/core/optimizer",
         functions=("_unscale_main_grads_and_check_for_nan",),
         title="the optimizer asks whether a gradient overflowed",
         fix="Train with --bf16, which needs no loss scaler; fp16 needs the answer to skip a step.",
         cause=Cause.CHECK,
+    ),
+    # core 0.19, timers.py, Timer.start and stop: `torch.cuda.synchronize()`
+    LibraryPlace(
+        file="megatron/core/timers.py",
+        functions=("start", "stop", "elapsed"),
+        title="a timer waits for the whole device",
+        fix="--timing-log-level 0, the default, keeps the fewest timers; those that are left log the whole step.",
+        cause=Cause.EXPLICIT,
+    ),
+    # core 0.19, rerun_state_machine.py, validate_result: `rejection_func(result)` of the loss, as a truth value
+    LibraryPlace(
+        file="megatron/core/rerun_state_machine.py",
+        title="the loss is validated on the host",
+        fix="--no-check-for-nan-in-loss-and-grad leaves out the question; --rerun-mode disabled what follows it.",
+        cause=Cause.CHECK,
+    ),
+    # core 0.19, p2p_communication.py: `if config.batch_p2p_comm and config.batch_p2p_sync: torch.cuda.synchronize()`
+    LibraryPlace(
+        file="megatron/core/pipeline_parallel/p2p_communication.py",
+        title="pipeline stages wait for the whole device after an exchange",
+        fix="batch_p2p_sync=False in the model's configuration: a guard against a race of old versions of PyTorch.",
+        cause=Cause.EXPLICIT,
+    ),
+    # core 0.19, token_dispatcher.py: `self.d2h_event.synchronize()`, `….tolist()`, not where drop_and_pad is set
+    LibraryPlace(
+        file="megatron/core/transformer/moe/token_dispatcher.py",
+        title="the dispatcher reads how many tokens each expert gets",
+        fix="--moe-pad-expert-input-to-capacity with --moe-expert-capacity-factor gives each expert the same number, "
+        "which nobody has to read; tokens above it are dropped.",
+        cause=Cause.SHAPE,
     ),
 )
 

@@ -2,12 +2,12 @@
 
 ## What it finds
 
-`global_mean_pool` and other aggregations, `scatter`, `softmax`, `degree`, `add_self_loops`, `to_dense_batch` without
-the size that they would take.
+`global_mean_pool` and other aggregations, norms, `scatter`, `softmax`, `degree`, `to_dense_batch` without the size that
+they would take, and layers that add loops to a graph in each forward pass.
 
 ## How it shows in the trace
 
-Frames of `torch_geometric/` around `aten::item` after `aten::max`.
+Frames of `torch_geometric/` around `aten::item` after `aten::max`, or `aten::nonzero`.
 
 ## Example
 
@@ -29,12 +29,13 @@ result = x.new_zeros(size, 64).index_add_(0, batch, x)
 
 ## Versions
 
-Read in torch_geometric 2.6.
+Read and measured in torch_geometric 2.8; `to_dense_batch` also in 2.7.
 
 ## References
 
 - https://pytorch-geometric.readthedocs.io/en/latest/modules/nn.html#pooling-layers
-- torch_geometric/utils/num_nodes.py, _scatter.py, _to_dense_batch.py, torch_geometric/nn/aggr/base.py
+- torch_geometric/utils/num_nodes.py, _scatter.py, _to_dense_batch.py, loop.py
+- torch_geometric/nn/aggr/base.py, nn/norm/, nn/conv/gcn_conv.py (gcn_norm)
 """
 
 from __future__ import annotations
@@ -57,15 +58,26 @@ A batch knows both: `data.num_nodes` and `data.num_graphs` are Python numbers.
 """
 
 _PLACES = (
-    # _to_dense_batch.py: `int(batch.max()) + 1`, `int(num_nodes.max())`, and `num_nodes.max() > max_num_nodes`
+    # 2.8, _to_dense_batch.py: `int(batch.max()) + 1`, `int(num_nodes.max())`; 2.7: `num_nodes.max() > max_num_nodes`
     LibraryPlace(
         file="torch_geometric/utils/_to_dense_batch.py",
         direction="DtoH",
         title="to_dense_batch reads the number of graphs and the most nodes of one",
-        fix="to_dense_batch(x, batch, batch_size=data.num_graphs, max_num_nodes=n) for a known bound n; a given "
-        "max_num_nodes is still compared with the batch, one read, unless "
+        fix="to_dense_batch(x, batch, batch_size=data.num_graphs, max_num_nodes=n) for a known bound n. Before 2.8 a "
+        "given max_num_nodes is still compared with the batch, one read, unless "
         "torch_geometric.experimental_mode('disable_dynamic_shapes') is on.",
     ),
+    # 2.8, _to_dense_batch.py: `mask[idx] = 1`
+    LibraryPlace(
+        file="torch_geometric/utils/_to_dense_batch.py",
+        under=("aten::index_put_", "aten::_index_put_impl_"),
+        direction="HtoD",
+        title="to_dense_batch copies the number one to the device, for its mask",
+        fix="No argument spares it: call it once for several tensors, to_dense_batch(torch.cat([a, b], -1), batch, …).",
+        cause=Cause.PAGEABLE,
+        removal=Removal.PINNED_COPY,
+    ),
+    # 2.8, _to_dense_batch.py: `torch.as_tensor(fill_value, device=x.device, dtype=x.dtype)`
     LibraryPlace(
         file="torch_geometric/utils/_to_dense_batch.py",
         direction="HtoD",
@@ -74,14 +86,15 @@ _PLACES = (
         cause=Cause.PAGEABLE,
         removal=Removal.PINNED_COPY,
     ),
-    # nn/aggr/base.py, Aggregation.__call__: `dim_size = int(index.max()) + 1`; nn/pool/glob.py passes `size` on as it
+    # 2.8, nn/aggr/base.py, Aggregation.__call__: `dim_size = int(index.max()) + 1`
     LibraryPlace(
         file="torch_geometric/nn/aggr/base.py",
         functions=("__call__",),
-        title="an aggregation or a global pool reads the number of graphs",
-        fix="Pass it: global_mean_pool(x, batch, size=data.num_graphs), or aggr(x, batch, dim_size=data.num_graphs).",
+        title="an aggregation reads the number of graphs",
+        fix="Pass it: aggr(x, batch, dim_size=data.num_graphs); of a global pool, global_mean_pool(x, batch, "
+        "size=data.num_graphs).",
     ),
-    # nn/aggr/base.py, assert_sorted_index: `not torch.all(index[:-1] <= index[1:])`
+    # 2.8, nn/aggr/base.py, assert_sorted_index: `not torch.all(index[:-1] <= index[1:])`
     LibraryPlace(
         file="torch_geometric/nn/aggr/base.py",
         functions=("assert_sorted_index",),
@@ -89,18 +102,75 @@ _PLACES = (
         fix="No argument spares it: sum, mean and max aggregations don't ask; those that need a sorted index do.",
         cause=Cause.CHECK,
     ),
-    # utils/num_nodes.py, maybe_num_nodes: `int(edge_index.max()) + 1`
+    # 2.8, nn/pool/glob.py: `scatter(x, batch, dim=dim, dim_size=size, reduce=…)`, and utils/_scatter.py, scatter
+    LibraryPlace(
+        file="torch_geometric/utils/_scatter.py",
+        within="torch_geometric/nn/pool/glob.py",
+        title="a global pool reads the number of graphs",
+        fix="Pass it: global_mean_pool(x, batch, size=data.num_graphs), and likewise global_add_pool, global_max_pool.",
+    ),
+    # 2.8, nn/norm: graph_norm.py, instance_norm.py, layer_norm.py, forward: `batch_size = int(batch.max()) + 1`
+    LibraryPlace(
+        file="torch_geometric/nn/norm",
+        functions=("forward",),
+        direction="DtoH",
+        title="a norm reads the number of graphs",
+        fix="Pass it: norm(x, batch, batch_size=data.num_graphs).",
+    ),
+    # 2.8, utils/_to_dense_adj.py: `int(edge_index.max()) + 1`, `int(batch.max()) + 1`, `int(num_nodes.max())`
+    LibraryPlace(
+        file="torch_geometric/utils/_to_dense_adj.py",
+        direction="DtoH",
+        title="to_dense_adj reads the number of graphs and the most nodes of one",
+        fix="to_dense_adj(edge_index, batch, max_num_nodes=n, batch_size=data.num_graphs): a given max_num_nodes is "
+        "still compared with the edges, two reads; utils.scatter into a matrix of your own needs none.",
+    ),
+    # 2.8, utils/num_nodes.py, maybe_num_nodes: `int(edge_index.max()) + 1`
     LibraryPlace(
         file="torch_geometric/utils/num_nodes.py",
-        title="torch_geometric reads the number of nodes from the edges",
-        fix="Pass num_nodes=x.size(0) to the function that asks (softmax, degree, add_self_loops, to_dense_adj, …).",
+        title="torch_geometric reads the number of nodes from an index",
+        fix="Pass num_nodes=x.size(0) to the function that asks (softmax, degree, add_self_loops, …).",
     ),
-    # utils/_scatter.py, scatter: `dim_size = int(index.max()) + 1`
+    # 2.8, utils/_scatter.py, scatter: `dim_size = int(index.max()) + 1`
     LibraryPlace(
         file="torch_geometric/utils/_scatter.py",
         functions=("scatter", "scatter_argmax"),
         title="scatter reads the size of its result from the index",
         fix="Pass dim_size=n, in torch_geometric.utils.softmax num_nodes=n.",
+    ),
+    # 2.8, utils/loop.py, add_remaining_self_loops: `edge_index[:, mask]`, which gcn_norm calls in each forward pass
+    LibraryPlace(
+        file="torch_geometric/utils/loop.py",
+        within="torch_geometric/nn/conv/gcn_conv.py",
+        title="GCNConv counts the edges that are no loops, in each forward pass",
+        fix="Add the loops once, in the dataset: transform=T.AddRemainingSelfLoops(), and GCNConv(…, "
+        "add_self_loops=False); for one graph that doesn't change GCNConv(…, cached=True).",
+        removal=Removal.KERNELS,
+    ),
+    # 2.8, nn/conv/gat_conv.py, gatv2_conv.py and others, forward: remove_self_loops, then add_self_loops
+    LibraryPlace(
+        file="torch_geometric/utils/loop.py",
+        within="torch_geometric/nn/conv",
+        title="a layer counts the edges that are no loops, in each forward pass",
+        fix="Add the loops once, in the dataset: transform=T.AddRemainingSelfLoops(), and make the layer with "
+        "add_self_loops=False.",
+        removal=Removal.KERNELS,
+    ),
+    # 2.8, utils/loop.py, remove_self_loops and add_remaining_self_loops: `edge_index[:, mask]`
+    LibraryPlace(
+        file="torch_geometric/utils/loop.py",
+        functions=("remove_self_loops", "add_remaining_self_loops", "segregate_self_loops", "get_self_loop_attr"),
+        title="loops are counted, to be removed or added",
+        fix="Do it once, in the dataset: transform=T.RemoveSelfLoops() or T.AddRemainingSelfLoops().",
+        removal=Removal.KERNELS,
+    ),
+    # 2.8, nn/pool/select/topk.py, topk: `batch_perm[mask]`, `(x > scores_min).nonzero()`
+    LibraryPlace(
+        file="torch_geometric/nn/pool/select/topk.py",
+        title="top-k pooling counts the nodes that it keeps",
+        fix="No argument spares it: how many nodes a graph keeps depends on its size. Leave it where the step is bound "
+        "by its device.",
+        removal=Removal.KERNELS,
     ),
 )
 

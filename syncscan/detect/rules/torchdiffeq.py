@@ -31,7 +31,7 @@ result = y
 
 ## Versions
 
-Read in torchdiffeq 0.2.
+Read and measured in torchdiffeq 0.2.5.
 
 ## References
 
@@ -64,7 +64,7 @@ _FIXED = (
 )
 
 _PLACES = (
-    # rk_common.py, _adaptive_step: `assert t1 > t0`, `assert torch.isfinite(y0).all()`; python -O leaves asserts out
+    # 0.2.5, rk_common.py, _adaptive_step: `assert torch.isfinite(y0).all()`; python -O leaves asserts out
     LibraryPlace(
         file="torchdiffeq/_impl/rk_common.py",
         functions=("_adaptive_step",),
@@ -73,7 +73,8 @@ _PLACES = (
         fix="python -O leaves this assertion out; a fixed-step solver (method='rk4') has none.",
         cause=Cause.CHECK,
     ),
-    # rk_common.py: _advance (`while next_t > self.rk_state.t1`), _runge_kutta_step (`if alpha_i == 1.`), _adaptive_step
+    # 0.2.5, rk_common.py: _advance (`while next_t > self.rk_state.t1`), _runge_kutta_step (`if alpha_i == 1.`),
+    # _adaptive_step (`if accept_step`, `if dt > self.max_step`), _before_integrate (`(counts > 1).any()`)
     LibraryPlace(
         file="torchdiffeq/_impl/rk_common.py",
         direction="DtoH",

@@ -2,8 +2,8 @@
 
 ## What it finds
 
-Classification metrics, which count with `bincount`, and `MeanMetric`, `SumMetric` and their kin, which look for NaN
-in each value.
+Classification metrics, which count with `bincount` and leave out what `ignore_index` names, and `MeanMetric`,
+`SumMetric` and their kin, which look for NaN in each value.
 
 ## How it shows in the trace
 
@@ -25,12 +25,13 @@ result = torch.zeros(8, dtype=torch.long, device=device).scatter_add_(0, labels,
 
 ## Versions
 
-Read in torchmetrics 1.
+Read and measured in torchmetrics 1.9.
 
 ## References
 
 - https://lightning.ai/docs/torchmetrics/stable/
 - torchmetrics/utilities/data.py (_bincount), torchmetrics/aggregation.py (_cast_and_nan_check_input)
+- torchmetrics/functional/classification/confusion_matrix.py (_multiclass_confusion_matrix_format)
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause
+from syncscan.model.finding import Cause, Removal
 
 ID = "torchmetrics"
 NAME = "A metric counts on the host"
@@ -53,7 +54,7 @@ Checks of the inputs are another matter: the rule metric-validation.
 """
 
 _PLACES = (
-    # utilities/data.py, _bincount: torch.bincount unless torch.are_deterministic_algorithms_enabled()
+    # 1.9, utilities/data.py, _bincount: torch.bincount unless torch.are_deterministic_algorithms_enabled()
     LibraryPlace(
         file="torchmetrics/utilities/data.py",
         functions=("_bincount",),
@@ -62,14 +63,42 @@ _PLACES = (
         "of them; or, inside torch.use_deterministic_algorithms(True), torchmetrics counts by comparison, without "
         "a wait but with more memory.",
     ),
-    # aggregation.py, _cast_and_nan_check_input: `nans = torch.isnan(x)`, `if nans.any():`
+    # 1.9, aggregation.py, _cast_and_nan_check_input: `torch.as_tensor(x, …, device=self.device)` of a Python number
+    LibraryPlace(
+        file="torchmetrics/aggregation.py",
+        functions=("_cast_and_nan_check_input", "update"),
+        direction="HtoD",
+        title="an aggregating metric copies a Python number to the device",
+        fix="Give update() a tensor that is on the device: metric.update(loss.detach()), torch.full((), value, "
+        "device=metric.device) for a number; or leave a metric of host numbers on the CPU.",
+        cause=Cause.PAGEABLE,
+        removal=Removal.PINNED_COPY,
+    ),
+    # 1.9, aggregation.py, _cast_and_nan_check_input: `if nans.any() or nans_weight.any():`; with 'disable' it also
+    # replaces the weights by ones
     LibraryPlace(
         file="torchmetrics/aggregation.py",
         functions=("_cast_and_nan_check_input",),
         title="an aggregating metric asks whether a value is NaN",
-        fix="MeanMetric(nan_strategy='disable') (newer torchmetrics) doesn't look; or sum on the device "
-        "(total += loss.detach()) and give the metric one value every some steps.",
+        fix="MeanMetric(nan_strategy='disable') doesn't look, and ignores the weights given to update() (1.9); or sum "
+        "on the device (total += loss.detach()) and give the metric one value every some steps.",
         cause=Cause.CHECK,
+    ),
+    # 1.9, stat_scores.py, _multiclass_stat_scores_update, confusion_matrix.py and precision_recall_curve.py, _format:
+    # `idx = target != ignore_index`, `preds[idx]`
+    LibraryPlace(
+        file="torchmetrics/functional/classification",
+        functions=(
+            "_multiclass_stat_scores_update",
+            "_binary_confusion_matrix_format",
+            "_multiclass_confusion_matrix_format",
+            "_binary_precision_recall_curve_format",
+            "_multiclass_precision_recall_curve_format",
+        ),
+        title="a metric counts what ignore_index leaves",
+        fix="Make the metric without ignore_index, with one class more, and move the ignored samples there: "
+        "torch.where(target == ignored, num_classes, target); leave that class out of what compute() gives for each "
+        "class (average=None).",
     ),
 )
 

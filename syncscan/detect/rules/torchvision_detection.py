@@ -2,7 +2,8 @@
 
 ## What it finds
 
-Faster and Mask R-CNN, RetinaNet, FCOS and SSD: checks of the targets, matching, sampling and filtering of boxes.
+Faster and Mask R-CNN, RetinaNet, FCOS and SSD: checks of the targets, matching, sampling and filtering of boxes, and
+constants that are copied to the device for each image.
 
 ## How it shows in the trace
 
@@ -26,12 +27,12 @@ result = (boxes.sum(1) > 3).sum()
 
 ## Versions
 
-Read in torchvision 0.2x.
+Read and measured in torchvision 0.26.
 
 ## References
 
 - https://docs.pytorch.org/vision/stable/models.html#object-detection
-- torchvision/models/detection/_utils.py, rpn.py, roi_heads.py
+- torchvision/models/detection/_utils.py, rpn.py, roi_heads.py, transform.py; torchvision/ops/boxes.py, poolers.py
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ as that: several waits for each image.
 WHEN_FINE = """\
 While the step is bound by its device.
 
-No argument of the models turns them off; fewer images a step, or fewer proposals, make fewer or shorter ones.
+No argument of the models turns off the counting; the copies of constants can be spared.
 """
 
 _PLACES = (
-    # generalized_rcnn.py and retinanet.py, forward: `if degenerate_boxes.any():`, once an image
+    # 0.26, generalized_rcnn.py, retinanet.py, fcos.py and ssd.py, forward: `if degenerate_boxes.any():`, once an image
     LibraryPlace(
         file="torchvision/models/detection",
         functions=("forward",),
@@ -65,21 +66,90 @@ _PLACES = (
         "check. One test for each image and step goes.",
         cause=Cause.CHECK,
     ),
-    # _utils.py, BalancedPositiveNegativeSampler and Matcher; rpn.py, filter_proposals; roi_heads.py; poolers.py
+    # 0.26, transform.py, normalize: `torch.as_tensor(self.image_mean, dtype=dtype, device=device)`, and image_std
+    LibraryPlace(
+        file="torchvision/models/detection/transform.py",
+        functions=("normalize",),
+        direction="HtoD",
+        title="the detector copies mean and deviation to the device for each image",
+        fix="Give it tensors that are there, once: model.transform.image_mean = "
+        "torch.tensor(model.transform.image_mean, device=device), and image_std likewise.",
+        cause=Cause.PAGEABLE,
+    ),
+    # 0.26, _utils.py, BoxCoder.encode_single: `torch.as_tensor(self.weights, dtype=dtype, device=device)`
+    LibraryPlace(
+        file="torchvision/models/detection/_utils.py",
+        functions=("encode_single",),
+        direction="HtoD",
+        title="the detector copies the weights of its box coder to the device",
+        fix="Give it a tensor that is there, once: for coder in (model.rpn.box_coder, model.roi_heads.box_coder): "
+        "coder.weights = torch.tensor(coder.weights, device=device).",
+        cause=Cause.PAGEABLE,
+    ),
+    # 0.26, transform.py, resize_boxes and resize_keypoints: `torch.tensor(s, …, device=boxes.device)`, four an image
+    LibraryPlace(
+        file="torchvision/models/detection/transform.py",
+        functions=("resize_boxes", "resize_keypoints"),
+        direction="HtoD",
+        title="the detector copies the sizes of each image to the device",
+        fix="Resize images and boxes in the dataset and make the model with _skip_resize=True, which leaves it out in "
+        "training.",
+        cause=Cause.PAGEABLE,
+    ),
+    # 0.26, _utils.py, BoxCoder.decode_single: `torch.tensor(0.5, …, device=pred_h.device)`, twice a call
+    LibraryPlace(
+        file="torchvision/models/detection",
+        direction="HtoD",
+        title="the detector copies a constant to the device",
+        fix="No argument spares it: one small copy for each call of the box coder or of the anchors, whatever the "
+        "number of images: larger batches make them rarer.",
+        cause=Cause.PAGEABLE,
+        removal=Removal.PINNED_COPY,
+    ),
+    # 0.26, _utils.py, BalancedPositiveNegativeSampler.__call__: `torch.where(matched_idxs_per_image >= 1)[0]`
+    LibraryPlace(
+        file="torchvision/models/detection/_utils.py",
+        functions=("__call__",),
+        under=("aten::nonzero", "aten::nonzero_numpy"),
+        title="the detector counts its positive and negative boxes, to sample of them",
+        fix="model.rpn.fg_bg_sampler and model.roi_heads.fg_bg_sampler can be replaced by a callable that draws a "
+        "fixed number: torch.where(matched >= 1, torch.rand_like(score), -1).topk(k), and likewise for matched == 0, "
+        "scattered into two masks.",
+        removal=Removal.KERNELS,
+    ),
+    # 0.26, _utils.py, Matcher; rpn.py, filter_proposals; roi_heads.py; retinanet.py and ssd.py, compute_loss
     LibraryPlace(
         file="torchvision/models/detection",
         title="the detector waits for a number of boxes",
-        fix="No argument spares it: its tensors are as long as boxes are found. Fewer of them: a lower "
-        "rpn_pre_nms_top_n_train, or another detector with fixed numbers of queries (DETR); run matching and "
-        "sampling for all images at once.",
+        fix="No argument spares it: its tensors are as long as boxes are found. Leave it where the step is bound by "
+        "its device; a detector with a fixed number of queries (DETR) matches once for all images.",
         removal=Removal.KERNELS,
     ),
+    # 0.26, ops/poolers.py, _multiscale_roi_align: `torch.where(levels == level)[0]` for each level
     LibraryPlace(
         file="torchvision/ops/poolers.py",
         title="the pooler waits for the number of boxes of each level",
         fix="No argument spares it: it takes torch.where(levels == level) for each level of the pyramid. A pooler of "
         "one level (featmap_names=['0']) doesn't ask.",
         removal=Removal.KERNELS,
+    ),
+    # 0.26, ops/boxes.py, remove_small_boxes: `torch.where(keep)[0]`, which rpn.py, filter_proposals, calls
+    LibraryPlace(
+        file="torchvision/ops/boxes.py",
+        functions=("remove_small_boxes",),
+        title="boxes that are too small are counted, to be left out",
+        fix="No argument spares it: keep the mask, and give small boxes a score of zero instead of leaving them out.",
+        removal=Removal.KERNELS,
+    ),
+    # 0.26, ops/boxes.py, _batched_nms_coordinate_trick: `torch.tensor(1).to(boxes)`
+    LibraryPlace(
+        file="torchvision/ops/boxes.py",
+        functions=("_batched_nms_coordinate_trick",),
+        direction="HtoD",
+        title="batched_nms copies the number one to the device",
+        fix="nms() of boxes that are shifted by class already doesn't: nms(boxes + (idxs * (boxes.max() + 1))[:, "
+        "None], scores, iou_threshold).",
+        cause=Cause.PAGEABLE,
     ),
 )
 

@@ -3,12 +3,12 @@
 ## What it finds
 
 `Trainer.train()` with `logging_nan_inf_filter` on (the default), with `logging_steps=1` or with token counts, and the
-test for padding that every forward pass of a model makes of its attention mask.
+tests for padding and for packed sequences that a forward pass of a model makes.
 
 ## How it shows in the trace
 
 Frames of `transformers/trainer.py` or `transformers/masking_utils.py` around `aten::item` or `aten::is_nonzero`; the
-filter after `aten::isnan` and `aten::isinf`, the mask after `aten::all`.
+filter after `aten::isnan` and `aten::isinf`, the mask after `aten::all` or a sum.
 
 ## Example
 
@@ -28,12 +28,13 @@ result = TrainingArguments("out", logging_steps=50, logging_nan_inf_filter=False
 
 ## Versions
 
-Read in transformers 4.53 and 5, seen in traces of 5.
+Read in transformers 4.53 and 5.17, measured with 5.17.
 
 ## References
 
 - https://huggingface.co/docs/transformers/main_classes/trainer
-- transformers/trainer.py (_inner_training_loop, _run_epoch, _maybe_log_save_evaluate), transformers/masking_utils.py
+- transformers/trainer.py (_run_epoch, _maybe_log_save_evaluate, _track_num_input_tokens)
+- transformers/masking_utils.py, transformers/modeling_flash_attention_utils.py, transformers/modeling_utils.py
 """
 
 from __future__ import annotations
@@ -56,8 +57,15 @@ Logged every some ten steps, the loss costs nothing that matters.
 Without the filter a NaN or infinite loss shows in the log. A mask of ones and no mask give the same result.
 """
 
+_NO_MASK = (
+    "Where nothing is padded, pass no attention_mask; a decoder then asks whether sequences are packed instead, unless "
+    "it is called with use_cache=True (TrainingArguments(use_cache=True)). Or pass a mask of four dimensions, (batch, "
+    "1, length, length), made once: it is taken as it is."
+)
+
 _PLACES = (
-    # trainer.py: `if args.logging_nan_inf_filter and (torch.isnan(tr_loss_step) or torch.isinf(tr_loss_step))`
+    # 5.17, trainer.py, _run_epoch (4.x: _inner_training_loop):
+    # `if self.args.logging_nan_inf_filter and … (torch.isnan(tr_loss_step) or torch.isinf(tr_loss_step))`
     LibraryPlace(
         file="transformers/trainer.py",
         functions=("train", "_inner_training_loop", "_run_epoch"),
@@ -68,7 +76,7 @@ _PLACES = (
         cause=Cause.CHECK,
         use=Use.SHOWN,
     ),
-    # trainer.py: `tr_loss_scalar = self._nested_gather(tr_loss).mean().item()`, and the norm of the gradients
+    # 5.17, trainer.py, _maybe_log_save_evaluate: `nested_gather(tr_loss, …).mean().item()`, `grad_norm.item()`
     LibraryPlace(
         file="transformers/trainer.py",
         functions=("_maybe_log_save_evaluate",),
@@ -76,20 +84,81 @@ _PLACES = (
         fix="TrainingArguments(logging_steps=50): it reads only in steps that it logs, not with logging_steps=1.",
         cause=Cause.LOG,
     ),
-    # masking_utils.py, _ignore_causal_mask_sdpa and its kin: `padding_mask is None or padding_mask.all()`
+    # 5.17, trainer.py, _track_num_input_tokens: `self.accelerator.gather(input_tokens).sum().item()`, and as_tensor
+    LibraryPlace(
+        file="transformers/trainer.py",
+        functions=("_track_num_input_tokens",),
+        title="the Trainer counts the tokens of every batch on the device and reads the number",
+        fix="TrainingArguments(include_num_input_tokens_seen='no'), the default; count the tokens in the collator "
+        "where the number is needed.",
+        cause=Cause.LOG,
+    ),
+    # 5.17, masking_utils.py, find_packed_sequence_indices: `(packed_sequence_mask[:, -1] == 0).all()`; it is called by
+    # _preprocess_mask_arguments where there are position ids, no mask and no cache
     LibraryPlace(
         file="transformers/masking_utils.py",
+        functions=("find_packed_sequence_indices",),
+        direction="DtoH",
+        title="the model asks whether its sequences are packed",
+        fix="Call the model with use_cache=True (TrainingArguments(use_cache=True)), which holds keys and values and "
+        "isn't possible with gradient checkpointing; or pass a mask of four dimensions, (batch, 1, length, length), "
+        "made once: it is taken as it is.",
+        cause=Cause.CTRL,
+    ),
+    # 5.17, masking_utils.py, create_causal_mask: `allow_is_causal_skip and not (is_compileable and q_length == 1)`:
+    # with a static cache nothing is asked while decoding
+    LibraryPlace(
+        file="transformers/masking_utils.py",
+        within="transformers/generation",
+        direction="DtoH",
+        title="generation asks at each token whether anything is padded",
+        fix="generate(cache_implementation='static') doesn't ask while it decodes; it compiles the forward pass too, "
+        "unless disable_compile=True.",
+        cause=Cause.CTRL,
+    ),
+    # 5.17, masking_utils.py, _ignore_causal_mask_sdpa: `padding_mask is None or fast_all(padding_mask)`,
+    # _ignore_bidirectional_mask_sdpa: `padding_mask.all()`, flash_attention_mask: `attention_mask.all()`
+    LibraryPlace(
+        file="transformers/masking_utils.py",
+        direction="DtoH",
         title="the model asks whether anything is padded, to choose its attention",
-        fix="Pass no attention_mask where nothing is padded (packed or equally long sequences): the test is made only "
-        "of a mask that is given. Else one test each forward pass remains.",
+        fix=_NO_MASK,
         cause=Cause.CTRL,
     ),
     # modeling_attn_mask_utils.py, before masking_utils: AttentionMaskConverter._ignore_causal_mask_sdpa, `torch.all`
     LibraryPlace(
         file="transformers/modeling_attn_mask_utils.py",
+        direction="DtoH",
         title="the model asks whether anything is padded, to choose its attention",
         fix="Pass no attention_mask where nothing is padded (packed or equally long sequences): the test is made only "
         "of a mask that is given. Else one test each forward pass remains.",
+        cause=Cause.CTRL,
+    ),
+    # 5.17, modeling_utils.py, warn_if_padding_and_no_attention_mask: `pad_token_id in input_ids[:, [-1, 0]]`
+    LibraryPlace(
+        file="transformers/modeling_utils.py",
+        functions=("warn_if_padding_and_no_attention_mask",),
+        title="the model looks for padding, because it got no attention_mask",
+        fix="Set model.config.pad_token_id = None where nothing is padded: then it doesn't look.",
+        cause=Cause.CHECK,
+        use=Use.SHOWN,
+    ),
+    # 5.17, modeling_flash_attention_utils.py, _get_unpad_data, _unpad_input: `torch.nonzero(…)`, `….max().item()`
+    LibraryPlace(
+        file="transformers/modeling_flash_attention_utils.py",
+        functions=("_get_unpad_data", "_unpad_input", "_upad_input"),
+        title="flash attention counts the tokens that aren't padding",
+        fix="Pass no attention_mask where nothing is padded; else flatten the batch in the collator, "
+        "DataCollatorWithFlattening(return_flash_attn_kwargs=True), which gives the lengths from the host.",
+        cause=Cause.SHAPE,
+    ),
+    # 5.17, modeling_flash_attention_utils.py, _is_packed_sequence: `… .abs().sum().bool()`, for a batch of one
+    LibraryPlace(
+        file="transformers/modeling_flash_attention_utils.py",
+        direction="DtoH",
+        title="flash attention asks whether its sequences are packed",
+        fix="Give the lengths from the host: DataCollatorWithFlattening(return_flash_attn_kwargs=True), or "
+        "cu_seq_lens_q, cu_seq_lens_k, max_length_q and max_length_k to the model.",
         cause=Cause.CTRL,
     ),
 )

@@ -7,7 +7,7 @@
 
 ## How it shows in the trace
 
-Frames of `trl/trainer/` around `aten::item`, a few for each step, whatever `logging_steps` says.
+Frames of `trl/trainer/` or `trl/experimental/` around `aten::item`, a few for each step, whatever `logging_steps` says.
 
 ## Example
 
@@ -22,17 +22,18 @@ Not run: it takes TRL.
 
 ```python
 from trl import SFTConfig
-result = SFTConfig("out", use_liger_kernel=True)
+result = SFTConfig("out")  # and a subclass of SFTTrainer whose compute_loss is transformers' own
 ```
 
 ## Versions
 
-Read in TRL 0.2x.
+Read in TRL 1.16. Before 1.0 `use_liger_kernel=True` left out SFT's entropy.
 
 ## References
 
 - https://huggingface.co/docs/trl
-- trl/trainer/sft_trainer.py (compute_loss)
+- trl/trainer/sft_trainer.py (compute_loss), dpo_trainer.py (_compute_loss), grpo_trainer.py (_compute_loss, _generate,
+  _generate_and_score_completions)
 """
 
 from __future__ import annotations
@@ -55,18 +56,31 @@ Where the step is bound by its device and the reads come last in it.
 """
 
 _PLACES = (
-    # sft_trainer.py, compute_loss: `….gather_for_metrics(entropy).mean().item()`, not with Liger's kernel
+    # 1.16, sft_trainer.py, compute_loss: `(entropy_sum / num_valid).item() if num_valid > 0`, mean_token_accuracy,
+    # `gather_for_metrics(inputs["attention_mask"].sum()).sum().item()`: five reads each forward pass
     LibraryPlace(
         file="trl/trainer/sft_trainer.py",
         functions=("compute_loss",),
         title="SFTTrainer reads its metrics back at every step",
-        fix="SFTConfig(use_liger_kernel=True) leaves the entropy out, which is one of them; for the others no "
-        "argument: override compute_loss in a subclass and call Trainer.compute_loss, or keep the metrics as "
-        "tensors there and read them in log().",
+        fix="No argument spares it, logging_steps neither. In a subclass: def compute_loss(self, model, inputs, "
+        "return_outputs=False, num_items_in_batch=None): return transformers.Trainer.compute_loss(self, model, inputs, "
+        "return_outputs, num_items_in_batch), which logs loss and norm, not entropy and accuracy.",
     ),
+    # 1.16, reward and distillation_trainer.py: compute_loss; dpo, grpo, kto and rloo_trainer.py: _compute_loss; grpo
+    # and rloo: _generate, _generate_and_score_completions, _calculate_rewards. 0.2x: get_batch_loss_metrics
     LibraryPlace(
-        file="trl/trainer",
-        functions=("compute_loss", "get_batch_loss_metrics", "_compute_loss", "_generate_and_score_completions"),
+        file="trl",
+        functions=(
+            "compute_loss",
+            "get_batch_loss_metrics",
+            "_compute_loss",
+            "_generate",
+            "_generate_and_score_completions",
+            "_calculate_rewards",
+            "global_masked_mean",
+            "nanmin",
+            "nanmax",
+        ),
         title="TRL reads its metrics back at every step",
         fix="No argument spares it, logging_steps neither: override the method in a subclass, keep the metrics as "
         "tensors and read them in log(). Leave it where the step doesn't gain by it.",

@@ -26,12 +26,14 @@ result = tokens.tolist()  # read while the next step runs: --async-scheduling
 
 ## Versions
 
-Read in vLLM 0.1x, the V1 engine.
+Read in vLLM's V1 engine, not measured. `SchedulerConfig.async_scheduling` was False by default and is None in later
+versions, which `VllmConfig` makes True where nothing forbids it.
 
 ## References
 
 - https://docs.vllm.ai/en/latest/configuration/engine_args.html
 - vllm/v1/worker/gpu_model_runner.py (_to_list), vllm/v1/worker/gpu/async_utils.py (get_output)
+- vllm/config/scheduler.py, vllm/config/vllm.py
 """
 
 from __future__ import annotations
@@ -74,8 +76,9 @@ _PLACES = (
         file="vllm/v1/worker",
         functions=("_to_list", "_bookkeeping_sync"),
         title="vLLM waits for the sampled tokens before it plans the next step",
-        fix="--async-scheduling (on by default in later versions) plans the next step while this one runs; logprobs, "
-        "structured output and some speculative decoding keep it from that.",
+        fix="--async-scheduling plans the next step while this one runs. Later versions turn it on by themselves, "
+        "unless pipeline parallelism, some speculative decoding or another executor than mp, uni and "
+        "external_launcher keeps them from it: the log says which.",
     ),
 )
 

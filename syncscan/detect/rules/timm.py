@@ -1,0 +1,111 @@
+"""timm copies mixing factors, batches and averages with a wait, and AdamP asks whether to project.
+
+## What it finds
+
+`Mixup(mode='elem')` and `'pair'` on the device, `create_loader` without `pin_memory`, averages of a model that are kept
+on the CPU, and the optimizers AdamP and SGDP.
+
+## How it shows in the trace
+
+Frames of `timm/data/` around a copy to the device, of `timm/utils/model_ema.py` around copies to the host, of
+`timm/optim/adamp.py` around `aten::is_nonzero`.
+
+## Example
+
+```python
+factors = [0.25] * 64  # Mixup(mode="elem")
+result = x * torch.tensor(factors, device=device)[:, None]
+```
+
+## Use instead
+
+Not run: it takes timm.
+
+```python
+factor = 0.25  # Mixup(mode="batch"): one number for the batch
+result = x * factor
+```
+
+## Versions
+
+Read and measured in timm 1.0.31. Losses are read by programs that use timm, as its train.py does: `AverageMeter`,
+`NativeScaler`, `clip_grad`, `RandomErasing` and `Lookahead` wait for nothing themselves.
+
+## References
+
+- https://huggingface.co/docs/timm/index
+- timm/data/mixup.py (_mix_elem, _mix_pair), timm/data/loader.py (PrefetchLoader), timm/utils/model_ema.py
+- timm/optim/adamp.py (projection)
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.detect.places_in_libraries import LibraryPlace, match_at
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause, Removal, Use
+
+ID = "timm"
+NAME = "timm copies with a wait"
+CAUSE = Cause.PAGEABLE
+WHY = """\
+What timm makes on the host, factors, batches, averages, moves between host and device in each step, from memory that
+isn't pinned.
+"""
+WHEN_FINE = """\
+Where the copies are small beside the step.
+
+Averages on the CPU save the device's memory.
+"""
+
+_PLACES = (
+    # 1.0.31, data/mixup.py, _mix_elem and _mix_pair: `torch.tensor(lam_batch, device=x.device, dtype=x.dtype)`
+    LibraryPlace(
+        file="timm/data/mixup.py",
+        functions=("_mix_elem", "_mix_pair"),
+        direction="HtoD",
+        title="Mixup copies the factor of each sample to the device",
+        fix="Mixup(mode='batch') has one factor, a Python number; or mix in the loader's workers: "
+        "create_loader(collate_fn=FastCollateMixup(…)).",
+        removal=Removal.PINNED_COPY,
+    ),
+    # 1.0.31, data/loader.py, PrefetchLoader.__iter__: `next_input.to(device=…, non_blocking=True)`; create_loader:
+    # `pin_memory: bool = False`
+    *(
+        LibraryPlace(
+            file=f"timm/data/{file}",
+            functions=("__iter__",),
+            direction="HtoD",
+            title="timm's loader copies batches from pageable memory",
+            fix="create_loader(pin_memory=True): it copies with non_blocking=True already, which doesn't wait where "
+            "the batch is pinned.",
+            removal=Removal.PINNED_COPY,
+        )
+        for file in ("loader.py", "naflex_loader.py")
+    ),
+    # 1.0.31, utils/model_ema.py, update, apply_update_: `model_v.to(device=self.device)`
+    LibraryPlace(
+        file="timm/utils/model_ema.py",
+        direction="DtoH",
+        title="the average of the model is kept on the CPU, and each value copied there",
+        fix="Keep it on the model's device: ModelEmaV3(model, device=None); or update it every some steps: "
+        "ModelEmaV3(model, device='cpu', …) and ema.update(model) where step % n == 0.",
+        cause=Cause.READBACK,
+        use=Use.SHOWN,
+    ),
+    # 1.0.31, optim/adamp.py, projection: `if cosine_sim.max() < delta / math.sqrt(param_view.size(1))`; SGDP calls it
+    LibraryPlace(
+        file="timm/optim/adamp.py",
+        functions=("projection",),
+        title="the optimizer asks for each parameter whether to project its update",
+        fix="No argument spares it: one or two reads for each parameter of two or more dimensions. "
+        "create_optimizer_v2(model, opt='adamw') doesn't ask.",
+        cause=Cause.CTRL,
+        removal=Removal.KERNELS,
+    ),
+)
+
+
+def match(call: Call) -> Match | None:
+    """A wait in one of the places of the table."""
+    return match_at(call, _PLACES)
