@@ -31,7 +31,7 @@ class LoopingOptimizer:
     """Of the host, a step; at the least where the step's own time isn't known."""
 
 
-def looping_optimizer(context: Context) -> LoopingOptimizer | None:
+def find_looping_optimizer(context: Context) -> LoopingOptimizer | None:
     """The optimizer steps of a trace, if they are made of many small kernels that hold the step up; else None."""
     s, trace = context.trace.slices, context.trace
     steps = context.outermost(context.rows(Category.ANNOTATION, is_optimizer_step, main=False))

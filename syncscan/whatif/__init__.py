@@ -3,6 +3,6 @@
 from syncscan.whatif.gains import Gains, project_gains
 from syncscan.whatif.habit_gains import project_habits
 from syncscan.whatif.projector import Projector
-from syncscan.whatif.remedies import remedies
+from syncscan.whatif.remedies import remedies_of
 
-__all__ = ["Gains", "Projector", "project_gains", "project_habits", "remedies"]
+__all__ = ["Gains", "Projector", "project_gains", "project_habits", "remedies_of"]

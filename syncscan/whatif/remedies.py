@@ -28,7 +28,7 @@ class _Candidate:
     change: Change = NO_CHANGE
 
 
-def remedies(
+def remedies_of(
     projector: Projector, findings: Sequence[Finding], groups: Sequence[Group], habits: Sequence[Habit]
 ) -> tuple[Remedy, ...]:
     """What is worth changing, the largest gain first; upper bounds stand behind all that was replayed.

@@ -11,7 +11,7 @@ import numpy as np
 from syncscan.habits.capturable import LEAST_LAUNCHES, Breaks, Capturable, capturable
 from syncscan.habits.context import LEAST_NS, Context
 from syncscan.habits.graph_readiness import Run, runs_of, splits, stretches
-from syncscan.habits.looping_optimizer import looping_optimizer
+from syncscan.habits.looping_optimizer import find_looping_optimizer
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Phase
 from syncscan.model.habit import Advice, Area, Change, Habit
@@ -104,7 +104,7 @@ def _calls(parts: Sequence[Capturable] | Sequence[Run]) -> Int64:
 def _launches(context: Context) -> Int64:
     """The calls that launch work, but for an optimizer's that launches for each parameter: a habit of its own."""
     s, calls = context.trace.slices, context.launch_calls
-    looping = looping_optimizer(context)
+    looping = find_looping_optimizer(context)
     if looping is None:
         return calls
     inside = np.zeros(len(calls), bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.looping_optimizer import looping_optimizer
+from syncscan.habits.looping_optimizer import find_looping_optimizer
 from syncscan.model.habit import Advice, Area, Change, Habit
 
 ADVICE = Advice(
@@ -22,7 +22,7 @@ STAY = (0.1, 0.0, 0.4)
 
 def find(context: Context) -> Iterable[Habit]:
     """Optimizer steps of many small kernels that aren't batched, and hold the step for sure."""
-    looping = looping_optimizer(context)
+    looping = find_looping_optimizer(context)
     if looping is None:
         return
     yield context.habit(
