@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.habits.waiting_for_loader import waiting_for
+from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.names import is_loader_with_workers
-from syncscan.model.trace import Category
 
 ADVICE = Advice(
     rule="loader-few-workers",
@@ -24,18 +24,6 @@ ADVICE = Advice(
 
 def find(context: Context) -> Iterable[Habit]:
     """Scopes of a loader with workers on the steps' thread, during which the device idles for a notable time."""
-    rows = context.outermost(context.rows(Category.ANNOTATION, is_loader_with_workers))
-    idle = context.idle_us(rows) * context.host_scale
-    if not rows or idle < 5 * context.notable_us:
-        return
-    took = context.length_us(rows) * context.host_scale
-    yield context.habit(
-        ADVICE,
-        rows,
-        idle,
-        [
-            f"the step waits {took / 1e3:.2f} ms for its next batch",
-            f"the device idles for {idle / 1e3:.2f} ms of it, {idle / context.period_us:.0%} of the step",
-        ],
-        [Change(host=tuple(context.interval(r, keep) for r in rows)) for keep in (0.5, 0.0, 0.9)],
+    return waiting_for(
+        context, is_loader_with_workers, ADVICE, "the step waits {ms} for its next batch", (0.5, 0.0, 0.9)
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import NOTABLE, Context
-from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.habits.waiting_for_loader import waiting_for
+from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.names import is_loader_without_workers
-from syncscan.model.trace import Category
 
 ADVICE = Advice(
     rule="loader-no-workers",
@@ -23,18 +23,10 @@ WORKERS = 4
 
 def find(context: Context) -> Iterable[Habit]:
     """Scopes of a loader without workers on the steps' thread, during which the device idles for a notable time."""
-    rows = context.outermost(context.rows(Category.ANNOTATION, is_loader_without_workers))
-    idle = context.idle_us(rows) * context.host_scale
-    if not rows or idle < 5 * context.notable_us:
-        return
-    took = context.length_us(rows) * context.host_scale
-    yield context.habit(
+    return waiting_for(
+        context,
+        is_loader_without_workers,
         ADVICE,
-        rows,
-        idle,
-        [
-            f"the loader takes {took / 1e3:.2f} ms a step on the step's own thread",
-            f"the device idles for {idle / 1e3:.2f} ms of it, {idle / context.period_us:.0%} of the step",
-        ],
-        [Change(host=tuple(context.interval(r, keep) for r in rows)) for keep in (1 / WORKERS, NOTABLE, 0.5)],
+        "the loader takes {ms} a step on the step's own thread",
+        (1 / WORKERS, NOTABLE, 0.5),
     )
