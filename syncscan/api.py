@@ -12,6 +12,7 @@ from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceTooLarge, UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
+from syncscan.model.host import Host
 from syncscan.model.names import is_step
 from syncscan.model.trace import CALLS, Category, Trace
 
@@ -94,6 +95,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
         groups=gains.groups,
         overlaps=gains.overlaps,
         habits=whatif.project_habits(projector, found),
+        host_time=Host(sampled=cost.sampled_of(trace, unprofiled_us)),
         integrity=integrity,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits),
         _projector=projector,

@@ -15,7 +15,7 @@ from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.projection import Group, Overlap
 from syncscan.model.step import DeviceTime, StepSummary
 from syncscan.model.trace import Category, Trace
-from syncscan.report import habits, phrases
+from syncscan.report import habits, host, phrases
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.analysis/1"
@@ -36,6 +36,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "syncscan": __version__,
         "trace": _trace(analysis),
         "step": _step(analysis),
+        "host": host.document(analysis.host_time),
         "findings": [finding(f, analysis.step) for f in analysis.findings],
         "groups": [_group(g) for g in analysis.groups],
         "habits": habits.document(analysis.habits),
