@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Literal
 
 from syncscan import cost, habits, load, whatif
@@ -96,7 +97,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
         overlaps=gains.overlaps,
         habits=found,
         remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
-        host_time=cost.host_of(trace, gains.step, gains.findings),
+        host_time=cost.host_of(trace, replace(gains.step, unprofiled_us=unprofiled_us), gains.findings),
         integrity=integrity,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits),
         _projector=projector,

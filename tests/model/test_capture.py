@@ -21,14 +21,23 @@ LINES = {
     "syncs": [[1000, 7, "stream", 0, 0, 0, 7], [2000, 8, "event", 0, -1, 55, 7]],
     "calls": [[10, 20, 7, 0]],
 }
-TABLE = {
+TABLE: dict[str, Any] = {
     "schema": "syncscan.capture/1",
     "unprofiled_step_us": 1234.5,
     "lines": LINES,
     "events": [[5, 7, "record", 99, 0]],
     "clocks": {"calibrated": {"sm_mhz": 1980.0, "power_w": 300.0, "power_limit_w": 700.0}},
     "unfinished_step": 4,
+    "host": {
+        "rate": 193,
+        "steps": 9,
+        "samples": 12,
+        "step_us": 1250.5,
+        "frames": [["a.py", "main"], ["a.py", "f"]],
+        "nodes": [[-1, 0, 3, 2], [0, 1, 7, 10]],
+    },
 }
+HOST: Any = TABLE["host"]
 
 
 def test_the_table_that_capture_writes_is_read_whole() -> None:
@@ -42,6 +51,9 @@ def test_the_table_that_capture_writes_is_read_whole() -> None:
     assert table.events == (EventCall(5, 7, "record", 99, 0),)
     assert table.calibrated_clocks == Clocks(1980.0, 300.0, 700.0)
     assert table.unfinished_step == 4
+    assert table.host is not None
+    assert (table.host.samples, table.host.steps, table.host.step_us) == (12, 9, 1250.5)
+    assert table.host.frames[table.host.nodes[1].frame].function == "f"
 
 
 def test_a_trace_of_another_origin_has_none() -> None:
@@ -67,6 +79,22 @@ def test_a_trace_of_another_origin_has_none() -> None:
         ("unprofiled_step_us", 10**400),
         ("clocks", 3),
         ("unfinished_step", "last"),
+        ("host", []),
+        ("host", {**HOST, "steps": 0}),
+        ("host", {**HOST, "step_us": -1.0}),
+        ("host", {**HOST, "frames": []}),
+        ("host", {**HOST, "frames": [["a.py", "main"], ["a.py", None]]}),
+        ("host", {**HOST, "nodes": []}),
+        ("host", {**HOST, "nodes": [[-1, 0, 3, 0]]}),
+        ("host", {**HOST, "nodes": [[0, 0, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[1, 0, 3, 5], [0, 0, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[-2, 0, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[-1, -1, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[-1, 2, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[-1, 0, -3, 5]]}),
+        ("host", {**HOST, "nodes": [[-1, 0, 3, -5], [-1, 0, 3, 9]]}),
+        ("host", {**HOST, "nodes": [[-1, 0, 3, 1e99]]}),
+        ("host", {**HOST, "nodes": [[-1, 0, 3, 1]] * 100_001}),
     ],
 )
 def test_a_damaged_part_is_refused_and_named_and_the_others_stay(part: str, value: Any) -> None:
