@@ -13,6 +13,7 @@ class Area(str, enum.Enum):
     """Which part of a step a habit belongs to."""
 
     TIMING = "timing"
+    HOST = "host"
     INPUT = "input"
     DEVICE = "device"
     STREAMS = "streams"
