@@ -7,6 +7,7 @@ from typing import Protocol
 
 from syncscan.habits.context import Context
 from syncscan.habits.rules import (
+    allocation_storm,
     cold_start,
     copy_in_line,
     data_parallel,
@@ -50,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     fp32_matmul,
     optimizer_loop,
     garbage_collection,
+    allocation_storm,
     launch_bound,
     copy_in_line,
     frozen_scope,
