@@ -14,6 +14,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
+from syncscan.model.host import SampledHost
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.period import step_intervals
 from syncscan.model.step import StepSummary
@@ -38,6 +39,7 @@ class Context:
     trace: Trace
     findings: tuple[Finding, ...]
     step: StepSummary
+    sampled: SampledHost | None = None
 
     @property
     def count(self) -> int:

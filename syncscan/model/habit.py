@@ -20,9 +20,12 @@ class Area(str, enum.Enum):
 
 
 class Basis(str, enum.Enum):
-    """What a habit's gain rests on: a replay of the step, or a measured time that it can't exceed."""
+    """What a habit's gain rests on: a replay of the step, samples of one that its host bounds, or a time that it can't
+    exceed.
+    """
 
     REPLAY = "replay"
+    SAMPLES = "samples"
     UPPER_BOUND = "upper bound"
 
 

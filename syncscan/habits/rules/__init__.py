@@ -9,6 +9,7 @@ from syncscan.habits.context import Context
 from syncscan.habits.rules import (
     allocation_storm,
     cold_start,
+    collate_on_step,
     copy_in_line,
     data_parallel,
     few_workers,
@@ -19,13 +20,16 @@ from syncscan.habits.rules import (
     host_built,
     inline_pin,
     launch_bound,
+    logging_on_step,
     no_workers,
     optimizer_loop,
     pageable_input,
     parameter_loop,
+    progress_bar,
     serial_streams,
     timed_copy,
     timing_sync,
+    tokenise_on_step,
 )
 from syncscan.model.habit import Advice, Habit
 
@@ -56,6 +60,10 @@ RULES: tuple[Rule, ...] = (
     gradients_zeroed,
     garbage_collection,
     allocation_storm,
+    progress_bar,
+    logging_on_step,
+    tokenise_on_step,
+    collate_on_step,
     launch_bound,
     copy_in_line,
     frozen_scope,
