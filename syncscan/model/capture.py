@@ -83,6 +83,23 @@ class EventCall(msgspec.Struct, frozen=True, array_like=True):
     stream: Handle = 0
 
 
+class Collection(msgspec.Struct, frozen=True, array_like=True):
+    """A run of Python's garbage collector: when, on which native thread, and how many generations it went through.
+
+    Generation 0 is the youngest alone; 2 is everything.
+    """
+
+    begin_ns: Epoch
+    end_ns: Epoch
+    tid: Tid
+    generation: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+
+    def __post_init__(self) -> None:
+        """Refuse one that ends before it begins."""
+        if self.end_ns < self.begin_ns:
+            raise ValueError("a collection ends before it begins")
+
+
 class Lines(msgspec.Struct, frozen=True):
     """The stacks of synchronises: `frames` and `stacks` (innermost frame first) are numbered, the rest names them."""
 
@@ -168,10 +185,14 @@ class CaptureTable(msgspec.Struct, frozen=True):
 
     unprofiled_step_us: Positive | None = None
     """A step's time without the profiler, µs: the median of those timed, or their mean where no event saw each end."""
+    unprofiled_mean_us: Positive | None = None
+    """The mean of those steps: what comes in few of them is in it, and not in the median."""
     notes: tuple[str, ...] = ()
     """What a reader of the numbers should know of the capture, a sentence each."""
     lines: Lines = Lines()
     events: tuple[EventCall, ...] = ()
+    collections: tuple[Collection, ...] = ()
+    """Those of the garbage collector that took long enough to matter."""
     calibrated_clocks: Clocks = Clocks()
     """While the unprofiled steps ran."""
     unfinished_step: int | None = None
@@ -198,9 +219,11 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
     clocks = reader.part("clocks", dict[str, Any], {})
     table = CaptureTable(
         unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),
+        unprofiled_mean_us=reader.part("unprofiled_mean_us", Positive, None),
         notes=reader.part("notes", tuple[str, ...], ()),
         lines=reader.part("lines", Lines, Lines()),
         events=reader.part("events", tuple[EventCall, ...], ()),
+        collections=reader.part("collections", tuple[Collection, ...], ()),
         calibrated_clocks=_Reader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
         unfinished_step=reader.part("unfinished_step", Index, None),
         host=reader.part("host", HostSamples, None),

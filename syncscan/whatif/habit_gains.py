@@ -71,7 +71,7 @@ def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change],
         return HabitGain(most, (0.0, most), Basis.UPPER_BOUND)
     savings = [base - _after(projector, step, change) * step.unit for change in changes]
     bound = bool(changes[0].ahead)
-    if bound and cost_us is not None:
+    if (bound or changes[0].calls) and cost_us is not None:
         savings = [min(s, cost_us) for s in savings]
     slack = REPEATABILITY * base + MODEL * max(savings[0], 0.0)
     low, high = min(savings) - slack, max(savings) + min(slack, SURE * (base - max(savings)))

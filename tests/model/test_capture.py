@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan import api
-from syncscan.model.capture import NO_TABLE, Clocks, EventCall, Frame, capture_table
+from syncscan.model.capture import NO_TABLE, Clocks, Collection, EventCall, Frame, capture_table
 from tests.builder import TraceBuilder
 
 LINES = {
@@ -24,8 +24,10 @@ LINES = {
 TABLE: dict[str, Any] = {
     "schema": "syncscan.capture/1",
     "unprofiled_step_us": 1234.5,
+    "unprofiled_mean_us": 1300.0,
     "lines": LINES,
     "events": [[5, 7, "record", 99, 0]],
+    "collections": [[100, 900, 7, 2]],
     "clocks": {"calibrated": {"sm_mhz": 1980.0, "power_w": 300.0, "power_limit_w": 700.0}},
     "unfinished_step": 4,
     "host": {
@@ -48,7 +50,9 @@ def test_the_table_that_capture_writes_is_read_whole() -> None:
     assert table.lines.stack(0) == (Frame("b.py", 9, "outer"), Frame("a.py", 3, "inner"))
     assert table.lines.module(0) == ("Net", "head")
     assert [sync.borrowed for sync in table.lines.syncs] == [False, True]
+    assert table.unprofiled_mean_us == 1300.0
     assert table.events == (EventCall(5, 7, "record", 99, 0),)
+    assert table.collections == (Collection(100, 900, 7, 2),)
     assert table.calibrated_clocks == Clocks(1980.0, 300.0, 700.0)
     assert table.unfinished_step == 4
     assert table.host is not None
@@ -72,6 +76,11 @@ def test_a_trace_of_another_origin_has_none() -> None:
         ("lines", {"stacks": [5]}),
         ("lines", {"modules": [7]}),
         ("events", [["x"]]),
+        ("collections", [[900, 100, 7, 2]]),
+        ("collections", [[-5, 100, 7, 2]]),
+        ("collections", [[100, 2**63, 7, 2]]),
+        ("collections", [[100, 900, 7, -1]]),
+        ("collections", [[100, 900, 7]]),
         ("unprofiled_step_us", "fast"),
         ("unprofiled_step_us", 0),
         ("unprofiled_step_us", -3.0),
