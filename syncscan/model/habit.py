@@ -36,13 +36,15 @@ class Change:
     `host`: intervals of host threads that would be gone. `work`: (row of device work, part of its
     length that would stay). `ahead`: intervals of host threads
     whose device work would run on a stream of its own, where nothing waits for it. `calls`: rows of sync points' calls
-    that would be gone, with their waits.
+    that would be gone, with their waits. `unstretched`: the profiler lengthened none of `host`, whatever it did to the
+    rest of the host's time.
     """
 
     host: tuple[ThreadInterval, ...] = ()
     work: tuple[tuple[int, float], ...] = ()
     ahead: tuple[ThreadInterval, ...] = ()
     calls: tuple[int, ...] = ()
+    unstretched: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ MEASURED = [
     ("fp32-matmul", "tips.fp32", 3.19, 0.16, 0.64),
     ("fp32-matmul", "tips.fp32", 3.04, 0.17, 0.64),
     ("optimizer-loop", "tips.optimizer_loop", 8.20, 0.03, 0.28),
-    ("launch-bound", "tips.eager", 1.57, 0.01, 0.58),
+    ("launch-bound", "tips.eager", 1.57, 0.01, 0.59),
     ("loader-no-workers", "loader.none", 13.63, 0.15, 0.54),
     ("loader-few-workers", "loader.few", 13.63, 0.28, 0.77),
     ("data-parallel", "parallel.data", 3.67, 0.19, 0.29),

@@ -45,8 +45,8 @@ def find(context: Context) -> Iterable[Habit]:
     if cost < context.notable_us:
         return
     found = {**usual, **rare}
-    everything = Change(host=tuple(found))
-    changes = (Change(host=tuple(usual)), everything, Change(host=tuple(_at_least(context, steps, usual))))
+    fewest = tuple(_at_least(context, steps, usual))
+    changes = tuple(Change(host=host, unstretched=True) for host in (tuple(usual), tuple(found), fewest))
     evidence = [_collections(context, found), *([_seldom(context, steps, rare, most)] if rare else [])]
     habit = context.habit(ADVICE, [], cost, evidence, changes if usual else ())
     yield replace(habit, per_step=len(found) / context.count)
@@ -76,8 +76,8 @@ def _usual(context: Context, steps: Mapping[int, Collected]) -> Collected:
 
 
 def _took_us(context: Context, collected: Collected) -> float:
-    """How long these hold the thread, in µs a step."""
-    return sum(i.end - i.begin for i in collected) / context.count / 1e3 * context.host_scale
+    """How long these hold the thread, in µs a step: as recorded, for the profiler records nothing in them."""
+    return sum(i.end - i.begin for i in collected) / context.count / 1e3
 
 
 def _rare_us(context: Context) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from syncscan.habits.context import Context
 from syncscan.habits.zeroed_gradients import ZeroedGradients, zeroed_gradients
@@ -25,7 +26,9 @@ def find(context: Context) -> Iterable[Habit]:
     """Scopes of `Optimizer.zero_grad` that launch work in every step.
 
     What the backward pass adds to zeros goes too, unless gradients are views of buckets: the least that is saved leaves
-    it. Passes behind the first, as when gradients are accumulated, add to real gradients and stay.
+    it. Passes behind the first, as when gradients are accumulated, add to real gradients and stay. Recording lengthens
+    some ops more than others: at most all of it is gone as it was recorded (measured: 1.4 to 2.0 of a recorded 2.7 ms,
+    H200, torch 2.11).
     """
     zeroed = zeroed_gradients(context)
     if zeroed is None:
@@ -37,7 +40,7 @@ def find(context: Context) -> Iterable[Habit]:
         zeroed.scopes,
         zeroed.host_us + zeroed.device_us,
         _evidence(context, zeroed),
-        [whole, whole, filling] if zeroed.additions else [filling],
+        [whole, replace(whole, unstretched=True), filling] if zeroed.additions else [filling],
     )
 
 

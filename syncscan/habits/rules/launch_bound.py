@@ -50,8 +50,9 @@ COSTS, FUSED = (1.0, 1.5, 0.0), (1 / 2, 1.0, 1 / 3)
 """Of what such a call costs, and of the device's work, which a compile fuses and a graph only launches, what is left:
 likely, then with the least and with the most saved. A BERT of four layers under a trainer took 8.4 ms instead of 15.4
 (H200, torch 2.11), which its launches alone don't explain."""
-GRAPH_FUSED = 2 / 3
-"""The least that is left of it where one graph, or one compile, holds the whole step: 2.7 of 3.45 ms for a denoiser."""
+GRAPH_FUSED = 1 / 2
+"""The least that is left of it, gaps and all, where one graph or one compile holds the whole step: a denoiser of 3.5 ms
+of kernels and 14.5 ms a step took 2.7 (H200, torch 2.11, 2026-11-22: `denoising` of `benchmarks/launches.py`)."""
 STEADY = 0.9
 """The part of a step's launches that is the same in all steps: with less, shapes or control flow change, and no graph
 holds them (all of them in 56 recordings of programs that don't change)."""
