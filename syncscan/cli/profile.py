@@ -33,7 +33,9 @@ Mark its steps yourself, and run it as it is:
 If it trains in processes of its own (torchrun, mp.spawn), start this command in each of them:
     torchrun --nproc-per-node N -m syncscan profile SCRIPT"""
 
-SAMPLE = "How long to sample where the host is, after the last cycle and without the profiler; 0 leaves it out."
+SAMPLED_S = 5.0
+SAMPLE = f"""How long to sample where the host is, after the last cycle and without the profiler; 0 leaves it out, as do
+--every and --on-signal unless this says otherwise. [default: {SAMPLED_S:g}]"""
 
 
 @click.command(
@@ -47,7 +49,7 @@ SAMPLE = "How long to sample where the host is, after the last cycle and without
 @click.option("--active", default=3, show_default=True, help="Steps of a cycle that are recorded.")
 @click.option("--repeat", default=1, show_default=True, help="Cycles; each writes a trace.")
 @click.option("--calibrate", default=10, show_default=True, help="Steps timed without the profiler, after 3 to settle.")
-@click.option("--sample", default=5.0, show_default=True, metavar="SECONDS", help=SAMPLE)
+@click.option("--sample", type=float, metavar="SECONDS", help=SAMPLE)
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
 )
@@ -76,7 +78,7 @@ def command(
     active: int,
     repeat: int,
     calibrate: int,
-    sample: float,
+    sample: float | None,
     out: Path,
     name: str | None,
     stacks: bool,
@@ -104,8 +106,10 @@ def command(
     from syncscan.capture.session import Session, default_name
     from syncscan.capture.write import prepare
 
-    plan = Plan(wait, warmup, active, repeat, calibrate, sample=sample)
     demand = Demand(start_at, every, on_signal)
+    if sample is None:  # a job that is asked again and again runs at full speed as soon as a capture is written
+        sample = 0.0 if demand.standing else SAMPLED_S
+    plan = Plan(wait, warmup, active, repeat, calibrate, sample=sample)
     prepare(out)
     folder, streams = out.absolute(), _Streams()
 

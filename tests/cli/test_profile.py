@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from syncscan import api
+from syncscan.capture.plan import Plan
 from syncscan.cli.analyze import command as analyze
 from syncscan.cli.profile import command
 from syncscan.errors import TraceTooLarge
@@ -171,6 +172,22 @@ def test_a_job_that_nobody_asks_for_a_capture_is_told_so(tmp_path: Path) -> None
 def test_a_late_capture_begins_at_its_step(tmp_path: Path) -> None:
     """And ends the script when it is complete, as one from the start does."""
     assert "ended the script after 38 steps" in run(tmp_path, LOOP, "--start-at=30", "100").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [([], 5.0), (["--every", "9"], 0.0), (["--on-signal", "USR2"], 0.0), (["--every", "9", "--sample", "2"], 2.0)],
+)
+def test_a_job_that_is_asked_again_and_again_is_not_sampled_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], seconds: float
+) -> None:
+    """It runs at full speed as soon as a capture is written; a capture from the start ends with five seconds of it."""
+    plans: list[Plan] = []
+    made = Plan.__init__
+    monkeypatch.setattr(Plan, "__init__", lambda self, *a, **k: (made(self, *a, **k), plans.append(self))[0])
+    (tmp_path / "train.py").write_text("")
+    CliRunner().invoke(command, [*options, "--out", str(tmp_path / "out"), str(tmp_path / "train.py")])
+    assert [plan.sample for plan in plans] == [seconds]
 
 
 LIMIT = """
