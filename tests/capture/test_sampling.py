@@ -268,12 +268,17 @@ def rest(seconds: float) -> None:
 
 
 def test_a_real_capture_knows_what_its_steps_are_spent_in(tmp_path: Path) -> None:
-    """Two functions, three to one; the tree reaches from the test runner's frames to them."""
+    """Two functions, three to one on an idle machine; on a busy one what clocks around them say."""
     said: list[str] = []
+    took = {"work": 0.0, "rest": 0.0}
     with profile(tmp_path, sample=1.0, notify=said.append, **QUICK) as prof:
         while not prof.done:
+            began = time.perf_counter()
             work(0.006)
+            between = time.perf_counter()
             rest(0.002)
+            took["rest"] += time.perf_counter() - between
+            took["work"] += between - began
             torch.ones(8).add(1)
             prof.step()
     unsampled = [sentence for sentence in said if "wasn't sampled" in sentence]
@@ -283,8 +288,8 @@ def test_a_real_capture_knows_what_its_steps_are_spent_in(tmp_path: Path) -> Non
     found = analysis.host_time.sampled
     assert found is not None
     share = {name: sum(n.us for n in found.nodes if n.function == name) / found.step_us for name in ("work", "rest")}
-    assert share["work"] == pytest.approx(0.75, abs=0.12)
-    assert share["rest"] == pytest.approx(0.25, abs=0.12)
+    assert share["work"] / share["rest"] == pytest.approx(took["work"] / took["rest"], rel=0.5)
+    assert share["work"] + share["rest"] > 0.8
     assert analysis.host.self_us.sum() == pytest.approx(found.step_us)
 
 
