@@ -40,6 +40,7 @@ class ToldHabit:
     """The innermost scope; empty without."""
     saving_us: float | None
     """None where it spoils a measurement instead of taking time."""
+    basis: Basis | None
     saves: str
     """`2.55 ms (57%)`, or that it spoils the measurement."""
     doubt: str
@@ -78,6 +79,7 @@ def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
         title=a.title,
         where="".join(habit.scope[-1:]),
         saving_us=gain.recoverable_us if gain else None,
+        basis=gain.basis if gain else None,
         saves=figure(gain.recoverable_us, gain.basis, step_us) if gain else "spoils the measurement",
         doubt="" if gain is None else "not projected" if gain.basis is Basis.UPPER_BOUND else spread(gain.range_us),
         evidence="; ".join(habit.evidence),

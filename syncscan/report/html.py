@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
+from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
 from syncscan.report import habits, host, remedies
@@ -127,8 +128,8 @@ def _remedy(told: ToldRemedy, habit: int | None) -> dict[str, Any]:
     members = [m for m in told.members if m.number < MAX_FINDINGS]
     return {
         "saves": told.saves,
-        "doubt": told.doubt,
-        "projected": told.alone_us is not None,
+        "doubts": told.doubt.split("; "),
+        "projected": told.basis is Basis.REPLAY,
         "syncs": [(m.number, shown(m.title, 160), shown(m.where, 200)) for m in members],
         "habit": habit,
         "title": shown(told.what, 160),
@@ -144,7 +145,7 @@ def _habit(told: ToldHabit) -> dict[str, Any]:
         "where": shown(told.where, 120),
         "saves": told.saves,
         "doubt": told.doubt,
-        "projected": told.saving_us is not None,
+        "projected": told.basis is Basis.REPLAY,
         "id": told.id,
         "confidence": told.confidence,
         "evidence": shown(told.evidence, 900),

@@ -54,6 +54,7 @@ class ToldRemedy:
     range_us: tuple[float, float] | None
     after_us: float | None
     """What it saves after all those above it; None for an upper bound too."""
+    basis: Basis | None
     saves: str
     """`432 µs (9%)`; what it costs, where what it saves isn't projected."""
     doubt: str
@@ -102,6 +103,7 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
         alone_us=remedy.alone_us,
         range_us=remedy.range_us,
         after_us=remedy.after_us,
+        basis=remedy.basis,
         saves=figure(remedy.alone_us, remedy.basis, replayed(analysis.step)),
         doubt=_doubt(remedy, number == 1, [f for _, f in members]),
         fix=" ".join(list(dict.fromkeys(fixes))[:FIXES]),
@@ -120,6 +122,7 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
         alone_us=None,
         range_us=None,
         after_us=None,
+        basis=None,
         saves="waits, nobody knows how long" if step.waits_withheld else costs,
         doubt="not projected",
         fix=f.diagnosis.fix,

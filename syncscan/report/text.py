@@ -101,7 +101,8 @@ def _list(found: Sequence[ToldRemedy], numbered: bool, verbose: int) -> Table:
         grid.add_row(mark, Text.assemble((told.saves, "bold"), f", {told.doubt}: ", printable(told.name, 240)))
         if told.number == 1:
             # All of a sync's fix is for -v: the table stands in between, and the first screen is ten lines.
-            grid.add_row("", printable(told.fix if told.habit or verbose else _SENTENCE.split(told.fix, 1)[0]))
+            fix = told.fix if told.habit or verbose else _SENTENCE.split(told.fix, 1)[0]
+            grid.add_row("", Text(printable(fix)))
     return grid
 
 
@@ -139,7 +140,7 @@ def _habits(story: Story, verbose: int) -> Iterator[RenderableType]:
     for told in story.habits if verbose else story.habits[: habits.SHOWN]:
         name = (f" {told.severity.value:6} ", _COLORS[told.severity])
         yield Text.assemble(name, f"{printable(told.name, 120)}: {told.saves}")
-        yield from (Padding(Text(line), (0, 0, 0, 8)) for line in _of_habit(told, told.id == above, verbose))
+        yield from (Padding(Text(printable(line)), (0, 0, 0, 8)) for line in _of_habit(told, told.id == above, verbose))
     if len(story.habits) > habits.SHOWN and not verbose:
         yield Text(f" … and {len(story.habits) - habits.SHOWN} more with -v.")
 
