@@ -6,6 +6,9 @@
 Both variants live in one process and are timed in turn (A B B A), each time some hundred steps with the device drained
 at both ends; the median of the rounds counts. `graph` holds the whole step in one CUDA graph, `compile` is what
 `torch.compile(mode="reduce-overhead")` makes of the network. The loops of trainers run as their users write them.
+The recordings in sample_traces/launches, to which tests/habits/test_measured_launches.py holds projections, are of
+
+    python -m benchmarks.launches record sample_traces/launches --only transformer mlp_logged denoising lightning_mlp
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from typing import Any
 Run = Callable[[int, Any], float]
 """Runs so many steps, with a capture or None, and tells what a step took in s."""
 ROUNDS, STEPS, WARM = 3, 60, 15
+ROOT = Path(__file__).parents[1]
 SETTLED = 20
 """Steps of a trainer's loop before its time is taken."""
 
@@ -317,7 +321,8 @@ def one(name: str, folder: Path) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as out, syncscan.profile(out, name=name, calibrate=40, active=2) as capture:
         runs["eager"](80, capture)
         (path,) = capture.paths
-        (folder / f"{name}.json.gz").write_bytes(gzip.compress(gzip.decompress(path.read_bytes()), 9, mtime=0))
+        recorded = gzip.decompress(path.read_bytes()).replace(f"{ROOT}/".encode(), b"")
+        (folder / f"{name}.json.gz").write_bytes(gzip.compress(recorded, 9, mtime=0))
     for run in runs.values():
         run(WARM, None)
     order = [*runs, *reversed(runs)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Literal
 
 from syncscan import cost, habits, load, whatif
@@ -84,7 +85,8 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)
     gains = whatif.project_gains(projector, measured)
-    found, broken_habits = habits.find(trace, gains.findings, gains.step)
+    host_time = cost.host_of(trace, replace(gains.step, unprofiled_us=unprofiled_us), gains.findings)
+    found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled)
     if not integrity.verdict:
         found = tuple(h for h in found if h.gain is None)  # the others say what they cost, which nobody knows then
     found = whatif.project_habits(projector, found)
@@ -96,7 +98,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
         overlaps=gains.overlaps,
         habits=found,
         remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
-        host_time=cost.host_of(trace, gains.step, gains.findings),
+        host_time=host_time,
         integrity=integrity,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits),
         _projector=projector,

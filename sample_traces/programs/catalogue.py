@@ -9,10 +9,11 @@ import inference
 import loader
 import masked_loss
 import pipeline
+import stalls
 import tips
 from setting import Build
 
-PROGRAMS = (masked_loss, copies, loader, pipeline, augmentation, inference, tips, data_parallel)
+PROGRAMS = (masked_loss, copies, loader, pipeline, augmentation, inference, tips, stalls, data_parallel)
 
 VARIANTS: dict[str, Build] = {name: build for program in PROGRAMS for name, build in program.VARIANTS.items()}
 

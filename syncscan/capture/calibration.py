@@ -78,17 +78,19 @@ class StepTimes:
 
 
 class Calibration:
-    """Takes the times of the steps from its making until `end`.
+    """Takes the times of the steps from its making, or its first `mark`, until `end`.
 
     Args:
-        steps: how many there will be.
+        steps: how many there will be; where there are more, only their mean is known.
+        begin: the first step begins now, and not at the first `mark`.
     """
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, *, begin: bool = True) -> None:
         self._events = _events(steps + 1)
         device.drain()
         self._host: list[int] = []
-        self.mark()
+        if begin:
+            self.mark()
 
     def mark(self) -> None:
         """Say that a step has ended; costs a few µs of the host."""

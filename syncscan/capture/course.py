@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from syncscan.capture import cupti, device, lines, recorder, write
 from syncscan.capture.calibration import Calibration, StepTimes
 from syncscan.capture.plan import Phase, Plan
 from syncscan.capture.recorder import Cycle, Recorder
+from syncscan.capture.sampling import NotSampled, Sampling
 
 SCHEMA = "syncscan.capture/1"
 
+UNSAMPLED = "The host's time wasn't sampled: {}"
 OTHER_PROFILER = "The program runs a profiler of its own, and torch allows one at a time: the capture waits for it."
 
 
@@ -61,6 +64,8 @@ class Course:
         self._calibration: Calibration | None = None
         self._undisturbed = True
         self._recorder: Recorder | None = None
+        self._sampling: Sampling | None = None
+        self._traces: list[tuple[Path, dict[str, Any]]] = []
         self._clocks: dict[str, Any] = {}
         self._notes: list[str] = []
 
@@ -86,6 +91,8 @@ class Course:
     def step(self) -> None:
         """A step has ended, and the next begins."""
         self.ended += 1
+        if self._sampling is not None and self._sampling.step():
+            return
         self._left -= 1
         if self._calibration is not None:
             self._calibration.mark()
@@ -98,8 +105,18 @@ class Course:
             self._calibrated()
         elif phase is Phase.ACTIVE:
             self.save(cut=False)
+        elif phase is Phase.SAMPLE:
+            self._sampled()
         if self._phases:
             self._enter()
+
+    def cut(self) -> None:
+        """End it before its time, and write what there is; it is over all the same where all cycles are recorded."""
+        if self._sampling is None:
+            self.save(cut=True)
+        else:
+            self._phases.clear()
+            self._sampled()
 
     def save(self, *, cut: bool) -> None:
         """End the cycle, if one is under way, and write it, or as much as there is of it.
@@ -111,7 +128,7 @@ class Course:
         if made is None:
             return
         recorded = made.recording
-        self._sample("recorded")
+        self._look("recorded")
         profiler, taken = made.finish(cut=cut)
         self._recorder = None  # not before: `abandon` switches off what `finish` couldn't
         if made.cupti.kept is not None:
@@ -121,20 +138,25 @@ class Course:
             )
         if not recorded:
             return
-        path = write.write_trace(profiler, self.order.out, self.order.name, self.metadata(taken))
+        metadata = self.metadata(taken)
+        path = write.write_trace(profiler, self.order.out, self.order.name, metadata)
         self.paths.append(path)
+        if self.order.plan.sample:
+            self._traces.append((path, metadata))
         self._cycles += not cut
         self._wrote(path, cut)
 
     def abandon(self) -> None:
         """Switch everything off, and forget what was being recorded."""
         made, self._recorder = self._recorder, None
+        sampling, self._sampling = self._sampling, None
         self._calibration = None
-        try:
+        with ExitStack() as off:  # all of it, though one fails
+            off.callback(lines.end)
             if made is not None:
-                made.close()
-        finally:
-            lines.end()
+                off.callback(made.close)
+            if sampling is not None:
+                off.callback(sampling.close)
 
     def metadata(self, taken: dict[str, Any]) -> dict[str, Any]:
         """What is stored in the trace under the key "syncscan".
@@ -155,9 +177,9 @@ class Course:
             "calibrated_steps": self.order.plan.calibrate if times else 0,
             "device_drained": True,
             "first_step": self._first,
-            "notes": self._notes,
+            "notes": list(self._notes),
             **taken,
-            **({"clocks": self._clocks} if self._clocks else {}),
+            **({"clocks": dict(self._clocks)} if self._clocks else {}),
         }
 
     def _enter(self) -> None:
@@ -171,6 +193,8 @@ class Course:
         if phase is Phase.CALIBRATE:
             self._undisturbed = not cupti.stays_attached and not recorder.profiling()
             self._calibration = Calibration(self._left)
+        elif phase is Phase.SAMPLE:
+            self._start_sampling()
         elif self._recorder is not None:
             self._recorder.step()
         elif phase in (Phase.WARMUP, Phase.ACTIVE):
@@ -180,7 +204,7 @@ class Course:
         if self._calibration is None:
             return
         self.times, self._calibration = self._calibration.end(), None
-        self._sample("calibrated")
+        self._look("calibrated")
         advice = self.times.advice() if device.used() else None  # on a CPU no gain is scaled by it
         if advice is not None:
             self._note(advice)
@@ -199,7 +223,32 @@ class Course:
         )
         self._recorder.start()
 
-    def _sample(self, when: str) -> None:
+    def _start_sampling(self) -> None:
+        """Begin to sample; where that can't be the capture is over."""
+        try:
+            if recorder.profiling():
+                raise NotSampled("the program runs a profiler of its own.")
+            self._sampling = Sampling(self.order.plan.sample, self.times.typical if self.times else None)
+        except NotSampled as reason:
+            self._phases.clear()
+            self._say(UNSAMPLED.format(reason))
+
+    def _sampled(self) -> None:
+        """Add what was sampled to the traces of this capture."""
+        sampling, self._sampling = self._sampling, None
+        if sampling is None:
+            return
+        try:
+            host = sampling.finish()
+            for path, metadata in self._traces:
+                write.write_metadata(path, metadata, {**metadata, "host": host})
+        except NotSampled as reason:
+            self._say(UNSAMPLED.format(reason))
+        except OSError as error:
+            self._say(UNSAMPLED.format(f"it can't be added to the trace ({error.strerror or error})."))
+
+    def _look(self, when: str) -> None:
+        """Note the device's clocks."""
         clocks = device.clocks()
         if clocks is not None:
             self._clocks[when] = clocks

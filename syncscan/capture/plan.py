@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
 
 from syncscan.errors import UsageError
+
+LONGEST_SAMPLE = 600.0
+"""Seconds; each sample is held until they end."""
 
 
 class Phase(enum.Enum):
@@ -16,6 +20,7 @@ class Phase(enum.Enum):
     WAIT = "left alone, before each cycle"
     WARMUP = "under the profiler, thrown away"
     ACTIVE = "recorded"
+    SAMPLE = "sampled without the profiler, once the cycles are over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,8 @@ class Plan:
     """The steps of a capture, in the order in which they run.
 
     `settle` and `calibrate` steps run first and once, without the profiler; after them each of `repeat` cycles has
-    `wait` steps without it, `warmup` steps under it that are thrown away, and `active` steps that are recorded.
+    `wait` steps without it, `warmup` steps under it that are thrown away, and `active` steps that are recorded. After
+    the last cycle as many steps as `sample` seconds hold are sampled, without the profiler; none where that is 0.
     """
 
     wait: int = 1
@@ -32,12 +38,13 @@ class Plan:
     repeat: int = 1
     calibrate: int = 10
     settle: int = 3
+    sample: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse a plan that can't mean anything.
 
         Raises:
-            UsageError: a negative number of steps, or no active step or cycle.
+            UsageError: a negative number of steps, or no active step or cycle, or a time that can't be waited for.
         """
         for name in ("wait", "warmup", "calibrate", "settle"):
             if getattr(self, name) < 0:
@@ -45,6 +52,8 @@ class Plan:
         for name in ("active", "repeat"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} is {getattr(self, name)}, but at least 1 is needed to record anything.")
+        if not (0 <= self.sample <= LONGEST_SAMPLE and math.isfinite(self.sample)):
+            raise UsageError(f"sample is {self.sample:g} seconds, and must lie between 0 and {LONGEST_SAMPLE:g}.")
 
     @property
     def unprofiled(self) -> int:
@@ -65,4 +74,5 @@ class Plan:
         """Each phase with how many steps it lasts, in order; those without steps are left out."""
         first = [(Phase.SETTLE, self.settle), (Phase.CALIBRATE, self.calibrate)] if self.calibrate else []
         cycle = [(Phase.WAIT, self.wait), (Phase.WARMUP, self.warmup), (Phase.ACTIVE, self.active)]
-        return [(phase, steps) for phase, steps in first + self.repeat * cycle if steps]
+        last = [(Phase.SAMPLE, 1)] if self.sample else []  # how many it takes shows when they run
+        return [(phase, steps) for phase, steps in first + self.repeat * cycle + last if steps]

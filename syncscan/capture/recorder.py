@@ -1,7 +1,7 @@
 """The steps of one cycle go in, a stopped profiler and the table of what it can't see come out.
 
-Everything that makes a step dearer is switched on and off here: torch's profiler, the callbacks at synchronises, the
-debug mode, CUPTI. Whatever way a cycle ends, all of it is off afterwards.
+Everything that makes a step dearer is switched on and off here: torch's profiler, the callbacks at synchronises and
+at garbage collections, the debug mode, CUPTI. Whatever way a cycle ends, all of it is off afterwards.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from syncscan.capture import device, fork, lines, table
 from syncscan.capture.cupti import Attachment
+from syncscan.capture.garbage import Garbage
 from syncscan.capture.warned import Warned
 
 Json = dict[str, Any]
@@ -55,6 +56,7 @@ class Recorder:
         self._ended = 0
         self._profiler: Any = None
         self._warned = Warned()
+        self._garbage = Garbage()
         self._undo = ExitStack()
 
     @property
@@ -72,6 +74,7 @@ class Recorder:
         self._undo.callback(self._alone())
         self._undo.callback(lines.end)
         self._undo.callback(self._warned.close)
+        self._undo.callback(self._garbage.close)
         self._follow()
 
     def step(self) -> None:
@@ -91,6 +94,7 @@ class Recorder:
         recording = lines.end()  # before the profiler's own closing synchronise calls back
         self.close()
         taken: Json = {"lines": None, "events": [], "unfinished_step": number if cut else None}
+        taken["collections"] = [list(collection) for collection in self._garbage.collections]
         if recording is not None:
             taken["lines"] = table.lines_table(recording, None if lines.exact() else self._warned.stacks)
             taken["events"] = [list(event) for event in recording.events]
@@ -114,7 +118,9 @@ class Recorder:
         return made
 
     def _follow(self) -> None:
-        """Prepare the lines for the step that begins now."""
+        """Prepare for the step that begins now what the profiler can't see: collections, and the lines."""
+        if self.recording:
+            self._garbage.open()
         if device.backend() is None:
             return
         if self.recording:
@@ -161,6 +167,7 @@ class Recorder:
         """In a forked child: nothing of a recording may go on, and nothing of the profiler's may be touched."""
         lines.end()
         self._warned.close()
+        self._garbage.close()
         importlib.import_module("torch").autograd._enable_record_function(False)
 
 

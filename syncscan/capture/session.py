@@ -1,8 +1,9 @@
 """A loop's steps go in, trace files of a few of them come out: `with syncscan.profile(...) as prof: … prof.step()`.
 
 A capture runs `settle` and `calibrate` steps without the profiler, to know what a step takes when nobody looks, and
-then `repeat` cycles of wait, warmup and active steps, with the source line of every sync. Before, between and after
-captures a step costs a comparison. Nothing that goes wrong in a capture reaches the loop.
+then `repeat` cycles of wait, warmup and active steps, with the source line of every sync, and samples some more steps
+if asked to. Before, between and after captures a step costs a comparison. Nothing that goes wrong in a capture reaches
+the loop.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def profile(
     shapes: bool = False,
     calibrate: int = 10,
     settle: int = 3,
+    sample: float = 0.0,
     start_at: int | None = None,
     every: int | None = None,
     on_signal: str | int | None = None,
@@ -63,6 +65,8 @@ def profile(
         shapes: record the shapes of inputs.
         calibrate: steps that are timed before the first cycle, without the profiler; 0 leaves this out.
         settle: steps before those, untimed.
+        sample: seconds after the last cycle in which it is sampled where the steps' thread is, 193 times a second and
+            without the profiler; 0 leaves this out. On Linux, in the main thread.
         start_at: steps before the capture begins.
         every: begin another capture each time that so many steps have passed since the last began.
         on_signal: begin a capture whenever this signal has come, e.g. `"USR2"`.
@@ -75,7 +79,7 @@ def profile(
     Raises:
         UsageError: numbers of steps that can't mean anything, or a folder that can't be written.
     """
-    plan = Plan(wait, warmup, active, repeat, calibrate, settle)
+    plan = Plan(wait, warmup, active, repeat, calibrate, settle, sample)
     demand = Demand(start_at, every, on_signal, on_trigger)
     return Session(Path(out), name or default_name(), plan, demand, stacks=stacks, shapes=shapes, notify=notify)
 
@@ -275,7 +279,8 @@ class Session:
     def _cut(self) -> None:
         """End a capture before its time, and write what there is."""
         if self._course is not None:
-            self._course.save(cut=True)
+            self._course.cut()
+            self.captures += self._course.over
         self._idle()
 
     def _written(self, path: Path, cut: bool) -> None:
@@ -328,7 +333,8 @@ class Session:
         course = self._last
         kept = f"kept {course.paths[-1]}" if course and course.paths else "nothing was recorded yet"
         step = course.ended + 1 if course else 1
-        self._say(f"{signal_name} in step {step} of {self.plan.steps} of a capture: {kept}.")
+        where = f"step {step} of {self.plan.steps} of a capture" if step <= self.plan.steps else "the end of a capture"
+        self._say(f"{signal_name} in {where}: {kept}.")
         return True
 
     def _take_place(self) -> None:

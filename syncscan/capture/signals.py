@@ -6,13 +6,14 @@ the program has set are kept: they are called as well, and they get their place 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -27,6 +28,25 @@ GRACE_S = 10.0
 """How long a main thread may stay inside a call of C's after a deadly signal; batch systems kill after 30 s."""
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """Have signals wake no watchdog meanwhile: one a timer's, it would take the interpreter's lock at every tick.
+
+    Python would tell it of each signal, whichever it waits for. What the program has set to be told stays.
+    """
+    watchdog = _Watchdog.running
+    if watchdog is None:
+        yield
+        return
+    mine = signal.set_wakeup_fd(watchdog.before, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        now = signal.set_wakeup_fd(mine, warn_on_full_buffer=False)
+        if now != watchdog.before:  # an event loop has put its own pipe there meanwhile
+            signal.set_wakeup_fd(now)
 
 
 def can_handle() -> bool:
@@ -106,21 +126,26 @@ def die_of(number: int) -> None:
 class _Watchdog:
     """Ends the process for a main thread that doesn't come back from a call of C's to hear of a deadly signal.
 
-    Python writes each signal's number into a pipe at once, whatever the main thread does.
+    Python writes each signal's number into a pipe at once, whatever the main thread does. `before` is the pipe that the
+    program has set to be told by, -1 for none.
     """
+
+    running: _Watchdog | None = None
 
     def __init__(self, acting: threading.Event) -> None:
         self._acting, self._pid = acting, os.getpid()
         self._out, self._in = os.pipe()
         os.set_blocking(self._in, False)
-        self._before = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
+        self.before = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
+        _Watchdog.running = self
         self._thread = threading.Thread(target=self._watch, name="syncscan-signals", daemon=True)
         self._thread.start()
 
     def leave(self) -> None:
         if self._in < 0:
             return
-        mine = signal.set_wakeup_fd(self._before)
+        _Watchdog.running = None
+        mine = signal.set_wakeup_fd(self.before)
         if mine != self._in:  # an event loop has put its own pipe in the place of this one
             signal.set_wakeup_fd(mine)
         os.close(self._in)
@@ -130,8 +155,8 @@ class _Watchdog:
 
     def _watch(self) -> None:
         while numbers := os.read(self._out, 64):
-            if self._before >= 0:
-                os.write(self._before, numbers)
+            if self.before >= 0:
+                os.write(self.before, numbers)
             if any(number in ENDING for number in numbers) and not self._acting.wait(GRACE_S):
                 self._end(next(number for number in numbers if number in ENDING))
         os.close(self._out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,27 +48,58 @@ def write_trace(profiler: Any, out: Path, name: str, metadata: Mapping[str, Any]
         profiler.export_chrome_trace(str(raw))
         if not _whole(raw):
             raise OSError(f"the profiler couldn't write its trace whole to {out}: is the disk full?")
-        with ThreadPoolExecutor(1) as own:
-            try:
-                packing = own.submit(_pack, raw, packed, metadata)
-            except RuntimeError:  # at the interpreter's end no thread starts any more, and none trains
-                _pack(raw, packed, metadata)
-            else:
-                packing.result()
+        _apart(_pack, raw, packed, metadata)
         packed.replace(final)
     return final
 
 
-def _pack(raw: Path, packed: Path, metadata: Mapping[str, Any]) -> None:
-    """Compress an export, with the metadata; on a thread of its own, and never on one that trains.
+def write_metadata(path: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Replace the metadata of a trace that `write_trace` has written; the file is whole at any time.
+
+    Raises:
+        OSError: there is no such trace any more, or no room.
+    """
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".syncscan-") as folder:
+        packed = Path(folder) / path.name
+        _apart(_repack, path, packed, before, after)
+        packed.replace(path)
+
+
+def _apart(work: Callable[..., None], *arguments: Any) -> None:
+    """Compress on a thread of its own, and never on one that trains.
 
     isal leaves the upper halves of AVX registers in use (its CRC ends without `vzeroupper`), and each SSE instruction
     of the thread waits for them from then on: steps took 5 to 14 % longer, an allocation of torch's 1.2 to 1.35 times
     as long, until something else cleared them (H200, Xeon with AVX-512, torch 2.11, isal 1.9.1). Registers are a
     thread's own.
     """
+    with ThreadPoolExecutor(1) as own:
+        try:
+            working = own.submit(work, *arguments)
+        except RuntimeError:  # at the interpreter's end no thread starts any more, and none trains
+            work(*arguments)
+        else:
+            working.result()
+
+
+def _pack(raw: Path, packed: Path, metadata: Mapping[str, Any]) -> None:
+    """Compress an export, with the metadata."""
     with raw.open("rb") as source, igzip.open(packed, "wb", compresslevel=3) as target:
         copy_with(source, target, "syncscan", metadata)
+
+
+def _repack(path: Path, packed: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Copy a trace, with other metadata; none is copied that somebody else has changed."""
+    old, new = _member("syncscan", before), _member("syncscan", after)
+    with igzip.open(path, "rb") as source, igzip.open(packed, "wb", compresslevel=3) as target:
+        head = source.read(CHUNK)
+        at = head.find(b"{") + 1
+        head += source.read(max(0, at + len(old) - len(head)))
+        if not head.startswith(old, at):
+            raise OSError("it has been changed")
+        target.write(head[:at] + new + head[at + len(old) :])
+        while chunk := source.read(CHUNK):
+            target.write(chunk)
 
 
 def _whole(exported: Path) -> bool:
@@ -90,6 +121,11 @@ def copy_with(source: BinaryIO, target: Any, key: str, value: Mapping[str, Any])
     at = head.find(b"{") + 1
     if at == 0 or head[: at - 1].strip():
         raise ValueError("the profiler's export is no JSON object")
-    target.write(head[:at] + f"\n  {json.dumps(key)}: {json.dumps(value)},".encode() + head[at:])
+    target.write(head[:at] + _member(key, value) + head[at:])
     while chunk := source.read(CHUNK):
         target.write(chunk)
+
+
+def _member(key: str, value: Mapping[str, Any]) -> bytes:
+    """The first member of a JSON object, as it stands behind the brace."""
+    return f"\n  {json.dumps(key)}: {json.dumps(value)},".encode()

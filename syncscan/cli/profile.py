@@ -33,6 +33,8 @@ Mark its steps yourself, and run it as it is:
 If it trains in processes of its own (torchrun, mp.spawn), start this command in each of them:
     torchrun --nproc-per-node N -m syncscan profile SCRIPT"""
 
+SAMPLE = "How long to sample where the host is, after the last cycle and without the profiler; 0 leaves it out."
+
 
 @click.command(
     "profile",
@@ -45,6 +47,7 @@ If it trains in processes of its own (torchrun, mp.spawn), start this command in
 @click.option("--active", default=3, show_default=True, help="Steps of a cycle that are recorded.")
 @click.option("--repeat", default=1, show_default=True, help="Cycles; each writes a trace.")
 @click.option("--calibrate", default=10, show_default=True, help="Steps timed without the profiler, after 3 to settle.")
+@click.option("--sample", default=5.0, show_default=True, metavar="SECONDS", help=SAMPLE)
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
 )
@@ -73,6 +76,7 @@ def command(
     active: int,
     repeat: int,
     calibrate: int,
+    sample: float,
     out: Path,
     name: str | None,
     stacks: bool,
@@ -89,8 +93,8 @@ def command(
     """Run SCRIPT with ARGS, record a few of its training steps, and report their syncs.
 
     The script is left as it is. A step ends where an optimizer's step returns, or where the script calls prof.step(),
-    if it uses syncscan.profile itself. When the last cycle is recorded the script is ended. Options for syncscan come
-    before SCRIPT, the script's own after it. The exit code is the script's.
+    if it uses syncscan.profile itself. When the last cycle is recorded and the host was sampled, the script is ended.
+    Options for syncscan come before SCRIPT, the script's own after it. The exit code is the script's.
 
     A job runs at full speed until --start-at, --every or --on-signal begin a capture, and after it.
     """
@@ -100,7 +104,7 @@ def command(
     from syncscan.capture.session import Session, default_name
     from syncscan.capture.write import prepare
 
-    plan = Plan(wait, warmup, active, repeat, calibrate)
+    plan = Plan(wait, warmup, active, repeat, calibrate, sample=sample)
     demand = Demand(start_at, every, on_signal)
     prepare(out)
     folder, streams = out.absolute(), _Streams()

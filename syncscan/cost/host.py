@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from syncscan.cost.counted_host import counted_host
+from syncscan.cost.sampled_host import sampled_of
 from syncscan.model.finding import Finding
 from syncscan.model.host import Host
 from syncscan.model.step import StepSummary
@@ -19,4 +20,4 @@ def host_of(trace: Trace, step: StepSummary, findings: Sequence[Finding]) -> Hos
         step: with its verdict, and the scale of host times where a measurement tells it.
         findings: the syncs.
     """
-    return Host(counted=counted_host(trace, step, findings))
+    return Host(sampled=sampled_of(trace, step.unprofiled_us), counted=counted_host(trace, step, findings))

@@ -13,24 +13,28 @@ from syncscan.habits.context import Context
 from syncscan.habits.rules import RULES
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.habit import Basis, Habit, HabitGain
+from syncscan.model.host import SampledHost
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
 
 
-def find(trace: Trace, findings: Sequence[Finding], step: StepSummary) -> tuple[tuple[Habit, ...], tuple[str, ...]]:
+def find(
+    trace: Trace, findings: Sequence[Finding], step: StepSummary, sampled: SampledHost | None = None
+) -> tuple[tuple[Habit, ...], tuple[str, ...]]:
     """Find the habits of a trace.
 
     Args:
         trace: with steps; without them there is nothing to say of a step.
         findings: its syncs, so that a habit can name those that would go with it.
         step: as measured, with the unprofiled time where it is known.
+        sampled: the functions that the step's thread was in, where capture sampled it.
 
     Returns:
         The habits, the costliest first, and warnings: a rule that raises is named there and skipped.
     """
     if not trace.steps or not len(trace.device_rows):
         return (), ()
-    context = Context(trace, tuple(findings), step)
+    context = Context(trace, tuple(findings), step, sampled)
     found: list[Habit] = []
     warnings = []
     for rule in RULES:
@@ -42,7 +46,9 @@ def find(trace: Trace, findings: Sequence[Finding], step: StepSummary) -> tuple[
 
 
 def bounded(habit: Habit, period_us: float) -> Habit:
-    """The habit with its measured cost as the upper bound of its gain, and a severity by that."""
+    """The habit with its measured cost as the upper bound of its gain, unless it has one; and a severity by that."""
+    if habit.gain is not None:
+        return replace(habit, severity=habit.gain.severity(period_us))
     if habit.cost_us is None:
         return replace(habit, severity=Severity.MEDIUM)
     gain = HabitGain(habit.cost_us, (0.0, habit.cost_us), Basis.UPPER_BOUND)

@@ -14,6 +14,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
+from syncscan.model.host import SampledHost
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.period import step_intervals
 from syncscan.model.step import StepSummary
@@ -25,6 +26,8 @@ HELD = 0.5
 """A step is bound by its launches for sure when the device works less than this part of its unprofiled time."""
 LEAST_NS = 3_000
 """No eager launch takes the host less, whoever looks on: dispatch and call (an H200's host needs 5 to 8 µs)."""
+THOUSANDS = 1000
+"""From so many launches a step on, their number alone is proof."""
 LAUNCH_NS = 100_000
 """A launch takes the host this at most, with the Python and the dispatch before it; more is something else."""
 
@@ -36,6 +39,7 @@ class Context:
     trace: Trace
     findings: tuple[Finding, ...]
     step: StepSummary
+    sampled: SampledHost | None = None
 
     @property
     def count(self) -> int:
@@ -150,11 +154,29 @@ class Context:
         s = self.trace.slices
         return float(sum(int(s.dur[r]) for r in rows)) / self.count / 1e3
 
+    def least_us(self, launches: float, mean_ns: float, intervals: Sequence[ThreadInterval]) -> float:
+        """What thousands of launches take of the host at least, in µs a step, where the step's own time isn't known.
+
+        0 for fewer of them, and where the device is busy meanwhile or its kernels take longer than their launches.
+
+        Args:
+            launches: a step.
+            mean_ns: how long one kernel takes.
+            intervals: where they are launched.
+        """
+        if launches < THOUSANDS or mean_ns > HELD * LEAST_NS:
+            return 0.0
+        length = sum(end - begin for _, begin, end in intervals) / self.count / 1e3
+        return launches * (LEAST_NS - mean_ns) / 1e3 if self.idle_within(intervals) >= HELD * length else 0.0
+
     def idle_us(self, rows: Iterable[int]) -> float:
         """How long the devices stood idle while these slices ran, in µs a step (the device that idled longest)."""
-        s, rows = self.trace.slices, list(rows)
+        return self.idle_within([self.interval(row) for row in rows])
+
+    def idle_within(self, intervals: Sequence[ThreadInterval]) -> float:
+        """How long the devices stood idle in these intervals, in µs a step (the device that idled longest)."""
         idle = [
-            sum(int(s.dur[r]) - self.work.of(d).busy_within(int(s.ts[r]), int(s.end[r])) for r in rows)
+            sum(end - begin - self.work.of(d).busy_within(begin, end) for _, begin, end in intervals)
             for d in self.work.devices
         ]
         return float(max(idle, default=0)) / self.count / 1e3

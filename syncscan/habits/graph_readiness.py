@@ -38,17 +38,25 @@ Changes = Callable[[Sequence[Run]], tuple[Change, ...]]
 """From runs of launches to the step without them, as a graph or a compile leaves it."""
 
 
-def runs_of(context: Context, parts: Sequence[Capturable]) -> list[Run]:
-    """The launches of the parts, cut where the phase changes, in time order."""
+def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[ThreadInterval] = ()) -> list[Run]:
+    """The launches of the parts, cut where the phase changes, in time order.
+
+    Args:
+        context: of the trace.
+        parts: that a graph can hold.
+        elsewhere: whose launches are another habit's: no run reaches across.
+    """
     if not parts:
         return []
     s, trace = context.trace.slices, context.trace
     codes = _phases(context, np.concatenate([part.calls for part in parts]))
     steps = np.searchsorted(_begins(context), [s.ts[p.calls[0]] for p in parts], side="right")
     gradients = np.sort(s.ts[np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_gradient))])
+    others = np.array([begin for _, begin, _ in elsewhere], np.int64)
     ends, found = np.cumsum([len(part.calls) for part in parts])[:-1], list[Run]()
     for part, step, mine in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
-        runs = np.split(np.arange(len(mine)), np.flatnonzero(np.diff(mine)) + 1)
+        stretch = np.searchsorted(others, s.ts[part.calls])
+        runs = np.split(np.arange(len(mine)), np.flatnonzero(np.diff(mine) | np.diff(stretch)) + 1)
         for run in runs:
             host = tuple(intervals_of(context, part.calls[run]))
             held = np.searchsorted(gradients, [min(i.begin for i in host), max(i.end for i in host)])

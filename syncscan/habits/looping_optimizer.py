@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from syncscan.habits.closures import without_closures
-from syncscan.habits.context import HELD, LEAST_NS, Context
+from syncscan.habits.context import Context
 from syncscan.model.names import is_optimizer_step
 from syncscan.model.trace import Category
 
 MANY, SMALL_NS, BATCHED = 200, 20_000, 0.1
 """From so many launches a step, shorter than this on average, with at most this part of them batched."""
-THOUSANDS = 1000
-"""From so many on, their number alone is proof."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,19 +43,7 @@ def find_looping_optimizer(context: Context) -> LoopingOptimizer | None:
         return None
     took = context.length_us(rows) * context.host_scale
     if not context.launch_bound:
-        took = _least(context, rows, len(work), mean_ns)
+        took = context.least_us(len(work) / context.count, mean_ns, [context.interval(row) for row in rows])
     if took < 5 * context.notable_us:
         return None
     return LoopingOptimizer(steps=rows, kernels=len(work) / context.count, mean_ns=mean_ns, took_us=took)
-
-
-def _least(context: Context, rows: list[int], launches: int, mean_ns: float) -> float:
-    """What thousands of launches take of the host at least, in µs a step, where the step's own time isn't known.
-
-    0 for fewer of them, and where the device is busy meanwhile or its kernels take longer than their launches.
-    """
-    if launches < THOUSANDS * context.count or mean_ns > HELD * LEAST_NS:
-        return 0.0
-    if context.idle_us(rows) < HELD * context.length_us(rows):
-        return 0.0
-    return launches * (LEAST_NS - mean_ns) / context.count / 1e3

@@ -10,6 +10,7 @@ from syncscan.model.finding import Finding
 from syncscan.model.finding_table import finding_frame
 from syncscan.model.habit import Habit
 from syncscan.model.host import UNKNOWN_HOST, Host
+from syncscan.model.host_table import host_frame
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
 from syncscan.model.remedy import Remedy
@@ -40,7 +41,7 @@ class Analysis:
     habits: tuple[Habit, ...] = ()
     """What else costs the step time, or spoils its timing, the largest gain first."""
     host_time: Host = UNKNOWN_HOST
-    """Where the host's time goes, as counted in the trace."""
+    """Where the step's host time goes, as sampled and as counted in the trace."""
     remedies: tuple[Remedy, ...] = ()
     """What is worth changing, syncs and habits in one list, the largest gain first."""
     integrity: Integrity = SOUND
@@ -127,6 +128,14 @@ class Analysis:
     def to_frame(self) -> pd.DataFrame:
         """The findings as a tidy pandas frame, one row each; columns and dtypes as in `model.finding_table.COLUMNS`."""
         return finding_frame(self.findings, self.trace.info.path, self.step.waits_withheld)
+
+    @property
+    def host(self) -> pd.DataFrame:
+        """Where a step's host time goes, as a pandas frame with a row a line of a function, each below its caller.
+
+        Columns and dtypes as in `model.host_table.COLUMNS`; empty where capture didn't sample.
+        """
+        return host_frame(self.host_time)
 
     def to_html(self) -> str:
         """The report as one self-contained HTML page."""

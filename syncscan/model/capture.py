@@ -19,6 +19,8 @@ Index = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 Tid = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
 Handle = int | str
+MOST_NODES = 100_000
+"""Of a sampled tree; capture stores five times fewer."""
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
@@ -81,6 +83,23 @@ class EventCall(msgspec.Struct, frozen=True, array_like=True):
     stream: Handle = 0
 
 
+class Collection(msgspec.Struct, frozen=True, array_like=True):
+    """A run of Python's garbage collector: when, on which native thread, and how many generations it went through.
+
+    Generation 0 is the youngest alone; 2 is everything.
+    """
+
+    begin_ns: Epoch
+    end_ns: Epoch
+    tid: Tid
+    generation: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+
+    def __post_init__(self) -> None:
+        """Refuse one that ends before it begins."""
+        if self.end_ns < self.begin_ns:
+            raise ValueError("a collection ends before it begins")
+
+
 class Lines(msgspec.Struct, frozen=True):
     """The stacks of synchronises: `frames` and `stacks` (innermost frame first) are numbered, the rest names them."""
 
@@ -112,19 +131,74 @@ class Clocks(msgspec.Struct, frozen=True):
     power_limit_w: Positive | None = None
 
 
+class HostFrame(msgspec.Struct, frozen=True, array_like=True):
+    """A function in which samples were taken: its file and name as Python has them."""
+
+    file: str
+    function: str
+
+
+class HostSample(msgspec.Struct, frozen=True, array_like=True):
+    """A node of the sampled tree: a line of a function, reached by one way.
+
+    `parent` is its caller's place in `HostSamples.nodes`, before its own, -1 for none; `frame` the function's in
+    `HostSamples.frames`; `own` counts the samples in this line itself and in what it calls that isn't Python.
+    """
+
+    parent: Index
+    frame: Index
+    line: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    own: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+
+
+class HostSamples(msgspec.Struct, frozen=True):
+    """What the step's thread was in, sampled in steps with nothing else on."""
+
+    steps: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    step_us: Positive
+    """A sampled step's time, as a calibrated one's was taken."""
+    frames: Annotated[tuple[HostFrame, ...], msgspec.Meta(max_length=MOST_NODES)]
+    nodes: Annotated[tuple[HostSample, ...], msgspec.Meta(max_length=MOST_NODES)]
+    rate: Positive | None = None
+    """Samples a second that were asked for."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no tree.
+
+        Raises:
+            ValueError: a node before its caller, or of no frame; or none has a sample.
+        """
+        for number, node in enumerate(self.nodes):
+            if not (-1 <= node.parent < number and 0 <= node.frame < len(self.frames)):
+                raise ValueError(f"Node {number} is in no tree")
+        if not self.samples:
+            raise ValueError("No samples")
+
+    @property
+    def samples(self) -> int:
+        """How many there are in all."""
+        return sum(node.own for node in self.nodes)
+
+
 class CaptureTable(msgspec.Struct, frozen=True):
     """What capture stored in the trace that it wrote; the defaults stand for what it didn't store."""
 
     unprofiled_step_us: Positive | None = None
     """A step's time without the profiler, µs: the median of those timed, or their mean where no event saw each end."""
+    unprofiled_mean_us: Positive | None = None
+    """The mean of those steps: what comes in few of them is in it, and not in the median."""
     notes: tuple[str, ...] = ()
     """What a reader of the numbers should know of the capture, a sentence each."""
     lines: Lines = Lines()
     events: tuple[EventCall, ...] = ()
+    collections: tuple[Collection, ...] = ()
+    """Those of the garbage collector that took long enough to matter."""
     calibrated_clocks: Clocks = Clocks()
     """While the unprofiled steps ran."""
     unfinished_step: int | None = None
     """The number of the step that the program's end cut short."""
+    host: HostSamples | None = None
+    """None where the host wasn't sampled."""
 
 
 NO_TABLE = CaptureTable()
@@ -145,11 +219,14 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
     clocks = reader.part("clocks", dict[str, Any], {})
     table = CaptureTable(
         unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),
+        unprofiled_mean_us=reader.part("unprofiled_mean_us", Positive, None),
         notes=reader.part("notes", tuple[str, ...], ()),
         lines=reader.part("lines", Lines, Lines()),
         events=reader.part("events", tuple[EventCall, ...], ()),
+        collections=reader.part("collections", tuple[Collection, ...], ()),
         calibrated_clocks=_Reader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
         unfinished_step=reader.part("unfinished_step", Index, None),
+        host=reader.part("host", HostSamples, None),
     )
     return table, tuple(reader.refused)
 

@@ -13,15 +13,19 @@ class Area(str, enum.Enum):
     """Which part of a step a habit belongs to."""
 
     TIMING = "timing"
+    HOST = "host"
     INPUT = "input"
     DEVICE = "device"
     STREAMS = "streams"
 
 
 class Basis(str, enum.Enum):
-    """What a habit's gain rests on: a replay of the step, or a measured time that it can't exceed."""
+    """What a habit's gain rests on: a replay of the step, samples of one that its host bounds, or a time that it can't
+    exceed.
+    """
 
     REPLAY = "replay"
+    SAMPLES = "samples"
     UPPER_BOUND = "upper bound"
 
 
@@ -31,12 +35,16 @@ class Change:
 
     `host`: intervals of host threads that would be gone. `work`: (row of device work, part of its
     length that would stay). `ahead`: intervals of host threads
-    whose device work would run on a stream of its own, where nothing waits for it.
+    whose device work would run on a stream of its own, where nothing waits for it. `calls`: rows of sync points' calls
+    that would be gone, with their waits. `unstretched`: the profiler lengthened none of `host`, whatever it did to the
+    rest of the host's time.
     """
 
     host: tuple[ThreadInterval, ...] = ()
     work: tuple[tuple[int, float], ...] = ()
     ahead: tuple[ThreadInterval, ...] = ()
+    calls: tuple[int, ...] = ()
+    unstretched: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ _DEMO = "syncscan/capture/demo_step.py"
 
 _INSTALLED = re.compile(r".*(?:^|/)(?:(?:site|dist)-packages|lib(?:64)?/python3(?:\.\d+)?)/(?P<inside>.+)")
 """Up to the last folder of installed packages, or the standard library's on Linux and macOS."""
+_STANDARD_FOLDER = re.compile(r".*/lib(?:64)?/python3(?:\.\d+)?/|[A-Za-z]:/(?:.*/)?Lib/")
 _WINDOWS = re.compile(r"[A-Za-z]:/(?:.*/)?Lib/(?P<inside>.+)")
 """Up to the standard library of a Python on Windows, `C:/Python312/Lib/`; a user's folder may have this name too."""
 
@@ -99,6 +100,25 @@ def path_in_package(file: str) -> str:
     return installed["inside"] if installed else path
 
 
+@lru_cache(_KEPT)
+def package_of(file: str) -> str | None:
+    """The top-level package that a library's file belongs to, `python` for the standard library's and generated code.
+
+    None for the user's own files. What torch's compiler has written is torch's.
+
+    Args:
+        file: as for `is_library`.
+    """
+    path = file.replace("\\", "/")
+    if "/torchinductor_" in path:
+        return "torch"
+    if not is_library(file):
+        return None
+    inside = _parts(path_in_package(path))[0].removesuffix(".py")
+    own = path.startswith("<") or _STANDARD_FOLDER.fullmatch(path.removesuffix(path_in_package(path)))
+    return "python" if own or inside in _STANDARD else inside
+
+
 def passes_on(file: str) -> bool:
     """Whether a library's file only passes calls on, so that what happens in it is decided by who called it.
 
@@ -118,4 +138,4 @@ def _absolute(path: str) -> bool:
     return path.startswith("/") or path[1:3] == ":/"
 
 
-__all__ = ["LIBRARIES", "in_package", "is_library", "passes_on", "path_in_package"]
+__all__ = ["LIBRARIES", "in_package", "is_library", "package_of", "passes_on", "path_in_package"]

@@ -96,6 +96,11 @@ def is_optimizer_step(name: str) -> bool:
     return name.startswith("Optimizer.step#")
 
 
+def is_optimizer_zero_grad(name: str) -> bool:
+    """Whether this is torch's own scope around `Optimizer.zero_grad`: `Optimizer.zero_grad#Adam.zero_grad`."""
+    return name.startswith("Optimizer.zero_grad#")
+
+
 def is_loader(name: str) -> bool:
     """Whether this is the scope that torch puts around a DataLoader's `__next__`."""
     return name.startswith(_LOADER)

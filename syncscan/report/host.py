@@ -297,7 +297,7 @@ def _sampling(sampled: SampledHost) -> str:
 
 
 def _sampled_document(sampled: SampledHost) -> dict[str, Any]:
-    shares = {"by_phase": sampled.by_phase(), "by_owner": sampled.by_owner()}
+    shares = {"phases": sampled.by_phase(), "owners": sampled.by_owner()}
     return {
         "step_us": sampled.step_us,
         "steps": sampled.steps,

@@ -69,9 +69,9 @@ def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change],
         base = step.calibration.observed_ns / 1e3
         most = _within((cost_us or 0.0) + unexplained_us, base)
         return HabitGain(most, (0.0, most), Basis.UPPER_BOUND)
-    savings = [base - _after(projector, step, change) * step.unit for change in changes]
+    savings = [_saving(projector, step, change) * step.unit for change in changes]
     bound = bool(changes[0].ahead)
-    if bound and cost_us is not None:
+    if (bound or changes[0].calls) and cost_us is not None:
         savings = [min(s, cost_us) for s in savings]
     slack = REPEATABILITY * base + MODEL * max(savings[0], 0.0)
     low, high = min(savings) - slack, max(savings) + min(slack, SURE * (base - max(savings)))
@@ -91,6 +91,12 @@ def _unexplained_us(step: CalibratedStep) -> float | None:
     if abs(step.before.period * step.unit * 1e3 - found.observed_ns) <= MODEL * found.observed_ns:
         return None
     return max(0.0, found.observed_ns - found.profiled_ns) / 1e3
+
+
+def _saving(projector: Projector, step: CalibratedStep, change: Change) -> float:
+    """How much shorter a step is with this change, in the replay's ns."""
+    saved = step.before.period - _after(projector, step, change)
+    return saved / min(1.0, step.replay.scale) if change.unstretched else saved
 
 
 def _after(projector: Projector, step: CalibratedStep, change: Change) -> float:

@@ -110,7 +110,8 @@ def _both(one: Change, other: Change) -> Change:
     work = dict(one.work)
     for row, stay in other.work:
         work[row] = min(stay, work.get(row, 1.0))
-    return Change((*one.host, *other.host), tuple(work.items()), (*one.ahead, *other.ahead))
+    host, ahead, calls = (*one.host, *other.host), (*one.ahead, *other.ahead), (*one.calls, *other.calls)
+    return Change(host, tuple(work.items()), ahead, calls)
 
 
 def _period(projector: Projector, step: CalibratedStep, removed: frozenset[int], change: Change) -> float:

@@ -66,6 +66,8 @@ def find_steps(
     launches = changes.moved(launches, change)
     edges = Events(trace, launches, *around).edges()
     inside = [p for p in points if any(step.holds(int(trace.slices.ts[p.point.calls[0]])) for step in steps)]
+    gone = frozenset(change.calls)
+    inside = [p for p in inside if p.point.calls[0] not in gone]
     waits = find_waits(trace, launches, inside)
     launches = changes.shortened(_explained(launches, edges), change)
     as_recorded = not (ahead_of or change.work or change.ahead)
@@ -76,10 +78,16 @@ def find_steps(
         edges=tuple(edges),
         waits=tuple(waits),
         threads=find_threads(trace, [*launches.tracks.tolist(), *(wait.track for wait in waits)]),
-        left_out=(*held_launches(trace, launches), *(ThreadInterval(*interval) for interval in change.host)),
+        left_out=(*held_launches(trace, launches), *change.host, *_of_calls(trace, change)),
         added_from=added_from,
         busy_ns=busy_time(trace, steps) / len(steps) if steps and as_recorded else 0.0,
     )
+
+
+def _of_calls(trace: Trace, change: Change) -> list[ThreadInterval]:
+    """Where the calls lie that would be gone."""
+    s = trace.slices
+    return [ThreadInterval(int(s.track[call]), int(s.ts[call]), int(s.end[call])) for call in change.calls]
 
 
 def _chosen(steps: list[Interval], count: int) -> list[Interval]:

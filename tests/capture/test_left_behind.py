@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import os
 import signal
@@ -43,6 +44,7 @@ def process() -> dict[str, Any]:
         "threads": {thread.name for thread in threading.enumerate()},
         "wakeup": _wakeup(),
         "recording": lines._state.recording,
+        "collections": list(gc.callbacks),
         "cupti": cupti.stays_attached,
         "session": (Session.running, Session.opened),
     }
@@ -263,7 +265,16 @@ def test_a_forked_child_is_as_before_the_capture(tmp_path: Path) -> None:
             inside = process()
             same = [
                 key
-                for key in ("callbacks", "entry points", "filters", "signals", "wakeup", "recording", "session")
+                for key in (
+                    "callbacks",
+                    "entry points",
+                    "filters",
+                    "signals",
+                    "wakeup",
+                    "recording",
+                    "collections",
+                    "session",
+                )
                 if inside[key] != outside[key]
             ]
             os.write(2, f"differs: {same}\n".encode()) if same else None

@@ -100,3 +100,30 @@ def test_at_the_interpreters_end_a_trace_is_written_too(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", dedent(program), str(tmp_path)], capture_output=True, text=True)
     assert done.stderr == ""
     assert [path.name.split(".", 1)[0] for path in tmp_path.iterdir()] == ["train"]
+
+
+def test_metadata_can_be_replaced_and_the_rest_stays(tmp_path: Path) -> None:
+    """What is known later than the trace; the file keeps its name, and nothing else lies in the folder."""
+    export = '\n {"schemaVersion": 1, "traceEvents": [' + ", ".join(["1"] * 3_000_000) + "]}"
+    before, after = {"notes": ["ä" * 3]}, {"notes": ["ä" * 3], "host": {"steps": 3}}
+    path = write.write_trace(Exports(export), tmp_path, "train", before)
+    write.write_metadata(path, before, after)
+    assert list(tmp_path.iterdir()) == [path]
+    assert json.loads(gzip.decompress(path.read_bytes())) == {"syncscan": after, **json.loads(export)}
+
+
+def test_metadata_longer_than_a_piece_is_replaced_whole(tmp_path: Path) -> None:
+    """As of a recording with very many stacks."""
+    before, after = {"lines": "x" * (write.CHUNK + 17)}, {"lines": ""}
+    path = write.write_trace(Exports('{"traceEvents": []}'), tmp_path, "train", before)
+    write.write_metadata(path, before, after)
+    assert json.loads(gzip.decompress(path.read_bytes())) == {"syncscan": after, "traceEvents": []}
+
+
+def test_a_trace_that_somebody_has_changed_is_left_as_it_is(tmp_path: Path) -> None:
+    """It isn't ours to write over any more."""
+    path = write.write_trace(Exports('{"traceEvents": []}'), tmp_path, "train", {"a": 1})
+    theirs = path.read_bytes()
+    with pytest.raises(OSError, match="has been changed"):
+        write.write_metadata(path, {"a": 2}, {"a": 3})
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (theirs, [path])

@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.usefixtures("own_main_program")
 
-SHORT = ["--calibrate", "1", "--wait", "0", "--warmup", "1", "--active", "2"]
+SHORT = ["--calibrate", "1", "--wait", "0", "--warmup", "1", "--active", "2", "--sample", "0"]
 
 LOOP = """
 import sys, torch

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan import api
-from syncscan.model.capture import NO_TABLE, Clocks, EventCall, Frame, capture_table
+from syncscan.model.capture import NO_TABLE, Clocks, Collection, EventCall, Frame, capture_table
 from tests.builder import TraceBuilder
 
 LINES = {
@@ -21,14 +21,25 @@ LINES = {
     "syncs": [[1000, 7, "stream", 0, 0, 0, 7], [2000, 8, "event", 0, -1, 55, 7]],
     "calls": [[10, 20, 7, 0]],
 }
-TABLE = {
+TABLE: dict[str, Any] = {
     "schema": "syncscan.capture/1",
     "unprofiled_step_us": 1234.5,
+    "unprofiled_mean_us": 1300.0,
     "lines": LINES,
     "events": [[5, 7, "record", 99, 0]],
+    "collections": [[100, 900, 7, 2]],
     "clocks": {"calibrated": {"sm_mhz": 1980.0, "power_w": 300.0, "power_limit_w": 700.0}},
     "unfinished_step": 4,
+    "host": {
+        "rate": 193,
+        "steps": 9,
+        "samples": 12,
+        "step_us": 1250.5,
+        "frames": [["a.py", "main"], ["a.py", "f"]],
+        "nodes": [[-1, 0, 3, 2], [0, 1, 7, 10]],
+    },
 }
+HOST: Any = TABLE["host"]
 
 
 def test_the_table_that_capture_writes_is_read_whole() -> None:
@@ -39,9 +50,14 @@ def test_the_table_that_capture_writes_is_read_whole() -> None:
     assert table.lines.stack(0) == (Frame("b.py", 9, "outer"), Frame("a.py", 3, "inner"))
     assert table.lines.module(0) == ("Net", "head")
     assert [sync.borrowed for sync in table.lines.syncs] == [False, True]
+    assert table.unprofiled_mean_us == 1300.0
     assert table.events == (EventCall(5, 7, "record", 99, 0),)
+    assert table.collections == (Collection(100, 900, 7, 2),)
     assert table.calibrated_clocks == Clocks(1980.0, 300.0, 700.0)
     assert table.unfinished_step == 4
+    assert table.host is not None
+    assert (table.host.samples, table.host.steps, table.host.step_us) == (12, 9, 1250.5)
+    assert table.host.frames[table.host.nodes[1].frame].function == "f"
 
 
 def test_a_trace_of_another_origin_has_none() -> None:
@@ -60,6 +76,11 @@ def test_a_trace_of_another_origin_has_none() -> None:
         ("lines", {"stacks": [5]}),
         ("lines", {"modules": [7]}),
         ("events", [["x"]]),
+        ("collections", [[900, 100, 7, 2]]),
+        ("collections", [[-5, 100, 7, 2]]),
+        ("collections", [[100, 2**63, 7, 2]]),
+        ("collections", [[100, 900, 7, -1]]),
+        ("collections", [[100, 900, 7]]),
         ("unprofiled_step_us", "fast"),
         ("unprofiled_step_us", 0),
         ("unprofiled_step_us", -3.0),
@@ -67,6 +88,22 @@ def test_a_trace_of_another_origin_has_none() -> None:
         ("unprofiled_step_us", 10**400),
         ("clocks", 3),
         ("unfinished_step", "last"),
+        ("host", []),
+        ("host", {**HOST, "steps": 0}),
+        ("host", {**HOST, "step_us": -1.0}),
+        ("host", {**HOST, "frames": []}),
+        ("host", {**HOST, "frames": [["a.py", "main"], ["a.py", None]]}),
+        ("host", {**HOST, "nodes": []}),
+        ("host", {**HOST, "nodes": [[-1, 0, 3, 0]]}),
+        ("host", {**HOST, "nodes": [[0, 0, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[1, 0, 3, 5], [0, 0, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[-2, 0, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[-1, -1, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[-1, 2, 3, 5]]}),
+        ("host", {**HOST, "nodes": [[-1, 0, -3, 5]]}),
+        ("host", {**HOST, "nodes": [[-1, 0, 3, -5], [-1, 0, 3, 9]]}),
+        ("host", {**HOST, "nodes": [[-1, 0, 3, 1e99]]}),
+        ("host", {**HOST, "nodes": [[-1, 0, 3, 1]] * 100_001}),
     ],
 )
 def test_a_damaged_part_is_refused_and_named_and_the_others_stay(part: str, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.model.libraries import LIBRARIES, in_package, is_library, passes_on, path_in_package
+from syncscan.model.libraries import LIBRARIES, in_package, is_library, package_of, passes_on, path_in_package
 
 SITE = "/venv/lib/python3.12/site-packages"
 
@@ -117,3 +117,25 @@ def test_libraries_are_names_of_packages() -> None:
     """No path, no pattern and nothing that a split went wrong over: each can be imported under this name."""
     assert all(name.isidentifier() for name in LIBRARIES)
     assert {"torch", "numpy", "transformers"} <= LIBRARIES
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [
+        ("train.py", None),
+        ("/tmp/ipykernel_17/1234.py", None),
+        ("torch/functional.py", "torch"),
+        (f"{SITE}/six.py", "six"),
+        (f"{SITE}/lightning/pytorch/trainer/trainer.py", "lightning"),
+        ("/usr/lib/python3/dist-packages/x.py", "x"),
+        ("/usr/lib/python3.12/json/decoder.py", "python"),
+        ("C:\\Python312\\Lib\\contextlib.py", "python"),
+        ("C:\\venv\\Lib\\site-packages\\some_library\\x.py", "some_library"),
+        ("threading.py", "python"),
+        ("<frozen runpy>", "python"),
+        ("/tmp/torchinductor_me/ab/cab.py", "torch"),
+    ],
+)
+def test_a_library_s_file_belongs_to_its_top_level_package(file: str, package: str | None) -> None:
+    """The standard library's and generated code to Python, what torch's compiler writes to torch, a user's to none."""
+    assert package_of(file) == package

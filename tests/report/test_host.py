@@ -131,7 +131,7 @@ def test_json_has_the_values_field_by_field() -> None:
         **{name: getattr(node, name) for name in ("parent", "function", "file", "line", "owner", "us", "self_us")},
         "phase": "optimizer",
     }
-    assert found["sampled"]["by_phase"][0] == {"name": "forward", "us": 5900.0, "share": pytest.approx(5.9 / 14.3)}
+    assert found["sampled"]["phases"][0] == {"name": "forward", "us": 5900.0, "share": pytest.approx(5.9 / 14.3)}
     assert found["counted"]["step_us"] == COUNTED.step_us == pytest.approx(14_300)
     assert found["counted"]["dearest"][0]["scope"] == ["encoder", "attention"]
     assert json.loads(render(host_bound(Host(counted=COUNTED)), "json"))["host"]["sampled"] is None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json as stdlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from syncscan.model.finding import Phase
+from syncscan.model.host import Host, HostNode, SampledHost
 from syncscan.report import json
 from tests.report.example import HOSTILE, analysis, hostile, typical
 
@@ -39,6 +42,34 @@ def test_what_was_not_projected_is_null():
     """A finding without a gain has nulls, not zeros."""
     findings = stdlib.loads(json.render(typical()))["findings"]
     assert [findings[2][k] for k in ("moved_us", "recoverable_us", "recoverable_range_us")] == [None, None, None]
+
+
+def test_where_the_host_is_is_null_or_a_tree():
+    """Callers by their place in the list; phases and owners add up to the step."""
+    assert stdlib.loads(json.render(typical()))["host"] is None
+    main = HostNode(
+        parent=-1, function="main", file="a.py", line=3, owner="user", phase=Phase.OTHER, us=10.0, self_us=4.0
+    )
+    call = replace(main, parent=0, function="f", owner="torch", phase=Phase.FORWARD, us=6.0, self_us=6.0)
+    host = Host(sampled=SampledHost(step_us=10.0, steps=5, samples=100, overhead=None, nodes=(main, call)))
+    document = stdlib.loads(json.render(replace(typical(), host_time=host)))["host"]["sampled"]
+    assert document["phases"] == [
+        {"name": "forward", "us": 6.0, "share": 0.6},
+        {"name": "other", "us": 4.0, "share": 0.4},
+    ]
+    assert [owner["name"] for owner in document["owners"]] == ["torch", "user"]
+    assert document["nodes"][1] == {
+        "parent": 0,
+        "function": "f",
+        "file": "a.py",
+        "line": 3,
+        "owner": "torch",
+        "phase": "forward",
+        "us": 6.0,
+        "self_us": 6.0,
+    }
+    assert (document["step_us"], document["steps"], document["samples"]) == (10.0, 5, 100)
+    assert document["overhead"] is None
 
 
 def test_no_findings():

@@ -11,10 +11,11 @@ import numpy as np
 from syncscan.habits.capturable import LEAST_LAUNCHES, Breaks, Capturable, capturable
 from syncscan.habits.context import LEAST_NS, Context
 from syncscan.habits.graph_readiness import Run, runs_of, splits, stretches
-from syncscan.habits.looping_optimizer import find_looping_optimizer
+from syncscan.habits.said_elsewhere import begun_in, said_elsewhere
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Phase
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
 
 ADVICE = Advice(
@@ -49,8 +50,9 @@ COSTS, FUSED = (1.0, 1.5, 0.0), (1 / 2, 1.0, 1 / 3)
 """Of what such a call costs, and of the device's work, which a compile fuses and a graph only launches, what is left:
 likely, then with the least and with the most saved. A BERT of four layers under a trainer took 8.4 ms instead of 15.4
 (H200, torch 2.11), which its launches alone don't explain."""
-GRAPH_FUSED = 2 / 3
-"""The least that is left of it where one graph, or one compile, holds the whole step: 2.7 of 3.45 ms for a denoiser."""
+GRAPH_FUSED = 1 / 2
+"""The least that is left of it, gaps and all, where one graph or one compile holds the whole step: a denoiser of 3.5 ms
+of kernels and 14.5 ms a step took 2.7 (H200, torch 2.11, 2026-11-22: `denoising` of `benchmarks/launches.py`)."""
 STEADY = 0.9
 """The part of a step's launches that is the same in all steps: with less, shapes or control flow change, and no graph
 holds them (all of them in 56 recordings of programs that don't change)."""
@@ -60,7 +62,8 @@ def find(context: Context) -> Iterable[Habit]:
     """Many short kernels in a step that is held by its launches for sure, as far as graphs can hold them."""
     if not context.launch_bound or context.launch_count < LEAST_LAUNCHES or _steady(context) < STEADY:
         return
-    launches, breaks = _launches(context), Breaks.of(context)
+    elsewhere = said_elsewhere(context)
+    launches, breaks = _launches(context, elsewhere), Breaks.of(context)
     parts = capturable(context, launches, breaks)
     whole = len(parts) <= context.count and sum(len(p.calls) for p in parts) >= WHOLE * len(launches)
     parts = [part for part in parts if whole or part.length_ns * context.host_scale >= WORTH_NS]
@@ -68,11 +71,11 @@ def find(context: Context) -> Iterable[Habit]:
     if not len(kernels):
         return
     mean_ns = float(context.trace.slices.dur[kernels].mean())
-    took = _took(context, parts)
+    took = _took(context, parts, elsewhere)
     saved = min(took, context.period_us) - context.length_us(kernels.tolist())
     if mean_ns > SMALL_NS or saved < 5 * context.notable_us:
         return
-    runs = runs_of(context, parts)
+    runs = runs_of(context, parts, elsewhere)
     habit = context.habit(
         ADVICE if whole else replace(ADVICE, fix=PARTLY),
         [],
@@ -101,24 +104,23 @@ def _calls(parts: Sequence[Capturable] | Sequence[Run]) -> Int64:
     return np.concatenate([np.zeros(0, np.int64), *(part.calls for part in parts)])
 
 
-def _launches(context: Context) -> Int64:
-    """The calls that launch work, but for an optimizer's that launches for each parameter: a habit of its own."""
-    s, calls = context.trace.slices, context.launch_calls
-    looping = find_looping_optimizer(context)
-    if looping is None:
-        return calls
-    inside = np.zeros(len(calls), bool)
-    for row in looping.steps:
-        inside |= (s.track[calls] == s.track[row]) & (s.ts[calls] >= s.ts[row]) & (s.ts[calls] < s.end[row])
-    others: Int64 = calls[~inside]
+def _launches(context: Context, elsewhere: Sequence[ThreadInterval]) -> Int64:
+    """The calls that launch work, but for those that another habit is about."""
+    calls = context.launch_calls
+    others: Int64 = calls[~begun_in(context, calls, elsewhere)]
     return others
 
 
-def _took(context: Context, parts: Sequence[Capturable]) -> float:
+def _took(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[ThreadInterval]) -> float:
     """Host time of these launches in µs a step; at the least where no unprofiled time is known."""
     if context.step.unprofiled_us is None:
         return sum(len(part.calls) for part in parts) * LEAST_NS / context.count / 1e3
-    return sum(part.length_ns for part in parts) / context.count / 1e3 * context.host_scale
+    within = sum(other.end - other.begin for other in elsewhere if any(_holds(part, other) for part in parts))
+    return (sum(part.length_ns for part in parts) - within) / context.count / 1e3 * context.host_scale
+
+
+def _holds(part: Capturable, other: ThreadInterval) -> bool:
+    return min(i.begin for i in part.host) <= other.begin and other.end <= max(i.end for i in part.host)
 
 
 def _changes(context: Context, whole: bool, runs: Sequence[Run]) -> tuple[Change, ...]:

@@ -1,0 +1,149 @@
+"""From the samples that capture stored to where the host's time goes: by phase, by owner, by function and line.
+
+A sample tells its functions, not what they are there for. The phase of each is told by the calls of torch's own around
+it: the loader's, a module's, `backward`, an optimizer's. A line that calls next to nothing but one phase belongs to it
+itself: `loss = model(x).square().mean()` is forward with all its ops. The rest lies between: loop, trainer, logging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncscan.model.capture import HostFrame, HostSamples
+from syncscan.model.finding import Phase
+from syncscan.model.host import USER, HostNode, SampledHost
+from syncscan.model.libraries import in_package, is_library, package_of
+from syncscan.model.trace import Trace
+
+SINGLE = 0.9
+"""A line of whose calls this part is of one phase is of that phase itself: the rest are samples that came a call late,
+for Python tells of a signal between two of its instructions, and not after each of them."""
+
+_CALLS = (
+    (Phase.DATA, "torch/utils/data", None),
+    (Phase.DATA, "torchdata", None),
+    (Phase.DATA, "accelerate/data_loader.py", None),
+    (Phase.OPTIMIZER, "torch/optim/lr_scheduler.py", {"step", "wrapper"}),
+    (Phase.OPTIMIZER, "torch/optim", {"step", "zero_grad", "wrapper", "_use_grad"}),
+    (Phase.OPTIMIZER, "torch/amp/grad_scaler.py", {"step", "unscale_", "update"}),
+    (Phase.OPTIMIZER, "torch/cuda/amp/grad_scaler.py", {"step", "unscale_", "update"}),
+    (Phase.OPTIMIZER, "torch/nn/modules/module.py", {"zero_grad"}),
+    (Phase.BACKWARD, "torch/autograd", {"backward", "grad", "_engine_run_backward"}),
+    (Phase.FORWARD, "torch/nn/modules/module.py", {"__call__", "_wrapped_call_impl", "_call_impl"}),
+    (Phase.FORWARD, "torch/nn/functional.py", None),
+    (Phase.FORWARD, "torch/autograd/function.py", {"apply"}),
+    (Phase.FORWARD, "torch/utils/checkpoint.py", None),
+    (Phase.FORWARD, "torch/_functorch/_aot_autograd", None),
+    (Phase.FORWARD, "torch/_inductor", None),
+)
+"""What begins a phase: calls of these functions (None: all) in this file or folder; the first that fits counts."""
+
+_MODULE = "torch/nn/modules/module.py"
+
+
+def sampled_of(trace: Trace, unprofiled_us: float | None) -> SampledHost | None:
+    """Where the host's time goes by the samples that capture took; None where it took none.
+
+    Args:
+        trace: as capture wrote it.
+        unprofiled_us: the step's time without the profiler, where it is known: what the tree's times add up to.
+    """
+    capture = trace.info.capture
+    samples = capture.host
+    if samples is None:
+        return None
+    undisturbed = capture.unprofiled_step_us
+    step_us = unprofiled_us or samples.step_us
+    return SampledHost(
+        step_us=step_us,
+        steps=samples.steps,
+        samples=samples.samples,
+        overhead=samples.step_us / undisturbed - 1 if undisturbed else None,
+        nodes=_tree(samples, step_us),
+    )
+
+
+def _tree(samples: HostSamples, step_us: float) -> tuple[HostNode, ...]:
+    phases, totals = _phases(samples)
+    owners = [package_of(frame.file) or USER for frame in samples.frames]
+    us = step_us / samples.samples
+    made: list[HostNode] = []
+    place = {-1: -1}
+    for number in _callers_first(samples, totals):
+        node = samples.nodes[number]
+        frame = samples.frames[node.frame]
+        place[number] = len(made)
+        made.append(
+            HostNode(
+                parent=place[node.parent],
+                function=frame.function,
+                file=frame.file,
+                line=node.line,
+                owner=owners[node.frame],
+                phase=phases[number],
+                us=totals[number] * us,
+                self_us=node.own * us,
+            )
+        )
+    return tuple(made)
+
+
+def _callers_first(samples: HostSamples, totals: Sequence[int]) -> list[int]:
+    """The nodes in the order in which one reads a tree: each followed by what it calls, the longest call first."""
+    calls: dict[int, list[int]] = {}
+    for number, node in enumerate(samples.nodes):
+        calls.setdefault(node.parent, []).append(number)
+    order, left = [], [-1]
+    while left:
+        number = left.pop()
+        order.append(number)
+        left += sorted(calls.get(number, []), key=lambda call: (totals[call], -call))
+    return order[1:]
+
+
+def _phases(samples: HostSamples) -> tuple[list[Phase], list[int]]:
+    """Each node's phase, and its samples with those of all that it calls."""
+    nodes = samples.nodes
+    begins = [_begins(frame) for frame in samples.frames]
+    phases: list[Phase] = []
+    for node in nodes:
+        around = phases[node.parent] if node.parent >= 0 else Phase.OTHER
+        phases.append(_within(around, begins[node.frame], samples.frames[node.frame]))
+    totals = [node.own for node in nodes]
+    called: list[dict[Phase, int]] = [{} for _ in nodes]
+    for number in range(len(nodes) - 1, -1, -1):  # what is called before its caller
+        if phases[number] is Phase.OTHER:
+            phases[number] = _single(called[number])
+        parent = nodes[number].parent
+        if parent >= 0:
+            totals[parent] += totals[number]
+            called[parent][phases[number]] = called[parent].get(phases[number], 0) + totals[number]
+    return phases, totals
+
+
+def _begins(frame: HostFrame) -> Phase | None:
+    """The phase that a call of this function begins, wherever it stands; None for most."""
+    name = frame.function.rpartition(".")[2]
+    for phase, package, functions in _CALLS:
+        if (functions is None or name in functions) and in_package(frame.file, package):
+            return phase
+    return Phase.BACKWARD if name == "backward" and is_library(frame.file) else None
+
+
+def _within(around: Phase, begins: Phase | None, frame: HostFrame) -> Phase:
+    """The phase of a function, by the one that it is called in and the one that it would begin."""
+    if around is Phase.DATA:
+        return around
+    if around is Phase.BACKWARD:  # a checkpoint's forward is part of it, an optimizer in a gradient's hook isn't
+        return Phase.OPTIMIZER if begins is Phase.OPTIMIZER else around
+    if around is Phase.OPTIMIZER:  # trainers run the whole step in the closure that they give it
+        if begins is Phase.BACKWARD or (begins is Phase.FORWARD and in_package(frame.file, _MODULE)):
+            return begins
+        return Phase.OTHER if "closure" in frame.function.lower() else around
+    return begins or around
+
+
+def _single(called: dict[Phase, int]) -> Phase:
+    """The phase that nearly all calls of a line are of, else none."""
+    phase = max(called, key=lambda phase: called[phase], default=Phase.OTHER)
+    return phase if called and called[phase] >= SINGLE * sum(called.values()) else Phase.OTHER

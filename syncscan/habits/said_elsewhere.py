@@ -1,0 +1,30 @@
+"""From a Context to the parts of its steps whose launches have a habit of their own, so that none is charged twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from syncscan.habits.context import Context
+from syncscan.habits.looping_optimizer import find_looping_optimizer
+from syncscan.habits.parameter_loops import parameter_loops
+from syncscan.habits.zeroed_gradients import zeroed_gradients
+from syncscan.model.arrays import Bool, Int64
+from syncscan.model.interval import ThreadInterval
+
+
+def said_elsewhere(context: Context) -> list[ThreadInterval]:
+    """Where an optimizer or another loop goes through the parameters, and where gradients are filled with zeros."""
+    looping, zeroed = find_looping_optimizer(context), zeroed_gradients(context)
+    scopes = [*(looping.steps if looping else ()), *(zeroed.scopes if zeroed else ())]
+    loops = [interval for loop in parameter_loops(context) for interval in loop.intervals]
+    return sorted([*(context.interval(row) for row in scopes), *loops], key=lambda interval: interval.begin)
+
+
+def begun_in(context: Context, rows: Int64, intervals: Sequence[ThreadInterval]) -> Bool:
+    """Which of these host slices begin in one of these intervals of their thread."""
+    s, inside = context.trace.slices, np.zeros(len(rows), np.bool_)
+    for track, begin, end in intervals:
+        inside |= (s.track[rows] == track) & (s.ts[rows] >= begin) & (s.ts[rows] < end)
+    return inside

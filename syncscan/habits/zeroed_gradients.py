@@ -1,0 +1,65 @@
+"""From a Context to where its optimizers fill gradients with zeros, and where backward then adds to those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscan.habits.backward_passes import backward_passes
+from syncscan.habits.context import Context
+from syncscan.model.arrays import Int64
+from syncscan.model.names import is_optimizer_zero_grad
+from syncscan.model.trace import Category
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroedGradients:
+    """The scopes that fill gradients with zeros, and the ops that add the first gradients to them."""
+
+    scopes: list[int]
+    """Rows of torch's scopes around `Optimizer.zero_grad`, in time order."""
+    fills: Int64
+    """Rows of the device work in them."""
+    additions: list[int]
+    """Rows of the `add_`s in the first backward pass behind each."""
+    sums: Int64
+    """Rows of the device work of those."""
+    host_us: float
+    """What all of it takes of the host, a step."""
+    device_us: float
+    """And of the device."""
+
+
+def zeroed_gradients(context: Context) -> ZeroedGradients | None:
+    """What a trace shows of that, if it happens in every step and takes a notable time; else None."""
+    rows = context.rows(Category.ANNOTATION, is_optimizer_zero_grad)
+    scopes = [row for row in rows if len(context.launched(context.interval(row)))]
+    if len(scopes) < context.count:
+        return None
+    additions = _additions(context, scopes)
+    fills, sums = _work(context, scopes), _work(context, additions)
+    host_us = context.length_us([*scopes, *additions]) * context.host_scale
+    device_us = context.length_us([*fills.tolist(), *sums.tolist()])
+    if host_us + device_us < context.notable_us:
+        return None
+    return ZeroedGradients(
+        scopes=scopes, fills=fills, additions=additions, sums=sums, host_us=host_us, device_us=device_us
+    )
+
+
+def _work(context: Context, rows: list[int]) -> Int64:
+    return np.concatenate([np.zeros(0, np.int64), *(context.launched(context.interval(row)) for row in rows)])
+
+
+def _additions(context: Context, scopes: list[int]) -> list[int]:
+    """The `add_`s that add a gradient to zeros: those of the first backward pass behind each of these scopes."""
+    s, trace = context.trace.slices, context.trace
+    passes = backward_passes(context)
+    begins = np.array([s.ts[mine[0]] for mine in passes], np.int64)
+    firsts = np.unique(np.searchsorted(begins, s.end[scopes]))
+    gradients = [passes[first] for first in firsts.tolist() if first < len(passes)]
+    adds = np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(lambda name: name == "aten::add_"))
+    adds = adds[np.isin(s.parent[adds], np.concatenate([np.zeros(0, np.int64), *gradients]))]
+    adds = adds[context.inside(s.ts[adds])]
+    return [int(row) for row in adds[np.argsort(s.ts[adds], kind="stable")]]

@@ -1,0 +1,54 @@
+"""From where the host's time goes to flat rows, one a line of a function: what a data frame holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from syncscan.model.finding_table import Column
+from syncscan.model.host import Host, SampledHost
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = {
+    "phase": Column("string", "forward, backward, optimizer, data or other"),
+    "owner": Column("string", "user, or the package whose function it is; python for its standard library"),
+    "function": Column("string", "qualified from Python 3.11 on"),
+    "file": Column("string", "as Python named it"),
+    "line": Column("int64", "the line that ran, or that called on"),
+    "depth": Column("int64", "how many callers it has"),
+    "us": Column("float64", "of a step, with all that it calls, µs"),
+    "self_us": Column("float64", "of a step, in itself and what it calls that isn't Python, µs"),
+    "share": Column("float64", "`us` as a part of the step, 0 to 1"),
+}
+"""Column → its pandas dtype and what it holds, in order; documents `Analysis.host`."""
+
+
+def host_rows(sampled: SampledHost) -> list[dict[str, Any]]:
+    """One flat row a node, in their order: callers before what they call."""
+    depths: list[int] = []
+    rows = []
+    for node in sampled.nodes:
+        depths.append(depths[node.parent] + 1 if node.parent >= 0 else 0)
+        rows.append(
+            {
+                "phase": node.phase.value,
+                "owner": node.owner,
+                "function": node.function,
+                "file": node.file,
+                "line": node.line,
+                "depth": depths[-1],
+                "us": node.us,
+                "self_us": node.self_us,
+                "share": node.us / sampled.step_us,
+            }
+        )
+    return rows
+
+
+def host_frame(host: Host) -> pd.DataFrame:
+    """The same as a pandas frame with the dtypes of `COLUMNS`, also where nothing was sampled."""
+    import pandas as pd
+
+    frame = pd.DataFrame(host_rows(host.sampled) if host.sampled else [], columns=list(COLUMNS))
+    return frame.astype({name: column.dtype for name, column in COLUMNS.items()})

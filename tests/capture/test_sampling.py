@@ -1,0 +1,295 @@
+"""The last steps of a capture are sampled: what is counted, where it is stored, and that nothing suffers from it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan import api
+from syncscan.capture import course, device, lines, main_script, sampling
+from syncscan.capture.plan import Plan
+from syncscan.capture.sampling import LEAST_SAMPLES, RATE, SETTLE, NotSampled, Place, Sampling, tree
+from syncscan.capture.session import NO_DEVICE, Session, profile
+
+torch = pytest.importorskip("torch")
+
+QUICK: dict[str, Any] = {"settle": 0, "calibrate": 2, "wait": 0, "warmup": 1, "active": 1}
+BEFORE = 4
+"""Steps of such a capture before it samples."""
+CODE = compile("def main(): pass", "/home/me/train.py", "exec").co_consts[0]
+RUNNER = main_script.__file__
+OURS = str(Path(main_script.__file__).parent / "session.py")
+DEMO = str(Path(main_script.__file__).parent / "demo_step.py")
+
+
+class FakeTicks:
+    """Sees a thread a hundred times a second in the same function; a step takes a second of its own clock."""
+
+    now = 0.0
+    running = 0
+    reason = ""
+
+    def __init__(self, rate: int) -> None:
+        if self.reason:
+            raise NotSampled(self.reason)
+        self.began: float | None = None
+        FakeTicks.running += 1
+
+    def start(self) -> None:
+        self.began = FakeTicks.now
+
+    def stop(self) -> list[tuple[int, list[Any]]]:
+        self.close()
+        return [(round(100 * (FakeTicks.now - self.began)), [CODE, 0])] if self.began is not None else []
+
+    def close(self) -> None:
+        FakeTicks.running -= 1
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeTicks]]:
+    monkeypatch.setattr(FakeTicks, "now", 0.0)
+    monkeypatch.setattr(FakeTicks, "reason", "")
+    monkeypatch.setattr(FakeTicks, "running", 0)
+    monkeypatch.setattr(sampling, "Ticks", FakeTicks)
+    monkeypatch.setattr(sampling.time, "perf_counter", lambda: FakeTicks.now)
+    yield FakeTicks
+    assert FakeTicks.running == 0
+    Session.running = None
+    lines.end()
+
+
+def read(path: Path) -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))["syncscan"]
+    return table
+
+
+def run(session: Session, steps: int) -> Session:
+    with session as prof:
+        for _ in range(steps):
+            torch.ones(8).add(1)
+            FakeTicks.now += 1
+            prof.step()
+    return prof
+
+
+@pytest.mark.usefixtures("fake")
+def test_the_samples_of_whole_steps_are_stored_with_their_count(tmp_path: Path) -> None:
+    """Without those from before the first that counts: a hundred samples a step of a second."""
+    prof = run(profile(tmp_path, sample=5.0, notify=lambda said: None, **QUICK), 20)
+    host = read(prof.paths[0])["host"]
+    assert (host["steps"], host["samples"], host["rate"]) == (5, 500, RATE)
+    assert (host["frames"], host["nodes"]) == ([["/home/me/train.py", "main"]], [[-1, 0, 1, 500]])
+    assert (prof.complete, prof.done, prof.steps) == (True, True, BEFORE + SETTLE + 5)
+
+
+@pytest.mark.usefixtures("fake")
+def test_long_steps_are_sampled_at_least_three_times_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of 2 s; of 20 s one."""
+    for length, steps in ((2.0, 3), (20.0, 1)):
+        made = Sampling(1.0, None)
+        for _ in range(SETTLE):
+            FakeTicks.now += length
+            assert made.step()
+        for left in range(steps - 1, -1, -1):
+            FakeTicks.now += length
+            assert made.step() == (left > 0)
+        assert made.finish()["steps"] == steps
+
+
+@pytest.mark.usefixtures("fake")
+def test_each_trace_of_a_capture_gets_the_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are taken once; what the first trace says of itself stays the first's."""
+    clocks = iter(range(1, 100))
+    monkeypatch.setattr(device, "clocks", lambda: {"sm_mhz": float(next(clocks))})
+    prof = run(profile(tmp_path, sample=5.0, repeat=2, notify=lambda said: None, **QUICK), 30)
+    first, second = (read(path) for path in prof.paths)
+    assert first["host"] == second["host"]
+    assert first["clocks"]["recorded"] != second["clocks"]["recorded"]
+
+
+@pytest.mark.usefixtures("fake")
+def test_without_the_wish_nothing_is_sampled(tmp_path: Path) -> None:
+    """In code that is the default."""
+    prof = run(profile(tmp_path, notify=lambda said: None, **QUICK), 20)
+    assert "host" not in read(prof.paths[0])
+    assert prof.steps == BEFORE
+
+
+def test_a_process_that_can_not_be_sampled_is_told_once_and_captured(
+    fake: type[FakeTicks], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The capture is as complete as ever, and takes no step longer."""
+    monkeypatch.setattr(fake, "reason", "none.")
+    said: list[str] = []
+    prof = run(profile(tmp_path, sample=5.0, every=BEFORE, notify=said.append, **QUICK), 20)
+    assert [s for s in said if s != NO_DEVICE] == ["The host's time wasn't sampled: none."]
+    assert len(prof.paths) > 2
+    assert (prof.complete, prof.failed) == (True, None)
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_loop_that_ends_while_it_is_sampled_leaves_a_whole_capture(tmp_path: Path) -> None:
+    """With the whole steps that were sampled; it isn't called cut, for its cycles are whole."""
+    prof = run(profile(tmp_path, sample=50.0, notify=lambda said: None, **QUICK), BEFORE + SETTLE + 2)
+    assert read(prof.paths[0])["host"]["steps"] == 2
+    assert (prof.complete, prof.captures) == (True, 1)
+
+
+@pytest.mark.usefixtures("fake")
+@pytest.mark.parametrize("steps", range(BEFORE, BEFORE + SETTLE + 1))
+def test_a_loop_that_ends_before_a_step_was_sampled_has_its_trace(tmp_path: Path, steps: int) -> None:
+    """As if nobody had wanted samples."""
+    said: list[str] = []
+    prof = run(profile(tmp_path, sample=50.0, notify=said.append, **QUICK), steps)
+    assert len(prof.paths) == 1
+    assert prof.complete
+    assert said[-1] == "The host's time wasn't sampled: the program ended before one step of it was."
+
+
+@pytest.mark.usefixtures("fake")
+def test_an_exception_while_it_is_sampled_comes_through(tmp_path: Path) -> None:
+    """And what was sampled is stored."""
+    prof = profile(tmp_path, sample=50.0, notify=lambda said: None, **QUICK)
+    with pytest.raises(ZeroDivisionError), prof:
+        run_on(prof, BEFORE + SETTLE + 3, then=ZeroDivisionError)
+    assert read(prof.paths[0])["host"]["steps"] == 3
+
+
+def run_on(prof: Session, steps: int, then: type[Exception] | None = None) -> None:
+    for _ in range(steps):
+        FakeTicks.now += 1
+        prof.step()
+    if then is not None:
+        raise then
+
+
+@pytest.mark.usefixtures("fake")
+def test_sigterm_while_it_is_sampled_stores_what_there_is(tmp_path: Path) -> None:
+    """And says what it kept before the process goes on to die of it."""
+    said: list[str] = []
+    died: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: died.append(number))
+    try:
+        with profile(tmp_path, sample=50.0, notify=said.append, **QUICK) as prof:
+            run_on(prof, BEFORE + SETTLE + 2)
+            os.kill(os.getpid(), signal.SIGTERM)
+            for _ in range(100):  # the handler runs between two instructions
+                pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert died == [signal.SIGTERM]
+    assert said[-1] == f"SIGTERM in the end of a capture: kept {prof.paths[0]}."
+    assert read(prof.paths[0])["host"]["steps"] == 2
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_trace_that_was_moved_away_is_no_failure(tmp_path: Path) -> None:
+    """Whoever is told of a trace may take it."""
+    said: list[str] = []
+    session = profile(tmp_path, sample=5.0, notify=said.append, **QUICK)
+    session.wrote = lambda path: path.unlink()
+    prof = run(session, 20)
+    assert "it can't be added to the trace (No such file or directory)" in said[-1]
+    assert (prof.complete, list(tmp_path.iterdir())) == (True, [])
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_profiler_of_the_program_s_own_is_not_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its steps are not as they are without one."""
+    said: list[str] = []
+    session = profile(tmp_path, sample=5.0, notify=said.append, **QUICK)
+    session.wrote = lambda path: monkeypatch.setattr(course.recorder, "profiling", lambda: True)
+    assert run(session, 20).complete
+    assert said[-1] == "The host's time wasn't sampled: the program runs a profiler of its own."
+
+
+def stack(*frames: str) -> tuple[Place, ...]:
+    """The frames `file:function:line`, outermost first."""
+    return tuple((file, function, int(line)) for file, function, line in (frame.split(":") for frame in frames))
+
+
+def test_a_tree_has_each_way_to_a_line_once() -> None:
+    """The same function by two callers is two nodes of one frame; counts are of the line itself."""
+    main1, f5, main2, f6 = stack("a.py:main:1", "a.py:f:5", "a.py:main:2", "a.py:f:6")
+    frames, nodes = tree([(2, (main1, f5)), (1, (main1,)), (1, (main2, f5)), (1, (main2, f6))])
+    assert frames == [["a.py", "main"], ["a.py", "f"]]
+    assert nodes == [[-1, 0, 1, 1], [0, 1, 5, 2], [-1, 0, 2, 0], [2, 1, 5, 1], [2, 1, 6, 1]]
+
+
+def test_the_script_runner_and_python_s_own_are_left_out() -> None:
+    """As if the script ran under `python`, also for `python -m`."""
+    whole = stack("/bin/syncscan:<module>:3", f"{RUNNER}:_run_path:60", "<frozen runpy>:_run_code:8", "t.py:f:1")
+    assert tree([(1, whole)]) == ([["t.py", "f"]], [[-1, 0, 1, 1]])
+
+
+def test_samples_of_the_capture_at_work_do_not_count() -> None:
+    """A step ends in the session; the demo's own step lies beside it and is a program's."""
+    whole = stack("t.py:main:1", f"{OURS}:step:200", "time.py:sleep:1")
+    assert tree([(1, whole), (1, whole[:1])])[1] == [[-1, 0, 1, 1]]
+    assert tree([(1, stack(f"{DEMO}:step:1"))])[1] == [[-1, 0, 1, 1]]
+
+
+def test_endless_recursion_makes_no_endless_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is deeper counts for the deepest that is kept."""
+    monkeypatch.setattr(sampling, "MOST_NODES", 3)
+    whole = stack(*["a.py:f:1"] * 10)
+    assert tree([(1, whole)])[1] == [[-1, 0, 1, 0], [0, 0, 1, 0], [1, 0, 1, 1]]
+
+
+def test_too_few_samples_are_none(monkeypatch: pytest.MonkeyPatch, fake: type[FakeTicks]) -> None:
+    """Shares of them say nothing."""
+    made = Sampling(0.1, None)
+    for _ in range(SETTLE + 1):
+        fake.now += 0.9 * LEAST_SAMPLES / 100
+        made.step()
+    with pytest.raises(NotSampled, match="90 samples of it say too little, 100 are needed"):
+        made.finish()
+
+
+def work(seconds: float) -> None:
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        sum(range(100))
+
+
+def rest(seconds: float) -> None:
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        sum(range(100))
+
+
+def test_a_real_capture_knows_what_its_steps_are_spent_in(tmp_path: Path) -> None:
+    """Two functions, three to one; the tree reaches from the test runner's frames to them."""
+    said: list[str] = []
+    with profile(tmp_path, sample=1.0, notify=said.append, **QUICK) as prof:
+        while not prof.done:
+            work(0.006)
+            rest(0.002)
+            torch.ones(8).add(1)
+            prof.step()
+    unsampled = [sentence for sentence in said if "wasn't sampled" in sentence]
+    if unsampled:
+        pytest.skip(unsampled[0])
+    analysis = api.analyze(prof.paths[0])
+    found = analysis.host_time.sampled
+    assert found is not None
+    share = {name: sum(n.us for n in found.nodes if n.function == name) / found.step_us for name in ("work", "rest")}
+    assert share["work"] == pytest.approx(0.75, abs=0.12)
+    assert share["rest"] == pytest.approx(0.25, abs=0.12)
+    assert analysis.host.self_us.sum() == pytest.approx(found.step_us)
+
+
+@pytest.mark.parametrize("sample", [-1.0, float("nan"), float("inf"), 1e9])
+def test_times_that_mean_nothing_are_refused(sample: float) -> None:
+    """Before the script runs."""
+    with pytest.raises(Exception, match="sample is"):
+        Plan(sample=sample)

@@ -1,0 +1,37 @@
+"""The frame of where the host's time goes: the documented columns and dtypes, whatever it holds."""
+
+from __future__ import annotations
+
+from syncscan.model.finding import Phase
+from syncscan.model.host import UNKNOWN_HOST, Host, HostNode, SampledHost
+from syncscan.model.host_table import COLUMNS, host_frame
+
+
+def node(parent: int, us: float, self_us: float) -> HostNode:
+    return HostNode(
+        parent=parent, function="f", file="a.py", line=3, owner="user", phase=Phase.OTHER, us=us, self_us=self_us
+    )
+
+
+SAMPLED = SampledHost(
+    step_us=200.0,
+    steps=5,
+    samples=100,
+    overhead=0.01,
+    nodes=(node(-1, 200.0, 50.0), node(0, 150.0, 100.0), node(1, 50.0, 50.0)),
+)
+
+
+def test_a_row_a_node_below_its_caller() -> None:
+    """Depth and share follow from the tree."""
+    frame = host_frame(Host(sampled=SAMPLED))
+    assert frame.depth.tolist() == [0, 1, 2]
+    assert frame.share.tolist() == [1.0, 0.75, 0.25]
+    assert frame.self_us.sum() == SAMPLED.step_us
+
+
+def test_dtypes_are_the_documented_ones_also_without_a_row() -> None:
+    """So that frames of several traces can be joined."""
+    for host in (Host(sampled=SAMPLED), UNKNOWN_HOST):
+        found = {name: str(dtype) for name, dtype in host_frame(host).dtypes.items()}
+        assert found == {name: column.dtype for name, column in COLUMNS.items()}

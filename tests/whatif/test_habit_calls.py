@@ -1,0 +1,46 @@
+"""Facts about habits whose removal takes calls with it that are sync points too."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.api import analyze_trace
+from syncscan.model.finding import Confidence
+from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.whatif.habit_gains import project_habits
+from syncscan.whatif.projector import Projector
+from tests.builder import TraceBuilder
+
+WORDS = Advice("made-up", Area.HOST, "Takes memory", "It does.", "Don't.", "Never.")
+
+
+def gain(change_of: str, cost_us: float) -> float:
+    """Of a step of 1,000 µs without one of its calls: 200 µs that take memory, or 300 that wait for a kernel."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": 1000.0})
+    for start in t.steps(4, lasts=1000):
+        t.launch("kernel", at=start + 2, lasts=20)
+        t.call("cudaMalloc", start + 100, start + 300)
+        t.launch("kernel", at=start + 400, lasts=300)
+        t.synchronize(at=start + 402)
+    analysis = analyze_trace(t.trace())
+    trace = analysis.trace
+    calls = tuple(row for row in range(len(trace.slices)) if trace.name(row) == change_of)
+    habit = Habit("made-up-0", WORDS, Confidence.HIGH, (), "", 1.0, (), cost_us, (Change(calls=calls),))
+    projector = Projector(trace, analysis.findings, analysis.step.unprofiled_us)
+    found = project_habits(projector, [habit])
+    return found[0].gain.recoverable_us if found and found[0].gain else 0.0
+
+
+def test_a_call_that_goes_takes_its_time_with_it() -> None:
+    """Though a sync point's time isn't its thread's own in the replay."""
+    assert gain("cudaMalloc", 200.0) == pytest.approx(200, abs=5)
+
+
+def test_a_call_that_goes_takes_its_wait_with_it() -> None:
+    """300 µs of waiting for the kernel."""
+    assert gain("cudaDeviceSynchronize", 300.0) == pytest.approx(300, abs=5)
+
+
+def test_no_more_is_gained_than_the_calls_cost() -> None:
+    """Whatever the replay says."""
+    assert gain("cudaMalloc", 150.0) == 150.0
