@@ -42,6 +42,18 @@ class ProcessSteps:
     devices: tuple[DeviceTime, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What the replay of a step without its syncs says, beside which of them to remove."""
+
+    gains: bool
+    """Whether removing them gains anything."""
+    said: str
+    """A sentence: what limits the step then, or why nothing is gained and what to try instead."""
+    beside: str
+    """The same where something else is known to gain: without what to try; empty where the verdict says it all."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepSummary:
     """The measured step, means over the analysed steps in µs, and what bounds it."""
@@ -84,7 +96,9 @@ class StepSummary:
     host_scale: float | None = None
     """What is left of the host's own time without the profiler, by the calibration; None where no measurement tells."""
     advice: tuple[str, ...] = ()
-    """Sentences that follow from the replay: what to do, or that nothing is to be gained."""
+    """Sentences that follow from the replay of the syncs: what to do, or that nothing is to be gained."""
+    outlook: Outlook | None = None
+    """The last of them, in words for either case; None where nothing was replayed."""
 
 
 NOT_MEASURED = StepSummary(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, Bound.UNKNOWN, "")

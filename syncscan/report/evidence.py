@@ -10,19 +10,8 @@ import numpy as np
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.report.markup import code, escaped
-from syncscan.report.phrases import (
-    USES,
-    VERDICTS,
-    certainty,
-    chain,
-    lacking,
-    place,
-    places,
-    projected,
-    sentences,
-    share,
-    steps_found,
-)
+from syncscan.report.phrases import USES, certainty, chain, place, places, projected, share
+from syncscan.report.story import story_of
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
@@ -61,9 +50,9 @@ def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:
         yield "device idle behind it, measured", f"{share(f.bubble_us, s)} a step"
     if f.gain:
         yield "gain, projected", projected(f, s)
-    said = escaped(sentences(s.reason, *lacking(analysis)))
-    yield "the step", f"{duration(s.observed_us)}. {VERDICTS[s.bound]}: {said}"
-    yield "steps", escaped(steps_found(analysis))
+    story = story_of(analysis)
+    yield "the step", f"{duration(s.observed_us)}. {story.verdict}: {escaped(story.because)}"
+    yield "steps", escaped(story.steps_found)
     yield "confidence", f"{f.confidence.value} (rule {code(f.rule)}, cause {f.diagnosis.cause.value})"
 
 

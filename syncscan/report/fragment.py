@@ -10,23 +10,14 @@ import jinja2
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
-from syncscan.model.phases import PhaseSummary, phases_of
+from syncscan.model.phases import PhaseSummary
 from syncscan.model.step import StepSummary
-from syncscan.report import host
+from syncscan.report import habits, host, remedies
+from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
-from syncscan.report.phrases import (
-    USES,
-    VERDICTS,
-    certainty,
-    chain,
-    first_screen,
-    measured,
-    places,
-    projected,
-    steps_found,
-    waited,
-    what,
-)
+from syncscan.report.phrases import USES, certainty, chain, measured, places, projected
+from syncscan.report.remedies import ToldRemedy
+from syncscan.report.story import ToldFinding, story_of
 from syncscan.report.units import duration, times
 
 MAX_ROWS = 20
@@ -37,20 +28,26 @@ _TEXT = 600
 
 def render(analysis: Analysis) -> str:
     """The report as HTML without scripts and without a page around it; text from the trace is escaped."""
-    s = analysis.step
+    story = story_of(analysis)
     return _template().render(
         headline=_headline(analysis),
-        verdict=VERDICTS[s.bound],
-        steps_found=shown(steps_found(analysis), _TEXT),
-        phases=[_phase(p) for p in phases_of(analysis.trace)[:MAX_ROWS]],
-        reason=shown(first_screen(analysis), 2 * _TEXT),
-        advice=[shown(a, _TEXT) for a in s.advice],
+        verdict=story.verdict,
+        steps_found=shown(story.steps_found, _TEXT),
+        phases=[_phase(p) for p in story.phases[:MAX_ROWS]],
+        reason=shown(story.opening, 2 * _TEXT),
+        nothing=shown(story.nothing, _TEXT),
+        remedies_title=remedies.title(story.remedies),
+        remedies=[_remedy(told) for told in story.remedies[: remedies.SHOWN]],
+        more_remedies=max(0, len(story.remedies) - remedies.SHOWN),
+        then=shown(story.then, _TEXT),
+        habits_title=habits.TITLE,
+        habits=[_habit(told) for told in story.habits[:MAX_ROWS]],
         host_title=host.TITLE,
-        host_tables=[_of_host(table) for table in host.tables(analysis.host_time)] if host.leads(analysis) else [],
-        host_notes=host.notes(analysis.host_time),
-        rows=[_row(f, s) for f in analysis.findings[:MAX_ROWS]],
-        more=max(0, len(analysis.findings) - MAX_ROWS),
-        warnings=[shown(w, _TEXT) for w in analysis.warnings],
+        host_tables=[_of_host(table) for table in story.host_tables] if story.host_leads else [],
+        host_notes=story.host_notes,
+        rows=[_row(told, analysis.step) for told in story.findings[:MAX_ROWS]],
+        more=max(0, len(story.findings) - MAX_ROWS),
+        warnings=[shown(w, _TEXT) for w in story.warnings],
     )
 
 
@@ -89,17 +86,47 @@ def _of_host(table: host.Table) -> dict[str, Any]:
     }
 
 
-def _row(f: Finding, step: StepSummary) -> dict[str, Any]:
+def _remedy(told: ToldRemedy) -> dict[str, str]:
+    return {
+        "saves": told.saves,
+        "doubt": told.doubt,
+        "what": shown(told.what, 160),
+        "where": shown(told.where, 200),
+        "fix": shown(told.fix, _TEXT),
+    }
+
+
+def _habit(told: ToldHabit) -> dict[str, Any]:
+    facts = [
+        ("evidence", told.evidence),
+        *habits.graphs(told),
+        ("why", told.why),
+        ("instead", told.fix),
+        ("fine", told.when_fine),
+        ("id", told.id),
+    ]
+    return {
+        "severity": told.severity.value,
+        "color": _COLORS[told.severity],
+        "saves": f"{told.saves}, {told.doubt}" if told.doubt else told.saves,
+        "title": shown(told.title, 160),
+        "where": shown(told.where, 120),
+        "facts": [(name, shown(text, _TEXT)) for name, text in facts if text],
+    }
+
+
+def _row(told: ToldFinding, step: StepSummary) -> dict[str, Any]:
+    f = told.of
     often = [f.where.phase.value] if f.where.phase is Phase.BACKWARD else []
     often += [times(f.per_step)] if abs(f.per_step - 1) >= 0.005 else []
     return {
-        "severity": f.severity.value,
-        "color": _COLORS[f.severity],
-        "saves": duration(f.gain.recoverable_us) if f.gain else "–",
-        "waits": waited(f.wait_us, step),
-        "idle": waited(f.bubble_us, step),
-        "title": shown(f.diagnosis.title, 120),
-        "what": shown(what(f), 120),
+        "severity": told.severity.value,
+        "color": _COLORS[told.severity],
+        "saves": told.saves,
+        "waits": told.waits,
+        "idle": told.idle,
+        "title": shown(told.title, 120),
+        "what": shown(told.what, 120),
         "place": shown(places(f.where), 120),
         "often": ", ".join(often),
         "facts": [(name, shown(text, _TEXT)) for name, text in _facts(f, step) if text],

@@ -6,25 +6,15 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import (
-    VERDICTS,
-    certainty,
-    first_screen,
-    in_library,
-    line,
-    measured,
-    projected,
-    real,
-    sentences,
-    steps_found,
-    what,
-)
+from syncscan.report.phrases import certainty, in_library, line, measured, projected, real, sentences, what
+from syncscan.report.story import story_of
 
 KINDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 """An error annotation doesn't fail the job: that is what `syncscan check` is for."""
 A_KIND = 10
 """GitHub shows at most so many annotations of a kind from a step, and 50 from a job."""
-_TEXT = 2000
+_TEXT, CLOSING = 2000, 4000
+"""Characters of an annotation, and of the one with verdict and advice."""
 
 
 def render(analysis: Analysis) -> str:
@@ -57,20 +47,20 @@ def _library(f: Finding) -> str:
 
 
 def _closing(analysis: Analysis, left_out: int) -> str:
-    s = analysis.step
+    story = story_of(analysis)
     more = f"{left_out} more of them have no annotation: GitHub shows {A_KIND} of a kind" if left_out else ""
-    message = sentences(VERDICTS[s.bound], first_screen(analysis), *s.advice, steps_found(analysis), more)
-    return _command("notice", {"title": "syncscan"}, message)
+    message = sentences(story.verdict, story.opening, *story.advice, story.steps_found, more)
+    return _command("notice", {"title": "syncscan"}, message, CLOSING)
 
 
-def _command(kind: str, properties: dict[str, str], message: str) -> str:
+def _command(kind: str, properties: dict[str, str], message: str, limit: int = _TEXT) -> str:
     pairs = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{kind} {pairs}::{_data(message)}"
+    return f"::{kind} {pairs}::{_data(message, limit)}"
 
 
-def _data(text: str) -> str:
+def _data(text: str, limit: int = _TEXT) -> str:
     """Escaped as the runner unescapes it (actions/toolkit, core/src/command.ts)."""
-    return shown(text, _TEXT).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return shown(text, limit).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

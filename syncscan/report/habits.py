@@ -1,58 +1,106 @@
-"""From habits to a section of a terminal report, and to JSON."""
+"""From habits to what a report says of each: what it costs, what proves it, what to do instead; and to JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from syncscan.model.finding import Phase
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Phase, Severity
 from syncscan.model.habit import Basis, Habit, Split, Stretch
-from syncscan.model.printable import printable
-from syncscan.report.units import duration, percent
+from syncscan.report.phrases import figure, spread
+from syncscan.report.units import duration
 
 SHOWN = 5
 """How many habits a report shows unasked."""
 SHOWN_PARTS = 4
 """How many stretches of launches, and things in their way, a line names."""
+TITLE = "Besides syncs"
 
 
-def lines(habits: Sequence[Habit], step_us: float, verbose: int = 0) -> Iterator[str]:
-    """The habits as text: one line each with what they would save, two more with evidence and fix.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldSplit:
+    """What stands in the way of one graph."""
+
+    text: str
+    finding: int | None
+    """The place among the findings of the sync that it is, from 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldHabit:
+    """What a report says of a habit. Names in it are as they stand in the trace."""
+
+    id: str
+    severity: Severity
+    title: str
+    where: str
+    """The innermost scope; empty without."""
+    saving_us: float | None
+    """None where it spoils a measurement instead of taking time."""
+    basis: Basis | None
+    saves: str
+    """`2.55 ms (57%)`, or that it spoils the measurement."""
+    doubt: str
+    """Between which limits; empty where there is nothing to doubt."""
+    evidence: str
+    stretches: tuple[str, ...]
+    """Launches that graphs can hold, each with what it saves alone."""
+    splits: tuple[ToldSplit, ...]
+    why: str
+    fix: str
+    when_fine: str
+    confidence: str
+
+    @property
+    def name(self) -> str:
+        """What and where."""
+        return f"{self.title} ({self.where})" if self.where else self.title
+
+
+def told(analysis: Analysis, step_us: float) -> tuple[ToldHabit, ...]:
+    """The habits in their order.
 
     Args:
-        habits: as found and projected, the largest gain first.
+        analysis: with its habits.
         step_us: the time of a step that the gains are parts of.
-        verbose: 0 for the first few, 1 for all, with why and when each is fine.
     """
-    if not habits:
-        return
-    yield "Besides syncs:"
-    for habit in habits if verbose else habits[:SHOWN]:
-        a = habit.advice
-        place = f" (in {printable(habit.scope[-1], 40)})" if habit.scope else ""
-        yield f" {habit.severity.value:6} {a.title}{place}: {saves(habit, step_us)}"
-        yield f"        {printable('; '.join(habit.evidence), 240)}"
-        yield from (f"        {sentence}" for sentence in _graphs(habit, SHOWN_PARTS))
-        yield f"        → {a.fix}"
-        if verbose:
-            yield f"        why: {a.why}"
-            yield f"        fine when: {a.when_fine}"
-            yield f"        id {habit.id}, confidence {habit.confidence.value}"
-    if len(habits) > SHOWN and not verbose:
-        yield f" … and {len(habits) - SHOWN} more with -v."
+    numbers = {f.id: number for number, f in enumerate(analysis.findings)}
+    return tuple(_told(habit, step_us, numbers) for habit in analysis.habits)
 
 
-def _graphs(habit: Habit, most: int) -> Iterator[str]:
-    """What CUDA graphs can hold of a step's launches, each with what it saves alone; and what stands between them."""
+def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
+    a, gain = habit.advice, habit.gain
+    return ToldHabit(
+        id=habit.id,
+        severity=habit.severity,
+        title=a.title,
+        where="".join(habit.scope[-1:]),
+        saving_us=gain.recoverable_us if gain else None,
+        basis=gain.basis if gain else None,
+        saves=figure(gain.recoverable_us, gain.basis, step_us) if gain else "spoils the measurement",
+        doubt="" if gain is None else "not projected" if gain.basis is Basis.UPPER_BOUND else spread(gain.range_us),
+        evidence="; ".join(habit.evidence),
+        stretches=tuple(map(_stretch, habit.stretches)),
+        splits=tuple(ToldSplit(text=_split(s), finding=numbers.get(s.finding)) for s in habit.splits),
+        why=a.why,
+        fix=a.fix,
+        when_fine=a.when_fine,
+        confidence=habit.confidence.value,
+    )
+
+
+def graphs(habit: ToldHabit, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:
+    """What CUDA graphs can hold of a step's launches, and what stands between them, each with its name."""
     if habit.stretches:
-        yield "alone: " + _listed(map(_stretch, habit.stretches), most)
+        yield "alone", _listed(habit.stretches, most)
     if habit.splits:
-        yield "in the way of one graph: " + _listed(map(_split, habit.splits), most)
+        yield "in the way of one graph", _listed([split.text for split in habit.splits], most)
 
 
-def _listed(parts: Iterable[str], most: int) -> str:
-    names = list(parts)
+def _listed(names: Sequence[str], most: int) -> str:
     more = f"; and {len(names) - most} more" if len(names) > most else ""
     return "; ".join(names[:most]) + more
 
@@ -60,28 +108,14 @@ def _listed(parts: Iterable[str], most: int) -> str:
 def _stretch(stretch: Stretch) -> str:
     phase = "" if stretch.phase is Phase.OTHER else f"{stretch.phase.value}: "
     saved = f" saves {duration(stretch.gain.recoverable_us)}" if stretch.gain else ""
-    end = f", up to {printable(stretch.ended_by, 60)}" if stretch.ended_by else ""
+    end = f", up to {stretch.ended_by}" if stretch.ended_by else ""
     return f"{phase}{stretch.launches:.0f} launches in {duration(stretch.host_us)}{saved}{end}"
 
 
 def _split(split: Split) -> str:
-    at = f" ({printable(f'{PurePath(split.source.file).name}:{split.source.line}', 60)})" if split.source else ""
+    at = f" ({PurePath(split.source.file).name}:{split.source.line})" if split.source else ""
     often = f", {split.per_step:.3g} a step" if round(split.per_step, 2) != 1 else ""
-    return f"{printable(split.what, 90)}{at}{often}"
-
-
-def saves(habit: Habit, step_us: float) -> str:
-    """What the step would gain, in words: projected with its range, or at most; or that it spoils the measurement."""
-    gain = habit.gain
-    if gain is None:
-        return "spoils the measurement"
-    if gain.basis is Basis.UPPER_BOUND:
-        return (
-            f"at most {duration(gain.recoverable_us)} a step ({percent(gain.recoverable_us, step_us)}), not projected"
-        )
-    low, high = gain.range_us
-    share = percent(gain.recoverable_us, step_us)
-    return f"would save {duration(gain.recoverable_us)} a step ({share}; {duration(low)} to {duration(high)})"
+    return f"{split.what}{at}{often}"
 
 
 def document(habits: Sequence[Habit]) -> list[dict[str, Any]]:

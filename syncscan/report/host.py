@@ -82,11 +82,6 @@ def sentence(analysis: Analysis) -> str:
     return ""
 
 
-def leading(analysis: Analysis) -> str:
-    """The sentence for the first screen; empty where it isn't the host that matters."""
-    return sentence(analysis) if leads(analysis) else ""
-
-
 def tables(host: Host) -> list[Table]:
     """All that is known, each table with its first rows."""
     found = [*_sampled_tables(host.sampled)] if host.sampled and host.sampled.nodes else []

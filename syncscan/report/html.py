@@ -20,20 +20,25 @@ from markupsafe import Markup, escape
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.phases import phases_of
+from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
-from syncscan.report import host
+from syncscan.report import habits, host, remedies
+from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
-from syncscan.report.phrases import USES, certainty, chain, place, sentences, steps_found, waited
+from syncscan.report.phrases import USES, certainty, chain, place, sentences, waited
+from syncscan.report.remedies import ToldRemedy
+from syncscan.report.story import Story, ToldFinding, story_of
+from syncscan.report.tiles import across, bars, tiles
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times
-from syncscan.report.verdict import across, nothing_found, verdict, where
 from syncscan.version import __version__
 
 MAX_FINDINGS = 300
 MAX_OCCURRENCES = 6
 MAX_PHASES = 50
+MAX_PARTS = 12
+"""Stretches of launches in a habit's card, and things between them."""
 _SCRIPTS = (
     "columns.js",
     "view.js",
@@ -57,8 +62,8 @@ def render(analysis: Analysis) -> str:
     Returns:
         Text that encodes as UTF-8, whatever the trace's names hold.
     """
-    findings = analysis.findings[:MAX_FINDINGS]
-    drawn = timeline(analysis)
+    story, drawn = story_of(analysis), timeline(analysis)
+    findings = story.findings[:MAX_FINDINGS]
     origin = drawn.pop("origin")
     return (
         _environment()
@@ -67,16 +72,23 @@ def render(analysis: Analysis) -> str:
             version=__version__,
             file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
             facts=_facts(analysis),
-            verdict=verdict(analysis),
-            steps_found=shown(steps_found(analysis), 600),
-            phases=phases_of(analysis.trace)[:MAX_PHASES],
-            host=_host(analysis),
+            verdict=f"{story.verdict}.",
+            reason=shown(story.opening, 1200),
+            tiles=tiles(analysis),
+            bars=bars(analysis),
+            communicates=analysis.step.communication_us > 0,
+            steps_found=shown(story.steps_found, 600),
+            phases=story.phases[:MAX_PHASES],
+            todo=_todo(story),
+            habits_title=habits.TITLE,
+            habits=[_habit(told) for told in story.habits],
+            host=_host(analysis, story),
             timeline_note=_timeline_note(drawn),
-            findings=[_finding(f, n, analysis, origin) for n, f in enumerate(findings)],
+            findings=[_finding(told, analysis, origin) for told in findings],
             findings_note=_findings_note(analysis),
             columns=_COLUMNS,
-            no_findings=nothing_found(analysis),
-            warnings=[shown(w, 600) for w in analysis.warnings],
+            no_findings=_nothing_found(analysis),
+            warnings=[shown(w, 600) for w in story.warnings],
             style=_asset("report.css"),
             script=_script(),
             data=_json({**drawn, "host": host.picture(analysis.host_time), "labels": [_label(f) for f in findings]}),
@@ -101,16 +113,65 @@ def _facts(analysis: Analysis) -> list[str]:
     return [f for f in facts if f]
 
 
-def _host(analysis: Analysis) -> dict[str, Any]:
+def _todo(story: Story) -> dict[str, Any]:
+    """What to change; each entry leads to its findings, or to its habit."""
+    cards = {told.id: number for number, told in enumerate(story.habits)}
+    return {
+        "title": remedies.title(story.remedies),
+        "nothing": shown(story.nothing, 600),
+        "then": shown(story.then, 600),
+        "remedies": [_remedy(told, cards.get(told.habit)) for told in story.remedies],
+    }
+
+
+def _remedy(told: ToldRemedy, habit: int | None) -> dict[str, Any]:
+    members = [m for m in told.members if m.number < MAX_FINDINGS]
+    return {
+        "saves": told.saves,
+        "doubts": told.doubt.split("; "),
+        "projected": told.basis is Basis.REPLAY,
+        "syncs": [(m.number, shown(m.title, 160), shown(m.where, 200)) for m in members],
+        "habit": habit,
+        "title": shown(told.what, 160),
+        "where": shown(told.where, 200),
+        "fix": shown(told.fix, 900),
+    }
+
+
+def _habit(told: ToldHabit) -> dict[str, Any]:
+    return {
+        "severity": told.severity.value,
+        "title": shown(told.title, 160),
+        "where": shown(told.where, 120),
+        "saves": told.saves,
+        "doubt": told.doubt,
+        "projected": told.basis is Basis.REPLAY,
+        "id": told.id,
+        "confidence": told.confidence,
+        "evidence": shown(told.evidence, 900),
+        "stretches": [shown(stretch, 200) for stretch in told.stretches[:MAX_PARTS]],
+        "splits": [(shown(s.text, 200), _drawn(s.finding)) for s in told.splits[:MAX_PARTS]],
+        "more": max(len(told.stretches), len(told.splits)) > MAX_PARTS,
+        "why": shown(told.why, 1500),
+        "fix": shown(told.fix, 1500),
+        "when_fine": shown(told.when_fine, 1500),
+    }
+
+
+def _drawn(finding: int | None) -> int | None:
+    """A finding's number, if it is on the page."""
+    return finding if finding is not None and finding < MAX_FINDINGS else None
+
+
+def _host(analysis: Analysis, story: Story) -> dict[str, Any]:
     """Where the host's time goes: a sentence, tables, and whether there is a picture and it all leads."""
-    of = analysis.host_time
     return {
         "title": host.TITLE,
-        "leads": host.leads(analysis),
-        "sentence": shown(host.sentence(analysis), 600),
-        "drawn": host.picture(of) is not None,
-        "tables": [_of_host(table) for table in host.tables(of)],
-        "notes": host.notes(of),
+        "leads": story.host_leads,
+        "sentence": shown(story.host_sentence, 600),
+        "drawn": host.picture(analysis.host_time) is not None,
+        "tables": [_of_host(table) for table in story.host_tables],
+        "notes": story.host_notes,
     }
 
 
@@ -162,15 +223,23 @@ _COLUMNS = (
 )
 
 
-def _finding(f: Finding, number: int, analysis: Analysis, origin: int) -> dict[str, Any]:
+def _nothing_found(analysis: Analysis) -> str:
+    """Why there are no findings, as far as the trace tells."""
+    if not len(analysis.trace.device_rows):
+        return "No sync point was found. The trace holds no device work: it may have been recorded without the device."
+    return "No sync point was found: the host never waits for the device in this trace."
+
+
+def _finding(told: ToldFinding, analysis: Analysis, origin: int) -> dict[str, Any]:
+    f = told.of
     d, w, gain = f.diagnosis, f.where, f.gain
     whole = analysis.step.observed_us
     return {
-        "number": number,
+        "number": told.number,
         "severity": f.severity.value,
-        "rank": _RANK[f.severity] * 1000 - number,
-        "title": shown(d.title, 200),
-        "place": where(f),
+        "rank": _RANK[f.severity] * 1000 - told.number,
+        "title": shown(told.title, 200),
+        "place": shown(told.where, 200),
         "cause": d.cause.value,
         "phase": w.phase.value,
         "owner": shown(w.owner, 40),
@@ -179,8 +248,9 @@ def _finding(f: Finding, number: int, analysis: Analysis, origin: int) -> dict[s
         "per_step_text": f"{f.per_step:.3g}",
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
-        "wait": waited(f.wait_us, analysis.step),
-        "bubble": waited(f.bubble_us, analysis.step),
+        "wait": told.waits,
+        "bubble": told.idle,
+        "saves": told.saves,
         "recoverable_us": gain.recoverable_us if gain else None,
         "share": across(gain.recoverable_us, whole) / 10 if gain else 0,
         "projection": _projected(f),
@@ -241,8 +311,8 @@ def _occurrences(f: Finding, analysis: Analysis, origin: int) -> list[dict[str, 
     ]
 
 
-def _label(f: Finding) -> dict[str, str]:
-    return {"title": shown(f.diagnosis.title, 120), "place": where(f)}
+def _label(told: ToldFinding) -> dict[str, str]:
+    return {"title": shown(told.title, 120), "place": shown(told.where, 200)}
 
 
 # words and numbers

@@ -16,6 +16,7 @@ from syncscan.model.projection import Group, Overlap
 from syncscan.model.step import DeviceTime, StepSummary
 from syncscan.model.trace import Category, Trace
 from syncscan.report import habits, host, phrases, remedies
+from syncscan.report.story import story_of
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.analysis/1"
@@ -31,16 +32,17 @@ def render(analysis: Analysis) -> str:
 
 def document(analysis: Analysis) -> dict[str, Any]:
     """The analysis as plain dicts and lists, ready for any encoder."""
+    story = story_of(analysis)
     return {
         "schema": SCHEMA,
         "syncscan": __version__,
         "trace": _trace(analysis),
-        "step": _step(analysis),
+        "step": {**_step(analysis), "verdict": story.verdict, "summary": story.summary, "advice": list(story.advice)},
         "findings": [finding(f, analysis.step) for f in analysis.findings],
         "groups": [_group(g) for g in analysis.groups],
         "habits": habits.document(analysis.habits),
         "host": host.document(analysis.host_time),
-        "remedies": remedies.document(analysis.remedies),
+        "remedies": remedies.document(analysis.remedies, story.remedies),
         "overlaps": [_overlap(o) for o in analysis.overlaps],
     }
 
@@ -114,7 +116,6 @@ def _step(analysis: Analysis) -> dict[str, Any]:
         "reason": s.reason,
         "recoverable_us": s.recoverable_us,
         "recoverable_range_us": list(s.recoverable_range_us) if s.recoverable_range_us else None,
-        "advice": list(s.advice),
     }
 
 

@@ -10,20 +10,8 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import (
-    USES,
-    VERDICTS,
-    certainty,
-    chain,
-    first_screen,
-    line,
-    measured,
-    places,
-    projected,
-    sentences,
-    steps_found,
-    what,
-)
+from syncscan.report.phrases import USES, certainty, chain, line, measured, places, projected, sentences, what
+from syncscan.report.story import Story, story_of
 from syncscan.version import __version__
 
 FAILING = (Severity.HIGH, Severity.MEDIUM)
@@ -35,7 +23,7 @@ _NAME, _TEXT = 200, 1000
 
 def render(analysis: Analysis) -> str:
     """The findings as one test suite; times in seconds a step, as the format wants them."""
-    found, s = analysis.findings, analysis.step
+    found, s, story = analysis.findings, analysis.step, story_of(analysis)
     failed = sum(f.severity in FAILING for f in found)
     counts = {"tests": str(max(len(found), 1)), "failures": str(failed), "errors": "0"}
     counts["skipped"] = str(len(found) - failed)
@@ -43,21 +31,22 @@ def render(analysis: Analysis) -> str:
     suite = ET.SubElement(
         suites, "testsuite", {"name": _clean(PurePath(analysis.trace.info.path).name), **counts, "time": _s(s.wait_us)}
     )
-    _properties(suite, s)
+    _properties(suite, s, story.verdict)
     for f in found:
         suite.append(_case(f, s))
     if not found:
         ET.SubElement(suite, "testcase", {"classname": "syncscan", "name": "no host-device syncs", "time": "0"})
-    ET.SubElement(suite, "system-out").text = _clean(_verdict(analysis), 4 * _TEXT)
+    ET.SubElement(suite, "system-out").text = _clean(_said(story), 4 * _TEXT)
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
 
 
-def _properties(suite: ET.Element, s: StepSummary) -> None:
+def _properties(suite: ET.Element, s: StepSummary, verdict: str) -> None:
     properties = ET.SubElement(suite, "properties")
     values = {
         "syncscan": __version__,
         "bound": s.bound.value,
+        "verdict": verdict,
         "observed_us": f"{s.observed_us:.3f}",
         "wait_us": f"{s.wait_us:.3f}",
     }
@@ -98,10 +87,9 @@ def _body(f: Finding, step: StepSummary) -> str:
     return "\n".join(_clean(text, _TEXT) for text in lines if text)
 
 
-def _verdict(analysis: Analysis) -> str:
-    s = analysis.step
-    parts = (first_screen(analysis), *s.advice, steps_found(analysis), *analysis.warnings)
-    return sentences(VERDICTS[s.bound], *parts)
+def _said(story: Story) -> str:
+    """Verdict and advice."""
+    return sentences(story.verdict, story.opening, *story.advice, story.steps_found, *story.warnings)
 
 
 def _s(us: float) -> str:

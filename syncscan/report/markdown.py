@@ -7,55 +7,88 @@ from pathlib import PurePath
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
-from syncscan.model.host import Host
-from syncscan.model.phases import PhaseSummary, phases_of
+from syncscan.model.phases import PhaseSummary
 from syncscan.model.step import StepSummary
-from syncscan.report import host, remedies
+from syncscan.report import habits, host, remedies
+from syncscan.report.habits import ToldHabit
 from syncscan.report.markup import cell, code, escaped
-from syncscan.report.phrases import (
-    USES,
-    VERDICTS,
-    certainty,
-    chain,
-    first_screen,
-    measured,
-    places,
-    projected,
-    steps_found,
-    waited,
-    what,
-)
+from syncscan.report.names import shown
+from syncscan.report.phrases import USES, certainty, chain, measured, places, projected
+from syncscan.report.remedies import ToldRemedy
+from syncscan.report.story import Story, ToldFinding, story_of
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
 MAX_CHARACTERS = 60_000
 """GitHub cuts a comment at 65,536 characters."""
+OPENING = 1200
+"""Characters between the verdict and what to do."""
 MAX_ROWS = 50
 """Findings in the table."""
 
 
 def render(analysis: Analysis) -> str:
     """The report as GitHub-flavoured Markdown, never longer than a comment may be."""
-    s, findings = analysis.step, analysis.findings
-    top = [f"### {VERDICTS[s.bound]}", escaped(first_screen(analysis))]
-    top += [f"→ {escaped(advice)}" for advice in s.advice]
-    if listed := [escaped(sentence.strip()) for sentence in remedies.lines(analysis)]:
-        top.append("\n".join([listed[0], "", *listed[1:]]))
-    if phases := phases_of(analysis.trace):
-        top.append("\n".join(_phases(phases[:MAX_ROWS])))
-    if findings:
-        top.append("\n".join(_table(findings[:MAX_ROWS], s)))
-    if len(findings) > MAX_ROWS:
-        top.append(f"… and {len(findings) - MAX_ROWS} more, which cost less.")
-    if host.leads(analysis):
-        top += _host(analysis.host_time)
+    story, s = story_of(analysis), analysis.step
+    top = [f"### {story.verdict}", escaped(story.opening, OPENING), *_to_do(story)]
+    if story.phases:
+        top.append("\n".join(_phases(story.phases[:MAX_ROWS])))
+    if story.findings:
+        top.append("\n".join(_table(story.findings[:MAX_ROWS])))
+    if len(story.findings) > MAX_ROWS:
+        top.append(f"… and {len(story.findings) - MAX_ROWS} more, which cost less.")
+    top += _habits(story.habits)
+    if story.host_leads:
+        top += _host(story)
     bottom = [
-        escaped(steps_found(analysis)),
-        *(f"> warning: {escaped(w)}" for w in analysis.warnings[:10]),
+        escaped(story.steps_found),
+        *(f"> warning: {escaped(w)}" for w in story.warnings[:10]),
         _provenance(analysis),
     ]
     room = MAX_CHARACTERS - sum(len(part) + 2 for part in top + bottom)
-    return "\n\n".join([*top, *_details(findings, s, room), *bottom]) + "\n"
+    return "\n\n".join([*top, *_details(analysis.findings, s, room), *bottom]) + "\n"
+
+
+def _to_do(story: Story) -> Iterator[str]:
+    """What to change as a numbered list, between why that is no sync and what limits the step then."""
+    if story.nothing:
+        yield f"→ {escaped(story.nothing)}"
+    if story.remedies:
+        yield f"**{remedies.title(story.remedies)}**"
+        yield "\n".join(_remedy(told) for told in story.remedies[: remedies.SHOWN])
+    if len(story.remedies) > remedies.SHOWN:
+        yield f"… and {len(story.remedies) - remedies.SHOWN} more."
+    if story.then:
+        yield f"→ {escaped(story.then)}"
+
+
+def _remedy(told: ToldRemedy) -> str:
+    where = f" ({code(told.where)})" if told.where else ""
+    return f"{told.number}. **{told.saves}**, {told.doubt}: {escaped(told.what)}{where}. {escaped(told.fix)}"
+
+
+def _habits(found: Sequence[ToldHabit]) -> Iterator[str]:
+    """What proves each habit, and what to do, folded."""
+    if found:
+        yield f"<details><summary>{habits.TITLE}: what proves each habit, and what to do instead</summary>"
+        yield from (_habit(told) for told in found[: habits.SHOWN])
+        if len(found) > habits.SHOWN:
+            yield f"*… and {len(found) - habits.SHOWN} more.*"
+        yield "</details>"
+
+
+def _habit(told: ToldHabit) -> str:
+    where = f" ({code(told.where)})" if told.where else ""
+    doubt = f", {told.doubt}" if told.doubt else ""
+    lines = [
+        f"**{escaped(told.title)}**{where}: {told.saves}{doubt} ({code(told.id)}, {told.severity.value})",
+        f"- evidence: {escaped(told.evidence)}",
+        *(f"- {name}: {escaped(text)}" for name, text in habits.graphs(told)),
+        f"- why: {escaped(told.why)}",
+        f"- instead: {escaped(told.fix)}",
+        f"- fine: {escaped(told.when_fine)}",
+    ]
+    return "\n".join(lines)
 
 
 def _phases(phases: Sequence[PhaseSummary]) -> Iterator[str]:
@@ -65,15 +98,14 @@ def _phases(phases: Sequence[PhaseSummary]) -> Iterator[str]:
         yield f"| {p.phase.value} | {'' if p.batch is None else p.batch} | {p.count} | {duration(p.median_us)} |"
 
 
-def _host(of: Host) -> Iterator[str]:
+def _host(story: Story) -> Iterator[str]:
     """Where the host's time goes: folded tables, and what they rest on."""
-    tables = host.tables(of)
-    if tables:
+    if story.host_tables:
         yield f"<details><summary>{host.TITLE}</summary>"
-        for table in tables:
+        for table in story.host_tables:
             yield f"**{escaped(table.title)}**"
             yield "\n".join(_of_host(table))
-        yield from (escaped(note) for note in host.notes(of))
+        yield from (escaped(note) for note in story.host_notes)
         yield "</details>"
 
 
@@ -87,14 +119,13 @@ def _of_host(table: host.Table) -> Iterator[str]:
         yield f"| … {table.more} more |{' |' * (len(table.head) - 1)}"
 
 
-def _table(findings: Sequence[Finding], step: StepSummary) -> Iterator[str]:
+def _table(findings: Sequence[ToldFinding]) -> Iterator[str]:
     yield "| severity | saves *(projected)* | waits *(measured)* | idle behind | what | where |"
     yield "|---|--:|--:|--:|---|---|"
-    for f in findings:
-        measurements = (waited(f.wait_us, step), waited(f.bubble_us, step))
-        numbers = [duration(f.gain.recoverable_us) if f.gain else "–", *measurements]
-        where = ", ".join(part for part in (cell(places(f.where)), _circumstances(f)) if part)
-        yield f"| {f.severity.value} | {' | '.join(numbers)} | {cell(what(f))} | {where} |"
+    for told in findings:
+        where = ", ".join(part for part in (cell(told.where), _circumstances(told.of)) if part)
+        numbers = f"{told.saves} | {told.waits} | {told.idle}"
+        yield f"| {told.severity.value} | {numbers} | {escaped(shown(told.title, 160))} | {where} |"
 
 
 def _circumstances(f: Finding) -> str:

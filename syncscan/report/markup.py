@@ -16,9 +16,9 @@ _BARE_LINK = re.compile(r"(?<=www)\.|:(?=//)|(?<=mailto):|(?<=xmpp):", re.IGNORE
 _TEXT, _NAME = 600, 160
 
 
-def escaped(text: str) -> str:
+def escaped(text: str, limit: int = _TEXT) -> str:
     """Text as Markdown prose on one line: every mark stands for itself."""
-    text = _LINKING.sub(rf"\1{_BREAK}", shown(text, _TEXT))
+    text = _LINKING.sub(rf"\1{_BREAK}", shown(text, limit))
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _BARE_LINK.sub(rf"{_BREAK}\\\g<0>", _SPECIAL.sub(r"\\\1", text))
 

@@ -10,23 +10,13 @@ from dataclasses import replace
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
+from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.period import earlier_work, later_work
-from syncscan.model.step import Bound, StepSummary
+from syncscan.model.step import StepSummary
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Trace
-from syncscan.report import host
 from syncscan.report.units import duration, percent, times
-
-VERDICTS = {
-    Bound.DEVICE: "The device is the limit",
-    Bound.HOST: "The host is the limit",
-    Bound.SYNC: "Syncs are the limit",
-    Bound.INPUT: "The input is the limit",
-    Bound.COMMUNICATION: "Communication is the limit",
-    Bound.UNKNOWN: "What limits the step can't be told",
-}
-
 
 ACROSS = 0.05
 """Work across the steps' begin and across their end is worth sentences where the two differ by more than this part of a
@@ -96,14 +86,6 @@ def lacking(analysis: Analysis) -> list[str]:
     return [s for s in analysis.integrity.sentences() if s not in analysis.step.reason]
 
 
-def first_screen(analysis: Analysis) -> str:
-    """The verdict's reason, with its guess where it rests on one, what the trace lacks, and what waits.
-
-    Where the host is the limit, what its time goes into too.
-    """
-    return sentences(analysis.step.reason, host.leading(analysis), *lacking(analysis), summary(analysis))
-
-
 def waited(us: float, step: StepSummary) -> str:
     """A measured wait or idle time; a dash where the trace can't tell it."""
     return "–" if step.waits_withheld else duration(us)
@@ -112,6 +94,17 @@ def waited(us: float, step: StepSummary) -> str:
 def replayed(step: StepSummary) -> float:
     """The step that projections are made of, in µs: without the profiler where that is known."""
     return step.unprofiled_us or step.observed_us
+
+
+def figure(us: float, basis: Basis, step_us: float) -> str:
+    """What something saves, and its part of the step: `432 µs (9%)`; `at most` where that is only an upper bound."""
+    most = "at most " if basis is Basis.UPPER_BOUND else ""
+    return f"{most}{duration(us)} ({percent(us, step_us)})"
+
+
+def spread(limits: tuple[float, float]) -> str:
+    """The limits of a projection: `0 µs to 571 µs`."""
+    return f"{duration(limits[0])} to {duration(limits[1])}"
 
 
 def share(us: float, step: StepSummary) -> str:
@@ -159,6 +152,12 @@ def places(where: Attribution) -> str:
     if not (user and library):
         return user or library
     return f"{library}, from {user}" if where.in_loop else f"{user}, inside {library}"
+
+
+def whereabouts(f: Finding) -> str:
+    """Where a finding is, as short as it can be told: line, scopes, op."""
+    parts = (places(f.where), " › ".join(f.where.scope[-2:]), f.where.op)
+    return " · ".join(part for part in parts if part)
 
 
 def in_library(where: Attribution) -> str:

@@ -1,72 +1,193 @@
-"""From remedies to one numbered list in words, and to JSON."""
+"""From remedies to what a report says of each: what to change and where, what that saves, how; and to JSON.
+
+Names in what is told are as they stand in the trace: each renderer escapes them for its own medium.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Confidence, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.remedy import Remedy
-from syncscan.report import phrases
-from syncscan.report.units import duration, percent
+from syncscan.report.phrases import figure, real, replayed, sentences, spread, waited, whereabouts
+from syncscan.report.units import duration
 
 SHOWN = 5
 """How many remedies a report lists unasked."""
+WORST = 3
+"""How many findings stand in for remedies where nothing could be projected."""
+PLACES = 3
+"""How many places are named of syncs that go together."""
+FIXES = 2
+"""How many fixes are told of syncs that go together; the findings have them all."""
 
 
-def lines(analysis: Analysis, most: int = SHOWN) -> Iterator[str]:
-    """What to change, the largest gain first, a line each; nothing where there is only one thing, which stands above.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One of the syncs that a remedy removes."""
 
-    Args:
-        analysis: with its remedies.
-        most: how many are named; the rest are counted.
-    """
-    found = analysis.remedies
-    if len(found) < 2:
-        return
-    yield "What to change, by what it gains; the second figure is what is left of that after those above:"
-    for number, remedy in enumerate(found[:most], 1):
-        yield f" {number}. {_what(analysis, remedy)}: {_gains(remedy, phrases.replayed(analysis.step), number == 1)}"
-    if len(found) > most:
-        yield f" … and {len(found) - most} more."
+    id: str
+    number: int
+    """Its place among the findings, from 0."""
+    title: str
+    where: str
 
 
-def _what(analysis: Analysis, remedy: Remedy) -> str:
-    if remedy.habit:
-        return f"{remedy.what} ({remedy.habit.rpartition('-')[0]})"
-    first = analysis.finding(remedy.findings[0])
-    place = phrases.places(first.where)
-    more = f" and {len(remedy.findings) - 1} more syncs together" if len(remedy.findings) > 1 else ""
-    return f"{phrases.what(first)}{f' at {place}' if place else ''}{more}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldRemedy:
+    """One entry of the list of what to change; times in µs a step, None where nothing was projected."""
+
+    number: int
+    """Its place in the list, from 1."""
+    what: str
+    where: str
+    """Line, scope, op; empty where nothing tells it."""
+    members: tuple[Member, ...]
+    """The syncs that go; empty for a habit."""
+    habit: str
+    """The habit's id; empty for syncs."""
+    alone_us: float | None
+    range_us: tuple[float, float] | None
+    after_us: float | None
+    """What it saves after all those above it; None for an upper bound too."""
+    basis: Basis | None
+    saves: str
+    """`432 µs (9%)`; what it costs, where what it saves isn't projected."""
+    doubt: str
+    """Between which limits, what is left of it after those above, and how sure that is."""
+    fix: str
+
+    @property
+    def name(self) -> str:
+        """What and where."""
+        return f"{self.what} ({self.where})" if self.where else self.what
+
+    @property
+    def sentence(self) -> str:
+        """What, where and how much, on one line."""
+        return f"{self.number}. {self.name}: {self.saves}, {self.doubt}."
 
 
-def _gains(remedy: Remedy, step_us: float, first: bool) -> str:
-    alone = f"{duration(remedy.alone_us)} ({percent(remedy.alone_us, step_us)})"
+def told(analysis: Analysis) -> tuple[ToldRemedy, ...]:
+    """The remedies in their order; where nothing was projected, the costliest findings without what they would save."""
+    findings = {f.id: (number, f) for number, f in enumerate(analysis.findings)}
+    if analysis.remedies:
+        return tuple(_remedy(n, r, analysis, findings) for n, r in enumerate(analysis.remedies, 1))
+    if analysis.step.recoverable_us is not None:
+        return ()
+    return tuple(_unprojected(n, f, analysis, findings) for n, f in enumerate(_worst(analysis), 1))
+
+
+def _worst(analysis: Analysis) -> list[Finding]:
+    """What costs the step something that matters; where waits can't be measured, whatever waits first."""
+    found = real(analysis.findings)
+    costly = [f for f in found if f.severity in (Severity.HIGH, Severity.MEDIUM)]
+    return costly[:WORST] or (found[:1] if analysis.step.waits_withheld else [])
+
+
+def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> ToldRemedy:
+    members = [findings[id] for id in remedy.findings]
+    habit = next((h for h in analysis.habits if h.id == remedy.habit), None)
+    more = f", and {len(members) - 1} more together with it" if len(members) > 1 else ""
+    fixes = [habit.advice.fix] if habit else [f.diagnosis.fix for _, f in members]
+    return ToldRemedy(
+        number=number,
+        what=f"{remedy.what}{more}",
+        where=_places([f for _, f in members]) if members else "".join(habit.scope[-1:]) if habit else "",
+        members=tuple(_member(n, f) for n, f in members),
+        habit=remedy.habit,
+        alone_us=remedy.alone_us,
+        range_us=remedy.range_us,
+        after_us=remedy.after_us,
+        basis=remedy.basis,
+        saves=figure(remedy.alone_us, remedy.basis, replayed(analysis.step)),
+        doubt=_doubt(remedy, number == 1, [f for _, f in members]),
+        fix=" ".join(list(dict.fromkeys(fixes))[:FIXES]),
+    )
+
+
+def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> ToldRemedy:
+    step = analysis.step
+    costs = f"waits {waited(f.wait_us, step)}, device idle {waited(f.bubble_us, step)} behind it"
+    return ToldRemedy(
+        number=number,
+        what=f.diagnosis.title,
+        where=whereabouts(f),
+        members=(_member(findings[f.id][0], f),),
+        habit="",
+        alone_us=None,
+        range_us=None,
+        after_us=None,
+        basis=None,
+        saves="waits, nobody knows how long" if step.waits_withheld else costs,
+        doubt="not projected",
+        fix=f.diagnosis.fix,
+    )
+
+
+def _member(number: int, f: Finding) -> Member:
+    return Member(id=f.id, number=number, title=f.diagnosis.title, where=whereabouts(f))
+
+
+def _places(members: Sequence[Finding]) -> str:
+    places = [place for f in members if (place := whereabouts(f))]
+    more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
+    return f"{', '.join(places[:PLACES])}{more}"
+
+
+def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding]) -> str:
     if remedy.basis is Basis.UPPER_BOUND:
-        return f"at most {alone}, not projected"
-    low, high = remedy.range_us
-    doubt = "" if remedy.confidence.value == "high" else f", confidence {remedy.confidence.value}"
-    left = "" if first or remedy.after_us is None else f"; {_left(remedy.after_us)}"
-    return f"{alone}, {duration(low)} to {duration(high)}{doubt}{left}"
+        return "not projected"
+    alone = max((f.gain.recoverable_us for f in members if f.gain), default=0.0)
+    said = [
+        spread(remedy.range_us),
+        "" if first or remedy.after_us is None else f"{_left(remedy.after_us)} after those above",
+        f"any one of them alone at most {duration(alone)}" if len(members) > 1 else "",
+        "" if remedy.confidence is Confidence.HIGH else f"confidence {remedy.confidence.value}",
+    ]
+    return "; ".join(part for part in said if part)
 
 
 def _left(after_us: float) -> str:
-    return f"then {duration(after_us)}" if after_us else "then nothing that can be measured"
+    return duration(after_us) if after_us else "nothing that can be measured"
 
 
-def document(found: Sequence[Remedy]) -> list[dict[str, Any]]:
-    """The remedies as plain dicts and lists; all times in µs a step."""
+def title(remedies: Sequence[ToldRemedy]) -> str:
+    """The list's heading."""
+    if remedies and remedies[0].alone_us is None:
+        return "What to change, by what it costs"
+    return "What to change, by what each saves alone" if len(remedies) > 1 else "What to change"
+
+
+def in_words(remedies: Sequence[ToldRemedy]) -> list[str]:
+    """The first remedies as sentences, the first with its fix."""
+    said = [sentences(r.sentence, r.fix if r.number == 1 else "") for r in remedies[:SHOWN]]
+    return [*said, f"… and {len(remedies) - SHOWN} more."] if len(remedies) > SHOWN else said
+
+
+def document(found: Sequence[Remedy], told: Sequence[ToldRemedy]) -> list[dict[str, Any]]:
+    """The remedies as plain dicts and lists; all times in µs a step.
+
+    Args:
+        found: an analysis's.
+        told: the same.
+    """
     return [
         {
             "findings": list(r.findings),
             "habit": r.habit or None,
             "what": r.what,
+            "where": t.where,
+            "fix": t.fix,
             "alone_us": r.alone_us,
             "range_us": list(r.range_us),
             "after_us": r.after_us,
             "basis": r.basis.value,
             "confidence": r.confidence.value,
         }
-        for r in found
+        for r, t in zip(found, told, strict=False)
     ]

@@ -13,18 +13,8 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Diagnosis, Finding, Severity, Source
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
-from syncscan.report.phrases import (
-    certainty,
-    chain,
-    in_library,
-    lacking,
-    line,
-    measured,
-    projected,
-    sentences,
-    steps_found,
-    what,
-)
+from syncscan.report.phrases import certainty, chain, in_library, line, measured, projected, sentences, what
+from syncscan.report.story import story_of
 from syncscan.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -49,13 +39,14 @@ def _run(analysis: Analysis) -> dict[str, Any]:
         rules.setdefault(f.rule, f.diagnosis)
     driver = {"name": "syncscan", "version": __version__, "rules": [_rule(d) for d in rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
-    notes = [{"level": "warning", "message": {"text": _text(w)}} for w in (*lacking(analysis), *analysis.warnings)]
+    story = story_of(analysis)
+    notes = [{"level": "warning", "message": {"text": _text(w)}} for w in (*story.lacking, *story.warnings)]
     return {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
         "results": [_result(f, index[f.rule], analysis) for f in analysis.findings],
-        "properties": {"step": _step(analysis.step), "stepsFound": _text(steps_found(analysis))},
+        "properties": {"step": _step(analysis.step, story.verdict), "stepsFound": _text(story.steps_found)},
     }
 
 
@@ -139,8 +130,8 @@ def _numbers(f: Finding) -> dict[str, Any]:
     return numbers
 
 
-def _step(s: StepSummary) -> dict[str, Any]:
-    return {"observed_us": s.observed_us, "bound": s.bound.value, "reason": _text(s.reason)}
+def _step(s: StepSummary, verdict: str) -> dict[str, Any]:
+    return {"observed_us": s.observed_us, "bound": s.bound.value, "verdict": verdict, "reason": _text(s.reason)}
 
 
 def _text(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
@@ -13,23 +14,23 @@ from rich.text import Text
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity, Source
-from syncscan.model.habit import Basis
-from syncscan.model.host import Host
 from syncscan.model.libraries import path_in_package
-from syncscan.model.phases import PhaseSummary, phases_of
+from syncscan.model.phases import PhaseSummary
 from syncscan.model.printable import printable
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, phrases, remedies
+from syncscan.report.habits import ToldHabit
+from syncscan.report.remedies import ToldRemedy
+from syncscan.report.story import Story, ToldFinding, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
 
 _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
-NOTABLE = 0.01
-"""Part of the step from which the gain of removing syncs is worth a sentence beside a larger one."""
+_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 PHASES = 12
 """Phases and batches that are shown; JSON has them all."""
 WORST = 3
-"""How many findings the first screen shows."""
+"""How many things to change the first screen shows; where there are none, how many findings."""
 
 
 def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool = False) -> str:
@@ -40,40 +41,69 @@ def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool =
         width: of the terminal, in characters.
         color: whether to write colours.
     """
-    return written(_parts(analysis, verbose, width), width, color)
+    return written(_parts(analysis, story_of(analysis), verbose, width), width, color)
 
 
-def _parts(analysis: Analysis, verbose: int, width: int) -> Iterator[RenderableType]:
-    yield from _first_screen(analysis)
-    if phases := phases_of(analysis.trace):
-        yield _phases(phases)
-    if analysis.findings:
-        yield _table(analysis, width)
-    for sentence in habits.lines(analysis.habits, phrases.replayed(analysis.step), verbose):
-        text = sentence.lstrip()
-        yield Padding(Text(text), (0, 0, 0, len(sentence) - len(text)))
-    yield from (Text(printable(sentence)) for sentence in remedies.lines(analysis))
-    if verbose or host.leads(analysis):
-        yield from _host(analysis.host_time)
+def _parts(analysis: Analysis, story: Story, verbose: int, width: int) -> Iterator[RenderableType]:
+    yield from _first_screen(analysis, story, verbose)
+    if story.phases:
+        yield _phases(story.phases)
+    if story.findings:
+        yield _table(story.findings, width)
+    yield from _habits(story, verbose)
+    if verbose or story.host_leads:
+        yield from _host(story)
     if verbose:
         yield from (_details(finding, analysis.step) for finding in analysis.findings)
-    yield Text(printable(phrases.steps_found(analysis)), style="dim")
-    if not verbose and analysis.findings:
+    yield Text(printable(story.steps_found), style="dim")
+    if not verbose and story.findings:
         yield Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim")
 
 
-def _first_screen(analysis: Analysis) -> Iterator[Text]:
+def _first_screen(analysis: Analysis, story: Story, verbose: int) -> Iterator[RenderableType]:
     yield Text(_headline(analysis), style="dim")
-    yield Text.assemble((f"{phrases.VERDICTS[analysis.step.bound]}. ", "bold"), analysis.step.reason)
-    if said := host.leading(analysis):
-        yield Text(printable(said))
-    for sentence in phrases.lacking(analysis):
+    yield Text.assemble((f"{story.verdict}. ", "bold"), printable(story.reason))
+    if story.host_leads:
+        yield Text(printable(story.host_sentence))
+    for sentence in story.lacking:
         yield Text.assemble(("! ", "bold yellow"), printable(sentence))
-    yield Text(phrases.summary(analysis))
-    for number, finding in enumerate(phrases.real(analysis.findings)[:WORST], 1):
-        yield _one_line(number, finding, analysis.step)
-    for sentence in _what_to_do(analysis):
-        yield Text.assemble(("→ ", "bold green"), printable(sentence))
+    yield Text(printable(story.summary))
+    if not story.remedies:
+        worst = [told for told in story.findings if told.severity is not Severity.INFO][:WORST]
+        yield from (_one_line(number, told) for number, told in enumerate(worst, 1))
+    if story.nothing:
+        yield _arrow(story.nothing)
+    yield from _remedies(story.remedies, verbose)
+    if story.then:
+        yield _arrow(story.then)
+
+
+def _arrow(sentence: str) -> Text:
+    return Text.assemble(("→ ", "bold green"), printable(sentence))
+
+
+def _remedies(found: Sequence[ToldRemedy], verbose: int) -> Iterator[RenderableType]:
+    """The list of what to change: the first with its fix; those of the others stand with the findings and habits."""
+    if len(found) > 1:
+        yield Text(f"{remedies.title(found)}:", "bold")
+    if found:
+        yield _list(found if verbose else found[:WORST], len(found) > 1, verbose)
+    if len(found) > WORST and not verbose:
+        yield Text(f" … and {len(found) - WORST} more with -v.")
+
+
+def _list(found: Sequence[ToldRemedy], numbered: bool, verbose: int) -> Table:
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for told in found:
+        mark = Text(f" {told.number}. ") if numbered else Text("→ ", "bold green")
+        grid.add_row(mark, Text.assemble((told.saves, "bold"), f", {told.doubt}: ", printable(told.name, 240)))
+        if told.number == 1:
+            # All of a sync's fix is for -v: the table stands in between, and the first screen is ten lines.
+            fix = told.fix if told.habit or verbose else _SENTENCE.split(told.fix, 1)[0]
+            grid.add_row("", Text(printable(fix)))
+    return grid
 
 
 def _headline(analysis: Analysis) -> str:
@@ -90,28 +120,40 @@ def _headline(analysis: Analysis) -> str:
     return printable(" · ".join(parts))
 
 
-def _one_line(number: int, f: Finding, step: StepSummary) -> Text:
+def _one_line(number: int, told: ToldFinding) -> Text:
     line = Text(f" {number}. ", no_wrap=True)
-    line.append(f"{f.severity.value:6} ", _COLORS[f.severity])
-    line.append(printable(phrases.what(f), 60), "bold")
-    line.append(f"  waits {phrases.waited(f.wait_us, step)}")
-    if f.gain:
-        line.append(f", would save {duration(f.gain.recoverable_us)}")
-    if where := _where(f):
+    line.append(f"{told.severity.value:6} ", _COLORS[told.severity])
+    line.append(printable(told.what, 60), "bold")
+    line.append(f"  waits {told.waits}")
+    if told.of.gain:
+        line.append(f", would save {told.saves}")
+    if where := _where(told.of):
         line.append(f"  {where}", "blue")
     return line
 
 
-def _what_to_do(analysis: Analysis) -> Sequence[str]:
-    """What the replay advises; first the habit that costs more than all syncs, if there is one."""
-    found, step = phrases.real(analysis.findings), analysis.step
-    gain = step.recoverable_us or 0.0
-    advice = step.advice or tuple(f.diagnosis.fix for f in found[:1])
-    worst = next((h for h in analysis.habits if h.gain and h.gain.basis is Basis.REPLAY), None)
-    if worst is None or worst.gain is None or worst.gain.recoverable_us <= gain:
-        return advice[:2]
-    first = f"{worst.advice.title}: {habits.saves(worst, phrases.replayed(step))}. {worst.advice.fix}"
-    return (first, *advice[:1]) if gain > NOTABLE * phrases.replayed(step) else (first,)
+def _habits(story: Story, verbose: int) -> Iterator[RenderableType]:
+    """Each habit with what it saves and what proves it; the fix too, where it doesn't stand above already."""
+    if story.habits:
+        yield Text(f"{habits.TITLE}:", "bold")
+    above = story.remedies[0].habit if story.remedies else ""
+    for told in story.habits if verbose else story.habits[: habits.SHOWN]:
+        name = (f" {told.severity.value:6} ", _COLORS[told.severity])
+        yield Text.assemble(name, f"{printable(told.name, 120)}: {told.saves}")
+        yield from (Padding(Text(printable(line)), (0, 0, 0, 8)) for line in _of_habit(told, told.id == above, verbose))
+    if len(story.habits) > habits.SHOWN and not verbose:
+        yield Text(f" … and {len(story.habits) - habits.SHOWN} more with -v.")
+
+
+def _of_habit(told: ToldHabit, fix_is_told: bool, verbose: int) -> Iterator[str]:
+    yield printable(told.evidence, 240)
+    yield from (f"{name}: {printable(text, 400)}" for name, text in habits.graphs(told))
+    if verbose or not fix_is_told:
+        yield f"→ {told.fix}"
+    if verbose:
+        yield f"why: {told.why}"
+        yield f"fine when: {told.when_fine}"
+        yield f"id {told.id}, {f'{told.doubt}, ' if told.doubt else ''}confidence {told.confidence}"
 
 
 def _phases(phases: Sequence[PhaseSummary]) -> Table:
@@ -126,13 +168,12 @@ def _phases(phases: Sequence[PhaseSummary]) -> Table:
     return table
 
 
-def _host(of: Host) -> Iterator[RenderableType]:
+def _host(story: Story) -> Iterator[RenderableType]:
     """Where the host's time goes: its tables, and what they rest on."""
-    tables = host.tables(of)
-    if tables:
+    if story.host_tables:
         yield Text(f"{host.TITLE}:", "bold")
-        yield from (Padding(_of_host(table), (0, 0, 0, 1)) for table in tables)
-        yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in host.notes(of))
+        yield from (Padding(_of_host(table), (0, 0, 0, 1)) for table in story.host_tables)
+        yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.host_notes)
 
 
 def _of_host(found: host.Table) -> Group:
@@ -146,21 +187,21 @@ def _of_host(found: host.Table) -> Group:
     return Group(Text(found.title), table)
 
 
-def _table(analysis: Analysis, width: int) -> Table:
+def _table(findings: Sequence[ToldFinding], width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), width=width, show_edge=False)
     table.add_column("severity", no_wrap=True)
     for name in ("saves", "waits", "idle behind"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("what", ratio=3, overflow="fold")
     table.add_column("where", ratio=4, overflow="fold")
-    for f in analysis.findings:
+    for told in findings:
         table.add_row(
-            Text(f.severity.value, _COLORS[f.severity]),
-            duration(f.gain.recoverable_us) if f.gain else "–",
-            phrases.waited(f.wait_us, analysis.step),
-            phrases.waited(f.bubble_us, analysis.step),
-            Text(printable(f.diagnosis.title, 90)),
-            Text(_long_where(f)),
+            Text(told.severity.value, _COLORS[told.severity]),
+            told.saves,
+            told.waits,
+            told.idle,
+            Text(printable(told.title, 90)),
+            Text(_long_where(told.of)),
         )
     return table
 

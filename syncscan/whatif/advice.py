@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.projection import Group, Projection
-from syncscan.model.step import Bound, StepSummary
+from syncscan.model.step import Bound, Outlook, StepSummary
 
 NOTHING = 0.02
 """A gain below this part of the step is lost in the noise of measuring it."""
@@ -14,44 +14,57 @@ DEFER = (Cause.READBACK, Cause.LOG, Cause.CHECK)
 """Causes whose value can be read later: the device's answer is needed, but not now."""
 
 
-def advice(
-    findings: Sequence[Finding], groups: Sequence[Group], all_gone: Projection, step: StepSummary
-) -> tuple[str, ...]:
-    """What follows from the replay of a step, the most useful first.
+def removals(findings: Sequence[Finding], groups: Sequence[Group], all_gone: Projection) -> tuple[str, ...]:
+    """What to remove, a sentence for each of the first sets worth it; none where all together gain too little.
 
     Args:
         findings: with their gains.
         groups: sets worth removing.
         all_gone: the step without any sync.
+    """
+    if not _gains(all_gone):
+        return ()
+    members = {f.id: f for f in findings}
+    return tuple(_remove([members[i] for i in g.ids if i in members], g, all_gone) for g in groups[:2])
+
+
+def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary) -> Outlook:
+    """What limits the step once its syncs are gone, or why that gains nothing.
+
+    Args:
+        any_syncs: whether there are any to remove.
+        all_gone: the step without any sync.
         step: as it is, with what bounds it.
     """
-    return tuple(_sentences({f.id: f for f in findings}, groups, all_gone, step))
+    if _gains(all_gone):
+        said, beside = _limit(all_gone, len(all_gone.removed))
+    else:
+        said, beside = _nothing_to_gain(any_syncs, all_gone, step)
+    return Outlook(gains=_gains(all_gone), said=said, beside=beside)
 
 
-def _sentences(
-    findings: dict[str, Finding], groups: Sequence[Group], all_gone: Projection, step: StepSummary
-) -> Iterator[str]:
-    share = all_gone.saving_us / all_gone.baseline_us if all_gone.baseline_us else 0.0
-    if share < NOTHING:
-        yield _nothing_to_gain(bool(findings), all_gone, step)
-        return
-    for group in groups[:2]:
-        yield _remove([findings[i] for i in group.ids if i in findings], group, all_gone)
-    yield _limit(all_gone, len(all_gone.removed))
+def _gains(all_gone: Projection) -> bool:
+    return all_gone.saving_us >= NOTHING * all_gone.baseline_us and bool(all_gone.baseline_us)
 
 
-def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -> str:
+def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -> tuple[str, str]:
+    """Where nothing else is known to gain anything, and where something is."""
+    aside = "Nothing to gain from removing syncs." if any_syncs else ""
     if step.bound is Bound.COMMUNICATION:
-        return (
+        said = (
             "Other ranks or the network are the limit, not this rank's syncs: look at the traces of all ranks together "
             "for the one that comes last."
         )
+        return said, said
     if Bound.INPUT in (step.bound, all_gone.bound_after):
-        return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper."
+        return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper.", aside
     if step.bound is Bound.DEVICE:
-        return f"Nothing to gain from removing syncs: the device works {step.device_share or 0.0:.0%} of the step."
+        return (
+            f"Nothing to gain from removing syncs: the device works {step.device_share or 0.0:.0%} of the step.",
+            aside,
+        )
     problem = "syncs are not your problem, launches are" if any_syncs else "it launches too slowly for the device"
-    return f"The host is the limit: {problem} (CUDA graphs, torch.compile, a fused optimizer)."
+    return f"The host is the limit: {problem} (CUDA graphs, torch.compile, a fused optimizer).", aside
 
 
 def _remove(findings: Sequence[Finding], group: Group, all_gone: Projection) -> str:
@@ -65,11 +78,17 @@ def _remove(findings: Sequence[Finding], group: Group, all_gone: Projection) -> 
     return f"Remove {places} together: that saves about {saves}; any one of them alone saves {alone}."
 
 
-def _limit(all_gone: Projection, count: int) -> str:
-    syncs = "Without it" if count == 1 else f"Without all {count} syncs"
+def _limit(all_gone: Projection, count: int) -> tuple[str, str]:
+    """Behind what to remove, and in a list with habits, where "it" could be any of them."""
+    syncs = f"Without all {count} syncs"
     if all_gone.bound_after is Bound.DEVICE:
-        return f"{syncs} the device is the limit: it works {_share(all_gone)} of the step then."
-    return f"{syncs} the host is the limit: {_ms(all_gone.host_limit_us)} of its own work a step; launch less next."
+        limit = f"the device is the limit: it works {_share(all_gone)} of the step then"
+        next_ = ""
+    else:
+        limit = f"the host is the limit: {_ms(all_gone.host_limit_us)} of its own work a step"
+        next_ = "; launch less next"
+    said = "Without it" if count == 1 else syncs
+    return f"{said} {limit}{next_}.", f"{'Without its sync' if count == 1 else syncs} {limit}."
 
 
 def _share(all_gone: Projection) -> str:

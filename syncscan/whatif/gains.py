@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Group, Overlap, Projection
 from syncscan.model.step import StepSummary
-from syncscan.whatif.advice import advice
+from syncscan.whatif.advice import outlook, removals
 from syncscan.whatif.bound import decided, unsettled, without_replay
 from syncscan.whatif.calibrate import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep
@@ -58,12 +58,14 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     together = calibrated.projection(removable)
     groups = _groups(calibrated, removable)
     step = decided(calibrated, projector.ends(), step, frozenset(projector.number[f.id] for f in removable))
+    then = outlook(bool(removable), together, step)
     step = replace(
         step,
         unprofiled_us=projector.unprofiled_us,
         recoverable_us=max(0.0, together.saving_us),
         recoverable_range_us=_saving_range(together),
-        advice=advice(removable, groups, together, step),
+        advice=(*removals(removable, groups, together), then.said),
+        outlook=then,
     )
     return Gains(step, found, groups, overlaps(projector.trace))
 

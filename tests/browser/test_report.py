@@ -14,7 +14,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.report import html
 from tests.browser.viewer import ARGUMENTS, chromium
 from tests.builder import TraceBuilder
-from tests.report.example import HOSTILE
+from tests.report.example import HOSTILE, typical
 
 if os.environ.get("CI"):
     import playwright.sync_api as playwright
@@ -260,6 +260,15 @@ def test_opening_a_finding_turns_the_timeline_to_it(show: Callable[..., Report])
     assert report.page.locator("#f0.open").count() == 1
 
 
+def test_a_change_leads_to_its_habit_and_what_is_in_the_way_to_its_finding(show: Callable[..., Report]):
+    """The card comes into view, marked; the sync that splits a graph opens in the table."""
+    report = show(typical())
+    report.page.locator(".remedy a[href='#h0']").click()
+    assert report.page.locator("#h0:target").bounding_box()["y"] < 1000
+    report.page.locator("#h0 [data-open]").click()
+    assert report.page.locator("#f0.open").count() == 1
+
+
 def test_a_sync_opens_its_finding(show: Callable[..., Report]):
     """A click on a sync in the timeline opens its row of the table; Enter does the same for the selected one."""
     report = show(two_findings())
@@ -347,6 +356,32 @@ def test_a_narrow_window_needs_no_sideways_scrolling(show: Callable[..., Report]
     report = show(two_findings(), width=360)
     assert report.js("document.documentElement.scrollWidth") <= 360
     assert report.page.locator("#canvas").bounding_box()["width"] > 300
+
+
+CONTRAST = """() => {
+  const paint = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const rgba = (c) => { paint.clearRect(0, 0, 1, 1); paint.fillStyle = c; paint.fillRect(0, 0, 1, 1);
+    return [...paint.getImageData(0, 0, 1, 1).data]; };
+  const light = (c) => [.2126, .7152, .0722].reduce((sum, part, i) => {
+    const v = c[i] / 255; return sum + part * (v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); }, 0);
+  const ratio = (a, b) => (Math.max(light(a), light(b)) + .05) / (Math.min(light(a), light(b)) + .05);
+  const behind = (e) => { for (; e; e = e.parentElement) {
+    const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] === 255) return c; } };
+  const words = [...document.querySelectorAll('.todo *, .habits *')].filter((e) =>
+    [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()));
+  const badge = getComputedStyle(document.querySelector('.remedy'), '::before');
+  return Math.min(ratio(rgba(badge.color), rgba(badge.backgroundColor)),
+    ...words.map((e) => ratio(rgba(getComputedStyle(e).color), behind(e))));
+}"""
+
+
+def test_what_to_change_can_be_read_in_light_and_dark(show: Callable[..., Report]):
+    """Contrast of at least 4.5 (WCAG AA), and no sideways scrolling on a phone."""
+    report = show(typical(), width=390)
+    assert report.js(CONTRAST) >= 4.5
+    report.page.get_by_role("button", name="Switch between light and dark").click()
+    assert report.js(CONTRAST) >= 4.5
+    assert report.js("document.documentElement.scrollWidth") <= 390
 
 
 def test_dark_and_light_and_print(show: Callable[..., Report]):

@@ -19,8 +19,10 @@ from syncscan.model.finding import (
     Source,
     SyncPoint,
 )
+from syncscan.model.habit import Advice, Area, Basis, Habit, HabitGain, Split, Stretch
 from syncscan.model.host import CountedHost, DearOp, Host, HostNode, SampledHost
-from syncscan.model.step import Bound, StepSummary
+from syncscan.model.remedy import Remedy
+from syncscan.model.step import Bound, Outlook, StepSummary
 from tests.builder import TraceBuilder
 
 STEP = StepSummary(
@@ -38,7 +40,10 @@ STEP = StepSummary(
     device_share=0.76,
     recoverable_us=9_000.0,
     recoverable_range_us=(8_100.0, 9_900.0),
-    advice=("Remove the sync of nonzero: it alone saves 9.00 ms a step.",),
+    advice=("Remove the sync of nonzero: it alone saves 9.00 ms a step.", "Without it the host is the limit."),
+    outlook=Outlook(
+        gains=True, said="Without it the host is the limit.", beside="Without its sync the host is the limit."
+    ),
 )
 
 NONZERO = Diagnosis(
@@ -60,6 +65,87 @@ EXPLICIT = Diagnosis(
     when_fine="Around a measurement.",
     intended=True,
 )
+
+LAUNCHES = Habit(
+    id="launch-bound-5a6b7c8d",
+    advice=Advice(
+        rule="launch-bound",
+        area=Area.DEVICE,
+        title="The step is bound by its launches",
+        why="Each launch takes the host longer than its kernel takes the device.",
+        fix='torch.compile(mode="reduce-overhead") or a CUDA graph for the launches between syncs.',
+        when_fine="Where the step is short beside what the program does around it.",
+    ),
+    confidence=Confidence.MEDIUM,
+    scope=("train", "step"),
+    op="",
+    per_step=420.0,
+    evidence=("420 launches a step", "the device works 76% of it"),
+    cost_us=4_000.0,
+    gain=HabitGain(3_000.0, (2_000.0, 3_500.0), Basis.REPLAY),
+    severity=Severity.HIGH,
+    stretches=(
+        Stretch(
+            phase=Phase.BACKWARD,
+            launches=130,
+            host_us=1_560.0,
+            ended_by="",
+            changes=(),
+            gain=HabitGain(1_000.0, (500.0, 1_500.0), Basis.REPLAY),
+        ),
+        Stretch(phase=Phase.FORWARD, launches=110, host_us=1_320.0, ended_by="aten::nonzero in mask", changes=()),
+    ),
+    splits=(
+        Split(
+            what="aten::nonzero in mask",
+            source=Source("train/detect.py", 42, "select", exact=True),
+            finding="nonzero-1f2e3d4c",
+            per_step=1.0,
+            us=8_210.5,
+        ),
+    ),
+)
+TIMED = replace(
+    LAUNCHES,
+    id="timing-sync-in-loop-9e8d7c6b",
+    advice=replace(LAUNCHES.advice, rule="timing-sync-in-loop", title="Every repetition is timed by itself"),
+    evidence=("one synchronise a step",),
+    cost_us=None,
+    gain=None,
+    severity=Severity.MEDIUM,
+    scope=(),
+    stretches=(),
+    splits=(),
+)
+
+
+def remedy(**changes: object) -> Remedy:
+    """The removal of the typical finding, with changes."""
+    made = Remedy(
+        findings=("nonzero-1f2e3d4c",),
+        what=NONZERO.title,
+        alone_us=9_000.0,
+        range_us=(8_100.0, 9_900.0),
+        after_us=9_000.0,
+        basis=Basis.REPLAY,
+        confidence=Confidence.HIGH,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def of_habit(habit: Habit, after_us: float | None = 1_000.0) -> Remedy:
+    """Giving up a habit that has a gain."""
+    assert habit.gain
+    return remedy(
+        findings=(),
+        habit=habit.id,
+        what=habit.advice.title,
+        alone_us=habit.gain.recoverable_us,
+        range_us=habit.gain.range_us,
+        after_us=after_us,
+        basis=habit.gain.basis,
+        confidence=habit.confidence,
+    )
 
 
 COUNTED = CountedHost(
@@ -209,7 +295,7 @@ def typical() -> Analysis:
     inexact = Source("train/loss.py", 10, "loss", exact=False)
     guess = Source("train/loss.py", 10, "loss", exact=False, candidates=(14, 17))
     framework = Source("torch/functional.py", 786, "_unique_impl", exact=True)
-    return analysis(
+    found = analysis(
         finding(),
         finding(
             "item-00aa11bb",
@@ -239,6 +325,11 @@ def typical() -> Analysis:
         ),
         warnings=("Recorded without shapes.",),
     )
+    together = remedy(
+        findings=("item-00aa11bb", "mask-22cc33dd"), alone_us=320.0, range_us=(0.0, 500.0), after_us=0.0,
+        confidence=Confidence.MEDIUM,
+    )  # fmt: skip
+    return replace(found, habits=(LAUNCHES, TIMED), remedies=(remedy(), of_habit(LAUNCHES), together))
 
 
 HOSTILE = (
@@ -270,9 +361,20 @@ def hostile(text: str) -> Analysis:
     where = attribution(
         op=text, op_stack=(text,), scope=(text,), module=(text,), source=source, framework=source, thread=text
     )
-    step = replace(STEP, reason=text, advice=(text,), bound=Bound.HOST)
+    outlook = Outlook(gains=True, said=text, beside=text)
+    step = replace(STEP, reason=text, advice=(text,), outlook=outlook, bound=Bound.HOST)
     found = analysis(finding(diagnosis=diagnosis, where=where, api=text), step=step, warnings=(text,))
-    return replace(found, host_time=hostile_host(text))
+    habit = hostile_habit(text)
+    listed = (replace(remedy(), what=text), replace(of_habit(habit), what=text))
+    return replace(found, host_time=hostile_host(text), habits=(habit,), remedies=listed)
+
+
+def hostile_habit(text: str) -> Habit:
+    """A habit in which every name and every word is this one."""
+    words = replace(LAUNCHES.advice, title=text, why=text, fix=text, when_fine=text)
+    stretches = tuple(replace(s, ended_by=text) for s in LAUNCHES.stretches)
+    splits = tuple(replace(s, what=text, source=Source(text, 3, text, exact=True)) for s in LAUNCHES.splits)
+    return replace(LAUNCHES, advice=words, scope=(text,), op=text, evidence=(text,), stretches=stretches, splits=splits)
 
 
 def hostile_host(text: str) -> Host:

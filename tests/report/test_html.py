@@ -17,7 +17,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.report import html
 from tests.builder import TraceBuilder
-from tests.report.example import HOSTILE, analysis, finding, hostile, typical
+from tests.report.example import HOSTILE, analysis, finding, hostile, remedy, typical
 
 
 class Page(HTMLParser):
@@ -121,15 +121,31 @@ def test_a_hostile_name_in_the_timeline_is_text(text: str):
 
 def test_a_name_of_ten_thousand_characters_is_shortened():
     """Long names don't make long documents: they lose their middle."""
-    assert len(html.render(hostile("x" * 10_000))) < len(html.render(hostile("plain"))) + 25_000
+    assert len(html.render(hostile("x" * 10_000))) < len(html.render(hostile("plain"))) + 35_000
 
 
 def test_the_top_says_verdict_and_what_to_do():
     """Verdict, the set worth removing with its finding, and what limits the step then."""
     page = Page(html.render(step()))
     assert page.inside["verdict"] == "Syncs are the limit."
-    assert page.inside["todo"] == "The two things to do"
-    assert "After that the host is the limit" in " ".join(page.text)
+    assert page.inside["todo"] == "What to change"
+    assert ("data-open", "0") in page.attributes
+    assert "Without it the host is the limit" in " ".join(page.text)
+
+
+def test_each_change_leads_to_its_findings_or_to_its_habit():
+    """Syncs to their rows, a habit to its card, what is in the way of a graph to the sync that it is."""
+    page = Page(html.render(typical()))
+    ways = [value for name, value in page.attributes if name == "href"]
+    assert ways == ["#f0", "#h0", "#f1", "#f2", "#f0"]
+    assert {way[1:] for way in ways} <= {value for name, value in page.attributes if name == "id"}
+
+
+def test_a_change_whose_finding_is_not_on_the_page_is_told_without_a_way_to_it():
+    """Of many findings the page holds the first ones."""
+    many = analysis(*(finding(f"nonzero-{k:08x}") for k in range(350)))
+    last = replace(many, remedies=(remedy(findings=(many.findings[-1].id,)),))
+    assert "#f349" not in html.render(last)
 
 
 def test_the_projected_step_is_the_measured_one_less_what_can_be_recovered():
@@ -147,13 +163,14 @@ def test_measured_and_projected_look_different():
 
 def test_without_a_projection_nothing_is_promised():
     """An analysis without gains shows waits and no projected number."""
-    plain = replace(step(), groups=(), _projector=None)
-    bare = replace(plain, step=replace(plain.step, recoverable_us=None, recoverable_range_us=None))
+    plain = replace(step(), groups=(), remedies=(), _projector=None)
+    bare = replace(plain, step=replace(plain.step, recoverable_us=None, recoverable_range_us=None, outlook=None))
     bare = replace(bare, findings=tuple(replace(f, gain=None) for f in bare.findings))
     document = html.render(bare)
     assert 'rect class="projected"' not in document
     assert 'class="tile projected"' not in document
-    assert Page(document).inside["todo"] == "The one thing to do"
+    assert Page(document).inside["todo"] == "What to change, by what it costs"
+    assert "not projected" in document
     assert '"replay":null' in document
 
 

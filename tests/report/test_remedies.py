@@ -1,63 +1,75 @@
-"""Facts about how the one list of remedies is shown."""
+"""Facts about what is told of the one list of remedies."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from syncscan.model.finding import Severity
 from syncscan.model.habit import Basis
-from syncscan.report import markdown
 from syncscan.report import remedies as report
+from syncscan.report import render
+from tests.report.example import LAUNCHES, STEP, analysis, finding, of_habit, remedy, typical
 from tests.whatif.test_remedies import step
 
 
-def test_each_line_says_what_and_where_how_much_within_which_range_and_what_is_left():
+def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left():
     """Numbered, the largest gain first; what it gains after those above stands behind each but the first."""
-    analysis = step()
-    head, first, *rest = report.lines(analysis)
-    assert head.startswith("What to change, by what it gains")
-    assert first.startswith(" 1. ")
-    assert " to " in first
-    assert all("; then " in line for line in rest)
+    first, habit, together = report.told(typical())
+    assert first.sentence == (
+        "1. nonzero waits to learn how many elements there are (train/detect.py:42 · detect › mask · aten::index):"
+        " 9.00 ms (34%), 8.10 ms to 9.90 ms."
+    )
+    assert habit.sentence == (
+        "2. The step is bound by its launches (step): 3.00 ms (11%), 2.00 ms to 3.50 ms;"
+        " 1.00 ms after those above; confidence medium."
+    )
+    assert together.doubt == (
+        "0 µs to 500 µs; nothing that can be measured after those above; any one of them alone at most 310 µs;"
+        " confidence medium"
+    )
 
 
-def test_one_thing_alone_needs_no_list():
-    """It stands above already."""
-    assert list(report.lines(step(loading=0.0, launches=5))) == []
+def test_an_upper_bound_is_called_one():
+    """No promise is made of it."""
+    bound = replace(of_habit(LAUNCHES), basis=Basis.UPPER_BOUND, after_us=None)
+    (told,) = report.told(replace(analysis(), habits=(LAUNCHES,), remedies=(bound,)))
+    assert (told.saves, told.doubt) == ("at most 3.00 ms (11%)", "not projected")
 
 
-def test_an_upper_bound_is_called_one_and_what_gains_nothing_any_more_says_so():
-    """No promise is made of either."""
-    analysis = step()
-    first, second = analysis.remedies[:2]
-    bound = replace(second, basis=Basis.UPPER_BOUND, after_us=None)
-    nothing = replace(second, after_us=0.0)
-    lines = list(report.lines(replace(analysis, remedies=(first, nothing, bound))))
-    assert "then nothing that can be measured" in lines[2]
-    assert ": at most " in lines[3]
-    assert lines[3].endswith("not projected")
+def test_syncs_that_go_together_are_each_named_and_each_fix_once():
+    """Their places, and ways to their findings."""
+    told = report.told(typical())[2]
+    assert [m.id for m in told.members] == ["item-00aa11bb", "mask-22cc33dd"]
+    assert [m.number for m in told.members] == [1, 2]
+    assert told.what.endswith(", and 1 more together with it")
+    assert told.where.count("train/loss.py") == 2
+    assert told.fix == "Use torch.where(mask, a, b), which keeps the shape."
+
+
+def test_where_nothing_was_projected_the_costliest_findings_stand_in():
+    """With what they cost, and no word of what they would save."""
+    bare = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None)
+    low = finding("low-1", severity=Severity.LOW, gain=None)
+    (told,) = report.told(analysis(finding(gain=None), low, step=bare))
+    assert (told.saves, told.doubt) == ("waits 8.21 ms, device idle 8.90 ms behind it", "not projected")
+    assert told.alone_us is None
+    (told,) = report.told(analysis(low, step=replace(bare, waits_withheld=True)))
+    assert told.saves == "waits, nobody knows how long"
 
 
 def test_of_many_the_first_are_named():
-    """Five, and how many more there are."""
-    analysis = step()
-    many = replace(analysis, remedies=analysis.remedies * 4)
-    lines = list(report.lines(many))
-    assert len(lines) == 7
-    assert lines[-1] == f" … and {len(many.remedies) - 5} more."
-
-
-def test_markdown_shows_the_same_list():
-    """Numbered."""
-    analysis = step()
-    text = markdown.render(analysis)
-    assert "\n1. " in text
-    assert "; then " in text
+    """Five in words, and how many more there are; the terminal shows three, and all with -v."""
+    many = replace(analysis(finding()), remedies=(remedy(),) * 8)
+    assert len(report.in_words(report.told(many))) == 6
+    assert "… and 3 more." in render(many, "markdown")
+    assert " … and 5 more with -v." in render(many, "text").splitlines()
+    assert " 8. 9.00 ms" in render(many, "text", verbose=1)
 
 
 def test_the_json_holds_all_of_it():
     """Ids lead to the findings and habits of the same document."""
     analysis = step()
-    document = report.document(analysis.remedies)
+    document = report.document(analysis.remedies, report.told(analysis))
     ids = {f.id for f in analysis.findings} | {h.id for h in analysis.habits}
     assert {r["habit"] or r["findings"][0] for r in document} <= ids
     assert [r["alone_us"] for r in document] == [r.alone_us for r in analysis.remedies]

@@ -18,7 +18,8 @@ from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, Trace
 from syncscan.report.annotate.idle import Idle, idle_times
 from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
-from syncscan.report.phrases import USES, VERDICTS, certainty, first_screen, in_library, place, sentences
+from syncscan.report.phrases import USES, certainty, in_library, place, sentences
+from syncscan.report.story import story_of
 from syncscan.report.units import duration
 
 _COLORS = {
@@ -153,7 +154,8 @@ def _arrow(t: Trace, o: Occurrence, launches: Int64) -> Arrow | None:
 
 def _steps(analysis: Analysis) -> list[Drawn]:
     """The marked steps; a click shows what bounds them."""
-    said = {"verdict": VERDICTS[analysis.step.bound], "reason": first_screen(analysis)}
+    story = story_of(analysis)
+    said = {"verdict": story.verdict, "reason": story.opening}
     return [
         Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000), **said})
         for s in analysis.trace.steps

@@ -1,0 +1,251 @@
+"""One trace, one story: every format names the same verdict, the same changes in the same order, the same numbers."""
+
+from __future__ import annotations
+
+import functools
+import html
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import syncscan
+from syncscan.model.analysis import Analysis
+from syncscan.report import render
+from syncscan.report.units import duration
+
+FOLDER = Path(__file__).parents[2] / "sample_traces"
+TRACES = sorted([*FOLDER.glob("*.gz"), *FOLDER.glob("whatif/*.gz"), *FOLDER.glob("programs/recorded/*.gz")])
+LISTED = 5
+"""Remedies that the shorter formats list; the others count the rest."""
+ROWS = 20
+"""Findings that the shortest format shows."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a reader of one format learns; None where that format doesn't tell it."""
+
+    verdict: str
+    remedies: list[str] | None = None
+    """What each saves alone, in their order."""
+    changes: list[str] | None = None
+    """What each is."""
+    findings: list[tuple[str, str]] | None = None
+    """Title and what it saves."""
+    habits: list[tuple[str, str]] | None = None
+    """Title and what it saves."""
+
+
+@functools.cache
+def analysis(trace: Path) -> Analysis:
+    """One reading serves all formats."""
+    return syncscan.analyze(trace)
+
+
+def of_json(text: str) -> Facts:
+    """From its numbers, as a program would."""
+    document = json.loads(text)
+
+    def saves(us: float | None, basis: str = "") -> str:
+        return "–" if us is None else ("at most " if basis == "upper bound" else "") + duration(us)
+
+    return Facts(
+        verdict=document["step"]["verdict"],
+        remedies=[saves(r["alone_us"], r["basis"]) for r in document["remedies"]],
+        changes=[r["what"] for r in document["remedies"]],
+        findings=[(f["title"], saves(f["recoverable_us"])) for f in document["findings"]],
+        habits=[(h["title"], saves(h["recoverable_us"], h["basis"])) for h in document["habits"]],
+    )
+
+
+def figure(said: str) -> str:
+    """A saving without its share; a dash where there is none."""
+    return said.partition(" (")[0] if "(" in said else "–"
+
+
+TEXT_REMEDY = re.compile(r"^(?: \d+\. |→ )((?:at most )?[\d.]+ [µm]?s \([^)]*\)), .*?: (.*)$", re.M)
+TEXT_HABIT = re.compile(r"^ (?:high|medium|low|info) +(\S.*): ((?:at most )?[\d.]+ [µm]?s \(.*\)|spoils .*)$", re.M)
+
+
+def of_text(text: str) -> Facts:
+    """From a terminal so wide that no line wraps."""
+    verdict = text.splitlines()[1].partition(". ")[0]
+    table = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    habits = TEXT_HABIT.findall(text)
+    return Facts(
+        verdict=verdict,
+        remedies=[figure(saves) for saves, _ in TEXT_REMEDY.findall(text)],
+        changes=[without_place(what) for _, what in TEXT_REMEDY.findall(text)],
+        findings=[(row[4], row[1]) for row in table if row[0] in ("high", "medium", "low", "info") and len(row) > 4],
+        habits=[(without_place(name), figure(saves)) for name, saves in habits],
+    )
+
+
+def without_place(said: str) -> str:
+    """What, without where."""
+    return re.sub(r" \((?:[^()]|\([^()]*\))*\)$", "", said.rstrip())
+
+
+def plain(markdown: str) -> str:
+    """Markdown without its marks."""
+    return html.unescape(re.sub(r"\\(.)", r"\1", markdown).replace("\u200b", ""))
+
+
+def of_markdown(text: str) -> Facts:
+    """From a comment's source."""
+    remedies = re.findall(r"^\d+\. \*\*(.*?)\*\*, .*?: (.*?)(?: \(`|\. )", text, re.M)
+    rows = [line.split(" | ") for line in text.splitlines() if re.match(r"\| (high|medium|low|info) \|", line)]
+    habits = re.findall(r"^\*\*([^*\d].*?)\*\*(?: \(`.*?`\))?: (.*)$", text, re.M)
+    return Facts(
+        verdict=text.splitlines()[0].removeprefix("### "),
+        remedies=[figure(saves) for saves, _ in remedies],
+        changes=[plain(what) for _, what in remedies],
+        findings=[(plain(row[4]), row[1]) for row in rows],
+        habits=[(plain(title), figure(saves.partition(" (`")[0])) for title, saves in habits],
+    )
+
+
+class Elements(HTMLParser):
+    """The text of chosen elements, in their order: those whose tag and class are asked for."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+        self._open: list[tuple[str, str]] = []
+        self.feed(markup)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = dict(attrs)
+        name = known.get("id") or known.get("class") or ""
+        if tag not in ("meta", "input"):
+            self._open.append((tag, f"{tag}.{name}".strip(".")))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.found.append(("\n".join(name for _, name in self._open), data.strip()))
+
+    def inside(self, *names: str) -> list[str]:
+        """The texts below elements of these names, outermost first."""
+        return [text for path, text in self.found if in_order(names, path)]
+
+
+def in_order(names: tuple[str, ...], path: str) -> bool:
+    """Whether the names stand in the path one behind the other."""
+    parts: Iterator[str] = iter(path.split("\n"))
+    return all(any(part.startswith(name) for part in parts) for name in names)
+
+
+def of_html(text: str) -> Facts:
+    """From what a browser would show."""
+    page = Elements(text)
+    habits = page.inside("article", "h3")
+    savings = page.inside("article", "strong")
+    titles = page.inside("table.findings", "button.toggle")
+    return Facts(
+        verdict=page.inside("h1.verdict")[0].removesuffix("."),
+        remedies=[figure(saves) for saves in page.inside("ol.remedies", "strong")],
+        findings=list(zip(titles, page.inside("table.findings", "td.num projected-text"), strict=True)),
+        habits=[(title, figure(saves)) for title, saves in zip(habits, savings, strict=True)],
+    )
+
+
+def of_fragment(text: str) -> Facts:
+    """From a notebook's cell."""
+    items = re.findall(r"<li><strong>(.*?)</strong>, .*?: (.*?)(?: <code>.*)?$", text, re.M)
+    rows = re.findall(r"<tr style.*?</td>\n<td[^>]*>(.*?)</td>.*?<td style=\"text-align: left\">(.*?)<br>", text, re.S)
+    habits = re.findall(r"</span> \w+: (.*?)(?: <code>.*?</code>)?: ((?:at most )?[\d.]+ .*|spoils .*)$", text, re.M)
+    return Facts(
+        verdict=re.findall(r"<strong>(.*?)\.</strong>", text)[0],
+        remedies=[figure(saves) for saves, _ in items],
+        changes=[html.unescape(what) for _, what in items],
+        findings=[(html.unescape(title), saves) for saves, title in rows],
+        habits=[(html.unescape(title), figure(saves)) for title, saves in habits],
+    )
+
+
+SENTENCE = re.compile(r"(?:^|\. |… )\d+\. .*?: ((?:at most )?[\d.]+ [µm]?s \([\d.]+%\)), ")
+
+
+def of_github(text: str) -> Facts:
+    """From the closing notice."""
+    said = text.splitlines()[-1].removeprefix("::notice title=syncscan::").replace("%25", "%")
+    return Facts(said.partition(". ")[0], [figure(saves) for saves in SENTENCE.findall(said)])
+
+
+def of_junit(text: str) -> Facts:
+    """From a property and what the suite says."""
+    suite = ET.fromstring(text).find("testsuite")
+    assert suite is not None
+    said = suite.findtext("system-out", "")
+    verdict = said.partition(". ")[0]
+    assert [p.get("value") for p in suite.iter("property") if p.get("name") == "verdict"] == [verdict]
+    return Facts(verdict, [figure(saves) for saves in SENTENCE.findall(said)])
+
+
+def of_sarif(text: str) -> Facts:
+    """From the run's properties."""
+    (run,) = json.loads(text)["runs"]
+    return Facts(run["properties"]["step"]["verdict"])
+
+
+READ = {
+    "text": of_text,
+    "markdown": of_markdown,
+    "html": of_html,
+    "fragment": of_fragment,
+    "github": of_github,
+    "junit": of_junit,
+    "sarif": of_sarif,
+}
+TOGETHER = re.compile(r", and \d+ more together with it$")
+SHORT = ("markdown", "fragment", "github", "junit")
+"""Formats that list the first remedies."""
+
+
+@pytest.mark.parametrize("form", READ)
+@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name.partition(".json")[0])
+def test_every_format_tells_the_same(trace: Path, form: str) -> None:
+    """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
+    options: dict[str, Any] = {"verbose": 1, "width": 1000} if form == "text" else {}
+    told, said = of_json(render(analysis(trace), "json")), READ[form](render(analysis(trace), form, **options))
+    listed = LISTED if form in SHORT else None
+    rows = {"markdown": 50, "fragment": ROWS}.get(form)
+    assert said.verdict == told.verdict
+    assert said.remedies in (None, told.remedies[:listed])
+    assert said.changes is None or [TOGETHER.sub("", what) for what in said.changes] == told.changes[:listed]
+    assert said.findings in (None, told.findings[:rows])
+    assert said.habits in (None, told.habits[:listed])
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name.partition(".json")[0])
+def test_a_finding_s_evidence_rests_on_the_same_verdict(trace: Path) -> None:
+    """The block for a pull request may be all that its reader sees."""
+    from syncscan.report import evidence
+
+    verdict = of_json(render(analysis(trace), "json")).verdict
+    for finding in analysis(trace).findings[:1]:
+        assert f". {plain(verdict)}: " in evidence.render(analysis(trace), finding)
+
+
+def test_the_traces_have_something_to_tell() -> None:
+    """Syncs first, habits first, several remedies, upper bounds, none: or the comparison would prove nothing."""
+    told = [analysis(trace).remedies for trace in TRACES]
+    assert len(TRACES) > 40
+    assert any(len(found) > 2 for found in told)
+    assert any(found and found[0].findings for found in told)
+    assert any(found and found[0].habit for found in told)
+    assert not all(told)
