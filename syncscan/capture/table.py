@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from syncscan.capture.installed import naming
 from syncscan.capture.lines import DEEPEST, Frame, Recording, Sync
 
 Json = dict[str, Any]
@@ -47,26 +48,30 @@ def lines_table(recording: Recording, warned: Sequence[tuple[int, Sequence[Frame
             and only the synchronises that the program asks for by name were recorded.
 
     Returns:
-        `columns`, `frames` ([file, line, function]), `stacks` (frame indices, innermost first), `modules` (the
-        outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of `COLUMNS`) and
-        `calls` (what `silent` saw: begin, end, tid, stack), all JSON values; with `warned` also that, as rows of
-        (native thread, stack).
+        `columns`, `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first),
+        `modules` (the outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of
+        `COLUMNS`) and `calls` (what `silent` saw: begin, end, tid, stack), all JSON values; with `warned` also that, as
+        rows of (native thread, stack).
     """
     frames: Interned[Frame] = Interned()
     stacks: Interned[tuple[int, ...]] = Interned()
     modules: Interned[str] = Interned()
-    paths = _Paths(recording.roots)
+    paths, named = _Paths(recording.roots), naming()
+
+    def number(stack: Iterable[Frame]) -> int:
+        return stacks(tuple(frames((named(file), line, function)) for file, line, function in stack))
+
     rows = []
     syncs, timed = recording.syncs, recording.calls
     for (at, tid, kind, handle, _, module, borrowed), stack in zip(syncs, _stacks(syncs), strict=True):
-        stack_id = stacks(tuple(frames(frame) for frame in stack)) if stack else -1
+        stack_id = number(stack) if stack else -1
         module_id = modules(paths(module)) if module is not None else -1
         rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else recording.trainer])
     calls = [
-        [begin, end, tid, stacks(tuple(frames(frame) for frame in stack))]
+        [begin, end, tid, number(stack)]
         for (begin, end, tid, _), stack in zip(timed, _resolved([c[-1] for c in timed]), strict=True)
     ]
-    seen = [[tid, stacks(tuple(frames(frame) for frame in stack))] for tid, stack in warned or ()]
+    seen = [[tid, number(stack)] for tid, stack in warned or ()]
     return {
         "source": "callbacks" if warned is None else "warnings",
         "columns": list(COLUMNS),
