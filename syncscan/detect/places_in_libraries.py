@@ -9,7 +9,7 @@ from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Cause, Removal, Use
-from syncscan.model.libraries import in_package, passes_on
+from syncscan.model.libraries import in_package
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
         call: a blocking call with Python frames; without them nothing is known.
         places: special ones before general ones.
     """
-    frame = _maker(call)
+    frame = call.decider
     place = next((place for place in places if frame and place.holds(frame, call)), None)
     if place is None:
         return None
@@ -66,22 +66,5 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
         for_caller=True,
     )
 
-
-def _maker(call: Call) -> Frame | None:
-    """The innermost frame that calls by itself: a trainer's function isn't one where a model that it calls waits."""
-    return next((frame for frame in reversed(call.frames_in_libraries) if not _helps(frame)), None)
-
-
-def _helps(frame: Frame) -> bool:
-    return passes_on(frame.file) or any(in_package(frame.file, package) for package in _HELPERS)
-
-
-_HELPERS = (
-    "lightning_utilities",
-    "lightning/fabric/utilities/apply_func.py",
-    "lightning_fabric/utilities/apply_func.py",
-    "deepspeed/accelerator",
-)
-"""What libraries go through to do a thing to each of many tensors, or on any kind of device: it says nothing of why."""
 
 __all__ = ["LibraryPlace", "match_at"]
