@@ -35,11 +35,11 @@ class LibraryPlace:
     use: Use | None = None
     intended: bool = False
 
-    def holds(self, frame: Frame, call: Call) -> bool:
-        """Whether a call in this frame is meant."""
+    def holds(self, frame: Frame, function: str, call: Call) -> bool:
+        """Whether a call in this frame, of this function, is meant."""
         asked = not self.after or call.before[-1:] in [(op,) for op in self.after]
         copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
-        named = not self.functions or frame.function in self.functions
+        named = not self.functions or function in self.functions
         around = not self.within or call.in_library(self.within)
         inside = not self.under or call.under(*self.under)
         return named and asked and copied and inside and in_package(frame.file, self.file) and around
@@ -53,7 +53,10 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
         places: special ones before general ones.
     """
     frame = call.decider
-    place = next((place for place in places if frame and place.holds(frame, call)), None)
+    if frame is None:
+        return None
+    function = _function(frame, call)
+    place = next((place for place in places if place.holds(frame, function, call)), None)
     if place is None:
         return None
     return Match(
@@ -65,6 +68,12 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
         intended=place.intended,
         for_caller=True,
     )
+
+
+def _function(frame: Frame, call: Call) -> str:
+    """The function that a frame belongs to: comprehensions, generators and lambdas have frames of their own."""
+    around = (f.function for f in reversed(call.frames_in_libraries) if f.file == frame.file)
+    return next((name for name in around if not name.startswith("<")), frame.function)
 
 
 __all__ = ["LibraryPlace", "match_at"]
