@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from syncscan.capture.installed import naming
-from syncscan.capture.lines import DEEPEST, Frame, Recording, Sync
+from syncscan.capture.lines import Frame, Recording, Sync
 
 Json = dict[str, Any]
 
@@ -16,6 +16,9 @@ COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
 """Of a row of `syncs`: when it began (epoch ns); the native thread; "stream", "device" or "event"; indices into
 `stacks` and `modules`, -1 for none; the stream's or event's address, 0 for none; the thread whose stack it is, another
 one than `tid` only where the engine synchronised in backward and the training thread's stack stands in."""
+
+INNERMOST, OUTERMOST = 48, 16
+"""Frames kept of a deeper stack: the inner ones say what waits, the outer ones are the program's that led there."""
 
 _HERE = Path(__file__).parent
 _RUNNER = str(_HERE / "main_script.py")
@@ -96,7 +99,7 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
         kept.append(frame)
     while kept and kept[-1][0] in ("<frozen runpy>", "runpy.py"):
         kept.pop()
-    return kept[:DEEPEST]
+    return kept if len(kept) <= INNERMOST + OUTERMOST else kept[:INNERMOST] + kept[-OUTERMOST:]
 
 
 def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:
