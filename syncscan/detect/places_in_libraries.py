@@ -19,7 +19,7 @@ class LibraryPlace:
     file: str
     """A file or folder from the package's root on, as `in_package` takes it."""
     functions: tuple[str, ...] = ()
-    """Names of functions in it; empty for all."""
+    """Names of functions in it, with the comprehensions and lambdas in them; empty for all."""
     within: str = ""
     """A file or folder of the library's that another frame around the call lies in; empty for any."""
     after: tuple[str, ...] = ()
