@@ -41,7 +41,7 @@ def pick(frames: Sequence[Frame], exact: bool) -> Place:
             return Place(_source(frame, exact), _decides(inner, exact), _owner(inner), _in_loop(inner))
         if not frame.file.startswith("<"):
             inner.append(frame)
-    return Place(None, _decides(inner, exact), "framework" if inner else "unknown")
+    return Place(None, _decides(inner, exact), "framework" if _owner(inner) == "framework" else "unknown")
 
 
 def _decides(inner: Sequence[Frame], exact: bool) -> Source | None:

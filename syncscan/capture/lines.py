@@ -22,10 +22,6 @@ from syncscan.capture import callbacks, device, explicit, silent
 Frame = tuple[str, int, str]
 """File, line and function of one frame."""
 
-DEEPEST = 64
-"""Frames kept of a stack, innermost first."""
-
-
 Sync = tuple[int, int, str, int, Any, Any, "list[Frame] | None"]
 """One synchronise: when it began (epoch ns), on which native thread, its kind, the address of what was awaited, torch's
 captured traceback, the innermost module around it, and a borrowed stack. The traceback is None where the thread has no
@@ -55,7 +51,7 @@ class Recording:
         """Where the training thread stands now, innermost first."""
         frame = sys._current_frames().get(self._ident)
         stack: list[Frame] = []
-        while frame is not None and len(stack) < DEEPEST:
+        while frame is not None:  # all of them: the outermost are the program's, and `trimmed` cuts between
             stack.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
             frame = frame.f_back
         return stack

@@ -21,6 +21,7 @@ from types import CodeType
 from typing import Any
 
 from syncscan.capture.calibration import Calibration
+from syncscan.capture.installed import naming
 from syncscan.capture.table import Interned, Json
 from syncscan.capture.ticks import NotSampled, Ticks, line_of, name_of
 
@@ -124,10 +125,11 @@ def tree(samples: Iterable[tuple[int, Sequence[Place]]]) -> tuple[list[list[str]
     frames: Interned[tuple[str, str]] = Interned()
     nodes: dict[tuple[int, int, int], int] = {}
     own: list[int] = []
+    named = naming()
     for count, stack in samples:
         at = -1
         for file, function, line in _of_program(stack):
-            key = (at, frames((file, function)), line)
+            key = (at, frames((named(file), function)), line)
             if key not in nodes and len(nodes) >= MOST_NODES:
                 break
             at = nodes.setdefault(key, len(nodes))

@@ -7,7 +7,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from syncscan.capture.lines import DEEPEST, Frame, Recording, Sync
+from syncscan.capture.installed import naming
+from syncscan.capture.lines import Frame, Recording, Sync
 
 Json = dict[str, Any]
 
@@ -15,6 +16,9 @@ COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
 """Of a row of `syncs`: when it began (epoch ns); the native thread; "stream", "device" or "event"; indices into
 `stacks` and `modules`, -1 for none; the stream's or event's address, 0 for none; the thread whose stack it is, another
 one than `tid` only where the engine synchronised in backward and the training thread's stack stands in."""
+
+INNERMOST, OUTERMOST = 48, 16
+"""Frames kept of a deeper stack: the inner ones say what waits, the outer ones are the program's that led there."""
 
 _HERE = Path(__file__).parent
 _RUNNER = str(_HERE / "main_script.py")
@@ -47,26 +51,30 @@ def lines_table(recording: Recording, warned: Sequence[tuple[int, Sequence[Frame
             and only the synchronises that the program asks for by name were recorded.
 
     Returns:
-        `columns`, `frames` ([file, line, function]), `stacks` (frame indices, innermost first), `modules` (the
-        outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of `COLUMNS`) and
-        `calls` (what `silent` saw: begin, end, tid, stack), all JSON values; with `warned` also that, as rows of
-        (native thread, stack).
+        `columns`, `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first),
+        `modules` (the outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of
+        `COLUMNS`) and `calls` (what `silent` saw: begin, end, tid, stack), all JSON values; with `warned` also that, as
+        rows of (native thread, stack).
     """
     frames: Interned[Frame] = Interned()
     stacks: Interned[tuple[int, ...]] = Interned()
     modules: Interned[str] = Interned()
-    paths = _Paths(recording.roots)
+    paths, named = _Paths(recording.roots), naming()
+
+    def number(stack: Iterable[Frame]) -> int:
+        return stacks(tuple(frames((named(file), line, function)) for file, line, function in stack))
+
     rows = []
     syncs, timed = recording.syncs, recording.calls
     for (at, tid, kind, handle, _, module, borrowed), stack in zip(syncs, _stacks(syncs), strict=True):
-        stack_id = stacks(tuple(frames(frame) for frame in stack)) if stack else -1
+        stack_id = number(stack) if stack else -1
         module_id = modules(paths(module)) if module is not None else -1
         rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else recording.trainer])
     calls = [
-        [begin, end, tid, stacks(tuple(frames(frame) for frame in stack))]
+        [begin, end, tid, number(stack)]
         for (begin, end, tid, _), stack in zip(timed, _resolved([c[-1] for c in timed]), strict=True)
     ]
-    seen = [[tid, stacks(tuple(frames(frame) for frame in stack))] for tid, stack in warned or ()]
+    seen = [[tid, number(stack)] for tid, stack in warned or ()]
     return {
         "source": "callbacks" if warned is None else "warnings",
         "columns": list(COLUMNS),
@@ -91,7 +99,7 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
         kept.append(frame)
     while kept and kept[-1][0] in ("<frozen runpy>", "runpy.py"):
         kept.pop()
-    return kept[:DEEPEST]
+    return kept if len(kept) <= INNERMOST + OUTERMOST else kept[:INNERMOST] + kept[-OUTERMOST:]
 
 
 def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:

@@ -9,7 +9,7 @@ from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Cause, Removal, Use
-from syncscan.model.libraries import in_package, passes_on
+from syncscan.model.libraries import in_package
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class LibraryPlace:
     file: str
     """A file or folder from the package's root on, as `in_package` takes it."""
     functions: tuple[str, ...] = ()
-    """Names of functions in it; empty for all."""
+    """Names of functions in it, with the comprehensions and lambdas in them; empty for all."""
     within: str = ""
     """A file or folder of the library's that another frame around the call lies in; empty for any."""
     after: tuple[str, ...] = ()
@@ -35,11 +35,11 @@ class LibraryPlace:
     use: Use | None = None
     intended: bool = False
 
-    def holds(self, frame: Frame, call: Call) -> bool:
-        """Whether a call in this frame is meant."""
+    def holds(self, frame: Frame, function: str, call: Call) -> bool:
+        """Whether a call in this frame, of this function, is meant."""
         asked = not self.after or call.before[-1:] in [(op,) for op in self.after]
         copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
-        named = not self.functions or frame.function in self.functions
+        named = not self.functions or function in self.functions
         around = not self.within or call.in_library(self.within)
         inside = not self.under or call.under(*self.under)
         return named and asked and copied and inside and in_package(frame.file, self.file) and around
@@ -52,8 +52,11 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
         call: a blocking call with Python frames; without them nothing is known.
         places: special ones before general ones.
     """
-    frame = _maker(call)
-    place = next((place for place in places if frame and place.holds(frame, call)), None)
+    frame = call.decider
+    if frame is None:
+        return None
+    function = _function(frame, call)
+    place = next((place for place in places if place.holds(frame, function, call)), None)
     if place is None:
         return None
     return Match(
@@ -67,21 +70,10 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
     )
 
 
-def _maker(call: Call) -> Frame | None:
-    """The innermost frame that calls by itself: a trainer's function isn't one where a model that it calls waits."""
-    return next((frame for frame in reversed(call.frames_in_libraries) if not _helps(frame)), None)
+def _function(frame: Frame, call: Call) -> str:
+    """The function that a frame belongs to: comprehensions, generators and lambdas have frames of their own."""
+    around = (f.function for f in reversed(call.frames_in_libraries) if f.file == frame.file)
+    return next((name for name in around if not name.startswith("<")), frame.function)
 
-
-def _helps(frame: Frame) -> bool:
-    return passes_on(frame.file) or any(in_package(frame.file, package) for package in _HELPERS)
-
-
-_HELPERS = (
-    "lightning_utilities",
-    "lightning/fabric/utilities/apply_func.py",
-    "lightning_fabric/utilities/apply_func.py",
-    "deepspeed/accelerator",
-)
-"""What libraries go through to do a thing to each of many tensors, or on any kind of device: it says nothing of why."""
 
 __all__ = ["LibraryPlace", "match_at"]

@@ -43,6 +43,14 @@ _WRAPPERS = re.compile(
 )
 """Torch files that only pass a call on: a sync in them is the caller's."""
 
+_HELPERS = (
+    "lightning_utilities",
+    "lightning/fabric/utilities/apply_func.py",
+    "lightning_fabric/utilities/apply_func.py",
+    "deepspeed/accelerator",
+)
+"""What libraries go through to do a thing to each of many tensors, or on any kind of device: it says nothing of why."""
+
 _KEPT = 1 << 16
 """Answers remembered: the same few files are asked about at every call."""
 
@@ -119,6 +127,7 @@ def package_of(file: str) -> str | None:
     return "python" if own or inside in _STANDARD else inside
 
 
+@lru_cache(_KEPT)
 def passes_on(file: str) -> bool:
     """Whether a library's file only passes calls on, so that what happens in it is decided by who called it.
 
@@ -127,7 +136,8 @@ def passes_on(file: str) -> bool:
     """
     path = path_in_package(file).removeprefix("./")
     standard = _parts(path)[0].removesuffix(".py") in _STANDARD
-    return standard or path.startswith("<") or _WRAPPERS.fullmatch(path) is not None
+    helps = any(in_package(file, package) for package in _HELPERS)
+    return standard or helps or path.startswith("<") or _WRAPPERS.fullmatch(path) is not None
 
 
 def _parts(path: str) -> list[str]:

@@ -69,6 +69,25 @@ def test_a_users_code_inside_of_a_loop_is_a_place():
     assert not pick([TRAIN, Frame("transformers/trainer.py", 1520, "train"), model, CLIP], exact=True).in_loop
 
 
+def test_a_library_s_line_is_the_one_that_reads_not_a_helper_of_it():
+    """Two reads of Lightning's go through one function, and are two places."""
+    fit = Frame("pytorch_lightning/trainer/trainer.py", 580, "fit")
+    bar = Frame("pytorch_lightning/trainer/connectors/logger_connector/result.py", 490, "metrics")
+    log = Frame("pytorch_lightning/trainer/connectors/logger_connector/logger_connector.py", 110, "log_metrics")
+    apply = Frame("lightning_utilities/core/apply_func.py", 60, "apply_to_collection")
+    item = Frame("/venv/lib/python3.12/site-packages/lightning_fabric/utilities/apply_func.py", 134, "to_item")
+    for reader in (bar, log):
+        place = pick([TRAIN, fit, reader, apply, item], exact=True)
+        assert place.framework == Source(reader.file, reader.line, reader.function, exact=True)
+
+
+def test_a_wrapper_alone_is_no_library_s_place():
+    """With `torch.set_default_device` each call goes through one of torch's: without more frames nobody is known."""
+    wrapper = Frame("torch/utils/_device.py", 116, "__torch_function__")
+    assert pick([wrapper], exact=True).owner == "unknown"
+    assert pick([CLIP, wrapper], exact=True).framework == Source(CLIP.file, CLIP.line, CLIP.function, exact=True)
+
+
 def test_without_user_frames():
     """Frameworks alone have no user line; nothing at all is unknown."""
     assert pick([CLIP], exact=False).owner == "framework"

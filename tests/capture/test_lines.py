@@ -200,6 +200,18 @@ def test_without_callbacks_the_synchronises_that_code_asks_for_are_recorded(monk
 
 
 @pytest.mark.bench
+def test_a_borrowed_stack_reaches_the_program_however_deep() -> None:
+    """The training thread may stand far below the program's own frames; what is cut is cut once the runner's are."""
+    recording = lines.Recording()
+
+    def nested(depth: int) -> list[lines.Frame]:
+        return nested(depth - 1) if depth else recording.trainer_stack()
+
+    stack = nested(200)
+    assert [function for _, _, function in stack].count("nested") == 201
+    assert (__file__, "test_a_borrowed_stack_reaches_the_program_however_deep") in [(f, name) for f, _, name in stack]
+
+
 def test_a_callback_stays_cheap_under_a_deep_stack(registry: Registry) -> None:
     """A test runner has some fifty frames, which a walk in Python would take 8 µs for."""
 

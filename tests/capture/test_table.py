@@ -28,3 +28,13 @@ def test_a_runpy_of_the_program_s_own_stays() -> None:
     """Only what lies next to the runner goes."""
     stack = [("a.py", 1, "f"), ("<frozen runpy>", 88, "_run_code"), ("b.py", 2, "main")]
     assert table.trimmed(stack) == stack
+
+
+def test_a_deep_stack_keeps_the_program_s_frames() -> None:
+    """Below a library that nests deeply the program's line would be lost, were only the innermost frames kept."""
+    deep = [("pyro/poutine/messenger.py", 12, "_context_wrap")] * 200
+    stack = [("pyro/util.py", 135, "warn_if_nan"), *deep, ("train.py", 9, "<module>")]
+    kept = table.trimmed(stack)
+    assert kept[0] == stack[0]
+    assert kept[-1] == stack[-1]
+    assert len(kept) == table.INNERMOST + table.OUTERMOST

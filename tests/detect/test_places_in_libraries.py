@@ -578,8 +578,12 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "gpytorch",
         Cause.CHECK,
         Use.STEERS,
-        "gpytorch.settings.debug(False)",
-        named("gpytorch/models/exact_gp.py(278): __call__", chain="aten::equal > " + ITEM),
+        "model(*model.train_inputs)",
+        named(
+            "gpytorch/models/exact_gp.py(277): __call__",
+            "gpytorch/models/exact_gp.py(278): <genexpr>",
+            chain="aten::equal > " + ITEM,
+        ),
     ),
     (
         "gpytorch",
@@ -592,7 +596,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "gpytorch",
         Cause.CHECK,
         Use.STEERS,
-        "trace_mode",
+        "linear_operator.settings.trace_mode()",
         named("linear_operator/utils/cholesky.py(22): _psd_safe_cholesky", chain=BOOL),
     ),
     ("pyro", Cause.READBACK, Use.SHOWN, "pyro.poutine.replay", named("pyro/infer/util.py(30): torch_item")),

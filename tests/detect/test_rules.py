@@ -229,6 +229,15 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
         "item",
         Wait(ITEM, before=["aten::detach"], frames=["a.py(1): f"]),
     ),
+    (
+        "a hook that asks whether a gradient is NaN is no anomaly mode: the engine has no frames",
+        "pyro",
+        Wait(
+            "autograd::engine::evaluate_function: MulBackward0 > " + BOOL,
+            before=["aten::isnan", "aten::any"],
+            frames=["pyro/util.py(130): <lambda>", "pyro/util.py(135): warn_if_nan"],
+        ),
+    ),
     ("a hook's item is no anomaly mode", "item", Wait("autograd::engine::evaluate_function: MulBackward0 > " + ITEM)),
     ("x[mask] alone isn't printing", "masked-select", Wait("aten::masked_select > aten::nonzero", before=["aten::gt"])),
     ("any() read back isn't membership", "item", Wait(ITEM, before=["aten::gt", "aten::any"])),

@@ -41,10 +41,11 @@ PINNED = ("CPUOffloadPolicy(pin_memory=False)", "CPUOffloadPolicy(pin_memory=Tru
 KEPT = ("CPUOffloadPolicy(pin_memory=False)", "OffloadPolicy()")
 
 
-def test_pinned_parameters_are_copied_without_a_wait(spares: Spares) -> None:
-    """`pin_memory=True` is the default."""
-    fix = "CPUOffloadPolicy(pin_memory=True)"
-    spares(PROGRAM, PINNED, rule="fsdp2", title="from pageable memory", fix=fix, line=False, stacks=True)
+def test_parameters_are_copied_without_a_wait_from_pageable_memory_too(run: Callable[[str], Seen]) -> None:
+    """They are copied with `non_blocking=True` on a stream of their own, on which nothing is queued before."""
+    seen = run(PROGRAM)
+    assert not seen.of("fsdp2", "from pageable memory"), str(seen)
+    assert not seen.of("to-device", ""), str(seen)
 
 
 def test_gradients_are_copied_to_pinned_memory_without_a_wait(spares: Spares) -> None:

@@ -56,11 +56,19 @@ def step():
 """
 
 
-def test_an_exact_gp_checks_its_inputs_in_debug_mode_alone(spares: Spares) -> None:
-    """Which is the default."""
-    switch = ("    prior = model(x)", "    with gpytorch.settings.debug(False): prior = model(x)")
-    program = EXACT.replace("# prior", "# here")
-    fix = "with gpytorch.settings.debug(False)"
+@pytest.mark.parametrize(
+    ("call", "fix"),
+    [
+        ("model(*model.train_inputs)", "model(*model.train_inputs)"),
+        ("model(x)", "model(*model.train_inputs)"),
+        ("with gpytorch.settings.debug(False): prior = model(other)", "gpytorch.settings.debug(False)"),
+    ],
+)
+def test_an_exact_gp_compares_its_inputs_unless_they_are_its_own(spares: Spares, call: str, fix: str) -> None:
+    """Torch reads nothing to compare a tensor with itself; in debug mode, the default, it reads of another one."""
+    program = EXACT.replace("prior = model(x)  # prior", "prior = model(other)  # here")
+    program = program.replace("def step():", "other = x.clone()\ndef step():")
+    switch = ("prior = model(other)", call if call.startswith("with") else f"prior = {call}")
     spares(program, switch, rule="gpytorch", title="on its training inputs", fix=fix)
 
 
@@ -73,10 +81,10 @@ def test_a_kernel_of_your_own_need_not_ask_whether_inputs_are_equal(spares: Spar
 
 
 def test_a_factor_is_not_checked_while_tracing(spares: Spares) -> None:
-    """And gets no jitter."""
-    switch = ("    (-objective", "    with gpytorch.settings.trace_mode(): (-objective")
-    program = EXACT.replace("# objective", "# here")
-    fix = "gpytorch.settings.trace_mode()"
+    """And gets no jitter. The flag is linear_operator's, gpytorch's of the same name is another."""
+    switch = ("    (-objective", "    with linear_operator.settings.trace_mode(): (-objective")
+    program = EXACT.replace("# objective", "# here").replace("import gpytorch\n", "import gpytorch, linear_operator\n")
+    fix = "linear_operator.settings.trace_mode()"
     spares(program, switch, rule="gpytorch", title="Cholesky factor is checked", fix=fix)
 
 

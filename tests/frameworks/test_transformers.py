@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 
 MODEL = """
 import torch
-from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+from transformers import (
+    LlamaConfig, LlamaForCausalLM, MegatronBertConfig, MegatronBertModel, Trainer, TrainingArguments,
+)
 
 sizes = dict(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2)
 model = LlamaForCausalLM(LlamaConfig(**sizes, pad_token_id=0, eos_token_id=None))
@@ -63,7 +65,7 @@ def step():
 ENCODER = (
     MODEL
     + """
-model = BertModel(BertConfig(**sizes)).cuda()
+model = MegatronBertModel(MegatronBertConfig(**sizes)).cuda()
 tokens = torch.randint(1, 64, (2, 32), device="cuda")
 def step():
     model(tokens)  # here
@@ -124,10 +126,10 @@ def test_without_mask_and_cache_a_model_looks_for_packed_sequences(spares: Spare
 
 
 def test_a_model_without_a_padding_token_does_not_look_for_it(spares: Spares) -> None:
-    """Bert without a mask warns of padding, once it has looked."""
+    """MegatronBert without a mask warns of padding, once it has looked; Bert's own model doesn't look any more."""
     switch = (
-        "BertModel(BertConfig(**sizes)).cuda()",
-        "BertModel(BertConfig(**sizes)).cuda(); model.config.pad_token_id = None",
+        "MegatronBertModel(MegatronBertConfig(**sizes)).cuda()",
+        "MegatronBertModel(MegatronBertConfig(**sizes)).cuda(); model.config.pad_token_id = None",
     )
     spares(ENCODER, switch, rule="transformers", title="looks for padding", fix="pad_token_id = None")
 

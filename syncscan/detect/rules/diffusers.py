@@ -27,7 +27,8 @@ result = 3  # scheduler.set_begin_index(0), and it counts by itself
 
 ## Versions
 
-`set_begin_index` since diffusers 0.27. Read and measured in 0.42.
+`set_begin_index` since diffusers 0.27. Read in 0.42. That a scheduler reads was seen on an H200; that it doesn't
+search once it has a begin, on a CPU alone.
 
 ## References
 

@@ -2,8 +2,8 @@
 
 ## What it finds
 
-Each training step of an exact GP, each evaluation of a stationary kernel, each call of a variational strategy and each
-exact solve through a Cholesky factor.
+Each training step of an exact GP whose inputs are other tensors than those it holds, each evaluation of a stationary
+kernel, each call of a variational strategy and each exact solve through a Cholesky factor.
 
 ## How it shows in the trace
 
@@ -30,7 +30,9 @@ result = factor  # look at info every some steps
 
 ## Versions
 
-Read and measured in gpytorch 1.15 and linear_operator 0.6.
+Measured in gpytorch 1.15: what kernels and variational strategies ask. Read there and in linear_operator 0.6: the
+training inputs' check, which an H200 with torch 2.11 didn't wait for where they were the very tensors, and that
+`linear_operator.settings.trace_mode` spares the factor's check; `gpytorch.settings.trace_mode` was measured not to.
 
 ## References
 
@@ -59,14 +61,15 @@ Both steer what is computed next, and can't simply be left out.
 """
 
 _PLACES = (
-    # 1.15, models/exact_gp.py, __call__: `if settings.debug.on(): if not all(torch.equal(train_input, input) …)`
+    # 1.15, models/exact_gp.py, __call__: `if settings.debug.on(): if not all(torch.equal(train_input, input) …)`;
+    # ATen, cuda/Equal.cpp, cuda_equal: of one storage, offset and strides it returns before it compares
     LibraryPlace(
         file="gpytorch/models/exact_gp.py",
         functions=("__call__",),
         under=("aten::equal",),
         title="an exact GP asks whether it trains on its training inputs",
-        fix="with gpytorch.settings.debug(False): around the step leaves this check and others out; test without it "
-        "once.",
+        fix="model(*model.train_inputs) in training: of a tensor and itself nothing is read. Or with "
+        "gpytorch.settings.debug(False): around the step, which leaves this check and others out.",
         cause=Cause.CHECK,
     ),
     # 1.15, kernels/kernel.py, covar_dist: `x1_eq_x2 = torch.equal(x1, x2)`
@@ -103,9 +106,9 @@ _PLACES = (
     LibraryPlace(
         file="linear_operator/utils/cholesky.py",
         title="the Cholesky factor is checked, to add jitter where it fails",
-        fix="gpytorch.settings.trace_mode() skips the check, and with it the jitter: only for matrices that are surely "
-        "positive definite (add jitter yourself: covar.add_jitter(1e-4)); it changes other things for tracing too. "
-        "Else leave it.",
+        fix="linear_operator.settings.trace_mode() around the solve skips the check, and with it the jitter: only for "
+        "matrices that are surely positive definite (add jitter yourself: covar.add_jitter(1e-4)). "
+        "gpytorch.settings.trace_mode() is another flag, and doesn't. Else leave it.",
         cause=Cause.CHECK,
     ),
 )

@@ -3,7 +3,7 @@
 ## What it finds
 
 `self.log(…, prog_bar=True)`, which is read after every batch, metrics that a logger writes, numbers that
-`self.log` makes tensors of, callbacks that time or copy, and batches from pageable memory.
+`self.log` makes tensors of, callbacks that time or copy, and batches from pageable memory whose copy was seen to wait.
 
 ## How it shows in the trace
 
@@ -27,7 +27,8 @@ result = loss  # self.log("loss", loss)
 
 ## Versions
 
-Read and measured in Lightning 2.6.6.
+Read in Lightning 2.6.6. Measured there: numbers that `self.log` makes tensors of, `ThroughputMonitor`, and that a batch
+of 4 MB from pageable memory doesn't wait on an H200 where nothing is queued before it.
 
 ## References
 
@@ -97,7 +98,8 @@ _PLACES = (
         )
         for package in _PACKAGES
     ),
-    # 2.6.6, core/hooks.py, transfer_batch_to_device: fabric's move_data_to_device has non_blocking=True already
+    # 2.6.6, core/hooks.py, transfer_batch_to_device: fabric's move_data_to_device has non_blocking=True already. The
+    # driver then waits only where it has to: not seen on an H200
     *(
         LibraryPlace(
             file=f"{package}/core/hooks.py",

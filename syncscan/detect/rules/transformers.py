@@ -134,7 +134,8 @@ _PLACES = (
         "of a mask that is given. Else one test each forward pass remains.",
         cause=Cause.CTRL,
     ),
-    # 5.17, modeling_utils.py, warn_if_padding_and_no_attention_mask: `pad_token_id in input_ids[:, [-1, 0]]`
+    # 5.17, modeling_utils.py, warn_if_padding_and_no_attention_mask: `pad_token_id in input_ids[:, [-1, 0]]`; some
+    # encoders call it (MegatronBert, RoFormer, Deberta), bert and roberta don't any more
     LibraryPlace(
         file="transformers/modeling_utils.py",
         functions=("warn_if_padding_and_no_attention_mask",),
