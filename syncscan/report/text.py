@@ -29,6 +29,8 @@ _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 PHASES = 12
 """Phases and batches that are shown; JSON has them all."""
+WIDE = 100
+"""Columns from which there is room on the first screen for what to do about a sync."""
 WORST = 3
 """How many things to change the first screen shows; where there are none, how many findings."""
 
@@ -45,7 +47,7 @@ def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool =
 
 
 def _parts(analysis: Analysis, story: Story, verbose: int, width: int) -> Iterator[RenderableType]:
-    yield from _first_screen(analysis, story, verbose)
+    yield from _first_screen(analysis, story, verbose, width)
     if story.phases:
         yield _phases(story.phases)
     if story.findings:
@@ -60,7 +62,7 @@ def _parts(analysis: Analysis, story: Story, verbose: int, width: int) -> Iterat
         yield Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim")
 
 
-def _first_screen(analysis: Analysis, story: Story, verbose: int) -> Iterator[RenderableType]:
+def _first_screen(analysis: Analysis, story: Story, verbose: int, width: int) -> Iterator[RenderableType]:
     yield Text(_headline(analysis), style="dim")
     yield Text.assemble((f"{story.verdict}. ", "bold"), printable(story.reason))
     if story.host_leads:
@@ -73,7 +75,7 @@ def _first_screen(analysis: Analysis, story: Story, verbose: int) -> Iterator[Re
         yield from (_one_line(number, told) for number, told in enumerate(worst, 1))
     if story.nothing:
         yield _arrow(story.nothing)
-    yield from _remedies(story.remedies, verbose)
+    yield from _remedies(story.remedies, verbose, width)
     if story.then:
         yield _arrow(story.then)
 
@@ -82,28 +84,33 @@ def _arrow(sentence: str) -> Text:
     return Text.assemble(("→ ", "bold green"), printable(sentence))
 
 
-def _remedies(found: Sequence[ToldRemedy], verbose: int) -> Iterator[RenderableType]:
+def _remedies(found: Sequence[ToldRemedy], verbose: int, width: int) -> Iterator[RenderableType]:
     """The list of what to change: the first with its fix; those of the others stand with the findings and habits."""
     if len(found) > 1:
         yield Text(f"{remedies.title(found)}:", "bold")
     if found:
-        yield _list(found if verbose else found[:WORST], len(found) > 1, verbose)
+        yield _list(found if verbose else found[:WORST], len(found) > 1, verbose, width)
     if len(found) > WORST and not verbose:
         yield Text(f" … and {len(found) - WORST} more with -v.")
 
 
-def _list(found: Sequence[ToldRemedy], numbered: bool, verbose: int) -> Table:
+def _list(found: Sequence[ToldRemedy], numbered: bool, verbose: int, width: int) -> Table:
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for told in found:
         mark = Text(f" {told.number}. ") if numbered else Text("→ ", "bold green")
         grid.add_row(mark, Text.assemble((told.saves, "bold"), f", {told.doubt}: ", printable(told.name, 240)))
-        if told.number == 1:
-            # All of a sync's fix is for -v: the table stands in between, and the first screen is ten lines.
-            fix = told.fix if told.habit or verbose else _SENTENCE.split(told.fix, 1)[0]
+        if told.number == 1 and (fix := _fix(told, verbose, width)):
             grid.add_row("", Text(printable(fix)))
     return grid
+
+
+def _fix(told: ToldRemedy, verbose: int, width: int) -> str:
+    """Of a sync's fix the first sentence, or none where lines are short: -v has all, the first screen ten lines."""
+    if told.habit or verbose:
+        return told.fix
+    return _SENTENCE.split(told.fix, 1)[0] if width >= WIDE else ""
 
 
 def _headline(analysis: Analysis) -> str:

@@ -37,8 +37,10 @@ def test_text_leads_with_the_verdict(tmp_path: Path) -> None:
     assert "torch.nonzero waits for its number of hits (mask · aten::nonzero)" in " ".join(result.stdout.split())
 
 
-def test_first_screen_has_ten_lines_at_most(tmp_path: Path) -> None:
+@pytest.mark.parametrize("columns", ["80", "100", "120"])
+def test_first_screen_has_ten_lines_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     """Before the table begins there are no more than ten lines, whatever was found."""
+    monkeypatch.setenv("COLUMNS", columns)
     t = waiting()
     for k in range(20):
         with t.scope(f"scope {k}", 3000 + 50 * k, 3040 + 50 * k):
