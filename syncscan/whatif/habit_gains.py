@@ -12,7 +12,7 @@ from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE
 
-SHOWN_STRETCHES = 8
+SHOWN_STRETCHES = 5
 """Of so many stretches of launches each gets a projection of its own: a replay takes some ms."""
 SURE = 0.5
 """A range reaches down to no less than this part of the step that the replay leaves."""

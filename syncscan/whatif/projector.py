@@ -22,7 +22,7 @@ from syncscan.whatif.calibrate import calibrate
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import period
-from syncscan.whatif.replayed_steps import ReplayedSteps, find_steps
+from syncscan.whatif.replayed_steps import ReplayedSteps, find_steps, with_change
 from syncscan.whatif.schedule import StepSchedules
 from syncscan.whatif.selectors import select
 from syncscan.whatif.surroundings import Surroundings, surroundings_of
@@ -78,7 +78,9 @@ class Projector:
 
     def changed(self, change: Change) -> Graph:
         """Of the steps with this change."""
-        return build(find_steps(self.trace, self.points, change=change))
+        if change.ahead or change.calls:
+            return build(find_steps(self.trace, self.points, change=change))
+        return build(with_change(self.steps, change))
 
     def _apart(self, scope: str) -> Graph:
         """Of the steps with this scope's device work on streams of its own."""

@@ -84,6 +84,21 @@ def find_steps(
     )
 
 
+def with_change(steps: ReplayedSteps, change: Change) -> ReplayedSteps:
+    """The same as `find_steps` with this change, of steps that were found without: most habits are such, and ask often.
+
+    Args:
+        steps: as recorded.
+        change: which neither moves work ahead nor leaves calls out, so that what waits for what stays as it was.
+    """
+    return replace(
+        steps,
+        launches=changes.shortened(steps.launches, change),
+        left_out=(*steps.left_out, *change.host),
+        busy_ns=0.0 if change.work else steps.busy_ns,
+    )
+
+
 def _of_calls(trace: Trace, change: Change) -> list[ThreadInterval]:
     """Where the calls lie that would be gone."""
     s = trace.slices

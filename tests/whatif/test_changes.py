@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from syncscan import api
 from syncscan.model.habit import Change
+from syncscan.model.interval import ThreadInterval
 from syncscan.whatif.build import build
+from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period, prepare
-from syncscan.whatif.replayed_steps import find_steps
+from syncscan.whatif.replayed_steps import find_steps, with_change
 from tests.builder import TraceBuilder
 
 
@@ -69,3 +74,37 @@ def test_work_ahead_runs_beside_the_rest():
     t = trace()
     both = Change(host=intervals(t, "compute"), ahead=intervals(t, "frozen"))
     assert step_us(t, both) == pytest.approx(500, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: Change(host=tuple(ThreadInterval(*i) for i in intervals(t, "compute"))),
+        lambda t: Change(work=tuple((row, 0.5) for row in rows(t, "encode"))),
+        lambda t: Change(
+            host=tuple(ThreadInterval(*i) for i in intervals(t, "frozen")),
+            work=tuple((row, 0.0) for row in rows(t, "train")),
+        ),
+    ],
+    ids=["host", "work", "both"],
+)
+def test_a_change_of_found_steps_is_the_change_they_would_be_found_with(change):
+    """Looked for anew with it, or changed as found: the same steps, so that the replay takes the same time."""
+    recorded = trace()
+    anew, changed = (
+        find_steps(recorded, [], change=change(recorded)),
+        with_change(find_steps(recorded, []), change(recorded)),
+    )
+    assert (changed.left_out, changed.busy_ns, changed.waits) == (anew.left_out, anew.busy_ns, anew.waits)
+    assert changed.launches.end.tolist() == anew.launches.end.tolist()
+    assert period(prepare(build(changed))) == period(prepare(build(anew)))
+
+
+def test_habits_of_recordings_are_projected_the_same_either_way(monkeypatch):
+    """On a real step with waits, copies and hundreds of launches too."""
+    path = Path(__file__).parent.parent.parent / "sample_traces" / "launches" / "mlp_logged.json.gz"
+    changed = [(h.id, h.gain) for h in api.analyze(path).habits]
+    monkeypatch.setattr(
+        Projector, "changed", lambda self, change: build(find_steps(self.trace, self.points, change=change))
+    )
+    assert [(h.id, h.gain) for h in api.analyze(path).habits] == changed
