@@ -90,8 +90,8 @@ def training(network: Any, example: Any, target: Any, loss: Any, *, capturable: 
     return step
 
 
-def transformer() -> dict[str, Run]:
-    """Six encoder layers, 16 sequences of 128: kernels of some µs."""
+def _encoder() -> tuple[Callable[[], Any], Any, Any]:
+    """Six encoder layers, 16 sequences of 128, kernels of some µs: what makes the network, its input, its loss."""
     import torch
     from torch import nn
 
@@ -99,8 +99,12 @@ def transformer() -> dict[str, Run]:
         layer = nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True, dropout=0.0)
         return nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).cuda()
 
-    x = torch.randn(16, 128, 256, device="cuda")
-    loss = nn.functional.mse_loss
+    return network, torch.randn(16, 128, 256, device="cuda"), nn.functional.mse_loss
+
+
+def transformer() -> dict[str, Run]:
+    """A transformer in training, and its whole step as one graph."""
+    network, x, loss = _encoder()
     return {
         "eager": loop(training(network(), x, x, loss)),
         "graph": loop(graphed(training(network(), x, x, loss, capturable=True))),
@@ -108,16 +112,8 @@ def transformer() -> dict[str, Run]:
 
 
 def transformer_compiled() -> dict[str, Run]:
-    """The same network, compiled; in a process of its own, because a process that held both kinds of graph crashed."""
-    import torch
-    from torch import nn
-
-    def network() -> Any:
-        layer = nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True, dropout=0.0)
-        return nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).cuda()
-
-    x = torch.randn(16, 128, 256, device="cuda")
-    loss = nn.functional.mse_loss
+    """The same network, compiled; a process that held both kinds of graph crashed, without syncscan too."""
+    network, x, loss = _encoder()
     return {
         "eager": loop(training(network(), x, x, loss)),
         "compile": loop(training(compiled(network()), x, x, loss)),

@@ -1,4 +1,4 @@
-"""From the parts of steps that a CUDA graph can hold to stretches by phase, and to what splits a step into parts."""
+"""From the parts of steps that a CUDA graph can hold to segments by phase, and to what splits a step into parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syncscan.habits.closures import without_closures
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Finding, Phase
-from syncscan.model.habit import Change, Split, Stretch
+from syncscan.model.habit import Change, Segment, Split
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.names import is_backward, is_gradient, is_optimizer
 from syncscan.model.trace import NONE, Category
@@ -55,8 +55,8 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
     others = np.array([begin for _, begin, _ in elsewhere], np.int64)
     ends, found = np.cumsum([len(part.calls) for part in parts])[:-1], list[Run]()
     for part, step, mine in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
-        stretch = np.searchsorted(others, s.ts[part.calls])
-        runs = np.split(np.arange(len(mine)), np.flatnonzero(np.diff(mine) | np.diff(stretch)) + 1)
+        segment = np.searchsorted(others, s.ts[part.calls])
+        runs = np.split(np.arange(len(mine)), np.flatnonzero(np.diff(mine) | np.diff(segment)) + 1)
         for run in runs:
             host = tuple(intervals_of(context, part.calls[run]))
             held = np.searchsorted(gradients, [min(i.begin for i in host), max(i.end for i in host)])
@@ -66,14 +66,14 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
     return found
 
 
-def stretches(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Changes) -> tuple[Stretch, ...]:
+def segments(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Changes) -> tuple[Segment, ...]:
     """Those at the same place of each step together, the longest first.
 
     Args:
         context: of the trace.
         runs: in time order.
         breaks: what stands between them.
-        changes: makes of a stretch what a replay changes.
+        changes: makes of a segment what a replay changes.
     """
     groups: dict[tuple[Phase, int], list[Run]] = defaultdict(list)
     met: dict[tuple[int, Phase], int] = defaultdict(int)
@@ -81,8 +81,8 @@ def stretches(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Ch
         groups[run.phase, met[run.step, run.phase]].append(run)
         met[run.step, run.phase] += 1
     findings = _by_call(context)
-    found = [_stretch(context, members, breaks, findings, changes) for members in groups.values()]
-    return tuple(sorted(found, key=lambda stretch: -stretch.host_us))
+    found = [_segment(context, members, breaks, findings, changes) for members in groups.values()]
+    return tuple(sorted(found, key=lambda segment: -segment.host_us))
 
 
 def splits(context: Context, breaks: Breaks) -> tuple[Split, ...]:
@@ -103,12 +103,12 @@ def splits(context: Context, breaks: Breaks) -> tuple[Split, ...]:
     return tuple(sorted(found, key=lambda split: (-split.per_step, split.what)))
 
 
-def _stretch(
+def _segment(
     context: Context, runs: Sequence[Run], breaks: Breaks, findings: dict[int, Finding], changes: Changes
-) -> Stretch:
+) -> Segment:
     length = sum(max(i.end for i in run.host) - min(i.begin for i in run.host) for run in runs)
     ends = [run.ended_by for run in runs if 0 <= run.ended_by < len(breaks.at)]
-    return Stretch(
+    return Segment(
         phase=runs[0].phase,
         launches=sum(len(run.calls) for run in runs) / context.count,
         host_us=length / context.count / 1e3 * context.host_scale,

@@ -90,7 +90,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Segment:
     """Launches of one phase that a graph can hold, with nothing in the way; the same place in each step."""
 
     phase: Phase
@@ -126,7 +126,7 @@ class Habit:
     changes: tuple[Change, ...] = ()
     gain: HabitGain | None = None
     severity: Severity = Severity.LOW
-    stretches: tuple[Stretch, ...] = ()
+    segments: tuple[Segment, ...] = ()
     """Of launches: those that graphs can hold, the longest first. What each saves alone needn't add up to the gain."""
     splits: tuple[Split, ...] = ()
     """Of launches: what stands in the way of one graph for the whole step, the most frequent first."""

@@ -9,14 +9,14 @@ from typing import Any
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase, Severity
-from syncscan.model.habit import Basis, Habit, Split, Stretch
+from syncscan.model.habit import Basis, Habit, Segment, Split
 from syncscan.report.phrases import figure, spread
 from syncscan.report.units import duration
 
 SHOWN = 5
 """How many habits a report shows unasked."""
 SHOWN_PARTS = 4
-"""How many stretches of launches, and things in their way, a line names."""
+"""How many segments of launches, and things in their way, a line names."""
 TITLE = "Besides syncs"
 
 
@@ -46,7 +46,7 @@ class ToldHabit:
     doubt: str
     """Between which limits; empty where there is nothing to doubt."""
     evidence: str
-    stretches: tuple[str, ...]
+    segments: tuple[str, ...]
     """Launches that graphs can hold, each with what it saves alone."""
     splits: tuple[ToldSplit, ...]
     why: str
@@ -83,7 +83,7 @@ def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
         saves=figure(gain.recoverable_us, gain.basis, step_us) if gain else "spoils the measurement",
         doubt="" if gain is None else "not projected" if gain.basis is Basis.UPPER_BOUND else spread(gain.range_us),
         evidence="; ".join(habit.evidence),
-        stretches=tuple(map(_stretch, habit.stretches)),
+        segments=tuple(map(_segment, habit.segments)),
         splits=tuple(ToldSplit(text=_split(s), finding=numbers.get(s.finding)) for s in habit.splits),
         why=a.why,
         fix=a.fix,
@@ -94,8 +94,8 @@ def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
 
 def graphs(habit: ToldHabit, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:
     """What CUDA graphs can hold of a step's launches, and what stands between them, each with its name."""
-    if habit.stretches:
-        yield "alone", _listed(habit.stretches, most)
+    if habit.segments:
+        yield "alone", _listed(habit.segments, most)
     if habit.splits:
         yield "in the way of one graph", _listed([split.text for split in habit.splits], most)
 
@@ -105,11 +105,11 @@ def _listed(names: Sequence[str], most: int) -> str:
     return "; ".join(names[:most]) + more
 
 
-def _stretch(stretch: Stretch) -> str:
-    phase = "" if stretch.phase is Phase.OTHER else f"{stretch.phase.value}: "
-    saved = f" saves {duration(stretch.gain.recoverable_us)}" if stretch.gain else ""
-    end = f", up to {stretch.ended_by}" if stretch.ended_by else ""
-    return f"{phase}{stretch.launches:.0f} launches in {duration(stretch.host_us)}{saved}{end}"
+def _segment(segment: Segment) -> str:
+    phase = "" if segment.phase is Phase.OTHER else f"{segment.phase.value}: "
+    saved = f" saves {duration(segment.gain.recoverable_us)}" if segment.gain else ""
+    end = f", up to {segment.ended_by}" if segment.ended_by else ""
+    return f"{phase}{segment.launches:.0f} launches in {duration(segment.host_us)}{saved}{end}"
 
 
 def _split(split: Split) -> str:
@@ -135,7 +135,7 @@ def _habit(h: Habit) -> dict[str, Any]:
         "op": h.op,
         "per_step": h.per_step,
         "evidence": list(h.evidence),
-        "stretches": [_stretch_document(stretch) for stretch in h.stretches],
+        "segments": [_segment_document(segment) for segment in h.segments],
         "splits": [_split_document(split) for split in h.splits],
         "cost_us": h.cost_us,
         "recoverable_us": gain.recoverable_us if gain else None,
@@ -148,13 +148,13 @@ def _habit(h: Habit) -> dict[str, Any]:
     }
 
 
-def _stretch_document(stretch: Stretch) -> dict[str, Any]:
-    gain = stretch.gain
+def _segment_document(segment: Segment) -> dict[str, Any]:
+    gain = segment.gain
     return {
-        "phase": stretch.phase.value,
-        "launches": stretch.launches,
-        "host_us": stretch.host_us,
-        "ended_by": stretch.ended_by,
+        "phase": segment.phase.value,
+        "launches": segment.launches,
+        "host_us": segment.host_us,
+        "ended_by": segment.ended_by,
         "recoverable_us": gain.recoverable_us if gain else None,
         "recoverable_range_us": list(gain.range_us) if gain else None,
     }

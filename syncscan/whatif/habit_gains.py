@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from syncscan.model.habit import Basis, Change, Habit, HabitGain, Stretch
+from syncscan.model.habit import Basis, Change, Habit, HabitGain, Segment
 from syncscan.whatif.calibrate import REPEATABILITY
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE
 
-SHOWN_STRETCHES = 5
-"""Of so many stretches of launches each gets a projection of its own: a replay takes some ms."""
+SHOWN_SEGMENTS = 5
+"""Of so many segments of launches each gets a projection of its own: a replay takes some ms."""
 SURE = 0.5
 """A range reaches down to no less than this part of the step that the replay leaves."""
 
@@ -40,7 +40,7 @@ def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit
         return tuple(habits)
     found = [_gained(projector, step, h) if h.changes else h for h in habits]
     least = REPEATABILITY * step.before.period * step.unit
-    found = [replace(h, stretches=_stretches(projector, step, h.stretches, least)) for h in found]
+    found = [replace(h, segments=_segments(projector, step, h.segments, least)) for h in found]
     telling = [h for h in found if h.gain is None or h.gain.recoverable_us >= least]
     return tuple(sorted(telling, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
 
@@ -50,11 +50,11 @@ def _gained(projector: Projector, step: CalibratedStep, habit: Habit) -> Habit:
     return replace(habit, gain=gain, severity=gain.severity(step.calibration.observed_ns / 1e3))
 
 
-def _stretches(
-    projector: Projector, step: CalibratedStep, stretches: Sequence[Stretch], least_us: float
-) -> tuple[Stretch, ...]:
-    """The first of a habit's stretches, each with what it saves alone; those that save less than can be measured go."""
-    with_gains = [replace(s, gain=_gain(projector, step, s.changes, s.host_us)) for s in stretches[:SHOWN_STRETCHES]]
+def _segments(
+    projector: Projector, step: CalibratedStep, segments: Sequence[Segment], least_us: float
+) -> tuple[Segment, ...]:
+    """The first of a habit's segments, each with what it saves alone; those that save less than can be measured go."""
+    with_gains = [replace(s, gain=_gain(projector, step, s.changes, s.host_us)) for s in segments[:SHOWN_SEGMENTS]]
     return tuple(s for s in with_gains if s.gain and s.gain.recoverable_us >= least_us)
 
 

@@ -41,20 +41,20 @@ def training(behind_forward=lambda t, at: None, pause=0, closure=False):
 def test_a_step_that_one_graph_can_hold_is_told_by_phases():
     """Launches and host time of each add up to the step's; nothing stands between them."""
     found = habit(training())
-    assert [(s.phase, s.launches) for s in found.stretches] == [
+    assert [(s.phase, s.launches) for s in found.segments] == [
         (Phase.BACKWARD, 130),
         (Phase.FORWARD, 110),
         (Phase.OPTIMIZER, 60),
     ]
-    assert [s.host_us for s in found.stretches] == pytest.approx([12 * 130, 12 * 110, 12 * 60], abs=12)
-    assert [s.ended_by for s in found.stretches] == ["", "", ""]
+    assert [s.host_us for s in found.segments] == pytest.approx([12 * 130, 12 * 110, 12 * 60], abs=12)
+    assert [s.ended_by for s in found.segments] == ["", "", ""]
     assert found.splits == ()
 
 
-def test_each_stretch_is_projected_alone_as_a_compile_leaves_it():
+def test_each_segment_is_projected_alone_as_a_compile_leaves_it():
     """Its call takes 100 µs; the whole step as one graph has no such calls, and saves more than all of them."""
     found = habit(training())
-    alone = [s.gain.recoverable_us for s in found.stretches]
+    alone = [s.gain.recoverable_us for s in found.segments]
     assert alone == pytest.approx([12 * 130 - 100, 12 * 110 - 100, 12 * 60 - 100], abs=60)
     assert sum(alone) < found.gain.recoverable_us
 
@@ -68,7 +68,7 @@ def test_a_compiled_backward_pass_costs_more_the_more_parameters_it_has():
             with t.thread("pt_autograd_0", 101):
                 for k in range(count):
                     t.op("torch::autograd::AccumulateGrad", step * STEP + 1345 + 12 * k, step * STEP + 1348 + 12 * k)
-        (backward,) = [s for s in habit(t).stretches if s.phase is Phase.BACKWARD]
+        (backward,) = [s for s in habit(t).segments if s.phase is Phase.BACKWARD]
         return backward.gain.recoverable_us
 
     assert parameters(0) - parameters(30) == pytest.approx(600, abs=30)
@@ -82,11 +82,11 @@ def test_a_pause_in_one_step_of_three_is_the_machines():
             t.launch("tiny", at=start + 5 + 12 * k + (300 if number == 1 and k >= 120 else 0), lasts=1)
     found = habit(t)
     assert found.splits == ()
-    assert [s.launches for s in found.stretches] == [200]
+    assert [s.launches for s in found.segments] == [200]
 
 
 def test_a_sync_between_forward_and_backward_is_named_with_its_finding():
-    """It ends the forward's stretch, counts once a step, though it has two calls, and points to the finding."""
+    """It ends the forward's segment, counts once a step, though it has two calls, and points to the finding."""
 
     def read(t, at):
         t.op("aten::item", at, at + 14)
@@ -99,7 +99,7 @@ def test_a_sync_between_forward_and_backward_is_named_with_its_finding():
     (split,) = found.splits
     assert (split.finding, split.per_step) == (analysis.findings[0].id, 1)
     assert split.what == analysis.findings[0].diagnosis.title
-    forward = next(s for s in found.stretches if s.phase is Phase.FORWARD)
+    forward = next(s for s in found.segments if s.phase is Phase.FORWARD)
     assert forward.ended_by == split.what
 
 
@@ -126,7 +126,7 @@ def test_a_loader_and_other_work_split_a_step(between, pause, what, us):
 
 def test_a_trainers_closure_makes_no_phase_of_the_optimizer():
     """Under Lightning `Optimizer.step` holds the whole step: forward stays forward."""
-    phases = {s.phase for s in habit(training(closure=True)).stretches}
+    phases = {s.phase for s in habit(training(closure=True)).segments}
     assert phases == {Phase.FORWARD, Phase.BACKWARD}
 
 
@@ -141,7 +141,7 @@ def test_what_the_optimizers_loop_launches_is_said_once():
             t.launch("update", at=start + 1815 + 12 * k, lasts=1)
     analysis = api.analyze_trace(t.trace())
     habits = {h.rule: h for h in analysis.habits}
-    assert [s.launches for s in habits["launch-bound"].stretches] == [150]
+    assert [s.launches for s in habits["launch-bound"].segments] == [150]
     assert habits["optimizer-loop"].evidence[0].startswith("250 kernels")
     gains = [habits[rule].gain.recoverable_us for rule in ("launch-bound", "optimizer-loop")]
     assert sum(gains) <= 6000

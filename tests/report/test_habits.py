@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from syncscan.model.finding import Phase, Source
-from syncscan.model.habit import Basis, Split, Stretch
+from syncscan.model.habit import Basis, Segment, Split
 from syncscan.report import habits as report
 from syncscan.report import render
 from tests.report.example import LAUNCHES, TIMED, analysis, finding, of_habit, typical
@@ -92,13 +92,13 @@ def test_a_fix_is_not_told_twice_on_a_screen():
     assert render(leads, "text").count("reduce-overhead") == 1
 
 
-def test_the_json_holds_stretches_and_splits():
+def test_the_json_holds_segments_and_splits():
     """In µs a step, null where nothing is known."""
-    backward, _ = LAUNCHES.stretches
-    forward = Stretch(phase=Phase.FORWARD, launches=110, host_us=1320, ended_by="a read", changes=())
+    backward, _ = LAUNCHES.segments
+    forward = Segment(phase=Phase.FORWARD, launches=110, host_us=1320, ended_by="a read", changes=())
     read = Split(what="a read", source=Source("a/train.py", 7, "f", True), finding="id", per_step=2, us=0)
-    (document,) = report.document([replace(LAUNCHES, stretches=(backward, forward), splits=(read,))])
-    assert document["stretches"][1] == {
+    (document,) = report.document([replace(LAUNCHES, segments=(backward, forward), splits=(read,))])
+    assert document["segments"][1] == {
         "phase": "forward",
         "launches": 110,
         "host_us": 1320,
@@ -106,7 +106,7 @@ def test_the_json_holds_stretches_and_splits():
         "recoverable_us": None,
         "recoverable_range_us": None,
     }
-    assert document["stretches"][0]["recoverable_range_us"] == [500.0, 1500.0]
+    assert document["segments"][0]["recoverable_range_us"] == [500.0, 1500.0]
     assert document["splits"] == [
         {"what": "a read", "file": "a/train.py", "line": 7, "finding": "id", "per_step": 2, "us": 0}
     ]

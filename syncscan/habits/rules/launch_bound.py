@@ -10,7 +10,7 @@ import numpy as np
 
 from syncscan.habits.capturable import LEAST_LAUNCHES, Breaks, Capturable, capturable
 from syncscan.habits.context import LEAST_NS, Context
-from syncscan.habits.graph_readiness import Run, runs_of, splits, stretches
+from syncscan.habits.graph_readiness import Run, runs_of, segments, splits
 from syncscan.habits.said_elsewhere import begun_in, said_elsewhere
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Phase
@@ -85,7 +85,7 @@ def find(context: Context) -> Iterable[Habit]:
     )
     yield replace(
         habit,
-        stretches=stretches(context, runs, breaks, partial(_changes, context, False)),
+        segments=segments(context, runs, breaks, partial(_changes, context, False)),
         splits=splits(context, breaks),
     )
 
