@@ -158,9 +158,9 @@ def test_a_line_of_one_phase_is_of_it_with_its_own_time() -> None:
 
 
 def test_a_late_sample_does_not_make_a_line_of_two_phases() -> None:
-    """One in a hundred; more than one in ten are calls of their own."""
-    assert lines({(line(3), MODULE): 99, (line(3), BACKWARD): 1})[3].phase is Phase.FORWARD
-    assert lines({(line(3), MODULE): 80, (line(3), BACKWARD): 20})[3].phase is Phase.OTHER
+    """Up to one in ten; more are calls of their own."""
+    assert lines({(line(3), MODULE): 92, (line(3), BACKWARD): 8})[3].phase is Phase.FORWARD
+    assert lines({(line(3), MODULE): 88, (line(3), BACKWARD): 12})[3].phase is Phase.OTHER
 
 
 def test_phases_and_owners_add_up_to_the_step() -> None:

@@ -157,6 +157,18 @@ def test_few_launches_between_two_waits_are_worth_no_graph():
     assert "launch-bound" not in rules(t)
 
 
+@pytest.mark.parametrize(("launches", "worth"), [(90, False), (110, True)])
+def test_a_part_is_worth_a_compile_from_1_2_ms_on(launches, worth):
+    """12 µs a launch, with a wait between two such parts: 1.08 and 1.32 ms."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": 3000.0})
+    for start in t.steps(3, lasts=3000):
+        for part in range(2):
+            for k in range(launches):
+                t.launch("tiny", at=start + 1500 * part + 12 * k, lasts=1)
+            t.synchronize(at=start + 1500 * part + 1450)
+    assert ("launch-bound" in rules(t)) is worth
+
+
 def test_a_trainers_step_inside_of_its_optimizer_is_no_launch():
     """A closure: what the trainer does in it between two launches isn't the optimizer's own time."""
 
