@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Literal
 
 from syncscan import cost, habits, load, whatif
@@ -85,7 +84,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)
     gains = whatif.project_gains(projector, measured)
-    host_time = cost.host_of(trace, replace(gains.step, unprofiled_us=unprofiled_us), gains.findings)
+    host_time = cost.host_of(trace, gains.step, gains.findings)
     found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled)
     if not integrity.verdict:
         found = tuple(h for h in found if h.gain is None)  # the others say what they cost, which nobody knows then

@@ -45,6 +45,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     Returns:
         Step and findings as they were where the trace lacks too much of its steps for a verdict.
     """
+    step = replace(step, unprofiled_us=projector.unprofiled_us)
     if not projector.replayable:
         return Gains(replace(step, reason=step.reason or NO_LAUNCHES), projector.findings)
     calibrated = projector.calibrated()
@@ -61,7 +62,6 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     then = outlook(bool(removable), together, step)
     step = replace(
         step,
-        unprofiled_us=projector.unprofiled_us,
         recoverable_us=max(0.0, together.saving_us),
         recoverable_range_us=_saving_range(together),
         advice=(*removals(removable, groups, together), then.said),
