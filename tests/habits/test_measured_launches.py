@@ -27,10 +27,17 @@ def gain(name: str) -> tuple[HabitGain | None, float]:
 
 @pytest.mark.parametrize(
     ("name", "variant"),
-    [("transformer", "graph"), ("mlp_logged", "compile"), ("denoising", "graph"), ("denoising", "compile")],
+    [
+        ("transformer", "graph"),
+        ("mlp_logged", "compile"),
+        ("denoising", "graph"),
+        ("denoising", "compile"),
+        ("trainer", "compile"),
+        ("vision", "compile"),
+    ],
 )
 def test_the_measured_share_lies_in_the_projected_range(name: str, variant: str) -> None:
-    """One graph of the whole step, and a network that was compiled alone."""
+    """One graph of the whole step, and a network that was compiled alone; in transformers' Trainer by its own option."""
     found, step_us = gain(name)
     low, high = (us / step_us for us in found.range_us)
     assert low <= 1 - TRUTH[name][variant] / TRUTH[name]["eager"] <= high
