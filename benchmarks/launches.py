@@ -8,7 +8,8 @@ at both ends; the median of the rounds counts. `graph` holds the whole step in o
 `torch.compile(mode="reduce-overhead")` makes of the network. The loops of trainers run as their users write them.
 The recordings in sample_traces/launches, to which tests/habits/test_measured_launches.py holds projections, are of
 
-    python -m benchmarks.launches record sample_traces/launches --only transformer mlp_logged denoising lightning_mlp trainer vision
+    python -m benchmarks.launches record sample_traces/launches --only transformer mlp_logged denoising
+    python -m benchmarks.launches record sample_traces/launches --only lightning_mlp trainer vision
 """
 
 from __future__ import annotations

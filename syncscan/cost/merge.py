@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from syncscan.cost.held import time_held
-from syncscan.model.finding import Confidence, Finding, Occurrence, Severity
+from syncscan.model.finding import Confidence, Finding, Occurrence, Phase, Severity
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import StepSummary
 
@@ -26,7 +26,12 @@ def _key(o: Occurrence) -> tuple[Any, ...]:
     place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()
     if inner := w.in_library:  # one line of the program's, `train()`, stands for many of a library's
         place = (*place, path_in_package(inner.file), inner.line, inner.function)
-    return d.rule, w.scope, w.op, place, w.phase, d.intended
+    return d.rule, w.scope, w.op, place, _told_phase(w.phase), d.intended
+
+
+def _told_phase(phase: Phase) -> Phase:
+    """Behind a step's first backward pass may be the forward pass of its next batch: one line, and one finding."""
+    return Phase.FORWARD if phase is Phase.OTHER else phase
 
 
 def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], step: StepSummary) -> Finding:

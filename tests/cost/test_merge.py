@@ -40,23 +40,35 @@ def test_the_id_is_stable_across_runs():
     assert id.startswith(findings(run())[0].rule)
 
 
-@pytest.mark.parametrize("change", ["scope", "op", "line", "phase"])
+@pytest.mark.parametrize("change", ["scope", "op", "line", "optimizer"])
 def test_what_makes_a_finding_of_its_own(change: str):
-    """Another scope, op, line or phase is another finding."""
+    """Another scope, op or line, or an optimizer's step around it, is another finding."""
     t = TraceBuilder()
     with t.step(0, 5000):
         for k, at in enumerate((0, 1000)):
             other = k == 1
             line = 99 if change == "line" and other else 10
             t.frame(f"train.py({line}): step", at + 1, at + 900)
+            if change == "optimizer" and other:
+                t.scope("Optimizer.step#SGD.step", at + 2, at + 800)
             with t.scope("b" if change == "scope" and other else "a", at + 10, at + 600):
                 t.sync("aten::nonzero" if change == "op" and other else "aten::item", at=at + 20, wait=300)
-            if change == "phase" and not other:
-                with t.thread("pt_autograd_0"), t.backward("MulBackward0", 950, 960):
-                    t.launch(at=951, lasts=1)
     found = findings(t)
     assert len(found) == 2
     assert len({f.id for f in found}) == 2
+
+
+def test_a_line_in_the_forward_passes_of_two_batches_is_one_finding():
+    """Where gradients accumulate, the second batch's forward pass lies behind the first one's backward pass."""
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        for at in (0, 1000):
+            with t.frame("train.py(10): step", at + 1, at + 900):
+                t.sync("aten::item", at=at + 20, wait=300)
+            with t.thread("pt_autograd_0"), t.backward("MulBackward0", at + 950, at + 960):
+                t.launch(at=at + 951, lasts=1)
+    (f,) = findings(t)
+    assert f.count == 2
 
 
 def test_one_line_of_the_program_is_as_many_findings_as_it_has_lines_in_a_library():

@@ -320,6 +320,7 @@ def test_lbfgs_reads_the_loss_of_its_closure() -> None:
     """That is how it searches its line: likely, without frames that say so."""
     diagnosis = in_an_optimizers_step(optimizer="LBFGS")
     assert (diagnosis.rule, diagnosis.confidence) == ("optimizer-readback", Confidence.MEDIUM)
+    assert diagnosis.fix == "LBFGS reads by design: choose another optimizer, or step it rarely."
 
 
 def test_without_a_closure_an_optimizers_step_reads_for_itself() -> None:

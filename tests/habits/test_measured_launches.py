@@ -37,7 +37,7 @@ def gain(name: str) -> tuple[HabitGain | None, float]:
     ],
 )
 def test_the_measured_share_lies_in_the_projected_range(name: str, variant: str) -> None:
-    """One graph of the whole step, and a network that was compiled alone; in transformers' Trainer by its own option."""
+    """One graph of the whole step, and a network that was compiled alone; by its own option in the Trainer."""
     found, step_us = gain(name)
     low, high = (us / step_us for us in found.range_us)
     assert low <= 1 - TRUTH[name][variant] / TRUTH[name]["eager"] <= high

@@ -439,6 +439,21 @@ def test_streams_that_take_turns_are_blamed_where_the_program_chose_them():
     assert "streams-in-turn" not in alternating("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)")
 
 
+def test_a_stream_that_only_a_library_uses_is_not_blamed():
+    """A recurrent layer's backward pass takes three streams of cuDNN's beside the program's, which its copies go to."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        for at in (start + 10, start + 432):
+            t.op("aten::mm", at, at + 50)
+            t.launch("loss", at=at + 2, lasts=200, stream=7)
+            t.call("cudaStreamWaitEvent", at + 100, at + 101)
+            with t.op("aten::_cudnn_rnn_backward", at + 110, at + 400):
+                t.launch("rnn", at=at + 210, lasts=200, stream=30)
+                t.launch("weights", at=at + 220, lasts=10, stream=34)
+            t.call("cudaStreamWaitEvent", at + 410, at + 411)
+    assert "streams-in-turn" not in rules(t)
+
+
 def test_fp32_convolutions_are_not_blamed():
     """For odd channel counts cuDNN picks plain kernels even where tf32 is allowed: that proves no habit."""
     t = TraceBuilder()

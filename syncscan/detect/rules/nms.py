@@ -58,6 +58,15 @@ In inference, where the boxes go to the host anyway.
 In training pick a fixed number with `topk` and mask, or run the suppression for the whole batch at once to wait once.
 """
 
+_OWN = (
+    "Suppress the whole batch at once (batched_nms) so that it waits once, or keep a fixed number of boxes with topk "
+    "and carry a mask."
+)
+_DETECTORS = (  # 0.26, rpn.py, filter_proposals, and roi_heads.py, postprocess_detections: a loop over the images
+    "No argument spares it: the detector suppresses the boxes of each image on their own. Leave it where the step is "
+    "bound by its device; a detector with a fixed number of queries (DETR) suppresses none."
+)
+
 
 def match(call: Call) -> Match | None:
     """Anything below torchvision's suppression ops."""
@@ -69,8 +78,7 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="nms waits for the number of boxes it keeps",
-        fix="Suppress the whole batch at once (batched_nms) so that it waits once, or keep a fixed number of "
-        "boxes with topk and carry a mask.",
+        fix=_DETECTORS if call.in_library("torchvision/models/detection") else _OWN,
         for_caller=True,
         removal=Removal.KERNELS,
     )

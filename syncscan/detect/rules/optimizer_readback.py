@@ -63,6 +63,12 @@ When the optimizer steps rarely.
 that `step` stays on the CPU.
 """
 
+_BY_DESIGN = ("Adafactor", "ASGD", "LBFGS")
+_FIX = (
+    "Keep lr a Python float, or use capturable=True or fused=True; load checkpoints so that 'step' stays on the CPU. "
+    "Adafactor, ASGD and LBFGS read by design."
+)
+
 
 def match(call: Call) -> Match | None:
     """A read-back inside an optimizer's step."""
@@ -74,8 +80,7 @@ def match(call: Call) -> Match | None:
     name = scope.removeprefix("Optimizer.step#").removesuffix(".step") or "the optimizer"
     return Match(
         title=f"{name} reads values back in its step",
-        fix="Keep lr a Python float, or use capturable=True or fused=True; load checkpoints so that 'step' stays "
-        "on the CPU; Adafactor, ASGD and LBFGS read by design: choose another optimizer or a fused form.",
+        fix=f"{name} reads by design: choose another optimizer, or step it rarely." if name in _BY_DESIGN else _FIX,
         confidence=Confidence.HIGH if call.frames or not call.in_closure else Confidence.MEDIUM,
         removal=Removal.NOTHING,
     )

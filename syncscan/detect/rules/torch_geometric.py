@@ -3,7 +3,7 @@
 ## What it finds
 
 `global_mean_pool` and other aggregations, norms, `scatter`, `softmax`, `degree`, `to_dense_batch` without the size that
-they would take, and layers that add loops to a graph in each forward pass.
+they would take, layers that add loops to a graph in each forward pass, top-k pooling, and `batch.to(device)`.
 
 ## How it shows in the trace
 
@@ -35,7 +35,7 @@ Read and measured in torch_geometric 2.8; `to_dense_batch` also in 2.7.
 
 - https://pytorch-geometric.readthedocs.io/en/latest/modules/nn.html#pooling-layers
 - torch_geometric/utils/num_nodes.py, _scatter.py, _to_dense_batch.py, loop.py
-- torch_geometric/nn/aggr/base.py, nn/norm/, nn/conv/gcn_conv.py (gcn_norm)
+- torch_geometric/nn/aggr/base.py, nn/norm/, nn/conv/gcn_conv.py (gcn_norm), nn/pool/, data/data.py
 """
 
 from __future__ import annotations
@@ -109,6 +109,14 @@ _PLACES = (
         title="a global pool reads the number of graphs",
         fix="Pass it: global_mean_pool(x, batch, size=data.num_graphs), and likewise global_add_pool, global_max_pool.",
     ),
+    # 2.8, nn/pool/select/topk.py, topk: `scatter(batch.new_ones(x.size(0)), batch, reduce='sum')`
+    LibraryPlace(
+        file="torch_geometric/utils/_scatter.py",
+        within="torch_geometric/nn/pool/select/topk.py",
+        title="top-k pooling reads the number of graphs",
+        fix="No argument spares it: TopKPooling and SAGPooling don't take the number of graphs. Leave it where the "
+        "step is bound by its device.",
+    ),
     # 2.8, nn/norm: graph_norm.py, instance_norm.py, layer_norm.py, forward: `batch_size = int(batch.max()) + 1`
     LibraryPlace(
         file="torch_geometric/nn/norm",
@@ -171,6 +179,24 @@ _PLACES = (
         fix="No argument spares it: how many nodes a graph keeps depends on its size. Leave it where the step is bound "
         "by its device.",
         removal=Removal.KERNELS,
+    ),
+    # 2.8, nn/pool/connect/filter_edges.py, filter_adj: `row[mask], col[mask]`
+    LibraryPlace(
+        file="torch_geometric/nn/pool/connect/filter_edges.py",
+        title="pooling counts the edges whose nodes it keeps",
+        fix="No argument spares it: how many edges stay depends on the nodes that do. Leave it where the step is bound "
+        "by its device.",
+        removal=Removal.KERNELS,
+    ),
+    # 2.8, data/data.py, to and cuda: `self.apply(lambda x: x.to(device=device, non_blocking=non_blocking), *args)`
+    LibraryPlace(
+        file="torch_geometric/data/data.py",
+        direction="HtoD",
+        title="each tensor of a batch of graphs is copied to the device with a wait",
+        fix="DataLoader(pin_memory=True) and batch.to(device, non_blocking=True); don't change the batch on the host "
+        "until the copies have run.",
+        cause=Cause.PAGEABLE,
+        removal=Removal.PINNED_COPY,
     ),
 )
 

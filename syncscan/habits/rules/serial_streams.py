@@ -12,7 +12,7 @@ from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.names import is_collective_kernel
 from syncscan.model.runtime_calls import is_stream_wait
-from syncscan.model.trace import NONE, Category
+from syncscan.model.trace import NONE, Category, Trace
 
 ADVICE = Advice(
     rule="streams-in-turn",
@@ -71,14 +71,29 @@ def _computing(context: Context, device: int) -> list[int]:
 
 
 def _librarys_own(context: Context, device: int, a: int, b: int) -> bool:
-    """Whether one op launches on both streams: its library has chosen them, as cuDNN does in a recurrent layer."""
+    """Whether a library has chosen one of the streams, as cuDNN does in a recurrent layer.
+
+    One op launches on both, or a stream gets work of such ops alone as launch on several.
+    """
     s, trace = context.trace.slices, context.trace
     rows = trace.device_rows[s.device[trace.device_rows] == device]
-    calls = trace.calls_of(rows)
-    op = np.where(calls == NONE, NONE, s.parent[calls])
-    op[~trace.is_category(Category.CPU_OP)[op]] = NONE
-    first, second = (op[(s.stream[rows] == st) & (op != NONE)] for st in (a, b))
-    return bool(np.isin(first, second).any())
+    op, stream = _outermost_ops(trace, trace.calls_of(rows)), s.stream[rows]
+    pairs = np.unique(np.stack([op, stream])[:, op != NONE], axis=1)
+    ops, streams = np.unique(pairs[0], return_counts=True)
+    several = np.isin(op, ops[streams > 1])
+    first, second = (op[(stream == st) & (op != NONE)] for st in (a, b))
+    return bool(np.isin(first, second).any()) or any(several[stream == st].all() for st in (a, b))
+
+
+def _outermost_ops(trace: Trace, calls: Int64) -> Int64:
+    """The row of the outermost op of a library around each call, NONE without; a custom function isn't one of those."""
+    of_library = trace.is_category(Category.CPU_OP) & trace.named(lambda name: "::" in name)
+    at = np.where(calls == NONE, NONE, trace.slices.parent[calls])
+    outermost = np.full(len(calls), NONE, dtype=np.int64)
+    while (known := at != NONE).any():
+        outermost = np.where(known & of_library[at], at, outermost)
+        at = np.where(known, trace.slices.parent[at], NONE)
+    return outermost
 
 
 def _in_turns(context: Context, device: int, a: int, b: int) -> bool:
