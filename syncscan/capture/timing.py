@@ -13,7 +13,7 @@ from typing import Any
 from syncscan.capture import device as machine
 from syncscan.capture.stopwatch import Call, DeviceStopwatch, HostStopwatch, Stopwatch, alone, unsynchronised
 from syncscan.capture.throughput import Search
-from syncscan.errors import MissingExtra, UsageError
+from syncscan.errors import MissingExtra, UsageError, installing
 from syncscan.model.timing import Clock, Naive, OneOff, Timing
 
 BLOCK_US = 500.0
@@ -170,7 +170,7 @@ def _torch() -> Any:
     try:
         return importlib.import_module("torch")
     except ImportError as e:
-        raise MissingExtra("Timing needs torch.", "Install it with: pip install 'syncscan[capture]'") from e
+        raise MissingExtra("Timing needs torch.", f"Install it with: {installing('capture')}") from e
 
 
 def _clock(torch: Any, device: str | None) -> tuple[str, Stopwatch]:
