@@ -9,7 +9,7 @@ from typing import Literal
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import attribute
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
-from syncscan.errors import TraceTooLarge, UsageError
+from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
@@ -52,7 +52,7 @@ def analyze(
 
     Raises:
         UsageError: the trace holds no such process.
-        TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
+        TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there, or nothing was recorded.
         TraceTooLarge: it doesn't fit into memory.
         UsageError: no range is called `step_scope`, or there is to be none.
     """
@@ -62,6 +62,8 @@ def analyze(
         raise UsageError("A scope that makes steps, and no steps: both can't be.", "Leave one of them out.")
     try:
         trace = load.load(path, progress=progress, max_memory=max_memory)
+        if not len(trace.slices):
+            raise _nothing_recorded(trace)
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, whole=steps == "none")
         return analyze_trace(trace, step_ms=step_ms, process=process)
@@ -69,6 +71,14 @@ def analyze(
         raise TraceTooLarge(
             f"{os.fspath(path)} needs more memory than there is, or than was allowed.", "Record fewer steps."
         ) from None
+
+
+def _nothing_recorded(trace: Trace) -> TraceEmpty:
+    said = " ".join(trace.info.warnings)
+    return TraceEmpty(
+        f"{trace.info.path} holds no slice: nothing was recorded, or nothing is left of it. {said}".rstrip(),
+        "Record it again, with the profiler on while steps run.",
+    )
 
 
 def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | None = None) -> Analysis:
