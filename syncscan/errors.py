@@ -12,7 +12,6 @@ SyncscanError
 
 from __future__ import annotations
 
-
 EXTRAS = {
     "capture": "'torch>=2.1,<3'",
     "tensorboard": "'tensorboard>=2.21,<3' 'torch-tb-profiler>=0.4.3,<0.5'",

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_what_is_to_be_installed_is_what_the_extra_needs(extra: str) -> None:
     """By the packages' own names: syncscan may be a clone that no package index has."""
-    needed = re.search(rf'^{extra} = \[(.*)\]$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    needed = re.search(rf"^{extra} = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert needed
     assert installing(extra) == "pip install " + needed[1].replace('"', "'").replace(", ", " ")
 

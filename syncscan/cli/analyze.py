@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.asked import Asked, options
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, explain, refuse, warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import TraceError, UsageError
@@ -25,6 +26,11 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.option("--evidence", metavar="ID", help="Show one finding as a Markdown block to paste into a pull request.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
 @options
+@needs(
+    Need("verbose", "form", ("text",)),
+    Need("verbose", "evidence", never=True),
+    Need("evidence", "form", ("text", "markdown")),
+)
 def command(
     traces: tuple[str, ...],
     form: str,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import SyncscanError
@@ -27,6 +28,7 @@ from syncscan.errors import SyncscanError
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@needs(Need("max_batch", "throughput"))
 def command(
     target: str,
     inputs: str | None,

@@ -62,7 +62,7 @@ def test_around_writes_less(trace: Path, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["--margin-ms", "1"], "--margin-ms"),
-        (["--around", "1", "--untangle"], "--untangle is for whole traces"),
+        (["--around", "1", "--untangle"], "--untangle means nothing beside --around"),
         (["--around", "nope"], "no finding 'nope'"),
     ],
 )
