@@ -1,4 +1,4 @@
-"""From the options that a command was given to an error where one of them needs what isn't there and would be ignored."""
+"""From the options that a command was given to an error where one of them would be ignored for want of another."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from syncscan.errors import UsageError
 class Need:
     """One option of a command, and what it means nothing without.
 
-    `option` and `other` are parameters of the command by their Python names. `values` are those of the other's with which
-    it means something; empty where the other only has to be given, or (`never`) not to be.
+    `option` and `other` are parameters of the command by their Python names. `values` are those of the other's with
+    which it means something; empty where the other only has to be given, or (`never`) not to be.
     """
 
     option: str
@@ -56,7 +56,9 @@ def given(context: click.Context, parameter: str) -> bool:
 def name(command: click.Command, parameter: str) -> str:
     """How the user writes an option or an argument: the longest of its names."""
     found = next(p for p in command.params if p.name == parameter)
-    return max(found.opts, key=len) if isinstance(found, click.Option) else parameter.upper()
+    if not isinstance(found, click.Option):
+        return parameter.upper()
+    return "/".join(max(names, key=len) for names in (found.opts, found.secondary_opts) if names)
 
 
 def _check(need: Need, context: click.Context) -> None:

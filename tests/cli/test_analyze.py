@@ -76,7 +76,7 @@ def test_several_traces_give_one_json_array(tmp_path: Path) -> None:
         (b'{"a": 1}', "trace"),
         (b"[1, 2, 3]", "no trace"),
         (b'{"traceEvents": []}', "nothing was recorded"),
-        XX,
+        (b'{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {}}', "ends before"),
     ],
 )
 def test_what_cannot_be_read_exits_3(tmp_path: Path, content: bytes | None, words: str) -> None:

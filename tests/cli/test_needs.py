@@ -16,8 +16,8 @@ READING = "step_ms step_scope steps process max_memory"
 ALWAYS = {
     "demo": "out",
     "profile": (
-        "module wait warmup active repeat calibrate sample out name stacks shapes keep_running start_at every on_signal "
-        "viewer max_memory"
+        "module wait warmup active repeat calibrate sample out name stacks shapes keep_running start_at every "
+        "on_signal viewer max_memory"
     ),
     "analyze": f"form output {READING}",
     "whatif": f"remove keep_timing pipeline form output {READING}",
@@ -83,7 +83,8 @@ def option_of(command: click.Command, which: str, value: str = "") -> list[str]:
     if isinstance(found, click.Argument):
         return ["no.json"]
     takes_value = not (found.is_flag or found.count)
-    return [name(command, which), value or VALUES.get(which, "1")] if takes_value else [name(command, which)]
+    written = name(command, which).partition("/")[0]
+    return [written, value or VALUES.get(which, "1")] if takes_value else [written]
 
 
 def parameter(command: click.Command, which: str) -> click.Parameter:
