@@ -54,7 +54,7 @@ def analyze(
         UsageError: the trace holds no such process.
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there, or nothing was recorded.
         TraceTooLarge: it doesn't fit into memory.
-        UsageError: no range is called `step_scope`, or there is to be none.
+        UsageError: no range is called `step_scope`, or there is to be none; or the recorded step can't take `step_ms`.
     """
     if steps not in ("auto", "none"):
         raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none'.")
@@ -93,6 +93,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
     findings = cost.merged_findings(occurrences, measured)
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)
+    doubt = projector.doubt(step_ms)
     gains = whatif.project_gains(projector, measured)
     host_time = cost.host_of(trace, gains.step, gains.findings)
     found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled)
@@ -109,7 +110,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
         remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
         host_time=host_time,
         integrity=integrity,
-        warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits),
+        warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),
         _projector=projector,
         _renderer=_rendered,
     )
