@@ -120,6 +120,7 @@ class _Made:
         if any(a is not b for a, b in zip(arguments, made, strict=True)):
             self.moved = made
             self.one_offs.append(OneOff("copy to the device", took, "module and inputs"))
+        _require_takes(self.fn, arguments)
         return functools.partial(self.fn, *arguments)
 
     def _bare(self) -> Call:
@@ -164,6 +165,19 @@ class _Made:
 
     def _to_device(self, value: Any) -> Any:
         return value.to(self.where) if isinstance(value, self.torch.Tensor) else value
+
+
+def _require_takes(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    try:
+        inspect.signature(fn).bind(*arguments)
+    except TypeError as e:
+        name = getattr(fn, "__name__", "the function")
+        raise UsageError(
+            f"{name} doesn't take its inputs as arguments: {e}.",
+            "The function of --inputs returns one argument, or a tuple of all.",
+        ) from None
+    except ValueError:  # of a function in C, which doesn't tell
+        pass
 
 
 def _torch() -> Any:

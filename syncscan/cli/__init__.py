@@ -75,6 +75,9 @@ def main() -> None:
     streams.open_closed()
     try:
         group(prog_name="syncscan")
+    except streams.Ended as e:
+        click.echo(f"syncscan: {e.sentence}", err=True)
+        raise
     except SyncscanError as e:
         output.explain(e)
         sys.exit(e.exit_code)

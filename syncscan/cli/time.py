@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 
 import click
 
@@ -14,6 +15,8 @@ from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import SyncscanError
+
+_PACKAGE = Path(__file__).parent.parent
 
 
 @click.command("time")
@@ -83,10 +86,16 @@ def _its_own_traceback(script: str) -> Iterator[None]:
     except SyncscanError:
         raise
     except Exception as error:
-        tb, path = error.__traceback__, Path(script).resolve()
-        while tb is not None and Path(tb.tb_frame.f_code.co_filename).resolve() != path:
+        tb = error.__traceback__
+        while tb is not None and _ours(tb):
             tb = tb.tb_next
-        if tb is None:
+        if tb is None and not (isinstance(error, SyntaxError) and error.filename == str(Path(script).absolute())):
             raise
         sys.excepthook(type(error), error.with_traceback(tb), tb)
         sys.exit(1)
+
+
+def _ours(tb: TracebackType) -> bool:
+    """Whether this frame is of syncscan, or of Python's own import."""
+    file = tb.tb_frame.f_code.co_filename
+    return file.startswith("<frozen importlib") or Path(file).is_relative_to(_PACKAGE)

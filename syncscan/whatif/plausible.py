@@ -1,13 +1,13 @@
-"""From a step's time without the profiler, and the nearest that a replay reaches, to a doubt in a sentence or an error."""
+"""From a step's time without the profiler, and the nearest that a replay reaches, to a doubt or an error."""
 
 from __future__ import annotations
 
 from syncscan.errors import UsageError
 
 DOUBTED, REFUSED = 1.1, 1.5
-"""A time that is so many times longer, or shorter, than the nearest that the replay reaches is doubted, and refused where
-a user gave it. Of the times that captures stored in 60 recordings the replay reaches all within 2 %, but for one whose
-recorded steps took half of the time of the others (1.35)."""
+"""A time that is so many times longer, or shorter, than the nearest that the replay reaches is doubted, and refused
+where a user gave it. Of the times that captures stored in 60 recordings the replay reaches all within 2 %, but for one
+whose recorded steps took half of the time of the others (1.35)."""
 
 
 def doubt(known_ns: float, nearest_ns: float, recorded_ns: float) -> str:
@@ -44,10 +44,8 @@ def _off(known_ns: float, nearest_ns: float) -> float:
 
 def _said(known_ns: float, nearest_ns: float, recorded_ns: float) -> str:
     limit = "at least" if known_ns < nearest_ns else "at most"
-    return (
-        f"a step is said to take {_ms(known_ns)} without the profiler; in the trace it takes {_ms(recorded_ns)}, and by "
-        f"what it does then {limit} {_ms(nearest_ns)}"
-    )
+    recorded = f"in the trace it takes {_ms(recorded_ns)}, and by what it does then {limit} {_ms(nearest_ns)}"
+    return f"a step is said to take {_ms(known_ns)} without the profiler; {recorded}"
 
 
 def _ms(ns: float) -> str:

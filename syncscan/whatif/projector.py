@@ -118,9 +118,8 @@ class Projector:
         by_host = min(max(known, MIN_SCALE * recorded), MAX_SCALE * recorded)
         if step_ms:
             plausible.refuse(known, reach(self.graph, known) if self.replayable else by_host, recorded)
-        return plausible.doubt(
-            known, self._calibrated_to(known).before.period if self.replayable else by_host, recorded
-        )
+        replayed = self._calibrated_to(known).before.period if self.replayable else by_host
+        return plausible.doubt(known, replayed, recorded)
 
     def _calibrated_to(self, known: float | None) -> CalibratedStep:
         if known not in self._calibrated:

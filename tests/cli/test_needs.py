@@ -16,7 +16,7 @@ READING = "step_ms step_scope steps process max_memory"
 ALWAYS = {
     "demo": "out",
     "profile": (
-        "module wait warmup active repeat calibrate sample out name stacks shapes keep_running start_at every "
+        "module wait warmup active repeat calibrate sample out prefix stacks shapes keep_running start_at every "
         "on_signal viewer max_memory"
     ),
     "analyze": f"form output {READING}",
