@@ -10,6 +10,7 @@ from syncscan import cost, habits, load, whatif
 from syncscan.attribute import attribute
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
+from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
@@ -147,8 +148,20 @@ def _has_scopes(trace: Trace) -> bool:
 
 
 def rules() -> tuple[RuleDoc, ...]:
-    """What there is to read about each rule, in the order in which they are asked; examples stand on `PREAMBLE`."""
+    """What there is to read about each rule that names a sync, in the order in which they are asked."""
     return catalogue()
 
 
-__all__ = ["PREAMBLE", "RuleDoc", "analyze", "analyze_trace", "find", "missing", "rules"]
+def habit_rules() -> tuple[RuleDoc, ...]:
+    """What there is to read about each rule that finds a habit, in the order in which they are asked."""
+    return documentation.catalogue()
+
+
+def preamble_of(rule: RuleDoc) -> str:
+    """The code that a rule's examples stand on; empty where it has none, as under `python -OO`."""
+    if not rule.code("Example"):
+        return ""
+    return documentation.PREAMBLE if rule.of_habit else PREAMBLE
+
+
+__all__ = ["RuleDoc", "analyze", "analyze_trace", "find", "habit_rules", "missing", "preamble_of", "rules"]

@@ -22,7 +22,7 @@ COMMANDS = {
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
     "time": "Time a step or an inference right: warmed up, on the device's clock.",
     "rules": "List the rules.",
-    "explain": "Explain one rule: what it finds, why it stalls, what to use instead.",
+    "explain": "Explain a rule, a habit or a finding: what it is, what it costs, what to use instead.",
     "repair": "Write a valid trace from a broken one.",
 }
 """Command → its line in `--help`; kept here so that help imports no command."""

@@ -33,7 +33,7 @@ ALWAYS = {
 without. What is said of a script that captures itself is in test_profile."""
 FORCED = {"analyze", "whatif", "report", "time"}
 """Commands whose --force is for a file that they needn't write."""
-VALUES = {"evidence": "1", "beside": "x", "margin_ms": "1", "around": "1", "max_batch": "8", "output": "OUT"}
+VALUES = {"evidence": "1", "beside": "x", "margin_ms": "1", "around": "1", "max_batch": "8", "output": "OUT", "steps": "none", "max_memory": "4G"}
 
 
 def commands() -> dict[str, click.Command]:
