@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable
 from typing import Literal
@@ -57,6 +58,8 @@ def analyze(
         TraceTooLarge: it doesn't fit into memory.
         UsageError: no range is called `step_scope`, or there is to be none; or the recorded step can't take `step_ms`.
     """
+    if step_ms is not None and not 0 < step_ms < math.inf:
+        raise UsageError(f"A step takes more than 0 ms, and step_ms is {step_ms}.")
     if steps not in ("auto", "none"):
         raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none'.")
     if step_scope is not None and steps == "none":

@@ -54,7 +54,13 @@ class _Lazy(click.Group):
             close = difflib.get_close_matches(name, COMMANDS, 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
+        if name != "profile" and any(_is_empty(word) for word in args[1:]):
+            raise click.UsageError(f"An argument of '{name}' is empty: is it a shell variable that isn't set?", ctx)
         return super().resolve_command(ctx, args)
+
+
+def _is_empty(word: str) -> bool:
+    return not word or (word.startswith("--") and word.endswith("="))
 
 
 _USERS = ("demo", "profile", "time")

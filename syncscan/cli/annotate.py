@@ -8,6 +8,7 @@ import click
 
 from syncscan import files
 from syncscan.cli.asked import Asked, options
+from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import refuse, say, warn
 from syncscan.cli.streams import refuse_pipe
@@ -17,7 +18,7 @@ from syncscan.cli.streams import refuse_pipe
 @click.argument("trace")
 @click.option("-o", "--output", required=True, metavar="OUT", help="File to write, NAME.pt.trace.json.gz.")
 @click.option("--around", metavar="FINDING", help="Only the part around this finding: its id, or its number from 1.")
-@click.option("--margin-ms", type=click.FloatRange(min=0), help="With --around: how much to show on both sides.")
+@click.option("--margin-ms", type=Finite(min=0), help="With --around: how much to show on both sides.")
 @click.option("--untangle", is_flag=True, help="Move overlapping slices to other rows: Perfetto drops them.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options

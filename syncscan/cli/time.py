@@ -11,6 +11,7 @@ from types import TracebackType
 
 import click
 
+from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse
 from syncscan.cli.terminal import colors, width
@@ -24,7 +25,7 @@ _PACKAGE = Path(__file__).parent.parent
 @click.option("--inputs", metavar="NAME", help="A function of SCRIPT that makes the arguments, of a batch size.")
 @click.option("--device", help="cuda, cuda:1, xpu or cpu; the machine's accelerator if it has one, else the CPU.")
 @click.option("--repetitions", type=click.IntRange(1), default=100, show_default=True, help="Samples at least.")
-@click.option("--seconds", type=click.FloatRange(0), default=1.0, show_default=True, help="Time to sample at least.")
+@click.option("--seconds", type=Finite(0), default=1.0, show_default=True, help="Time to sample at least.")
 @click.option("--throughput", is_flag=True, help="Find the batch size with the most samples a second.")
 @click.option("--max-batch", type=click.IntRange(1), default=1 << 20, help="The largest batch size to try.")
 @click.option("--compare-naive", is_flag=True, help="Show what usual mistakes would have said.")

@@ -33,7 +33,16 @@ ALWAYS = {
 without. What is said of a script that captures itself is in test_profile."""
 FORCED = {"analyze", "whatif", "report", "time"}
 """Commands whose --force is for a file that they needn't write."""
-VALUES = {"evidence": "1", "beside": "x", "margin_ms": "1", "around": "1", "max_batch": "8", "output": "OUT", "steps": "none", "max_memory": "4G"}
+VALUES = {
+    "evidence": "1",
+    "beside": "x",
+    "margin_ms": "1",
+    "around": "1",
+    "max_batch": "8",
+    "output": "OUT",
+    "steps": "none",
+    "max_memory": "4G",
+}
 
 
 def commands() -> dict[str, click.Command]:
@@ -99,3 +108,30 @@ def test_force_without_a_file_is_an_error(words: list[str]) -> None:
     error = CliRunner().invoke(group, [*words, "--force"]).exception
     assert isinstance(error, UsageError)
     assert "--force" in error.message
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-1", "many"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["analyze", "no.json", "--step-ms"],
+        ["annotate", "no.json", "-o", "x", "--margin-ms"],
+        ["time", "no:f", "--seconds"],
+    ],
+)
+def test_a_number_is_one_to_count_with(words: list[str], number: str) -> None:
+    """Or it is an error that names the option."""
+    result = CliRunner().invoke(group, [*words, number])
+    assert result.exit_code == 2
+    assert f"Invalid value for '{words[-1]}'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["analyze", ""], ["explain", ""], ["whatif", "no.json", "--pipeline", ""], ["analyze", "no.json", "--evidence="]],
+)
+def test_an_empty_argument_is_an_error(words: list[str]) -> None:
+    """It is a variable that wasn't set, and would be taken for no argument, or for this folder."""
+    result = CliRunner().invoke(group, words)
+    assert result.exit_code == 2
+    assert "is empty" in result.stderr

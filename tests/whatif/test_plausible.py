@@ -53,3 +53,10 @@ def test_limits(times) -> None:
     plausible.refuse(times(0.99 * REFUSED), 1.0, 1.0)
     with pytest.raises(UsageError):
         plausible.refuse(times(1.01 * REFUSED), 1.0, 1.0)
+
+
+@pytest.mark.parametrize("step_ms", [0.0, -1.0, float("nan"), float("inf")])
+def test_what_is_no_time_is_refused(step_ms: float) -> None:
+    """Before anything is read."""
+    with pytest.raises(UsageError, match="more than 0 ms"):
+        api.analyze("no.json", step_ms=step_ms)
