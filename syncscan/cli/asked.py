@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from syncscan.cli import memory
+from syncscan.cli.finite import Finite
 from syncscan.cli.progress import reading
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         asked = Asked(**{field.name: arguments.pop(field.name) for field in fields(Asked)})
         return command(asked=asked, **arguments)
 
-    step_ms = click.option(
-        "--step-ms", type=click.FloatRange(min=0, min_open=True), help="The step's time without the profiler."
-    )
+    step_ms = click.option("--step-ms", type=Finite(min=0, min_open=True), help="The step's time without the profiler.")
     scope = click.option("--step-scope", metavar="GLOB", help="Take every range of this name as a step.")
     steps = click.option(
         "--steps",

@@ -34,9 +34,10 @@ def command(out: str) -> None:
 
 def _capture(out: str) -> Analysis | None:
     from syncscan import api
+    from syncscan.errors import installing
 
     if importlib.util.find_spec("torch") is None:
-        _say(["PyTorch isn't installed, so nothing is captured here: pip install 'syncscan[capture]'.", ""])
+        _say([f"PyTorch isn't installed, so nothing is captured here: {installing('capture')}", ""])
         return None
     from syncscan.capture import demo_step
     from syncscan.model.printable import printable

@@ -14,6 +14,7 @@ import click
 from syncscan import files
 from syncscan.cli import memory
 from syncscan.cli.asked import Asked, options
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
 from syncscan.cli.streams import ended_by_signals, refuse_pipe
 from syncscan.errors import UsageError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: one that is free].")
 @click.option("--no-browser", is_flag=True, help="Only print the URL.")
 @options
+@needs(Need("offline", "viewer", ("tensorboard", "perfetto")))
 def command(
     trace: str,
     viewer: str,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from syncscan.errors import SyncscanError
+from syncscan.errors import SyncscanError, UsageError
 from syncscan.model.printable import printable
 
 
@@ -33,7 +33,13 @@ def deliver(text: str, output: str | None, force: bool = False, about: str = "")
 
 
 def refuse(output: str | None, force: bool, *sources: str) -> None:
-    """Say before anything is read what would keep a result from being written; see `files.refuse`."""
+    """Say before anything is read what would keep a result from being written; see `files.refuse`.
+
+    Raises:
+        UsageError: also where a file is to be replaced and none is named.
+    """
+    if output is None and force:
+        raise UsageError("--force means nothing without a file that -o names.", "Give one, or leave --force out.")
     if output is not None:
         from syncscan import files
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from syncscan.cli import memory
+from syncscan.cli.needs import given, name
 from syncscan.model.printable import printable
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ SAMPLE = f"""How long to sample where the host is, after the last cycle and with
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
 )
-@click.option("--name", help="What the file's name begins with; the script's name if not given.")
+@click.option("--name", "prefix", help="What the file's name begins with; the script's name if not given.")
 @click.option("--stacks/--no-stacks", default=False, show_default=True, help="Record Python frames too; dearer.")
 @click.option("--shapes/--no-shapes", default=False, show_default=True, help="Record the shapes of inputs.")
 @click.option("--keep-running", is_flag=True, help="Let the script run to its end after the last cycle.")
@@ -80,7 +81,7 @@ def command(
     calibrate: int,
     sample: float | None,
     out: Path,
-    name: str | None,
+    prefix: str | None,
     stacks: bool,
     shapes: bool,
     keep_running: bool,
@@ -114,7 +115,7 @@ def command(
     folder, streams = out.absolute(), _Streams()
 
     def session() -> Session:
-        made = Session(folder, name or default_name(), plan, demand, stacks=stacks, shapes=shapes, notify=streams.say)
+        made = Session(folder, prefix or default_name(), plan, demand, stacks=stacks, shapes=shapes, notify=streams.say)
         made.wrote = lambda path: streams.say(f"wrote {out / path.name}")
         return made
 
@@ -122,6 +123,7 @@ def command(
     run = run_script(script, args, session, module=module, keep_running=keep_running or demand.standing)
     with streams.back():
         _tell(run, plan, demand)
+        _tell_unheeded(run)
         if run.paths:
             _report(run.paths[-1], viewer, max_memory, streams.said)
     dies.now = run.interrupted
@@ -213,6 +215,35 @@ def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
         )
     elif run.paths and not run.complete:
         _say(f"The script ended after {_steps(run.steps)}: the last trace holds a part of a cycle.")
+
+
+OF_A_CAPTURE = (
+    "wait",
+    "warmup",
+    "active",
+    "repeat",
+    "calibrate",
+    "sample",
+    "out",
+    "prefix",
+    "stacks",
+    "shapes",
+    "start_at",
+    "every",
+    "on_signal",
+)
+"""Options that a script's own `syncscan.profile` takes the place of."""
+
+
+def _tell_unheeded(run: ScriptRun) -> None:
+    """Say which options had no effect on a script that captures itself."""
+    context = click.get_current_context()
+    options = [name(context.command, option) for option in OF_A_CAPTURE if given(context, option)]
+    if run.marked_by == "prof.step()" and options:
+        _say(
+            f"The script captures itself, with syncscan.profile: {', '.join(options)} had no effect. Give its own"
+            " arguments there."
+        )
 
 
 def _steps(count: int) -> str:

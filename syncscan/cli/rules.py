@@ -1,9 +1,10 @@
-"""`syncscan rules`: from the catalogue of rules to a list on stdout."""
+"""`syncscan rules`: from the catalogues of rules to a list on stdout."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,27 +15,47 @@ if TYPE_CHECKING:
 @click.command("rules")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 def command(form: str) -> None:
-    """List the rules in the order in which they are asked: the first that fits names a sync point."""
+    """List the rules: those that name a sync point, the first that fits does; and those that find a habit."""
     from syncscan import api
 
-    render = {"text": _text, "json": _json, "markdown": _markdown}[form]
-    click.echo(render(api.rules()))
+    click.echo(_RENDERERS[form](api.rules(), api.habit_rules()))
 
 
-def _text(rules: tuple[RuleDoc, ...]) -> str:
-    width = max(len(rule.id) for rule in rules)
-    lines = [f"{rule.id:{width}}  {rule.cause.value:8}  {rule.name}" for rule in rules]
-    return "\n".join([*lines, "", f"{len(rules)} rules. One of them in full: syncscan explain {rules[0].id}"])
+def _text(rules: Sequence[RuleDoc], habits: Sequence[RuleDoc]) -> str:
+    width = max(len(rule.id) for rule in (*rules, *habits))
+    foot = f"{len(rules)} rules and {len(habits)} habits. One of them in full: syncscan explain {rules[0].id}"
+    return "\n".join([*_lines(rules, width), "", "Besides syncs:", "", *_lines(habits, width), "", foot])
 
 
-def _json(rules: tuple[RuleDoc, ...]) -> str:
-    entries = [
-        {"id": r.id, "name": r.name, "cause": r.cause.value, "summary": r.summary, "sections": dict(r.sections)}
-        for r in rules
-    ]
-    return json.dumps({"schema": "syncscan.rules/1", "rules": entries}, indent=1, ensure_ascii=False)
+def _lines(rules: Sequence[RuleDoc], width: int) -> list[str]:
+    return [f"{rule.id:{width}}  {rule.cause.value:8}  {rule.name}" for rule in rules]
 
 
-def _markdown(rules: tuple[RuleDoc, ...]) -> str:
+def _json(rules: Sequence[RuleDoc], habits: Sequence[RuleDoc]) -> str:
+    document = {
+        "schema": "syncscan.rules/1",
+        "rules": [_entry(rule, "cause") for rule in rules],
+        "habits": [_entry(rule, "area") for rule in habits],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False)
+
+
+def _entry(rule: RuleDoc, of: str) -> dict[str, Any]:
+    texts = {"summary": rule.summary, "sections": dict(rule.sections)}
+    return {"id": rule.id, "name": rule.name, of: rule.cause.value, **texts}
+
+
+def _markdown(rules: Sequence[RuleDoc], habits: Sequence[RuleDoc]) -> str:
+    return "\n".join([*_table(rules, "rule", "cause"), "", *_table(habits, "habit", "part of the step")])
+
+
+def _table(rules: Sequence[RuleDoc], what: str, of: str) -> list[str]:
     rows = [f"| `{rule.id}` | {rule.cause.value} | {rule.summary} |" for rule in rules]
-    return "\n".join(["| rule | cause | what it finds |", "|---|---|---|", *rows])
+    return [f"| {what} | {of} | what it finds |", "|---|---|---|", *rows]
+
+
+_RENDERERS: dict[str, Callable[[Sequence[RuleDoc], Sequence[RuleDoc]], str]] = {
+    "text": _text,
+    "json": _json,
+    "markdown": _markdown,
+}

@@ -89,5 +89,13 @@ def ended_by_signals(handled: bool = False) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+class Ended(SystemExit):
+    """A signal ends the command; said once everything is cleared away."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.sentence = f"ended by {signal.Signals(number).name}; nothing half-written is left."
+
+
 def _end(number: int, frame: Any) -> None:
-    raise SystemExit(128 + number)
+    raise Ended(number)

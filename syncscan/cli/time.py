@@ -7,12 +7,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 
 import click
 
+from syncscan.cli.finite import Finite
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import SyncscanError
+
+_PACKAGE = Path(__file__).parent.parent
 
 
 @click.command("time")
@@ -20,13 +25,14 @@ from syncscan.errors import SyncscanError
 @click.option("--inputs", metavar="NAME", help="A function of SCRIPT that makes the arguments, of a batch size.")
 @click.option("--device", help="cuda, cuda:1, xpu or cpu; the machine's accelerator if it has one, else the CPU.")
 @click.option("--repetitions", type=click.IntRange(1), default=100, show_default=True, help="Samples at least.")
-@click.option("--seconds", type=click.FloatRange(0), default=1.0, show_default=True, help="Time to sample at least.")
+@click.option("--seconds", type=Finite(0), default=1.0, show_default=True, help="Time to sample at least.")
 @click.option("--throughput", is_flag=True, help="Find the batch size with the most samples a second.")
 @click.option("--max-batch", type=click.IntRange(1), default=1 << 20, help="The largest batch size to try.")
 @click.option("--compare-naive", is_flag=True, help="Show what usual mistakes would have said.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@needs(Need("max_batch", "throughput"))
 def command(
     target: str,
     inputs: str | None,
@@ -81,10 +87,16 @@ def _its_own_traceback(script: str) -> Iterator[None]:
     except SyncscanError:
         raise
     except Exception as error:
-        tb, path = error.__traceback__, Path(script).resolve()
-        while tb is not None and Path(tb.tb_frame.f_code.co_filename).resolve() != path:
+        tb = error.__traceback__
+        while tb is not None and _ours(tb):
             tb = tb.tb_next
-        if tb is None:
+        if tb is None and not (isinstance(error, SyntaxError) and error.filename == str(Path(script).absolute())):
             raise
         sys.excepthook(type(error), error.with_traceback(tb), tb)
         sys.exit(1)
+
+
+def _ours(tb: TracebackType) -> bool:
+    """Whether this frame is of syncscan, or of Python's own import."""
+    file = tb.tb_frame.f_code.co_filename
+    return file.startswith("<frozen importlib") or Path(file).is_relative_to(_PACKAGE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from syncscan.cli.asked import Asked, options
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.terminal import colors, width
 
@@ -19,6 +20,7 @@ from syncscan.cli.terminal import colors, width
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @options
+@needs(Need("beside", "pipeline"))
 def command(
     trace: str,
     remove: tuple[str, ...],

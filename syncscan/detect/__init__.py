@@ -10,12 +10,13 @@ import numpy as np
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.neighbours import Neighbours
-from syncscan.detect.rule import Match, Rule, RuleDoc, diagnose, document
+from syncscan.detect.rule import Match, Rule, diagnose, document
 from syncscan.detect.rules import PREAMBLE, RULES, unclassified
 from syncscan.model.arrays import Int32
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
+from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
 from syncscan.detect.call import Call
 from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, Use
+from syncscan.model.rule_doc import RuleDoc, in_order, sections_of
 
 WHY, WHEN_FINE = "Why it stalls", "When it is fine"
 """The two headings whose text is a constant in the rule, because findings say it too."""
@@ -119,38 +117,8 @@ def _in_a_finding(text: str) -> str:
     return " ".join(text.strip().partition("\n\n")[0].replace("`", "").split())
 
 
-@dataclass(frozen=True, slots=True)
-class RuleDoc:
-    """What there is to read about a rule: its id, title and cause, one sentence, and a text for each of `HEADINGS`.
-
-    Texts are Markdown. Where Python was started with `-OO`, which drops docstrings, `summary` is empty and `sections`
-    has only what findings say too.
-    """
-
-    id: str
-    name: str
-    cause: Cause
-    summary: str
-    sections: Mapping[str, str]
-
-    def code(self, heading: str) -> str:
-        """The Python code block in this section; empty without."""
-        found = _CODE.search(self.sections.get(heading, ""))
-        return found.group(1) if found else ""
-
-
-_CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
-
-
 def document(rule: Rule) -> RuleDoc:
     """The documentation of a rule, from its module's docstring and its two texts."""
-    summary, *rest = _HEADING.split(inspect.cleandoc(rule.__doc__ or ""))
-    found = {title: body.strip() for title, body in zip(rest[::2], rest[1::2], strict=True)}
+    summary, found = sections_of(rule.__doc__ or "")
     found |= {WHY: rule.WHY.strip(), WHEN_FINE: rule.WHEN_FINE.strip()}
-    sections = {title: found[title] for title in sorted(found, key=_place)}
-    return RuleDoc(rule.ID, rule.NAME, rule.CAUSE, " ".join(summary.split()), sections)
-
-
-def _place(title: str) -> int:
-    return HEADINGS.index(title) if title in HEADINGS else len(HEADINGS)
+    return RuleDoc(rule.ID, rule.NAME, rule.CAUSE, summary, in_order(found, HEADINGS))

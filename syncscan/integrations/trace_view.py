@@ -17,7 +17,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-from syncscan.errors import MissingExtra, UsageError
+from syncscan.errors import MissingExtra, UsageError, installing
 from syncscan.integrations.private_server import Gate
 
 WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -31,7 +31,7 @@ PLUGIN = "/data/plugin/pytorch_profiler"
 _CHART_LOADER = re.compile(rb'<script src="https://www\.gstatic\.com/charts/loader\.js"></script>')
 _POLYFILL = re.compile(rb'<script src="https://cdnjs\.cloudflare\.com/[^"]*webcomponents[^"]*"></script>')
 _IMPORT = re.compile(rb'<link rel="import" href="trace_viewer_full\.html"[^>]*>')
-_INSTALL = "pip install 'syncscan[tensorboard]', or use --in perfetto or --in html."
+_INSTALL = f"{installing('tensorboard')}, or use --in perfetto or --in html."
 
 
 def check() -> None:

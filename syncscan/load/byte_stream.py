@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any, cast
 
-from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable
+from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, installing
 from syncscan.load.stored import Stored, reason
 from syncscan.load.unpack import recognised
 
@@ -73,7 +73,7 @@ def _remote(name: str) -> tuple[IO[bytes], int]:
     try:
         import fsspec
     except ImportError:
-        raise MissingExtra(f"{name} needs fsspec.", "pip install 'syncscan[remote]'") from None
+        raise MissingExtra(f"{name} needs fsspec.", installing("remote")) from None
     try:
         file = fsspec.open(name, "rb").open()
         return file, int(getattr(file, "size", 0) or 0)

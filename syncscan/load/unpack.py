@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from syncscan.errors import MissingExtra
+from syncscan.errors import MissingExtra, installing
 from syncscan.load.stored import Stored
 
 _CHUNK = 1 << 16
@@ -274,7 +274,7 @@ class _Unzstd(_Packed):
         try:
             import zstandard
         except ImportError:
-            raise MissingExtra("This trace is packed with zstd.", "pip install 'syncscan[zstd]'") from None
+            raise MissingExtra("This trace is packed with zstd.", installing("zstd")) from None
         self._decompressor = zstandard.ZstdDecompressor()
         super().__init__(below)
 

@@ -1,35 +1,70 @@
-"""From one finding to a Markdown block for a pull request: where the claim that this line waits comes from."""
+"""From findings or a habit to Markdown for a pull request: where the claim that these cost the step time comes from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 import numpy as np
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
+from syncscan.model.habit import Basis, Habit
+from syncscan.report import habits
+from syncscan.report.habits import ToldHabit
 from syncscan.report.markup import code, escaped
+from syncscan.report.named import named
 from syncscan.report.phrases import USES, certainty, chain, place, places, projected, share
 from syncscan.report.story import story_of
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
 
 
+def of_named(analysis: Analysis, name: str) -> str:
+    """The evidence for what a user calls this, as in `named`: a block each, and where they are several what they gain.
+
+    Raises:
+        UsageError: nothing, or more than one thing, is called that.
+    """
+    parts = named(analysis, name)
+    blocks = [of_habit(analysis, part) if isinstance(part, Habit) else render(analysis, part) for part in parts]
+    if len(parts) > 1:
+        ids = {part.id for part in parts}
+        told = next(r for r in story_of(analysis).remedies if {member.id for member in r.members} == ids)
+        blocks.insert(0, f"**{len(parts)} syncs, to be removed together** {escaped(f'{told.saves}, {told.doubt}')}.\n")
+    return "\n".join(blocks)
+
+
+def of_habit(analysis: Analysis, habit: Habit) -> str:
+    """The evidence for one habit: what proves it, what it costs, and what the step would gain without it."""
+    told = next(t for t in story_of(analysis).habits if t.id == habit.id)
+    head = f"**{escaped(told.title)}{f' ({escaped(told.where)})' if told.where else ''}**"
+    return _block(
+        head,
+        _facts_of_habit(analysis, habit, told),
+        [("Why", told.why), ("Instead", told.fix), ("Fine", told.when_fine)],
+        _origin_of_habit(analysis, habit),
+    )
+
+
+def _block(head: str, facts: Iterable[tuple[str, str]], texts: Iterable[tuple[str, str]], origin: str) -> str:
+    """Headline, table of facts, paragraphs and origin; facts and origin are Markdown already."""
+    table = "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts)])
+    blocks = [head, table, *(f"**{name}** {escaped(text)}" for name, text in texts), f"<sub>{origin}</sub>"]
+    return "\n\n".join(blocks) + "\n"
+
+
 def render(analysis: Analysis, finding: Finding) -> str:
     """The evidence for one finding: line, chain, wait, bubble, how often, how measured, and what removal would gain."""
     d = finding.diagnosis
     where = code(places(finding.where) or finding.where.op or finding.api)
-    blocks = [
+    use = f"{USES[finding.where.use]}."
+    return _block(
         f"**{where}: {escaped(d.title)}**",
-        "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in _facts(analysis, finding))]),
-        f"**Why** {escaped(d.why)}",
-        f"**Instead** {escaped(d.fix)}",
-        f"**Safe to remove** {USES[finding.where.use]}.",
-        f"**Fine** {escaped(d.when_fine)}",
-        f"<sub>{_origin(analysis, finding)}</sub>",
-    ]
-    return "\n\n".join(blocks) + "\n"
+        _facts(analysis, finding),
+        [("Why", d.why), ("Instead", d.fix), ("Safe to remove", use), ("Fine", d.when_fine)],
+        _origin(analysis, finding),
+    )
 
 
 def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:
@@ -50,10 +85,30 @@ def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:
         yield "device idle behind it, measured", f"{share(f.bubble_us, s)} a step"
     if f.gain:
         yield "gain, projected", projected(f, s)
-    story = story_of(analysis)
-    yield "the step", f"{duration(s.observed_us)}. {story.verdict}: {escaped(story.because)}"
-    yield "steps", escaped(story.steps_found)
+    yield from _step(analysis)
     yield "confidence", f"{f.confidence.value} (rule {code(f.rule)}, cause {f.diagnosis.cause.value})"
+
+
+def _facts_of_habit(analysis: Analysis, h: Habit, told: ToldHabit) -> Iterator[tuple[str, str]]:
+    if h.scope:
+        yield "scope", _bar(code(" > ".join(h.scope)))
+    if h.op:
+        yield "op", _bar(code(h.op))
+    for number, proof in enumerate(h.evidence):
+        yield "" if number else "told by, measured", escaped(proof)
+    if h.cost_us is not None:
+        yield "takes, measured", f"{duration(h.cost_us)} of a step"
+    doubt = f"; {told.doubt}" if told.doubt else ""
+    yield "gain" if told.basis is None else f"gain, {GAINS[told.basis]}", f"{told.saves}{doubt}"
+    yield from ((name, escaped(text)) for name, text in habits.graphs(told))
+    yield from _step(analysis)
+    yield "confidence", f"{told.confidence} (rule {code(h.rule)})"
+
+
+def _step(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    story = story_of(analysis)
+    yield "the step", f"{duration(analysis.step.observed_us)}. {story.verdict}: {escaped(story.because)}"
+    yield "steps", escaped(story.steps_found)
 
 
 def _each(f: Finding) -> str:
@@ -79,17 +134,41 @@ def _bar(markdown: str) -> str:
     return markdown.replace("|", "\\|")
 
 
-def _origin(analysis: Analysis, f: Finding) -> str:
-    info, s = analysis.trace.info, analysis.step
+def _recorded(analysis: Analysis) -> str:
+    info = analysis.trace.info
     device = f" on {escaped(info.devices[0])}" if info.devices else ""
+    return f"Measured by syncscan {__version__} in the torch.profiler trace {code(PurePath(info.path).name)}{device}"
+
+
+def _unprofiled(analysis: Analysis) -> list[str]:
+    us = analysis.step.unprofiled_us
+    return [f"Without the profiler the step takes {duration(us)}."] if us else []
+
+
+GAINS = {
+    Basis.REPLAY: "projected",
+    Basis.SAMPLES: "projected from samples",
+    Basis.UPPER_BOUND: "an upper bound",
+}
+_HOW = {
+    Basis.REPLAY: "The gain is projected by replaying the step without it.",
+    Basis.SAMPLES: "The gain is projected from samples of the host, taken without the profiler.",
+    Basis.UPPER_BOUND: "The gain isn't projected: it is what the habit takes, and can't be exceeded.",
+}
+
+
+def _origin_of_habit(analysis: Analysis, h: Habit) -> str:
+    how = [_HOW[h.gain.basis]] if h.gain else []
+    return " ".join([f"{_recorded(analysis)}.", *how, *_unprofiled(analysis), f"Habit {code(h.id)}."])
+
+
+def _origin(analysis: Analysis, f: Finding) -> str:
     how = [
-        f"Measured by syncscan {__version__} in the torch.profiler trace {code(PurePath(info.path).name)}{device}:",
+        f"{_recorded(analysis)}:",
         "a wait is the part of the call during which work launched before it still ran; API overhead is left out.",
     ]
     if f.where.source:
         how.append(_how_placed(f.where.source))
     if f.gain:
         how.append("The gain is projected by replaying the step without this sync; the wait alone is no loss.")
-    if s.unprofiled_us:
-        how.append(f"Without the profiler the step takes {duration(s.unprofiled_us)}.")
-    return " ".join([*how, f"Finding {code(f.id)}."])
+    return " ".join([*how, *_unprofiled(analysis), f"Finding {code(f.id)}."])

@@ -91,6 +91,12 @@ def calibrate(
     return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes)
 
 
+def reach(graph: Graph, known_ns: float) -> float:
+    """The time nearest to this one that any plausible scale of host and device gives the step."""
+    least, most = (period(prepare(graph, *scales)) for scales in ((MIN_SCALE, MIN_STRETCH), (MAX_SCALE, MAX_STRETCH)))
+    return min(max(known_ns, least), most)
+
+
 def guess(graph: Graph, slices: float, stacks: bool) -> float:
     """The part of the host's own time that isn't the profiler's, from the number of slices it recorded."""
     own = graph.host_ns

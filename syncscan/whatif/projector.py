@@ -17,8 +17,9 @@ from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import NOT_MEASURED, StepSummary
 from syncscan.model.trace import HOST, Trace
+from syncscan.whatif import plausible
 from syncscan.whatif.build import build
-from syncscan.whatif.calibrate import calibrate
+from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, reach
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import period
@@ -92,8 +93,35 @@ class Projector:
         return self.integrity.verdict and bool(len(self.trace.device_rows)) and bool(self.graph.programs)
 
     def calibrated(self, step_ms: float | None = None) -> CalibratedStep:
-        """With the step's unprofiled time as given, else as it is known, else with a guess."""
+        """With the step's unprofiled time as given, else as it is known, else with a guess.
+
+        Raises:
+            UsageError: the recorded step can't take the time that is given.
+        """
         known = step_ms * 1e6 if step_ms else self.unprofiled_us and self.unprofiled_us * 1e3
+        if step_ms:
+            plausible.refuse(step_ms * 1e6, reach(self.graph, step_ms * 1e6), self.observed_ns)
+        return self._calibrated_to(known)
+
+    def doubt(self, step_ms: float | None = None) -> str:
+        """What is doubtful about the step's time without the profiler, a sentence; empty where nothing is.
+
+        Args:
+            step_ms: the time, if a user gave it and capture didn't.
+
+        Raises:
+            UsageError: a user gave it, and the recorded step can't take it.
+        """
+        if self.unprofiled_us is None:
+            return ""
+        known, recorded = self.unprofiled_us * 1e3, self.observed_ns
+        by_host = min(max(known, MIN_SCALE * recorded), MAX_SCALE * recorded)
+        if step_ms:
+            plausible.refuse(known, reach(self.graph, known) if self.replayable else by_host, recorded)
+        replayed = self._calibrated_to(known).before.period if self.replayable else by_host
+        return plausible.doubt(known, replayed, recorded)
+
+    def _calibrated_to(self, known: float | None) -> CalibratedStep:
         if known not in self._calibrated:
             found = calibrate(self.graph, self.observed_ns, known, *_recorded(self.trace))
             self._calibrated[known] = CalibratedStep(self.trace, self.graph, found, self.number, self.surroundings)

@@ -23,6 +23,7 @@ def select(findings: Sequence[Finding], selectors: Sequence[str]) -> tuple[Findi
     """
     chosen: set[str] = set()
     for selector in selectors:
+        _check(selector)
         hits = [f.id for f in findings if _matches(f, selector)]
         if not hits and selector != "all":
             raise UsageError(f"The selector {selector!r} names no sync in this trace.", _close(findings, selector))
@@ -30,15 +31,19 @@ def select(findings: Sequence[Finding], selectors: Sequence[str]) -> tuple[Findi
     return tuple(f for f in findings if f.id in chosen)
 
 
-def _matches(finding: Finding, selector: str) -> bool:
-    if selector == "all":
-        return not finding.diagnosis.intended
-    kind, colon, glob = selector.partition(":")
-    if not colon or kind not in KINDS or not glob:
+def _check(selector: str) -> None:
+    kind, _, glob = selector.partition(":")
+    if selector != "all" and not (kind in KINDS and glob):
         raise UsageError(
             f"{selector!r} isn't a selector.",
             "Use all, scope:GLOB, rule:ID, op:GLOB or id:ID; `--remove` takes one each.",
         )
+
+
+def _matches(finding: Finding, selector: str) -> bool:
+    if selector == "all":
+        return not finding.diagnosis.intended
+    kind, _, glob = selector.partition(":")
     return any(fnmatchcase(name, glob) for name in _names(finding, kind))
 
 

@@ -69,7 +69,15 @@ def test_several_traces_give_one_json_array(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "no such file"), (b"", "empty"), (b"PK\x03\x04 zip", "trace"), (b'{"a": 1}', "trace")],
+    [
+        (None, "no such file"),
+        (b"", "empty"),
+        (b"PK\x03\x04 zip", "trace"),
+        (b'{"a": 1}', "trace"),
+        (b"[1, 2, 3]", "no trace"),
+        (b'{"traceEvents": []}', "nothing was recorded"),
+        (b'{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {}}', "ends before"),
+    ],
 )
 def test_what_cannot_be_read_exits_3(tmp_path: Path, content: bytes | None, words: str) -> None:
     """A missing file, an empty one and one that isn't a trace each end with one sentence that names the file."""

@@ -62,8 +62,8 @@ def test_around_writes_less(trace: Path, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["--margin-ms", "1"], "--margin-ms"),
-        (["--around", "1", "--untangle"], "--untangle is for whole traces"),
-        (["--around", "nope"], "no finding 'nope'"),
+        (["--around", "1", "--untangle"], "--untangle means nothing beside --around"),
+        (["--around", "nope"], "is called 'nope'"),
     ],
 )
 def test_what_can_mean_nothing_is_said(trace: Path, tmp_path: Path, arguments: list[str], says: str) -> None:

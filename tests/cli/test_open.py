@@ -28,9 +28,16 @@ def number(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     signal.signal(request.param, before)
 
 
+def recorded() -> TraceBuilder:
+    """A trace that holds something."""
+    t = TraceBuilder()
+    t.op("aten::add", 0, 1)
+    return t
+
+
 def test_a_signal_ends_what_is_shown(tmp_path: Path, number: signal.Signals) -> None:
     """As asked: that is no error."""
-    path = TraceBuilder().write(tmp_path / "t.json")
+    path = recorded().write(tmp_path / "t.json")
     done = CliRunner().invoke(group, ["open", str(path), "--no-browser"])
     assert (done.exit_code, done.exception) == (0, None)
     assert done.stderr.endswith("Ctrl-C ends it.\n")
@@ -73,7 +80,7 @@ def test_the_address_is_always_offered(
     """Browsers that come as a snap or flatpak start and can't read the file that leads to it."""
     monkeypatch.setattr("webbrowser.open", lambda url: starts)
     monkeypatch.setattr("syncscan.cli.open._wait", lambda: None)
-    trace = TraceBuilder().write(tmp_path / "trace.json")
+    trace = recorded().write(tmp_path / "trace.json")
     done = CliRunner().invoke(command, [str(trace)], catch_exceptions=False)
     assert done.stdout.startswith("http://127.0.0.1:")
     assert done.stderr.splitlines()[-2:] == [said, "Ctrl-C ends it."]
@@ -85,7 +92,7 @@ def test_a_report_is_shown_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncscan.cli.open._wait", lambda: None)
     read_end, write_end = os.pipe()
     with os.fdopen(write_end, "wb") as end:
-        end.write(TraceBuilder().json())
+        end.write(recorded().json())
     done = CliRunner().invoke(group, ["open", f"/dev/fd/{read_end}", "--no-browser"], catch_exceptions=False)
     os.close(read_end)
     assert done.exit_code == 0

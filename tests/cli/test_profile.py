@@ -226,3 +226,27 @@ def test_a_trace_that_needs_more_memory_than_is_allowed_is_refused(
     result = run(tmp_path, LOOP, "--max-memory=400M", "100")
     assert isinstance(result.exception, TraceTooLarge)
     assert len(list((tmp_path / "out").iterdir())) == 1
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_options_that_a_script_s_own_capture_replaces_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    """Each that was given, by its name; none where they count."""
+    monkeypatch.chdir(tmp_path)
+    head = "import sys, syncscan\nsys.argv[1] = '9'\nwith syncscan.profile('mine', calibrate=0, active=1) as prof:\n"
+    code = head + textwrap.indent(LOOP + "    prof.step()\n", "    ") if own else LOOP
+    said = run(tmp_path, code, "100").stderr
+    told = (
+        "captures itself, with syncscan.profile: --wait, --warmup, --active, --calibrate, --sample, --out had no effect"
+    )
+    assert (told in said) is own
+
+
+def test_the_steps_that_are_told_are_those_that_ran(tmp_path: Path) -> None:
+    """Neither one more nor one less than the script itself counts."""
+    result = run(tmp_path, LOOP, "5")
+    assert "The script ended after 5 steps" in result.stderr
+    result = run(tmp_path, LOOP.replace("opt.step()", "print('step', i + 1, file=sys.stderr); opt.step()"), "100")
+    last = [line for line in result.stderr.splitlines() if line.startswith("step ")][-1]
+    assert f"ended the script after {last.split()[1]} steps" in result.stderr

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from syncscan.cli import group
-from syncscan.detect import catalogue
+from syncscan.detect import RuleDoc, catalogue
 from syncscan.errors import UsageError
+from syncscan.habits import documentation
+from tests.cli.test_analyze import waiting
 
-RULES = catalogue()
+RULES, HABITS = catalogue(), documentation.catalogue()
 
 
 def run(*args: str) -> Result:
@@ -24,6 +27,9 @@ def test_text_lists_every_rule_on_a_line_in_their_order() -> None:
     lines = run("rules").stdout.splitlines()
     assert [line.split()[:2] for line in lines[: len(RULES)]] == [[r.id, r.cause.value] for r in RULES]
     assert lines[0].endswith(RULES[0].name)
+    habits = lines[lines.index("Besides syncs:") + 2 :][: len(HABITS)]
+    assert [line.split()[:2] for line in habits] == [[h.id, h.cause.value] for h in HABITS]
+    assert lines[-1].startswith(f"{len(RULES)} rules and {len(HABITS)} habits.")
 
 
 def test_json_holds_the_whole_catalogue() -> None:
@@ -32,12 +38,13 @@ def test_json_holds_the_whole_catalogue() -> None:
     assert answer["schema"] == "syncscan.rules/1"
     assert [rule["id"] for rule in answer["rules"]] == [r.id for r in RULES]
     assert answer["rules"][0]["sections"] == dict(RULES[0].sections)
+    assert [(habit["id"], habit["area"]) for habit in answer["habits"]] == [(h.id, h.cause.value) for h in HABITS]
 
 
-def test_markdown_is_a_table_with_a_row_a_rule() -> None:
-    """The README's table: no cell breaks it."""
-    lines = run("rules", "--format", "markdown").stdout.splitlines()
-    assert len(lines) == len(RULES) + 2
+def test_markdown_is_a_table_with_a_row_a_rule_and_one_of_habits() -> None:
+    """The README's tables: no cell breaks them."""
+    lines = [line for line in run("rules", "--format", "markdown").stdout.splitlines() if line]
+    assert len(lines) == len(RULES) + len(HABITS) + 4
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 4 for line in lines)
 
 
@@ -75,3 +82,39 @@ def test_on_a_terminal_the_text_has_colours(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("syncscan.cli.explain.colors", lambda: True)
     result = CliRunner().invoke(group, ["explain", "item"], color=True)
     assert "\x1b[" in result.output
+
+
+@pytest.mark.parametrize("habit", HABITS, ids=lambda habit: habit.id)
+def test_every_habit_is_explained(habit: RuleDoc) -> None:
+    """Under the id that reports show, with the number behind it or without."""
+    for name in (habit.id, f"{habit.id}-0123abcd"):
+        assert run("explain", name).stdout.startswith(f"# {habit.id}: {habit.name}\n")
+
+
+@pytest.mark.parametrize("name", ["item-0a1b2c3d", "one-h", "fp32"])
+def test_an_id_of_a_finding_and_a_unique_beginning_lead_to_the_rule(name: str) -> None:
+    """As far as a user has typed it."""
+    assert run("explain", name).exit_code == 0
+
+
+def test_a_beginning_of_several_lists_them() -> None:
+    """Syncs' and habits' alike."""
+    error = run("explain", "launch").exception
+    assert isinstance(error, UsageError)
+    assert error.hint == "It can be launch-blocking, launch-bound."
+
+
+@pytest.mark.parametrize("name", ["1", "nonzero", "nonz"])
+def test_with_a_trace_what_was_measured_comes_first(tmp_path: Path, name: str) -> None:
+    """The finding's evidence, then its rule's page."""
+    text = run("explain", name, str(waiting().write(tmp_path / "t.json"))).stdout
+    assert 0 < text.index("| wait, measured |") < text.index("# nonzero: ")
+
+
+def test_a_number_needs_a_trace_and_the_name_comes_first(tmp_path: Path) -> None:
+    """What to type instead is said."""
+    trace = str(waiting().write(tmp_path / "t.json"))
+    for words, hint in ((["1"], "syncscan explain 1 TRACE"), ([trace, "1"], f"syncscan explain 1 {trace}")):
+        error = run("explain", *words).exception
+        assert isinstance(error, UsageError)
+        assert hint in error.hint

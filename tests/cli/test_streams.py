@@ -13,6 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="devices and signals as Linux has them")
 COMMAND = (sys.executable, "-m", "syncscan")
+CLEARED = "nothing half-written is left"
 WRITERS = ("analyze", "whatif", "report", "annotate", "repair")
 
 
@@ -102,17 +103,20 @@ def test_a_name_of_escapes_is_harmless(trace: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
-    """A file that was being written is gone when a signal ends the command."""
+    """A file that was being written is gone when a signal ends the command, which says what ended it."""
     source = tmp_path / "pipe"
     os.mkfifo(source)
     args = [*COMMAND, "repair", str(source), "-o", str(tmp_path / "out.json")]
-    with subprocess.Popen(args, stderr=subprocess.DEVNULL, env=_environment()) as process, source.open("wb") as pipe:
+    pipes = {"stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(args, env=_environment(), **pipes) as process, source.open("wb") as pipe:
         pipe.write(b'{"traceEvents": [' + b'{"ph": "X", "ts": 1},' * 200_000)
         pipe.flush()
         _wait_for(lambda: any(p.name.startswith(".syncscan-") for p in tmp_path.iterdir()))
         time.sleep(0.5)  # all is read, and it waits for more: a signal just before would only be seen at the next byte
         process.send_signal(number)
         assert process.wait(30) not in (0, 2, 3)
+        said = process.stderr.read()
+    assert said.strip() == ("Aborted!" if number == signal.SIGINT else f"syncscan: ended by {number.name}; {CLEARED}.")
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 

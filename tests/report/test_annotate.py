@@ -251,7 +251,7 @@ def test_a_finding_that_is_not_there_is_said(which: str) -> None:
     """The sentence names what was given."""
     t = story()
     a = api.analyze_trace(t.trace())
-    with pytest.raises(UsageError, match=f"no finding '{which}'"):
+    with pytest.raises(UsageError, match=f"is called '{which}'|no number {which or 'x'} "):
         list(annotate_around(a, b"", recorded(t), which))
 
 

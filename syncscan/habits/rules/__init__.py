@@ -35,7 +35,11 @@ from syncscan.model.habit import Advice, Habit
 
 
 class Rule(Protocol):
-    """A module that knows one habit."""
+    """A module that knows one habit.
+
+    Its docstring has a summary line and then, as `## …`, the headings of `habits.documentation.HEADINGS` but for those
+    whose words are the advice's.
+    """
 
     ADVICE: Advice
 

@@ -1,4 +1,38 @@
-"""Memory that is taken from the driver in every step, instead of from the caching allocator."""
+"""Memory that is taken from the driver in every step, instead of from the caching allocator.
+
+## What it finds
+
+Calls that take memory of the device, or pin it, in most of the steps behind the first, where no sync's finding counts
+them.
+
+## How it shows in the trace
+
+`cudaMalloc`, `cuMemMap`, `cudaHostAlloc` and their like in step after step.
+
+## Example
+
+```python
+for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
+    train(batch.to(device), target.to(device))
+    torch.cuda.empty_cache()
+```
+
+## Use instead
+
+```python
+for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
+    train(batch.to(device), target.to(device))
+```
+
+## What it would save
+
+The step is replayed without these calls.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf
+- sample_traces/programs/stalls.py
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,49 @@
-"""Steps that were recorded or timed without a warm-up."""
+"""Steps that were recorded or timed without a warm-up.
+
+## What it finds
+
+A first recorded step of at least three times the others' median, with more one-off calls than any of them.
+
+## How it shows in the trace
+
+`cudaMalloc`, `cuModuleLoadData`, `cudaStreamCreate` and their like in the first step, and hardly any in the others.
+
+## Example
+
+```python
+import time
+
+times = []
+for _ in range(10):
+    begin = time.perf_counter()
+    train(x, labels)
+    times.append(time.perf_counter() - begin)
+mean = sum(times) / len(times)
+```
+
+## Use instead
+
+```python
+import time
+
+for _ in range(10):
+    train(x, labels)
+times = []
+for _ in range(10):
+    begin = time.perf_counter()
+    train(x, labels)
+    times.append(time.perf_counter() - begin)
+mean = sum(times) / len(times)
+```
+
+## What it would save
+
+It spoils a measurement, and no step behind the first has it.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/profiler.html#torch.profiler.schedule, whose `warmup` is for this
+"""
 
 from __future__ import annotations
 

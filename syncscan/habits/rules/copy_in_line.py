@@ -1,4 +1,53 @@
-"""Input copies that run on the stream of the training kernels, so that neither overlaps the other."""
+"""Input copies that run on the stream of the training kernels, so that neither overlaps the other.
+
+## What it finds
+
+Pinned copies of the input on a stream that runs kernels too, of a step that its device bounds.
+
+## How it shows in the trace
+
+`Memcpy HtoD (Pinned -> Device)` on the kernels' stream, with no kernel beside it.
+
+## Example
+
+```python
+for batch, target in torch.utils.data.DataLoader(samples, batch_size=16, pin_memory=True):
+    train(batch.to(device, non_blocking=True), target.to(device, non_blocking=True))
+```
+
+## Use instead
+
+Not run: streams need a GPU.
+
+```python
+copying = torch.cuda.Stream()
+
+def ahead(loader):
+    following = None
+    for batch, target in loader:
+        with torch.cuda.stream(copying):
+            made = batch.to(device, non_blocking=True), target.to(device, non_blocking=True)
+        if following is not None:
+            yield following
+        following = made
+    yield following
+
+for batch, target in ahead(torch.utils.data.DataLoader(samples, batch_size=16, pin_memory=True)):
+    torch.cuda.current_stream().wait_stream(copying)
+    batch.record_stream(torch.cuda.current_stream())
+    target.record_stream(torch.cuda.current_stream())
+    train(batch, target)
+```
+
+## What it would save
+
+The step is replayed with the copies hidden behind kernels; the range reaches to a step in which they aren't.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.Tensor.record_stream.html
+- sample_traces/programs/copies.py, measured: 5.58 → 2.87 ms a step
+"""
 
 from __future__ import annotations
 

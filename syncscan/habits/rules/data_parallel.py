@@ -1,4 +1,49 @@
-"""DataParallel: one process copies the weights to every device and gathers the outputs, every step."""
+"""DataParallel: one process copies the weights to every device and gathers the outputs, every step.
+
+## What it finds
+
+`torch.nn.DataParallel` over several devices.
+
+## How it shows in the trace
+
+The scope `DataParallel.forward`, and in it `Broadcast`, `Scatter`, `Gather` and `ReduceAddCoalesced`.
+
+## Example
+
+```python
+parallel = torch.nn.DataParallel(model)
+for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
+    F.cross_entropy(parallel(batch.to(device)), target.to(device)).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+```
+
+## Use instead
+
+Not run: it needs several GPUs.
+
+```python
+import os
+
+torch.distributed.init_process_group("nccl")  # started by torchrun, a process a device
+rank = int(os.environ["LOCAL_RANK"])
+parallel = torch.nn.parallel.DistributedDataParallel(model.to(rank), device_ids=[rank])
+for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
+    F.cross_entropy(parallel(batch.to(rank)), target.to(rank)).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+```
+
+## What it would save
+
+The step is replayed without the transfers, of host and devices; at most also without what the one process launches
+for the other devices in forward. The collectives that take their place aren't replayed.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html
+- sample_traces/programs/data_parallel.py, measured: 6.30 → 3.67 ms a step
+"""
 
 from __future__ import annotations
 

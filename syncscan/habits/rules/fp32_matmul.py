@@ -1,4 +1,38 @@
-"""Matrix products in fp32 arithmetic on a chip that has tensor cores."""
+"""Matrix products in fp32 arithmetic on a chip that has tensor cores.
+
+## What it finds
+
+Plain fp32 kernels under matrix products, on a chip whose compute capability says that it has tensor cores.
+
+## How it shows in the trace
+
+Kernels called `…sgemm…`, `…gemm_f32f32_f32f32_f32…`, `…simt_sgemm…` below `aten::mm`, `aten::addmm`, `aten::bmm` or
+`aten::linear`; convolutions aren't looked at.
+
+## Example
+
+```python
+result = model(x)
+```
+
+## Use instead
+
+```python
+torch.set_float32_matmul_precision("high")  # tf32, on Ampere and later
+result = model(x)
+```
+
+## What it would save
+
+The step is replayed with the products as much shorter as such products are on that generation: likely, at least and
+at most.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html
+- https://docs.pytorch.org/docs/stable/amp.html
+- sample_traces/programs/tips.py, measured: 12.85 → 3.18 ms a step
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,59 @@
-"""Work before the trained part of a step that needs no gradients: it could run a step ahead, on a stream of its own."""
+"""Work before the trained part of a step that needs no gradients: it could run a step ahead, on a stream of its own.
+
+## What it finds
+
+An outermost scope before the first op with gradients that holds a tenth of the device's work or more, in a step that
+the device bounds.
+
+## How it shows in the trace
+
+A `record_function` scope without ops that autograd follows, its kernels on the stream of the trained part and before
+it.
+
+## Example
+
+```python
+encoder = torch.nn.Linear(64, 64).to(device)
+for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
+    with torch.profiler.record_function("encode"), torch.no_grad():
+        features = encoder(batch.to(device))
+    train(features, target.to(device))
+```
+
+## Use instead
+
+Not run: streams need a GPU.
+
+```python
+encoder = torch.nn.Linear(64, 64).to(device)
+encoding = torch.cuda.Stream()
+
+def encoded(loader):
+    following = None
+    for batch, target in loader:
+        with torch.cuda.stream(encoding), torch.no_grad():
+            made = encoder(batch.to(device, non_blocking=True)), target.to(device, non_blocking=True)
+        if following is not None:
+            yield following
+        following = made
+    yield following
+
+for features, target in encoded(torch.utils.data.DataLoader(samples, batch_size=16, pin_memory=True)):
+    torch.cuda.current_stream().wait_stream(encoding)
+    features.record_stream(torch.cuda.current_stream())
+    train(features, target)
+```
+
+## What it would save
+
+An upper bound: two streams share a device, and how much they gain a trace doesn't tell (encoder beside decoder on an
+H200: at most 23 %, measured 6 %).
+
+## References
+
+- https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-streams
+- sample_traces/programs/pipeline.py
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,45 @@
-"""Python's garbage collector runs on the step's thread."""
+"""Python's garbage collector runs on the step's thread.
+
+## What it finds
+
+Collections of Python's garbage collector on the step's own thread.
+
+## How it shows in the trace
+
+In no slice: capture notes each collection by `gc.callbacks` in the recorded steps, with its generation and what it
+took.
+
+## Example
+
+```python
+import gc
+
+for _ in range(3):
+    train(x, labels)
+    gc.collect()
+```
+
+## Use instead
+
+```python
+import gc
+
+gc.collect()
+gc.freeze()
+for _ in range(3):
+    train(x, labels)
+```
+
+## What it would save
+
+The step is replayed without collections of a generation that most steps collect. Of rarer ones the recorded steps
+don't tell how often they come: an upper bound.
+
+## References
+
+- https://docs.python.org/3/library/gc.html#gc.freeze
+- sample_traces/programs/stalls.py
+"""
 
 from __future__ import annotations
 

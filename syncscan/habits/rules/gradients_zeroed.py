@@ -1,4 +1,40 @@
-"""Gradients that are filled with zeros, and then added to."""
+"""Gradients that are filled with zeros, and then added to.
+
+## What it finds
+
+`zero_grad(set_to_none=False)` in every step, and the additions of the next backward pass to those zeros.
+
+## How it shows in the trace
+
+The scope `Optimizer.zero_grad#…` with work on the device, and `aten::add_` a parameter in the first backward pass
+behind it.
+
+## Example
+
+```python
+F.cross_entropy(model(x), labels).backward()
+optimizer.step()
+optimizer.zero_grad(set_to_none=False)
+```
+
+## Use instead
+
+```python
+F.cross_entropy(model(x), labels).backward()
+optimizer.step()
+optimizer.zero_grad()
+```
+
+## What it would save
+
+The step is replayed without the zeros and without the additions; at least without the zeros alone, where gradients
+are views of buckets.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html
+- sample_traces/programs/stalls.py
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,37 @@
-"""Tensors that are built on the CPU and sent to the device, every step."""
+"""Tensors that are built on the CPU and sent to the device, every step.
+
+## What it finds
+
+A factory op that computes on the CPU, right before a pageable copy of it to the device, in every step.
+
+## How it shows in the trace
+
+`aten::rand` and its like without device work, then `aten::to` with a copy from pageable memory, on the same thread.
+
+## Example
+
+```python
+noise = torch.rand(16, 64).to(device)
+result = model(x + noise)
+```
+
+## Use instead
+
+```python
+noise = torch.rand(16, 64, device=device)
+result = model(x + noise)
+```
+
+## What it would save
+
+The step is replayed without the host's making of it, and without the copy where the host doesn't wait for that; a
+copy that waits is a sync, `to-device`, whose finding has its gain.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.rand.html
+- sample_traces/programs/copies.py, measured: 151.75 → 17.69 ms a step
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,36 @@
-"""An optimizer that launches kernels for one parameter after the other."""
+"""An optimizer that launches kernels for one parameter after the other.
+
+## What it finds
+
+Optimizer steps of many small kernels that aren't batched, in a step that is held by its launches for sure.
+
+## How it shows in the trace
+
+The scope `Optimizer.step#…` with a handful of kernels a parameter, each of some µs.
+
+## Example
+
+```python
+optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+result = train(x, labels)
+```
+
+## Use instead
+
+```python
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+result = train(x, labels)
+```
+
+## What it would save
+
+The step is replayed with a tenth of the optimizer's host time, with none of it and with four tenths.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/optim.html#algorithms
+- sample_traces/programs/tips.py, measured: 14.21 → 8.20 ms a step
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,38 @@
-"""Batches that are copied to the device from pageable memory."""
+"""Batches that are copied to the device from pageable memory.
+
+## What it finds
+
+Copies to the device from pageable memory whose calls take a notable time, where the host needn't wait for the device.
+
+## How it shows in the trace
+
+`cudaMemcpyAsync` with `Memcpy HtoD (Pageable -> Device)` as its work, as long as the copy takes.
+
+## Example
+
+```python
+batch = torch.randn(16, 64)
+result = model(batch.to(device))
+```
+
+## Use instead
+
+```python
+batch = torch.randn(16, 64)
+if device != "cpu":
+    batch = batch.pin_memory()  # ahead of the step: a DataLoader does it with pin_memory=True
+result = model(batch.to(device, non_blocking=True))
+```
+
+## What it would save
+
+The step is replayed without the host's time in these copies.
+
+## References
+
+- https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html
+- sample_traces/programs/copies.py
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,44 @@
-"""A timed part that holds a copy of the input to the device."""
+"""A timed part that holds a copy of the input to the device.
+
+## What it finds
+
+A copy of the input to the device between the two events of a timed part.
+
+## How it shows in the trace
+
+A copy to the device whose call lies between the two `cudaEventRecord` of a pair that `cudaEventElapsedTime` reads.
+
+## Example
+
+```python
+import time
+
+batch = torch.randn(16, 64)
+begin = time.perf_counter()
+result = model(batch.to(device))
+took = time.perf_counter() - begin
+```
+
+## Use instead
+
+```python
+import time
+
+batch = torch.randn(16, 64).to(device)
+begin = time.perf_counter()
+result = model(batch)
+took = time.perf_counter() - begin
+```
+
+## What it would save
+
+It spoils a measurement: the copy's time is told, and no gain.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers
+- `syncscan time`, which reports the copy apart
+"""
 
 from __future__ import annotations
 

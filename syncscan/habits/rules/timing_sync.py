@@ -1,4 +1,50 @@
-"""A timing loop that synchronises after every repetition."""
+"""A timing loop that synchronises after every repetition.
+
+## What it finds
+
+A timed part in every step, with a synchronise behind it, after which the device idles.
+
+## How it shows in the trace
+
+`cudaEventRecord` twice, then a synchronise, then `cudaEventElapsedTime`, again and again on the same thread.
+
+## Example
+
+```python
+begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+times = []
+for _ in range(100):
+    begin.record()
+    train(x, labels)
+    end.record()
+    torch.cuda.synchronize()
+    times.append(begin.elapsed_time(end))
+```
+
+## Use instead
+
+Not run: events need a GPU.
+
+```python
+pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(100)]
+for begin, end in pairs:
+    begin.record()
+    train(x, labels)
+    end.record()
+torch.cuda.synchronize()
+times = [begin.elapsed_time(end) for begin, end in pairs]
+```
+
+## What it would save
+
+It spoils a measurement and takes no time of a step that isn't timed; what the wait itself costs is said of the sync,
+`timing`.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/generated/torch.cuda.Event.html
+- `syncscan time --compare-naive`, which shows by how much such a loop is wrong
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence
 from syncscan.model.interval import Interval
+from syncscan.report.named import named
 
 LEAST_MARGIN = 1_000_000
 """At least this many ns are shown on both sides of a sync point."""
@@ -28,21 +29,15 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def chosen(analysis: Analysis, which: str) -> Finding:
-    """The finding that a user means: its id, the beginning of its id, or its number in the report, from 1.
+    """The finding that a user means, as in `named`; of those to remove together the costliest.
 
     Raises:
-        UsageError: no finding, or more than one, is meant.
+        UsageError: nothing, or more than one thing, is called that, or a habit is.
     """
-    findings = analysis.findings
-    if which.isdecimal() and 1 <= int(which) <= len(findings):
-        return findings[int(which) - 1]
-    exact = [f for f in findings if f.id == which]
-    close = exact or [f for f in findings if which and f.id.startswith(which)]
-    if len(close) == 1:
-        return close[0]
-    what = f"{len(close)} findings begin with '{which}'" if close else f"There is no finding '{which}'"
-    hint = f"Give a number from 1 to {len(findings)} or an id of `syncscan analyze`." if findings else "It has none."
-    raise UsageError(f"{what} in {analysis.trace.info.path}.", hint)
+    findings = [part for part in named(analysis, which) if isinstance(part, Finding)]
+    if not findings:
+        raise UsageError(f"{which} is a habit, and no place in the trace.", "Give the number or the id of a finding.")
+    return findings[0]
 
 
 def interval_around(finding: Finding, margin_ns: int | None = None) -> Interval:

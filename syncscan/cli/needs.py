@@ -1,0 +1,76 @@
+"""From the options that a command was given to an error where one of them would be ignored for want of another."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from syncscan.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One option of a command, and what it means nothing without.
+
+    `option` and `other` are parameters of the command by their Python names. `values` are those of the other's with
+    which it means something; empty where the other only has to be given, or (`never`) not to be.
+    """
+
+    option: str
+    other: str
+    values: tuple[str, ...] = ()
+    never: bool = False
+
+
+def needs(*all_of_them: Need) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Have a command refuse options that would be ignored; to stand right above it, below its options.
+
+    Raises:
+        UsageError: when the command is called with one of these options and without what it needs.
+    """
+
+    def checking(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def checked(**arguments: Any) -> Any:
+            for need in all_of_them:
+                _check(need, click.get_current_context())
+            return command(**arguments)
+
+        checked.needs = all_of_them  # type: ignore[attr-defined]
+        return checked
+
+    return checking
+
+
+def given(context: click.Context, parameter: str) -> bool:
+    """Whether the user gave this option or argument, and it isn't its default."""
+    explicit = context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+    return explicit and context.params.get(parameter) not in (None, (), "")
+
+
+def name(command: click.Command, parameter: str) -> str:
+    """How the user writes an option or an argument: the longest of its names."""
+    found = next(p for p in command.params if p.name == parameter)
+    if not isinstance(found, click.Option):
+        return parameter.upper()
+    return "/".join(max(names, key=len) for names in (found.opts, found.secondary_opts) if names)
+
+
+def _check(need: Need, context: click.Context) -> None:
+    if not given(context, need.option):
+        return
+    option, other = name(context.command, need.option), name(context.command, need.other)
+    value = context.params[need.other]
+    if need.values:
+        if value not in need.values:
+            wanted = " or ".join(f"{other} {v}" for v in need.values)
+            raise UsageError(f"{option} needs {wanted}, and it is {value}.", f"Leave {option} out, or change {other}.")
+    elif given(context, need.other) is need.never:
+        beside = "beside" if need.never else "without"
+        remedy = "Leave one of them out." if need.never else f"Give {other} too, or leave {option} out."
+        raise UsageError(f"{option} means nothing {beside} {other}.", remedy)

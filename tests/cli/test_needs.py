@@ -1,0 +1,137 @@
+"""No option of any command is ignored: in every combination it does something, or it is an error."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from syncscan.cli import COMMANDS, group
+from syncscan.cli.needs import Need, name
+from syncscan.errors import UsageError
+
+READING = "step_ms step_scope steps process max_memory"
+ALWAYS = {
+    "demo": "out",
+    "profile": (
+        "module wait warmup active repeat calibrate sample out prefix stacks shapes keep_running start_at every "
+        "on_signal viewer max_memory"
+    ),
+    "analyze": f"form output {READING}",
+    "whatif": f"remove keep_timing pipeline form output {READING}",
+    "report": f"output {READING}",
+    "annotate": f"output around force {READING}",
+    "open": f"viewer host port no_browser {READING}",
+    "time": "inputs device repetitions seconds throughput compare_naive form output",
+    "rules": "form",
+    "explain": "form",
+    "repair": "output force max_memory",
+}
+"""Options that mean something whatever else is given. A new one stands here, or says with `needs` what it can't do
+without. What is said of a script that captures itself is in test_profile."""
+FORCED = {"analyze", "whatif", "report", "time"}
+"""Commands whose --force is for a file that they needn't write."""
+VALUES = {
+    "evidence": "1",
+    "beside": "x",
+    "margin_ms": "1",
+    "around": "1",
+    "max_batch": "8",
+    "output": "OUT",
+    "steps": "none",
+    "max_memory": "4G",
+}
+
+
+def commands() -> dict[str, click.Command]:
+    return {n: importlib.import_module(f"syncscan.cli.{n}").command for n in COMMANDS}
+
+
+NEEDS = [(n, need) for n, c in commands().items() for need in getattr(c.callback, "needs", ())]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_always_heeded_or_says_what_it_needs(command: str) -> None:
+    """By name, so that nobody adds one without having thought of it."""
+    options = {p.name for p in commands()[command].params if isinstance(p, click.Option)}
+    dependent = {need.option for n, need in NEEDS if n == command} | ({"force"} if command in FORCED else set())
+    assert options == dependent | set(ALWAYS[command].split())
+
+
+@pytest.mark.parametrize(("command", "need"), NEEDS, ids=lambda v: v if isinstance(v, str) else f"{v.option}-{v.other}")
+def test_an_option_without_what_it_needs_is_an_error(command: str, need: Need) -> None:
+    """Both are named, before anything is read; and with what it needs it isn't one."""
+    click_command = commands()[command]
+    option, other = name(click_command, need.option), name(click_command, need.other)
+    error = call(click_command, command, need, broken=True)
+    assert isinstance(error, UsageError)
+    assert option in error.message
+    assert other in error.message
+    assert other not in str(call(click_command, command, need, broken=False))
+
+
+def call(click_command: click.Command, command: str, need: Need, *, broken: bool) -> BaseException | None:
+    """The command with the option, and with the other so that it is wrong, or right."""
+    arguments = {"time": ["no.py:f"], "explain": ["item"]}.get(command, ["no.json"])
+    words = [command, *arguments, *option_of(click_command, need.option)]
+    if need.values:
+        wrong = next(c for c in parameter(click_command, need.other).type.choices if c not in need.values)
+        words += option_of(click_command, need.other, wrong if broken else need.values[-1])
+    elif broken is need.never:
+        words += option_of(click_command, need.other)
+    if command == "annotate":
+        words += ["-o", "x.pt.trace.json"]
+    return CliRunner().invoke(group, words).exception
+
+
+def option_of(command: click.Command, which: str, value: str = "") -> list[str]:
+    """As a user would write it."""
+    found = parameter(command, which)
+    if isinstance(found, click.Argument):
+        return ["no.json"]
+    takes_value = not (found.is_flag or found.count)
+    written = name(command, which).partition("/")[0]
+    return [written, value or VALUES.get(which, "1")] if takes_value else [written]
+
+
+def parameter(command: click.Command, which: str) -> click.Parameter:
+    return next(p for p in command.params if p.name == which)
+
+
+@pytest.mark.parametrize(
+    "words", [["analyze", "no.json"], ["whatif", "no.json"], ["report", "no.json", "-o", "-"], ["time", "no.py:f"]]
+)
+def test_force_without_a_file_is_an_error(words: list[str]) -> None:
+    """There is nothing to replace."""
+    error = CliRunner().invoke(group, [*words, "--force"]).exception
+    assert isinstance(error, UsageError)
+    assert "--force" in error.message
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-1", "many"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["analyze", "no.json", "--step-ms"],
+        ["annotate", "no.json", "-o", "x", "--margin-ms"],
+        ["time", "no:f", "--seconds"],
+    ],
+)
+def test_a_number_is_one_to_count_with(words: list[str], number: str) -> None:
+    """Or it is an error that names the option."""
+    result = CliRunner().invoke(group, [*words, number])
+    assert result.exit_code == 2
+    assert f"Invalid value for '{words[-1]}'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["analyze", ""], ["explain", ""], ["whatif", "no.json", "--pipeline", ""], ["analyze", "no.json", "--evidence="]],
+)
+def test_an_empty_argument_is_an_error(words: list[str]) -> None:
+    """It is a variable that wasn't set, and would be taken for no argument, or for this folder."""
+    result = CliRunner().invoke(group, words)
+    assert result.exit_code == 2
+    assert "is empty" in result.stderr

@@ -1,0 +1,26 @@
+"""What errors say to install can be installed, wherever syncscan itself comes from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from syncscan.errors import EXTRAS, installing
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_what_is_to_be_installed_is_what_the_extra_needs(extra: str) -> None:
+    """By the packages' own names: syncscan may be a clone that no package index has."""
+    needed = re.search(rf"^{extra} = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert needed
+    assert installing(extra) == "pip install " + needed[1].replace('"', "'").replace(", ", " ")
+
+
+def test_no_text_sends_anybody_to_an_index_for_syncscan() -> None:
+    """Neither code nor documents."""
+    texts = [*ROOT.joinpath("syncscan").rglob("*.py"), *ROOT.joinpath("docs").rglob("*.md"), ROOT / "README.md"]
+    assert [str(t) for t in texts if "'syncscan[" in t.read_text() or "install syncscan" in t.read_text()] == []

@@ -1,0 +1,62 @@
+"""A time that the recorded step can't take is refused, and one that it hardly can is doubted."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan import api
+from syncscan.errors import UsageError
+from syncscan.whatif import plausible
+from syncscan.whatif.plausible import DOUBTED, REFUSED
+from tests.builder import TraceBuilder
+from tests.whatif.story import Item, told
+
+FULL: list[Item] = [("launch", 100.0)] * 10
+"""A step of 1 ms that its device fills: with other clocks it takes 0.7 to 1.5 ms."""
+
+
+@pytest.mark.parametrize(("step_ms", "said"), [(50.0, "at most 1.5"), (0.05, "at least 0.7")])
+def test_a_time_that_cannot_be_is_refused(step_ms: float, said: str) -> None:
+    """With what was given, what was recorded and what the step may take; by every door that takes it."""
+    trace = told(FULL).trace()
+    with pytest.raises(UsageError, match="can't be right") as caught:
+        api.analyze_trace(trace, step_ms=step_ms)
+    assert f"{step_ms:.3g} ms" in caught.value.message
+    assert said in caught.value.message
+    analysis = api.analyze_trace(trace)
+    with pytest.raises(UsageError, match="can't be right"):
+        analysis.whatif("all", step_ms=step_ms)
+
+
+def test_a_time_that_hardly_can_be_is_doubted() -> None:
+    """Among the warnings, which stand on stderr and in JSON; one that can be isn't."""
+    trace = told(FULL).trace()
+    assert any(w.startswith("Doubtful: ") for w in api.analyze_trace(trace, step_ms=1.9).warnings)
+    assert not any(w.startswith("Doubtful: ") for w in api.analyze_trace(trace, step_ms=0.8).warnings)
+
+
+def test_where_nothing_can_be_replayed_the_recorded_time_decides() -> None:
+    """Of a CPU's trace too a step of 0.1 ms doesn't take 5."""
+    t = TraceBuilder(vendor="none")
+    for start in t.steps(2, lasts=100):
+        t.op("aten::add", start + 10, start + 20)
+    with pytest.raises(UsageError, match="can't be right"):
+        api.analyze_trace(t.trace(), step_ms=5.0)
+    assert api.analyze_trace(t.trace(), step_ms=0.08).step.unprofiled_us == 80.0
+
+
+@pytest.mark.parametrize("times", [lambda x: x, lambda x: 1 / x], ids=["longer", "shorter"])
+def test_limits(times) -> None:
+    """Just below and just above."""
+    assert not plausible.doubt(times(0.99 * DOUBTED), 1.0, 1.0)
+    assert plausible.doubt(times(1.01 * DOUBTED), 1.0, 1.0)
+    plausible.refuse(times(0.99 * REFUSED), 1.0, 1.0)
+    with pytest.raises(UsageError):
+        plausible.refuse(times(1.01 * REFUSED), 1.0, 1.0)
+
+
+@pytest.mark.parametrize("step_ms", [0.0, -1.0, float("nan"), float("inf")])
+def test_what_is_no_time_is_refused(step_ms: float) -> None:
+    """Before anything is read."""
+    with pytest.raises(UsageError, match="more than 0 ms"):
+        api.analyze("no.json", step_ms=step_ms)
