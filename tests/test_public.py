@@ -24,7 +24,9 @@ def test_these_names_are_public() -> None:
     errors = {"MissingExtra", "SyncscanError", "UsageError"}
     errors |= {"TraceEmpty", "TraceError", "TraceNotFound", "TraceTooLarge", "TraceUnreadable"}
     values = {"Analysis", "Finding", "Habit", "Occurrence", "Projection", "Session", "Timing"}
-    assert set(syncscan.__all__) == errors | values | {"__version__", "analyze", "profile", "time_step"}
+    values |= {"Guard", "GuardedSync", "SyncWarning", "UnexpectedSync"}
+    doors = {"__version__", "allow", "analyze", "guard", "profile", "time_step"}
+    assert set(syncscan.__all__) == errors | values | doors
 
 
 @pytest.mark.parametrize("name", [n for n in syncscan.__all__ if n != "__version__"])

@@ -29,10 +29,11 @@ def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function]]]) 
             continue
         own = vars(owner).get(name)
         try:
-            setattr(owner, name, functools.wraps(original)(wrap(original)))
+            new = functools.wraps(original)(wrap(original))
+            setattr(owner, name, new)
         except TypeError:  # a class of C's that can't be changed
             continue
-        undo.callback(_put_back, owner, name, own)
+        undo.callback(_put_back, owner, name, new, own)
     return undo.close
 
 
@@ -43,8 +44,13 @@ def _owner(path: str) -> Any:
         return None
 
 
-def _put_back(owner: Any, name: str, own: Any) -> None:
-    """Give an owner its own attribute back, or let an inherited one shine through again."""
+def _put_back(owner: Any, name: str, new: Any, own: Any) -> None:
+    """Give an owner its own attribute back, or let an inherited one shine through again.
+
+    What somebody else has put there meanwhile stays: taking theirs away would bring back ours when they have gone.
+    """
+    if vars(owner).get(name) is not new:
+        return
     if own is None:
         delattr(owner, name)
     else:
