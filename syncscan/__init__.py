@@ -104,7 +104,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name in _HOMES:
-            return getattr(importlib.import_module(_HOMES[name]), name)
+            found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+            return found  # and from now on without coming here: `syncscan.allow` stands in hot loops
         if name in _EXTENSION:
             return getattr(importlib.import_module("syncscan.notebook"), name)
         if name == "tensorboard":

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from syncscan.capture import explicit, fork, silent
-from syncscan.capture.entry_points import Function, replaced
+from syncscan.capture.entry_points import Function, Method, replaced
 from syncscan.guarding import copies, filters, scopes
 
 WARNING = re.compile(r"called a synchronizing \w+ operation")
@@ -104,11 +104,7 @@ def _in_backward(thread: int) -> bool:
 def _waiting_in_backward() -> list[int]:
     """The guarded threads that stand in `backward()` now."""
     innermost = sys._current_frames()
-    inside = [
-        owner
-        for owner in _armed
-        if owner in innermost and innermost[owner].f_code.co_name in _ENGINE
-    ]
+    inside = [owner for owner in _armed if owner in innermost and innermost[owner].f_code.co_name in _ENGINE]
     return [EVERY_THREAD, *inside]
 
 
@@ -145,20 +141,21 @@ def _calling(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _by_name() -> list[tuple[str, str, Callable[[Function], Function]]]:
+def _by_name() -> list[tuple[str, str, Callable[[Function], Function | Method]]]:
     """The names of torch that wait without a word from the debug mode; of a stream of CUDA's it tells itself."""
+    asked: list[tuple[str, str, Callable[[Function], Function | Method]]]
     asked = [(path, name, _telling(kind)) for path, name, kind in explicit.ENTRY_POINTS if path != "torch.cuda.Stream"]
-    return asked + [(path, name, _telling("call")) for path, name in silent.ENTRY_POINTS]
+    return asked + [(path, name, _telling("call", path == "torch.Tensor")) for path, name in silent.ENTRY_POINTS]
 
 
-def _telling(kind: str) -> Callable[[Function], Function]:
-    def wrap(original: Function) -> Function:
+def _telling(kind: str, on_tensors: bool = False) -> Callable[[Function], Function | Method]:
+    def wrap(original: Function) -> Function | Method:
         def called(*arguments: Any, **keywords: Any) -> Any:
             if kind != "call" or _waits(arguments):
                 tell(kind, sys._getframe(1))
             return original(*arguments, **keywords)
 
-        return called
+        return Method(original, called) if on_tensors else called
 
     return wrap
 

@@ -25,7 +25,7 @@ _everyone: dict[int, list[allow]] = {}
 class allow(ContextDecorator):
     """Let the syncs of a block be: `with syncscan.allow("the sampler reads its choice"):`, or as a decorator.
 
-    It holds for the thread that runs the block, costs about a quarter of a microsecond, and does nothing where no guard
+    It holds for the thread that runs the block, costs about half a microsecond, and does nothing where no guard
     is armed. In a function under `torch.compile` it is compiled away, and holds where the graph breaks inside of it.
 
     Args:

@@ -42,7 +42,9 @@ def test_each_sync_counts_with_its_line(machine: Machine, text: bytes) -> None:
             machine.saying(text)()
     own = test_each_sync_counts_with_its_line
     assert guard.count == 3
-    assert {(v.kind, v.file, v.function, v.called) for v in guard.violations} == {("stream", __file__, own.__name__, "")}
+    assert {(v.kind, v.file, v.function, v.called) for v in guard.violations} == {
+        ("stream", __file__, own.__name__, "")
+    }
     assert "saying(text)()" in linecache.getline(__file__, guard.violations[0].line)
 
 
@@ -386,9 +388,7 @@ def test_a_region_needs_a_reason() -> None:
         syncscan.allow("")
 
 
-def test_backward_s_threads_count_for_who_called_backward(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_backward_s_threads_count_for_who_called_backward(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gradient hook that reads a value runs on the engine's thread, where a device has one."""
     monkeypatch.setattr(torch._C, "_current_graph_task_id", lambda: 3)
 
