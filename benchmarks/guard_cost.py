@@ -7,6 +7,7 @@ what single calls take longer, what a seen sync takes longer, and how long pagea
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 import timeit
@@ -110,6 +111,12 @@ def _least_us(call: Callable[[], Any], number: int = 20_000) -> float:
 
 def main() -> None:
     """Print all of it."""
+    import torch
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("this measures on a GPU, and there is none.")
     print(f"a step of 1,200 ops and 20 copies without syncs, under a guard: {step_ratio():.3f} of its time")
     for name, us in call_us().items():
         print(f"{name:>24}  {us:+.3f} µs")

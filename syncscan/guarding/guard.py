@@ -13,7 +13,7 @@ from typing import Any, Literal
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.guarding import export, process, regions, scopes
-from syncscan.guarding.seen import Chain, GuardedSync, chain_of, compiles, frames_of, own_frame
+from syncscan.guarding.seen import Chain, GuardedSync, chain_of, compiles, frames_of, matches, own_frame
 
 COMPILING = "torch.compile was at work"
 KEPT = 100
@@ -154,11 +154,9 @@ class Guard:
 
     def _listed(self, chain: Chain) -> str:
         """The reason of the first entry of `allow` that one of these frames matches, innermost first."""
-        for file, line, function in reversed(chain) if self._allow else ():
-            path = "/" + file.replace("\\", "/").lstrip("/")
+        for frame in reversed(chain):
             for glob, reason in self._allow.items():
-                pattern = "*/" + glob.lstrip("/")
-                if any(fnmatch.fnmatchcase(f"{path}{part}", pattern) for part in (f":{line}", f":{function}", "")):
+                if matches(glob, *frame):
                     return reason
         return ""
 

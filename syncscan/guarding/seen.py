@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from types import CodeType, FrameType
 
 from syncscan.guarding.called import called
@@ -89,6 +90,12 @@ def own_frame(inner: list[FrameType]) -> FrameType | None:
 def chain_of(inner: list[FrameType]) -> Chain:
     """File, line and function of each frame, outermost first."""
     return tuple((_file(frame), frame.f_lineno or 0, frame.f_code.co_name) for frame in reversed(inner))
+
+
+def matches(glob: str, file: str, line: int, function: str) -> bool:
+    """Whether a glob is that of a line: `file.py:LINE`, `file.py:function` or `file.py`, from any folder on."""
+    path, pattern = "/" + file.replace("\\", "/").lstrip("/"), "*/" + glob.lstrip("/")
+    return any(fnmatchcase(f"{path}{part}", pattern) for part in (f":{line}", f":{function}", ""))
 
 
 def compiles(chain: Chain) -> bool:

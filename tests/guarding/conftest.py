@@ -1,4 +1,4 @@
-"""A machine as with a GPU, whose torch warns of syncs: what the debug mode does, in the calls by which torch does it."""
+"""A machine as with a GPU, whose torch warns of syncs: by the calls of Python's by which torch does it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Reads:
         self.seen.append(called(frame.f_code, frame.f_lasti))
         return result
 
-    item = nonzero = lambda self: self._read(self)  # noqa: E731
+    item = nonzero = lambda self: self._read(self)
     __getitem__ = lambda self, index: self._read(self)  # noqa: E731
     __setitem__ = lambda self, index, value: self._read(None)  # noqa: E731
     __contains__ = lambda self, value: self._read(True)  # noqa: E731
