@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import subprocess
 import sys
@@ -72,6 +73,8 @@ def test_no_function_shadows_its_module() -> None:
         if parts[-1] in ("__init__", "__main__") or "tensorboard" in parts:
             continue
         package, name = ".".join(parts[:-1]), parts[-1]
+        if name in ("transformers", "lightning") and importlib.util.find_spec(name) is None:
+            continue  # the trainers' callbacks subclass what isn't installed here
         __import__(f"{package}.{name}")
         if not inspect.ismodule(getattr(sys.modules[package], name)):
             shadowed.append(f"{package}.{name}")

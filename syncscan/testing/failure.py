@@ -80,7 +80,8 @@ def _guarded(sync: GuardedSync, times: int) -> str:
     head = f"{_shown(sync.file)}:{sync.line} in {sync.function}: {what}waits ({WAITS[sync.kind]}){_often(times)}"
     own = [frame for frame in sync.chain if not is_library(frame[0])]
     callers = [f"    called from {_shown(file)}:{line} in {function}" for file, line, function in reversed(own[:-1])]
-    library = [frame for frame in sync.chain[-3:] if is_library(frame[0])]
+    inside = sync.chain[sync.chain.index(own[-1]) + 1 :] if own else sync.chain
+    library = [frame for frame in inside[-MOST:] if is_library(frame[0])]
     through = [f"    through {_shown(file)}:{line} in {function}" for file, line, function in library]
     return "\n".join([printable(head), *map(printable, through + callers[:MOST]), *_indented(instead(rule_of(sync)))])
 
