@@ -58,6 +58,7 @@ def call_us() -> dict[str, float]:
 
     x, y = torch.randn(8, device="cuda"), torch.randn(8, device="cuda")
     pinned = torch.empty(8, pin_memory=True)
+    batch, there = torch.empty(2**20, pin_memory=True), torch.empty(2**20, device="cuda")
     calls: dict[str, Callable[[], Any]] = {
         "to(dtype)": lambda: x.to(torch.float32),
         "copy_ on the device": lambda: y.copy_(x),
@@ -67,6 +68,7 @@ def call_us() -> dict[str, float]:
     without = {name: _least_us(call) for name, call in calls.items()}
     with syncscan.guard(limit=10**9) as guard:
         longer = {name: _least_us(call) - without[name] for name, call in calls.items()}
+        longer["asking whether a large batch is pinned"] = _least_us(lambda: copies.holds(batch, there))
         longer["guard.step()"] = _least_us(guard.step)
         longer["with allow"] = _least_us(_region)
     return longer
@@ -119,7 +121,7 @@ def main() -> None:
         parser.error("this measures on a GPU, and there is none.")
     print(f"a step of 1,200 ops and 20 copies without syncs, under a guard: {step_ratio():.3f} of its time")
     for name, us in call_us().items():
-        print(f"{name:>24}  {us:+.3f} µs")
+        print(f"{name:>38}  {us:+.3f} µs")
     print(".item() on an idle device: {:.2f} µs, seen by a guard {:.2f} µs".format(*sync_us()))
     print(f"pageable to a busy device, by bytes (STAGED_BYTES is {copies.STAGED_BYTES}):")
     for size, ms in pageable_ms().items():

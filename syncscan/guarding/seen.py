@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from types import CodeType, FrameType
 
 from syncscan.guarding.called import called
@@ -100,7 +101,12 @@ def matches(glob: str, file: str, line: int, function: str) -> bool:
 
 def compiles(chain: Chain) -> bool:
     """Whether `torch.compile` or a tuner of kernels is at work in these frames: they measure, and wait to do it."""
-    return any(_COMPILES.fullmatch(file) and function not in _RUNS for file, _, function in chain)
+    return any(_of_compiler(file) and function not in _RUNS for file, _, function in chain)
+
+
+@lru_cache(1 << 12)
+def _of_compiler(file: str) -> bool:
+    return _COMPILES.fullmatch(file) is not None
 
 
 def _file(frame: FrameType) -> str:
