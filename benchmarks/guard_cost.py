@@ -53,7 +53,7 @@ def step_ratio(blocks: int = 15, steps: int = 20) -> float:
 
 
 def call_us() -> dict[str, float]:
-    """What calls that don't wait take longer under a guard, in µs; and a region and a step by themselves."""
+    """What calls that don't wait take longer under a guard, in µs; and an allowed block and a step by themselves."""
     import torch
 
     x, y = torch.randn(8, device="cuda"), torch.randn(8, device="cuda")
@@ -70,7 +70,7 @@ def call_us() -> dict[str, float]:
         longer = {name: _least_us(call) - without[name] for name, call in calls.items()}
         longer["asking whether a large batch is pinned"] = _least_us(lambda: copies.holds(batch, there))
         longer["guard.step()"] = _least_us(guard.step)
-        longer["with allow"] = _least_us(_region)
+        longer["with allow"] = _least_us(_allowed)
     return longer
 
 
@@ -101,7 +101,7 @@ def pageable_ms() -> dict[int, float]:
     return found
 
 
-def _region() -> None:
+def _allowed() -> None:
     with syncscan.allow("measured"):
         pass
 

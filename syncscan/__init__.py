@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from syncscan.errors import TraceTooLarge as TraceTooLarge
     from syncscan.errors import TraceUnreadable as TraceUnreadable
     from syncscan.errors import UsageError as UsageError
+    from syncscan.guarding.allowed import allow as allow
     from syncscan.guarding.guard import Guard as Guard
     from syncscan.guarding.guard import SyncWarning as SyncWarning
     from syncscan.guarding.guard import UnexpectedSync as UnexpectedSync
     from syncscan.guarding.guard import guard as guard
-    from syncscan.guarding.regions import allow as allow
     from syncscan.guarding.seen import GuardedSync as GuardedSync
     from syncscan.model.analysis import Analysis as Analysis
     from syncscan.model.finding import Finding as Finding
@@ -60,7 +60,7 @@ _HOMES = {
     "TraceUnreadable": "syncscan.errors",
     "UnexpectedSync": "syncscan.guarding.guard",
     "UsageError": "syncscan.errors",
-    "allow": "syncscan.guarding.regions",
+    "allow": "syncscan.guarding.allowed",
     "analyze": "syncscan.api",
     "guard": "syncscan.guarding.guard",
     "profile": "syncscan.capture.session",

@@ -42,11 +42,12 @@ def _operation(code: CodeType, instruction: int) -> str:
 
 
 def _segment(code: CodeType, instruction: int) -> str:
-    """The source of the expression that an instruction belongs to; where Python doesn't keep it, of the whole line."""
+    """The source of the expression that an instruction belongs to; where Python doesn't keep it, the line's, if it has one call alone."""
     positions = getattr(code, "co_positions", None)
     if positions is None:
         line = next((line for begin, end, line in code.co_lines() if begin <= instruction < end), None)
-        return linecache.getline(code.co_filename, line or 0).strip().partition(" = ")[-1]
+        text = linecache.getline(code.co_filename, line or 0).strip().removeprefix("return ").rpartition(" = ")[2]
+        return text if text.count("(") == 1 else ""
     line, end, column, stop = list(positions())[instruction // 2]
     lines = [linecache.getline(code.co_filename, number).encode() for number in range(line, end + 1)]
     lines[-1] = lines[-1][:stop]

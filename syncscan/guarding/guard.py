@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
-from syncscan.guarding import export, process, regions, scopes
+from syncscan.guarding import allowed, export, process, scopes
 from syncscan.guarding.seen import Chain, GuardedSync, chain_of, compiles, frames_of, matches, own_frame
 
 COMPILING = "torch.compile was at work"
@@ -72,7 +72,7 @@ class Guard:
         self._all = threads == "all"
         self._thread = process.EVERY_THREAD
         self._in_step = 0
-        self._passes = regions.Passes()
+        self._passes = allowed.Passes()
         self._shown: dict[Any, Any] = {}
         self._lock = threading.Lock()
 

@@ -19,7 +19,7 @@ MOST = 5
 
 
 def of_guarded(limit: Limit, syncs: Sequence[GuardedSync]) -> str:
-    """What a guard saw, those that a region or the mark allows left out, held to the limit.
+    """What a guard saw, those that a block or the mark allows left out, held to the limit.
 
     Args:
         limit: of which `wait_ms` is not asked: a guard knows no times.
@@ -46,13 +46,13 @@ def of_analysis(limit: Limit, analysis: Analysis, syncs: Sequence[GuardedSync] =
     Args:
         limit: of the test.
         analysis: of its recorded steps; what a mark allows is looked up by the lines of each finding.
-        syncs: what a guard saw in the same steps; a line whose syncs a region allows is left out.
+        syncs: what a guard saw in the same steps; a line whose syncs a block allows is left out.
     """
-    regions = {(sync.file, sync.line) for sync in syncs if sync.allowed}
+    blocks = {(sync.file, sync.line) for sync in syncs if sync.allowed}
     findings = [
         finding
         for finding in analysis.findings
-        if not limit.reason(lines := _lines(finding)) and not regions & {(file, line) for file, line, _ in lines}
+        if not limit.reason(lines := _lines(finding)) and not blocks & {(file, line) for file, line, _ in lines}
     ]
     factor = 1.0 if limit.per_step else float(max(1, analysis.step.count))
     many = factor * sum(finding.per_step for finding in findings)

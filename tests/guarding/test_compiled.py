@@ -1,4 +1,4 @@
-"""Guards and regions around functions that `torch.compile` compiles."""
+"""Guards and allowed blocks around functions that `torch.compile` compiles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import syncscan
-from tests.guarding.conftest import Machine
+from tests.as_on_a_gpu import Machine
 
 torch = pytest.importorskip("torch")
 dynamo = pytest.importorskip("torch._dynamo")
@@ -22,8 +22,8 @@ def fresh() -> Iterator[None]:
     dynamo.reset()
 
 
-def test_a_region_breaks_no_graph() -> None:
-    """Compiled whole, and compiled once whether or not another region is open around it."""
+def test_an_allowed_block_breaks_no_graph() -> None:
+    """Compiled whole, and compiled once whether or not another block is open around it."""
 
     def inside(x: Any) -> Any:
         with syncscan.allow("reads its choice"):
@@ -38,8 +38,8 @@ def test_a_region_breaks_no_graph() -> None:
     assert counter.frame_count == 1
 
 
-def test_a_region_holds_where_the_graph_breaks(machine: Machine) -> None:
-    """The read-back that breaks it is allowed; the one behind the region is not."""
+def test_an_allowed_block_holds_where_the_graph_breaks(machine: Machine) -> None:
+    """The read-back that breaks it is allowed; the one behind the block is not."""
 
     @dynamo.disable
     def read(x: Any) -> float:

@@ -14,7 +14,7 @@ import pytest
 import syncscan
 from syncscan.capture import device
 from syncscan.errors import UsageError
-from tests.guarding.conftest import SYNC, Machine
+from tests.as_on_a_gpu import SYNC, Machine
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::syncscan.SyncWarning")
@@ -250,7 +250,7 @@ def test_explicit_synchronises_count(machine: Machine) -> None:
     ]
 
 
-def test_allowed_regions_do_not_count(machine: Machine) -> None:
+def test_allowed_blocks_do_not_count(machine: Machine) -> None:
     """For their thread alone; the reasons are counted."""
     with syncscan.guard(threads="all") as guard:
         with syncscan.allow("the sampler reads its choice"):
@@ -382,7 +382,7 @@ def test_arguments_that_mean_nothing_are_refused(arguments: dict[str, Any]) -> N
         syncscan.guard(**arguments)
 
 
-def test_a_region_needs_a_reason() -> None:
+def test_an_allowed_block_needs_a_reason() -> None:
     """Who reads it in a year wants to know."""
     with pytest.raises(UsageError):
         syncscan.allow("")

@@ -12,9 +12,9 @@ import pytest
 
 from syncscan import api
 from syncscan.capture import device
-from tests.guarding.conftest import Machine, torch
+from tests.as_on_a_gpu import Machine, torch
 
-pytest_plugins = ["pytester", "tests.guarding.conftest"]
+pytest_plugins = ["pytester"]
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 

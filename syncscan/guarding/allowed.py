@@ -11,15 +11,15 @@ from types import TracebackType
 
 
 class _Open(threading.local):
-    """The regions of each thread, outermost first."""
+    """The blocks of each thread, outermost first."""
 
     def __init__(self) -> None:
-        self.regions: list[allow] = []
-        _everyone[threading.get_ident()] = self.regions
+        self.blocks: list[allow] = []
+        _everyone[threading.get_ident()] = self.blocks
 
 
 _everyone: dict[int, list[allow]] = {}
-"""A thread's number → its open regions, for who asks about another thread; the latest owner of a number counts."""
+"""A thread's number → its open blocks, for who asks about another thread; the latest owner of a number counts."""
 
 
 class allow(ContextDecorator):
@@ -41,20 +41,20 @@ class allow(ContextDecorator):
         if not reason:
             from syncscan.errors import UsageError
 
-            raise UsageError('A region needs a reason: syncscan.allow("why the host may wait here").')
+            raise UsageError('A block needs a reason: syncscan.allow("why the host may wait here").')
         self.reason = reason
         self.first_only = first_only
 
     # Nothing else may stand in these two: dynamo traces them, and any call that it doesn't know breaks the graph.
     def __enter__(self) -> allow:
-        _open.regions.append(self)
+        _open.blocks.append(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        _open.regions.pop()
+        _open.blocks.pop()
 
     def _recreate_cm(self) -> allow:
-        """Make a region for each call of a decorated function: each call is a pass of its own."""
+        """Make a block for each call of a decorated function: each call is a pass of its own."""
         return allow(self.reason, self.first_only)
 
 
@@ -62,19 +62,19 @@ _open = _Open()
 
 
 class Passes:
-    """Remembers of regions with `first_only` which pass made the syncs of a line first."""
+    """Remembers of blocks with `first_only` which pass made the syncs of a line first."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, str], allow] = {}
 
     def reason(self, thread: int, place: str) -> str | None:
-        """Why a sync is allowed: the reason of the innermost region that lets it be; None where there is none.
+        """Why a sync is allowed: the reason of the innermost block that lets it be; None where there is none.
 
         Args:
-            thread: the thread whose regions count (`threading.get_ident`).
+            thread: the thread whose blocks count (`threading.get_ident`).
             place: the line that waits.
         """
-        for region in reversed(_everyone.get(thread, ())):
-            if not region.first_only or self._first.setdefault((region.reason, place), region) is region:
-                return region.reason
+        for block in reversed(_everyone.get(thread, ())):
+            if not block.first_only or self._first.setdefault((block.reason, place), block) is block:
+                return block.reason
         return None
