@@ -42,7 +42,7 @@ def _operation(code: CodeType, instruction: int) -> str:
 
 
 def _segment(code: CodeType, instruction: int) -> str:
-    """The source of the expression that an instruction belongs to; where Python doesn't keep it, the line's, if it has one call alone."""
+    """The source of an instruction's expression; where Python keeps lines alone, the line's if it has one call."""
     positions = getattr(code, "co_positions", None)
     if positions is None:
         line = next((line for begin, end, line in code.co_lines() if begin <= instruction < end), None)

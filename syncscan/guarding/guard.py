@@ -13,9 +13,8 @@ from typing import Any, Literal
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.guarding import allowed, export, process, scopes
-from syncscan.guarding.seen import Chain, GuardedSync, chain_of, compiles, frames_of, matches, own_frame
+from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
 
-COMPILING = "torch.compile was at work"
 KEPT = 100
 """Syncs kept as values; all are counted."""
 
@@ -116,7 +115,7 @@ class Guard:
         own, chain = own_frame(inner), chain_of(inner)
         file, line, function, instruction = _place(own)
         reason = self._passes.reason(thread, f"{file}:{line}") or self._listed(chain)
-        reason = reason or (COMPILING if compiles(chain) else "")
+        reason = reason or own_work(chain)
         who = threading.current_thread().name
         sync = GuardedSync(kind, file, line, function, chain, who, self.steps, names, reason, instruction)
         if self._counts(sync):

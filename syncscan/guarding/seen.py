@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from pathlib import Path
 from types import CodeType, FrameType
 
 from syncscan.guarding.called import called
@@ -26,6 +27,10 @@ _COMPILES = re.compile(
     r".*[/\\]torch[/\\](_dynamo[/\\](convert_frame|output_graph)|_inductor[/\\](compile_fx|cudagraph_trees"
     r"|runtime[/\\](triton_heuristics|benchmarking)))\.py|.*[/\\]triton[/\\](runtime[/\\]autotuner|testing)\.py"
 )
+_CAPTURES = str(Path(__file__).parents[1] / "capture/session.py")
+"""Whatever a capture does in a loop it does below a call of this file's."""
+COMPILING = "torch.compile was at work"
+CAPTURING = "a capture was at work"
 _RUNS = frozenset({"run", "launch", "__call__", "deferred_cudagraphify", "execute_node", "inner", "wrapper"})
 """Functions of those files through which compiled code runs too."""
 
@@ -99,14 +104,21 @@ def matches(glob: str, file: str, line: int, function: str) -> bool:
     return any(fnmatchcase(f"{path}{part}", pattern) for part in (f":{line}", f":{function}", ""))
 
 
-def compiles(chain: Chain) -> bool:
-    """Whether `torch.compile` or a tuner of kernels is at work in these frames: they measure, and wait to do it."""
-    return any(_of_compiler(file) and function not in _RUNS for file, _, function in chain)
+def own_work(chain: Chain) -> str:
+    """Why a sync is none of the program's own steps: `COMPILING` or `CAPTURING`; "" where it is one.
+
+    `torch.compile` and tuners of kernels measure, and wait to do it; a capture waits between steps.
+    """
+    works = (_work(file) for file, _, function in chain if function not in _RUNS)
+    return next((work for work in works if work), "")
 
 
 @lru_cache(1 << 12)
-def _of_compiler(file: str) -> bool:
-    return _COMPILES.fullmatch(file) is not None
+def _work(file: str) -> str:
+    """What is done while a function of this file runs, but for those of `_RUNS`."""
+    if file == _CAPTURES:
+        return CAPTURING
+    return COMPILING if _COMPILES.fullmatch(file) else ""
 
 
 def _file(frame: FrameType) -> str:

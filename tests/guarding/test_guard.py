@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import syncscan
-from syncscan.capture import device
+from syncscan.capture import device, session
 from syncscan.errors import UsageError
 from tests.as_on_a_gpu import SYNC, Machine
 
@@ -333,14 +333,22 @@ def test_counts_as_prometheus_text() -> None:
     assert len(heads) == len({tuple(head) for head in heads}) == 10
 
 
-def test_syncs_of_a_compiler_are_its_own(machine: Machine) -> None:
-    """It measures kernels in the middle of a step."""
-    code = compile("def bench(sync):\n    sync()\n", "/x/torch/_inductor/runtime/benchmarking.py", "exec")
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("/x/torch/_inductor/runtime/benchmarking.py", "torch.compile was at work"),
+        ("/x/triton/testing.py", "torch.compile was at work"),
+        (session.__file__, "a capture was at work"),
+    ],
+)
+def test_syncs_of_a_tool_are_its_own(machine: Machine, file: str, reason: str) -> None:
+    """A compiler measures kernels in the middle of a step, a capture waits between two."""
+    code = compile("def bench(sync):\n    sync()\n", file, "exec")
     names: dict[str, Any] = {}
     exec(code, names)
     with syncscan.guard() as guard:
         names["bench"](machine.sync)
-    assert (guard.count, list(guard.by_reason)) == (0, ["torch.compile was at work"])
+    assert (guard.count, list(guard.by_reason)) == (0, [reason])
 
 
 def test_without_a_device_it_does_nothing(
