@@ -23,9 +23,6 @@ _RULES = {
     "clip_grad_norm_": "clip-grad",
     "unique_consecutive": "unique",
     "argwhere": "nonzero",
-    "isin": "contains",
-    "log": "log-scalar",
-    "barrier": "barrier",
 }
 """What a line calls → the rule, where the rule isn't called the same."""
 _KINDS = {"device": "explicit-sync", "event": "explicit-sync", "copy": "pageable-readback"}
