@@ -2,6 +2,7 @@
 
     analysis = syncscan.analyze("trace.json.gz")
     with syncscan.profile() as prof: ... prof.step()
+    with syncscan.guard() as guard: ... guard.step()
 
 Importing the package costs nothing: each public name is imported when it is first used.
 """
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from syncscan.errors import TraceTooLarge as TraceTooLarge
     from syncscan.errors import TraceUnreadable as TraceUnreadable
     from syncscan.errors import UsageError as UsageError
+    from syncscan.guarding.allowed import allow as allow
+    from syncscan.guarding.guard import Guard as Guard
+    from syncscan.guarding.guard import SyncWarning as SyncWarning
+    from syncscan.guarding.guard import UnexpectedSync as UnexpectedSync
+    from syncscan.guarding.guard import guard as guard
+    from syncscan.guarding.seen import GuardedSync as GuardedSync
     from syncscan.model.analysis import Analysis as Analysis
     from syncscan.model.finding import Finding as Finding
     from syncscan.model.finding import Occurrence as Occurrence
@@ -36,11 +43,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "Analysis": "syncscan.model.analysis",
     "Finding": "syncscan.model.finding",
+    "Guard": "syncscan.guarding.guard",
+    "GuardedSync": "syncscan.guarding.seen",
     "Habit": "syncscan.model.habit",
     "MissingExtra": "syncscan.errors",
     "Occurrence": "syncscan.model.finding",
     "Projection": "syncscan.model.projection",
     "Session": "syncscan.capture.session",
+    "SyncWarning": "syncscan.guarding.guard",
     "SyncscanError": "syncscan.errors",
     "Timing": "syncscan.model.timing",
     "TraceEmpty": "syncscan.errors",
@@ -48,8 +58,11 @@ _HOMES = {
     "TraceNotFound": "syncscan.errors",
     "TraceTooLarge": "syncscan.errors",
     "TraceUnreadable": "syncscan.errors",
+    "UnexpectedSync": "syncscan.guarding.guard",
     "UsageError": "syncscan.errors",
+    "allow": "syncscan.guarding.allowed",
     "analyze": "syncscan.api",
+    "guard": "syncscan.guarding.guard",
     "profile": "syncscan.capture.session",
     "time_step": "syncscan.capture.timing",
 }
@@ -61,11 +74,14 @@ _EXTENSION = ("load_ipython_extension", "unload_ipython_extension")
 __all__ = [
     "Analysis",
     "Finding",
+    "Guard",
+    "GuardedSync",
     "Habit",
     "MissingExtra",
     "Occurrence",
     "Projection",
     "Session",
+    "SyncWarning",
     "SyncscanError",
     "Timing",
     "TraceEmpty",
@@ -73,9 +89,12 @@ __all__ = [
     "TraceNotFound",
     "TraceTooLarge",
     "TraceUnreadable",
+    "UnexpectedSync",
     "UsageError",
     "__version__",
+    "allow",
     "analyze",
+    "guard",
     "profile",
     "time_step",
 ]
@@ -85,7 +104,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name in _HOMES:
-            return getattr(importlib.import_module(_HOMES[name]), name)
+            found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+            return found  # and from now on without coming here: `syncscan.allow` stands in hot loops
         if name in _EXTENSION:
             return getattr(importlib.import_module("syncscan.notebook"), name)
         if name == "tensorboard":

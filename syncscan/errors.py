@@ -7,7 +7,8 @@ SyncscanError
  │    ├── TraceEmpty
  │    ├── TraceUnreadable
  │    └── TraceTooLarge
- └── MissingExtra          2  an optional package is needed and isn't there
+ ├── MissingExtra          2  an optional package is needed and isn't there
+ └── UnexpectedSync        1  a guarded program waited for its device (it lives in guarding.guard)
 """
 
 from __future__ import annotations

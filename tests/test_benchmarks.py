@@ -31,7 +31,9 @@ def test_each_says_how_it_is_called(module: str) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
-@pytest.mark.parametrize("arguments", [("capture_cost",), ("capture_waits",), ("whatif", "record", "folder")])
+@pytest.mark.parametrize(
+    "arguments", [("capture_cost",), ("capture_waits",), ("guard_cost",), ("whatif", "record", "folder")]
+)
 def test_what_measures_on_a_gpu_asks_for_one(arguments: tuple[str, ...]) -> None:
     """In a sentence, and without leaving a folder."""
     done = run(*arguments)

@@ -6,12 +6,28 @@ import functools
 import importlib
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from types import MethodType
 from typing import Any
 
 Function = Callable[..., Any]
 
 
-def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function]]]) -> Callable[[], None]:
+class Method:
+    """Another method for a class's instances, while the class itself still gives the old one.
+
+    Torch hands `torch.Tensor.to`, as it finds it on the class, to `__torch_function__`, and subclasses look it up in
+    tables of theirs.
+    """
+
+    def __init__(self, original: Function, new: Function) -> None:
+        self._original = original
+        self._new = functools.wraps(original)(new)  # dynamo knows a tensor's methods by their names
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self._original if instance is None else MethodType(self._new, instance)
+
+
+def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function | Method]]]) -> Callable[[], None]:
     """Put other functions in the place of torch's.
 
     Args:
@@ -29,10 +45,12 @@ def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function]]]) 
             continue
         own = vars(owner).get(name)
         try:
-            setattr(owner, name, functools.wraps(original)(wrap(original)))
+            new = wrap(original)
+            functools.update_wrapper(new, original)  # type: ignore[arg-type]
+            setattr(owner, name, new)
         except TypeError:  # a class of C's that can't be changed
             continue
-        undo.callback(_put_back, owner, name, own)
+        undo.callback(_put_back, owner, name, new, own)
     return undo.close
 
 
@@ -43,8 +61,13 @@ def _owner(path: str) -> Any:
         return None
 
 
-def _put_back(owner: Any, name: str, own: Any) -> None:
-    """Give an owner its own attribute back, or let an inherited one shine through again."""
+def _put_back(owner: Any, name: str, new: Any, own: Any) -> None:
+    """Give an owner its own attribute back, or let an inherited one shine through again.
+
+    What somebody else has put there meanwhile stays: taking theirs away would bring back ours when they have gone.
+    """
+    if vars(owner).get(name) is not new:
+        return
     if own is None:
         delattr(owner, name)
     else:

@@ -1,0 +1,65 @@
+"""An instruction that waited goes in, what the program called there comes out: `item`, `nonzero`, `if`, `[]`."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dis
+import linecache
+from types import CodeType
+
+_OPERATIONS = {
+    "BINARY_SUBSCR": "[]",
+    "STORE_SUBSCR": "[]=",
+    "CONTAINS_OP": "in",
+    "FORMAT_VALUE": "format",
+    "FORMAT_SIMPLE": "format",
+    "TO_BOOL": "if",
+    "UNARY_NOT": "if",
+}
+"""Instructions that wait without a call → the word for it. Python 3.14's subscript is a `BINARY_OP`."""
+
+
+def called(code: CodeType, instruction: int) -> str:
+    """The last name of what an instruction calls, or a word for what it does; "" where neither is known.
+
+    Args:
+        code: of the frame that waited.
+        instruction: its `f_lasti` then.
+    """
+    operation = _operation(code, instruction)
+    if operation in _OPERATIONS:
+        return _OPERATIONS[operation]
+    if "JUMP" in operation and "IF" in operation:
+        return "if"
+    with contextlib.suppress(SyntaxError, ValueError, IndexError):
+        return _name(ast.parse(_segment(code, instruction).strip(), mode="eval").body)
+    return ""
+
+
+def _operation(code: CodeType, instruction: int) -> str:
+    return next((step.opname for step in dis.get_instructions(code) if step.offset == instruction), "")
+
+
+def _segment(code: CodeType, instruction: int) -> str:
+    """The source of an instruction's expression; where Python keeps lines alone, the line's if it has one call."""
+    positions = getattr(code, "co_positions", None)
+    if positions is None:
+        line = next((line for begin, end, line in code.co_lines() if begin <= instruction < end), None)
+        text = linecache.getline(code.co_filename, line or 0).strip().removeprefix("return ").rpartition(" = ")[2]
+        return text if text.count("(") == 1 else ""
+    line, end, column, stop = list(positions())[instruction // 2]
+    lines = [linecache.getline(code.co_filename, number).encode() for number in range(line, end + 1)]
+    lines[-1] = lines[-1][:stop]
+    lines[0] = lines[0][column:]
+    return b"".join(lines).decode(errors="replace")
+
+
+def _name(expression: ast.expr) -> str:
+    """What the outermost call of an expression calls."""
+    if isinstance(expression, ast.Subscript):
+        return "[]"
+    if not isinstance(expression, ast.Call):
+        return ""
+    function = expression.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

@@ -1,0 +1,229 @@
+"""A loop's syncs go in, counts and warnings of those that nobody has allowed come out: `with syncscan.guard(): …`."""
+
+from __future__ import annotations
+
+import fnmatch
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Literal
+
+from syncscan.capture import device
+from syncscan.errors import SyncscanError, UsageError
+from syncscan.guarding import allowed, export, process, scopes
+from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
+
+KEPT = 100
+"""Syncs kept as values; all are counted."""
+
+OnViolation = Literal["warn", "raise"] | Callable[[GuardedSync], object]
+
+
+class UnexpectedSync(SyncscanError):
+    """A program waited for its device where a guard doesn't let it; `sync` has the line and the calls."""
+
+    slug = "unexpected-sync"
+
+    def __init__(self, message: str, hint: str, sync: GuardedSync) -> None:
+        super().__init__(message, hint)
+        self.sync = sync
+
+
+class SyncWarning(UserWarning):
+    """A program waited for its device where a guard doesn't let it."""
+
+
+class Guard:
+    """What `syncscan.guard` gives: counts of syncs, of each line, and the first of them.
+
+    `violations` are the syncs beyond the limit that nobody allowed, `allowed` those that somebody did (of each the
+    first `KEPT`). `count` and `allowed_count` are how many there were, `by_place` how many of each line counted, and
+    `by_reason` how many were allowed for which reason. `steps` is how many ended since the guard began, `armed` whether
+    it is watching now, `highest` the most syncs that one step made.
+    """
+
+    def __init__(
+        self,
+        limit: int = 0,
+        allow: Mapping[str, str] | None = None,
+        on_violation: OnViolation = "warn",
+        *,
+        warmup: int = 0,
+        scope: str | None = None,
+        threads: Literal["own", "all"] = "own",
+        name: str = "guard",
+    ) -> None:
+        _check(limit, warmup, allow or {}, on_violation, threads)
+        self.limit, self.name = limit, name
+        self.armed = False
+        self.steps = self.count = self.allowed_count = self.highest = 0
+        self.violation_count = 0
+        self.violations: list[GuardedSync] = []
+        self.allowed: list[GuardedSync] = []
+        self.by_place: Counter[str] = Counter()
+        self.by_reason: Counter[str] = Counter()
+        self._allow = dict(allow or {})
+        self._act = on_violation
+        self._warmup = warmup
+        self._scope = scope
+        self._all = threads == "all"
+        self._thread = process.EVERY_THREAD
+        self._in_step = 0
+        self._passes = allowed.Passes()
+        self._shown: dict[Any, Any] = {}
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Guard:
+        self._thread = process.EVERY_THREAD if self._all else threading.get_ident()
+        if self.steps >= self._warmup:
+            self._arm()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self.armed:
+            self.armed = False
+            process.disarm(self, self._thread)
+
+    def step(self) -> None:
+        """Say that a step has ended: the limit holds for each of them, and the guard is armed after `warmup` ones."""
+        self.steps += 1
+        self._in_step = 0
+        if not self.armed and self.steps == self._warmup:
+            self._arm()
+
+    def log_to(self, writer: Any, step: int | None = None) -> None:
+        """Write the counts as scalars, below `syncscan/NAME/`.
+
+        Args:
+            writer: anything with `add_scalar(tag, value, step)`, as torch's and tensorboardX's `SummaryWriter`.
+            step: the step that they are of; the guard's own count if not given.
+        """
+        export.scalars(self, writer, self.steps if step is None else step)
+
+    def prometheus(self) -> str:
+        """The counts in Prometheus' text format, version 0.0.4, for a `/metrics` page or a text file collector."""
+        return export.prometheus(self)
+
+    def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
+        """Take note of a sync; `process` calls this, in the thread that waits."""
+        names = scopes.of(thread)
+        if self._scope is not None and not any(fnmatch.fnmatchcase(name, self._scope) for name in names):
+            return
+        inner = frames_of(frame)
+        own, chain = own_frame(inner), chain_of(inner)
+        file, line, function, instruction = _place(own)
+        reason = self._passes.reason(thread, f"{file}:{line}") or self._listed(chain)
+        reason = reason or own_work(chain)
+        who = threading.current_thread().name
+        sync = GuardedSync(kind, file, line, function, chain, who, self.steps, names, reason, instruction)
+        if self._counts(sync):
+            self._violate(sync)
+
+    def _counts(self, sync: GuardedSync) -> bool:
+        """Count a sync; True where it is one too many."""
+        with self._lock:
+            if sync.allowed:
+                self.allowed_count += 1
+                self.by_reason[sync.allowed] += 1
+                self.allowed += [sync] if len(self.allowed) < KEPT else []
+                return False
+            self.count += 1
+            self._in_step += 1
+            self.highest = max(self.highest, self._in_step)
+            self.by_place[sync.place] += 1
+            if self._in_step <= self.limit:
+                return False
+            self.violation_count += 1
+            self.violations += [sync] if len(self.violations) < KEPT else []
+            return True
+
+    def _violate(self, sync: GuardedSync) -> None:
+        if callable(self._act):
+            self._act(sync)
+            return
+        many = f"{self.limit} {'is' if self.limit == 1 else 'are'} allowed in a step of {self.name!r}"
+        hint = 'Remove it, or put it into `with syncscan.allow("the reason"):`.'
+        if self._act == "raise":
+            raise UnexpectedSync(f"{sync}: number {self._in_step} in step {self.steps + 1}, and {many}.", hint, sync)
+        # The same words each time, so that Python shows a line once, as its filters say.
+        message, file = f"{sync}, and {many}. {hint}", sync.file or "syncscan"
+        warnings.warn_explicit(message, SyncWarning, file, sync.line, registry=self._shown)
+
+    def _listed(self, chain: Chain) -> str:
+        """The reason of the first entry of `allow` that one of these frames matches, innermost first."""
+        for frame in reversed(chain):
+            for glob, reason in self._allow.items():
+                if matches(glob, *frame):
+                    return reason
+        return ""
+
+    def _arm(self) -> None:
+        """Watch from now on; without a device there is nothing to watch."""
+        if device.vendor() is not None:
+            process.arm(self, self._thread)
+            self.armed = True
+
+
+def guard(
+    limit: int = 0,
+    allow: Mapping[str, str] | None = None,
+    on_violation: OnViolation = "warn",
+    *,
+    warmup: int = 0,
+    scope: str | None = None,
+    threads: Literal["own", "all"] = "own",
+    name: str = "guard",
+) -> Guard:
+    """Watch a running loop for syncs, in production too: where nothing waits it costs well below a microsecond.
+
+        with syncscan.guard(warmup=10) as guard:
+            for batch in batches:
+                train(batch)
+                guard.step()
+
+    Seen are blocking copies, read-backs and synchronises of streams, devices and events that torch makes, what of them
+    backward makes, `empty_cache`, `coalesce` and `unique(dim=…)`, and `non_blocking` copies that block all the same.
+    Not seen is what waits below torch otherwise: other extensions' synchronises, collectives, `cudaMalloc`.
+
+    Args:
+        limit: syncs that each step may make, or the whole block where `step()` isn't called.
+        allow: what may wait besides, as glob → reason. A glob is held to `path/file.py:LINE`, `path/file.py:function`
+            and `path/file.py` of every frame around a sync, from any folder of the path on.
+        on_violation: "warn" with the guilty line, "raise" `UnexpectedSync` from it, or a function that is called with
+            the `GuardedSync` in the thread that waited.
+        warmup: steps, told by `step()`, before it is armed.
+        scope: count only what waits inside of a `record_function` scope whose name matches this glob.
+        threads: "own" for the thread that enters the block and its backward passes; "all" for every thread.
+        name: what warnings and exported counts call it.
+
+    Returns:
+        A `Guard`, to be used as a context manager around a loop: to enter the first takes half a millisecond. They may
+        be nested, and be open in several threads: each counts for itself. When the last has ended torch and Python are
+        as they were, and so is the debug mode that the program has set. Without a GPU a guard does nothing.
+
+    Raises:
+        UsageError: arguments that can't mean anything.
+    """
+    return Guard(limit, allow, on_violation, warmup=warmup, scope=scope, threads=threads, name=name)
+
+
+def _place(own: FrameType | None) -> tuple[str, int, str, tuple[CodeType, int] | None]:
+    """File, line, function and instruction at which a frame stands."""
+    if own is None:
+        return "", 0, "", None
+    code = own.f_code
+    return code.co_filename, own.f_lineno or 0, code.co_name, (code, own.f_lasti)
+
+
+def _check(limit: int, warmup: int, allow: Mapping[str, str], on_violation: object, threads: str) -> None:
+    if limit < 0 or warmup < 0:
+        raise UsageError(f"limit is {limit} and warmup is {warmup}: neither can be negative.")
+    if not callable(on_violation) and on_violation not in ("warn", "raise"):
+        raise UsageError(f'on_violation is {on_violation!r}, and can be "warn", "raise" or a function.')
+    if threads not in ("own", "all"):
+        raise UsageError(f'threads is {threads!r}, and can be "own" or "all".')
+    for glob, reason in allow.items():
+        if not glob or not reason:
+            raise UsageError(f"allow has {glob!r}: {reason!r}, and needs a glob and a reason in each entry.")

@@ -1,0 +1,53 @@
+"""A run of Lightning's Trainer goes in, a capture of some of its batches comes out: `CaptureCallback`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+try:
+    from lightning.pytorch.callbacks import Callback
+except ImportError:  # the same callbacks under the older package's name
+    from pytorch_lightning.callbacks import Callback
+
+from syncscan.integrations.run_steps import RunSteps
+from syncscan.model.analysis import Analysis
+
+
+class CaptureCallback(Callback):  # type: ignore[misc]
+    """Capture training batches `first` to `last` of a fit: `Trainer(…, callbacks=[CaptureCallback(100, 102)])`.
+
+    A step is a training batch, forward to optimizer, with the fetch of the next one. Lightning's own PyTorchProfiler
+    counts at other places, and torch's profiler runs once at a time: use one of the two. Each rank writes its own
+    trace.
+
+    Args:
+        first: the first batch that is recorded; 1 is the fit's first.
+        last: the last one.
+        out: folder for the traces.
+        options: further ones of `syncscan.profile`: `name`, `stacks`, `shapes`, `sample`, `notify`.
+    """
+
+    def __init__(self, first: int, last: int, out: str | os.PathLike[str] = "syncscan-out", **options: Any) -> None:
+        self.steps = RunSteps(first, last, out, **options)
+
+    @property
+    def analysis(self) -> Analysis:
+        """What `syncscan.analyze` says of the recorded batches."""
+        return self.steps.analysis
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin to count."""
+        self.steps.begin()
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Count a batch."""
+        self.steps.step()
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Write what a fit that ended early has recorded."""
+        self.steps.end()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Write what was recorded until then."""
+        self.steps.end()

@@ -1,0 +1,116 @@
+"""The syncs of a test and its limit go in, the text of its failure comes out; "" where it kept within the limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from syncscan.guarding.seen import WAITS, GuardedSync
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding
+from syncscan.model.libraries import is_library
+from syncscan.model.printable import printable
+from syncscan.testing.advice import instead, rule_of
+from syncscan.testing.limit import Limit
+
+MOST = 5
+"""Places told; the others are counted."""
+
+
+def of_guarded(limit: Limit, syncs: Sequence[GuardedSync]) -> str:
+    """What a guard saw, those that a block or the mark allows left out, held to the limit.
+
+    Args:
+        limit: of which `wait_ms` is not asked: a guard knows no times.
+        syncs: all that it saw.
+    """
+    counted = [sync for sync in syncs if not sync.allowed and not limit.reason(sync.chain)]
+    if limit.per_step:
+        steps = Counter(sync.step for sync in counted)
+        step, most = max(steps.items(), key=lambda item: item[1], default=(0, 0))
+        shown, where = [sync for sync in counted if sync.step == step], f"in step {step + 1}"
+    else:
+        most, shown, where = len(counted), counted, "in the test"
+    if limit.syncs is None or most <= limit.syncs:
+        return ""
+    places = Counter((sync.place, sync.kind) for sync in shown)
+    firsts = {(sync.place, sync.kind): sync for sync in reversed(shown)}
+    told = [_guarded(firsts[place], times) for place, times in places.most_common()]
+    return _text(f"{_syncs(most)} {where}; {limit}.", told)
+
+
+def of_analysis(limit: Limit, analysis: Analysis, syncs: Sequence[GuardedSync] = ()) -> str:
+    """What a recording shows, held to the limit.
+
+    Args:
+        limit: of the test.
+        analysis: of its recorded steps; what a mark allows is looked up by the lines of each finding.
+        syncs: what a guard saw in the same steps; a line whose syncs a block allows is left out.
+    """
+    blocks = {(sync.file, sync.line) for sync in syncs if sync.allowed}
+    findings = [
+        finding
+        for finding in analysis.findings
+        if not limit.reason(lines := _lines(finding)) and not blocks & {(file, line) for file, line, _ in lines}
+    ]
+    factor = 1.0 if limit.per_step else float(max(1, analysis.step.count))
+    many = factor * sum(finding.per_step for finding in findings)
+    wait_ms = factor * sum(finding.wait_us for finding in findings) / 1e3
+    too_many = limit.syncs is not None and many > limit.syncs
+    too_long = limit.wait_ms is not None and wait_ms > limit.wait_ms
+    if not (too_many or too_long):
+        return ""
+    where = "a step" if limit.per_step else "in the test"
+    return _text(f"{many:.4g} syncs {where}, {wait_ms:.3g} ms of waiting; {limit}.", list(map(_found, findings)))
+
+
+def _syncs(count: int) -> str:
+    return f"{count} sync{'' if count == 1 else 's'}"
+
+
+def _text(head: str, told: Sequence[str]) -> str:
+    more = [f"… and {len(told) - MOST} more places."] if len(told) > MOST else []
+    foot = 'Where it is meant: `with syncscan.allow("the reason"):` around it, or an entry of the mark\'s allow.'
+    return "\n\n".join([head, *told[:MOST], *more, foot])
+
+
+def _guarded(sync: GuardedSync, times: int) -> str:
+    what = f"{sync.called} " if sync.called else ""
+    head = f"{_shown(sync.file)}:{sync.line} in {sync.function}: {what}waits ({WAITS[sync.kind]}){_often(times)}"
+    own = [frame for frame in sync.chain if not is_library(frame[0])]
+    callers = [f"    called from {_shown(file)}:{line} in {function}" for file, line, function in reversed(own[:-1])]
+    inside = sync.chain[sync.chain.index(own[-1]) + 1 :] if own else sync.chain
+    library = [frame for frame in inside[-MOST:] if is_library(frame[0])]
+    through = [f"    through {_shown(file)}:{line} in {function}" for file, line, function in library]
+    return "\n".join([printable(head), *map(printable, through + callers[:MOST]), *_indented(instead(rule_of(sync)))])
+
+
+def _found(finding: Finding) -> str:
+    source = finding.where.in_library or finding.where.source
+    place = f"{_shown(source.file)}:{source.line} in {source.function}" if source else " > ".join(finding.where.scope)
+    head = f"{place}: {finding.diagnosis.title} ({finding.per_step:.4g} a step, {finding.wait_us / 1e3:.3g} ms)"
+    user = finding.where.source
+    called = [f"    called from {_shown(user.file)}:{user.line} in {user.function}"] if user and user != source else []
+    ops = [f"    {' > '.join(finding.where.op_stack)}"] if finding.where.op_stack else []
+    fix = [f"fix: {finding.diagnosis.fix}", f"(syncscan explain {finding.rule})"]
+    return "\n".join(map(printable, [head, *called, *ops, *_indented("\n".join(fix))]))
+
+
+def _lines(finding: Finding) -> list[tuple[str, int, str]]:
+    sources = (finding.where.source, finding.where.framework)
+    return [(source.file, source.line, source.function) for source in sources if source is not None]
+
+
+def _often(times: int) -> str:
+    return "" if times == 1 else f", {times} times"
+
+
+def _indented(text: str) -> list[str]:
+    return ["    " + line for line in text.splitlines()]
+
+
+def _shown(file: str) -> str:
+    """The path from here, where it lies below."""
+    path = Path(file)
+    return path.relative_to(Path.cwd()).as_posix() if path.is_absolute() and path.is_relative_to(Path.cwd()) else file

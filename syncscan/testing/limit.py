@@ -1,0 +1,72 @@
+"""A mark's arguments go in, what a test may do comes out: how often it may wait, how long, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from syncscan.errors import UsageError
+from syncscan.guarding.seen import matches
+
+Frames = Iterable[tuple[str, int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What `no_syncs` or `limit_syncs` asks for.
+
+    `syncs` and `wait_ms` hold for each step, or, without `per_step`, for all of the test's steps together; `warmup`
+    steps are left out where the test tells steps. `allow` are globs with a reason each.
+    """
+
+    mark: str
+    syncs: int | None
+    wait_ms: float | None = None
+    per_step: bool = True
+    warmup: int = 1
+    allow: tuple[tuple[str, str], ...] = ()
+
+    def reason(self, frames: Frames) -> str:
+        """Why a sync with these frames (file, line, function) is allowed; "" where it isn't."""
+        known = list(frames)
+        return next((why for glob, why in self.allow if any(matches(glob, *frame) for frame in known)), "")
+
+    def __str__(self) -> str:
+        """What is allowed, in a few words."""
+        where = "in a step" if self.per_step else "in the test"
+        parts = [] if self.syncs is None else [f"{self.syncs} sync{'' if self.syncs == 1 else 's'} {where}"]
+        parts += [] if self.wait_ms is None else [f"{self.wait_ms:g} ms of waiting {where}"]
+        return f"@pytest.mark.{self.mark} allows {' and '.join(parts)}"
+
+
+def limit_of(mark: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Limit:
+    """Read a mark.
+
+    Args:
+        mark: "no_syncs", or "limit_syncs" whose first argument is how many syncs are allowed.
+        arguments: those given by their place.
+        keywords: `n`, `wait_ms`, `per_step`, `allow` (of `no_syncs` the last alone) and `warmup`.
+
+    Raises:
+        UsageError: arguments that can't mean anything.
+    """
+    names = ("n", "wait_ms", "per_step", "allow", "warmup") if mark == "limit_syncs" else ("allow", "warmup")
+    given = dict(zip(names, arguments, strict=False)) | dict(keywords)
+    if len(arguments) > len(names) or not set(given) <= set(names):
+        raise UsageError(f"@pytest.mark.{mark} takes {', '.join(names)}, and got {[*arguments]} {dict(keywords)}.")
+    n, wait_ms, warmup = given.get("n", 0 if mark == "no_syncs" else None), given.get("wait_ms"), given.get("warmup", 1)
+    if n is None and wait_ms is None:
+        raise UsageError("@pytest.mark.limit_syncs needs a number of syncs, or wait_ms.")
+    if any(number is not None and number < 0 for number in (n, wait_ms, warmup)):
+        raise UsageError(f"@pytest.mark.{mark} can't have a negative number.")
+    return Limit(mark, n, wait_ms, bool(given.get("per_step", True)), int(warmup), _entries(given.get("allow") or ()))
+
+
+def _entries(allow: Any) -> tuple[tuple[str, str], ...]:
+    """Entries as (glob, reason): a mapping, or globs with or without a reason."""
+    if isinstance(allow, str):
+        raise UsageError(f"allow is {allow!r}, and must be a list of globs, or glob → reason.")
+    if isinstance(allow, Mapping):
+        return tuple((str(glob), str(why)) for glob, why in allow.items())
+    return tuple((entry, "allowed by its mark") if isinstance(entry, str) else tuple(entry) for entry in allow)

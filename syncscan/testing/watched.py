@@ -1,0 +1,94 @@
+"""A test goes in, run under a guard or a recording; what it did of syncs comes out: the `syncscan` fixture's value."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from syncscan.errors import UsageError
+from syncscan.guarding.guard import Guard
+from syncscan.guarding.seen import GuardedSync
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding
+
+LONGEST = 1000
+"""Steps recorded of a test; more are run, and left out."""
+
+
+class Watched:
+    """The syncs of one test: `step()` says that a step of it has ended.
+
+    `syncs` is what a guard saw (under `no_syncs`, or `limit_syncs` without `wait_ms`), `analysis` and `findings` what a
+    recording shows (under `limit_syncs` with `wait_ms`, or with `--syncscan-report`, once the test has ended; or after
+    `with syncscan.record():`). `steps` is how many have ended.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.syncs: list[GuardedSync] = []
+        self.analysis: Analysis | None = None
+        self.trace: Path | None = None
+        self._steps: list[Callable[[], object]] = []
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the recording found, the largest gain first; empty without one."""
+        return self.analysis.findings if self.analysis is not None else ()
+
+    def step(self) -> None:
+        """Say that a step of the test has ended."""
+        self.steps += 1
+        for ended in self._steps:
+            ended()
+
+    @contextmanager
+    def guarded(self, warmup: int = 0) -> Iterator[None]:
+        """Note each sync of this thread, once `warmup` steps have ended."""
+        with Guard(0, None, self.syncs.append, warmup=warmup, name="test") as guard, self._telling(guard.step):
+            yield
+
+    @contextmanager
+    def record(
+        self, folder: Path | None = None, name: str = "test", warmup: int = 0, guarded: bool = False
+    ) -> Iterator[None]:
+        """Record the steps of this block and analyse them; a block that tells no steps is one.
+
+        Args:
+            folder: where the trace is to be kept; thrown away if not given.
+            name: what its file's name begins with.
+            warmup: steps that run under the profiler first, and are thrown away.
+            guarded: note each sync too.
+
+        Raises:
+            UsageError: nothing could be recorded.
+        """
+        from syncscan import api
+        from syncscan.capture.session import profile
+
+        said: list[str] = []
+        begun = self.steps
+        plan = {"wait": 0, "settle": 0, "calibrate": 0, "warmup": warmup, "active": LONGEST}
+        with tempfile.TemporaryDirectory(prefix="syncscan-") as throwaway, ExitStack() as open_now:
+            session = profile(folder or throwaway, name, **plan, notify=said.append)  # type: ignore[arg-type]
+            open_now.enter_context(session)
+            open_now.enter_context(self._telling(session.step))
+            if guarded:
+                open_now.enter_context(self.guarded(warmup))
+            yield
+            if self.steps == begun:
+                session.step()
+            open_now.close()
+            if not session.paths:
+                raise UsageError(session.failed or f"Nothing was recorded: {' '.join(said) or 'no step was told.'}")
+            self.trace = session.paths[-1]
+            self.analysis = api.analyze(self.trace)
+
+    @contextmanager
+    def _telling(self, step: Callable[[], object]) -> Iterator[None]:
+        self._steps.append(step)
+        try:
+            yield
+        finally:
+            self._steps.remove(step)

@@ -1,0 +1,1 @@
+"""Mirrors syncscan/testing, and has the tests of the plugin for pytest."""
