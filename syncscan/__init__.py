@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from syncscan.capture.session import profile as profile
     from syncscan.capture.timing import time_step as time_step
     from syncscan.errors import MissingExtra as MissingExtra
+    from syncscan.errors import ProgramFailed as ProgramFailed
     from syncscan.errors import SyncscanError as SyncscanError
     from syncscan.errors import TraceEmpty as TraceEmpty
     from syncscan.errors import TraceError as TraceError
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from syncscan.model.finding import Occurrence as Occurrence
     from syncscan.model.habit import Habit as Habit
     from syncscan.model.projection import Projection as Projection
+    from syncscan.model.proof import Proof as Proof
     from syncscan.model.timing import Timing as Timing
+    from syncscan.proof.prove import prove as prove
 
 _HOMES = {
     "Analysis": "syncscan.model.analysis",
@@ -39,7 +42,9 @@ _HOMES = {
     "Habit": "syncscan.model.habit",
     "MissingExtra": "syncscan.errors",
     "Occurrence": "syncscan.model.finding",
+    "ProgramFailed": "syncscan.errors",
     "Projection": "syncscan.model.projection",
+    "Proof": "syncscan.model.proof",
     "Session": "syncscan.capture.session",
     "SyncscanError": "syncscan.errors",
     "Timing": "syncscan.model.timing",
@@ -51,6 +56,7 @@ _HOMES = {
     "UsageError": "syncscan.errors",
     "analyze": "syncscan.api",
     "profile": "syncscan.capture.session",
+    "prove": "syncscan.proof.prove",
     "time_step": "syncscan.capture.timing",
 }
 """Public name → the module that it lives in."""
@@ -64,7 +70,9 @@ __all__ = [
     "Habit",
     "MissingExtra",
     "Occurrence",
+    "ProgramFailed",
     "Projection",
+    "Proof",
     "Session",
     "SyncscanError",
     "Timing",
@@ -77,6 +85,7 @@ __all__ = [
     "__version__",
     "analyze",
     "profile",
+    "prove",
     "time_step",
 ]
 

@@ -7,6 +7,7 @@ SyncscanError
  │    ├── TraceEmpty
  │    ├── TraceUnreadable
  │    └── TraceTooLarge
+ ├── ProgramFailed         1  a program of the user's failed, or makes nothing that can be measured
  └── MissingExtra          2  an optional package is needed and isn't there
 """
 
@@ -78,6 +79,12 @@ class TraceTooLarge(TraceError):
     """A trace that takes more memory than there is, or than was allowed."""
 
     slug = "trace-too-large"
+
+
+class ProgramFailed(SyncscanError):
+    """A program of the user's failed, or makes nothing that can be measured."""
+
+    slug = "program-failed"
 
 
 class MissingExtra(SyncscanError):
