@@ -53,6 +53,11 @@ class Channel:
         return order if order and order.get("steps") else None
 
 
+    def close(self) -> None:
+        """Nothing is to be sent any more."""
+        self._answers.close()
+
+
 class Pacer:
     """Holds and times one program. `step` returns False when there are no more orders, and the program is to end."""
 
@@ -103,7 +108,7 @@ def prefetched() -> int:
     kind = getattr(loader, "_MultiProcessingDataLoaderIter", None)
     if kind is None:
         return 0
-    return max((_queue(o) for o in gc.get_objects() if isinstance(o, kind)), default=0)
+    return max((_queue(o) for o in gc.get_objects() if issubclass(type(o), kind)), default=0)
 
 
 def _queue(loader: Any) -> int:

@@ -195,6 +195,7 @@ def main() -> None:
         channel.send({"refused": error.message, "hint": error.hint})
         code = 2
     channel.send({"ended": code, "steps": steps.count})
+    channel.close()
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
