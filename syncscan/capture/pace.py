@@ -52,7 +52,6 @@ class Channel:
         order: dict[str, Any] | None = json.loads(line) if line else None
         return order if order and order.get("steps") else None
 
-
     def close(self) -> None:
         """Nothing is to be sent any more."""
         self._answers.close()

@@ -18,7 +18,7 @@ class Side(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A process of each program, that took turns: the mean time of a step in each, in µs."""
+    """A process of each program, that took turns: the time of a step in each, the median of its turns, in µs."""
 
     before_us: float
     after_us: float

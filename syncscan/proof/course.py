@@ -2,7 +2,8 @@
 
 A pair of processes is started, one of each program. Both run on until they have warmed up; then one is held at the end
 of a step while the other's are timed, A B B A A B B A, so that what changes on the machine from second to second
-changes both. The next pair begins with the other program.
+changes both. Of each program's turns the median counts, which a pause of the machine doesn't move; a turn is the mean
+of its steps, so that what a program does every few steps counts. The next pair begins with the other program.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from syncscan.proof.trial import Ready, TooFewSteps, Turn
 LIMIT_S = 300.0
 MATTERS = 0.005
 SEEDED = 5
-TURN_S = 0.25
+TURN_S = 0.2
 """How long a turn lasts, about: long beside reading the clock and short beside what changes on a machine."""
 FEWEST, MOST = 4, 200
 """Steps of a turn."""
-TURNS, SLOW_TURNS, FEWEST_TURNS = 8, 4, 2
+TURNS, SLOW_TURNS, FEWEST_TURNS = 12, 4, 2
 SLOW_US = 50_000.0
 """Steps from this on make turns longer than `TURN_S` would have them, so there are fewer."""
 WARM = 10
@@ -167,7 +168,7 @@ class Course:
             for k in range(self._turns):
                 which = ORDER[k % 4]
                 taken[which].append(self._turn(opened[which], self._steps))
-        return self._as_pair([statistics.fmean(times) for times in taken])
+        return self._as_pair([statistics.median(times) for times in taken])
 
     def _pair_apart(self) -> Pair:
         means: list[float] = []

@@ -27,7 +27,12 @@ def at_revision(program: Program, revision: str) -> Iterator[Program]:
         UsageError: it is in no repository, or that has no such revision, or it wasn't there then.
     """
     top = Path(
-        _git(program.path.parent, "rev-parse", "--show-toplevel", wrong=f"{program.path} is in no git repository, which --rev needs")
+        _git(
+            program.path.parent,
+            "rev-parse",
+            "--show-toplevel",
+            wrong=f"{program.path} is in no git repository, which --rev needs",
+        )
     )
     commit = _git(
         top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}",

@@ -98,15 +98,15 @@ def test_a_real_gain_is_proven_with_three_pairs() -> None:
     assert proof.gain.share == pytest.approx(0.3)
     assert (proof.before_us, proof.after_us) == pytest.approx((10_000, 7_000))
     assert proof.stopped == "the difference is known to a tenth of itself"
-    assert (proof.steps, proof.together, proof.device) == (100, True, "a device")
+    assert (proof.steps, proof.together, proof.device) == (120, True, "a device")
 
 
 def test_they_take_turns_and_each_next_pair_begins_with_the_other() -> None:
     """The first turn of each is its warm-up alone, and counts for nothing."""
     world = Fakes(steady(10_000.0, 7_000.0))
     measured(world, NAMES, Asked(), clock=world.clock)
-    assert world.log[:10] == "AB" + "ABBAABBA"
-    assert world.log[10:20] == "BA" + "BAABBAAB"
+    assert world.log[:14] == "AB" + "ABBA" * 3
+    assert world.log[14:28] == "BA" + "BAAB" * 3
 
 
 def test_a_drift_of_the_machine_cancels() -> None:
@@ -115,6 +115,13 @@ def test_a_drift_of_the_machine_cancels() -> None:
     proof = measured(world, NAMES, Asked(), clock=world.clock)
     assert all(abs(pair.gain) < 1e-9 for pair in proof.pairs)
     assert proof.verdict is Verdict.NO_GAIN
+
+
+def test_a_pause_of_the_machine_moves_nothing() -> None:
+    """Neither one that falls into a turn of each program."""
+    world = Fakes(lambda side, turn: (10_000.0 if side is Side.BEFORE else 7_000.0) * (9 if turn % 14 in (3, 8) else 1))
+    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    assert [round(pair.gain, 9) for pair in proof.pairs] == [0.3] * 3
 
 
 @pytest.mark.parametrize(
@@ -138,7 +145,7 @@ def test_a_gain_with_another_result_is_not_proven() -> None:
 def test_noise_goes_on_until_the_limit() -> None:
     """What isn't known then is said to be unknown."""
     slower = (0.8, 1.2)
-    world = Fakes(lambda side, turn: 10_000.0 * (slower[(turn - 1) // 10 % 2] if side is Side.BEFORE else 1.0))
+    world = Fakes(lambda side, turn: 10_000.0 * (slower[(turn - 1) // 14 % 2] if side is Side.BEFORE else 1.0))
     proof = measured(world, NAMES, Asked(limit_s=60.0), clock=world.clock)
     assert proof.verdict is Verdict.UNKNOWN
     assert "60 s" in proof.stopped
@@ -165,7 +172,7 @@ def test_a_short_script_has_shorter_turns() -> None:
     """As many steps as it has; one with too few is told how many are needed."""
     world = Fakes(steady(10_000.0, 7_000.0), most_steps=60)
     proof = measured(world, NAMES, Asked(), clock=world.clock)
-    assert (proof.verdict, proof.steps) == (Verdict.PROVEN, 36)
+    assert (proof.verdict, proof.steps) == (Verdict.PROVEN, 30)
     with pytest.raises(ProgramFailed, match="22 are needed"):
         measured(Fakes(steady(1.0, 1.0), most_steps=20), NAMES, Asked(), clock=world.clock)
 
