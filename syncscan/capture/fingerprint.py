@@ -31,6 +31,7 @@ class Fingerprinting:
         self._losses: list[Any] = []
         self._outputs: list[Any] = []
         self._depth = 0
+        self._trained = False
         self._steps: dict[str, list[dict[str, Any]]] = {"losses": [], "outputs": []}
         self._undo.append(when_imported("torch", self._watch))
 
@@ -74,6 +75,7 @@ class Fingerprinting:
 
     def _backward(self, original: Function) -> Function:
         def backward(tensors: Any, *arguments: Any, **keywords: Any) -> Any:
+            self._trained = True
             self._losses += [t.detach().clone() for t in tensors_in(tensors)]
             return original(tensors, *arguments, **keywords)
 
@@ -101,7 +103,7 @@ class Fingerprinting:
 
     def _returned(self, module: Any, arguments: Any, output: Any) -> None:
         self._depth = max(0, self._depth - 1)
-        if self._depth == 0:
+        if self._depth == 0 and not self._trained:  # what is trained has losses, and its outputs may be large
             self._outputs += [t.detach().clone() for t in tensors_in(output)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -62,6 +63,8 @@ def prove(
 
 
 def _possible(limit_s: float, matters: float, steps: int, tolerance: float) -> None:
+    if os.name != "posix":
+        raise UsageError("Programs can be compared on Linux and macOS alone.")
     for name, value, low in (
         ("limit", limit_s, 1.0),
         ("steps", steps, 1),

@@ -130,8 +130,10 @@ class Trial:
         return ProgramFailed(f"{name} came to its end without a step.", NO_STEPS)
 
     def _output(self) -> str:
+        untracked = "\n  What git doesn't track isn't in a worktree." if self._program.moved else ""
         lines = [line.rstrip() for line in self._process.printed.replace("\r", "\n").splitlines() if line.strip()]
-        return "\n  ".join(["The end of its output:", *lines[-SHOWN:]]) if lines else "It printed nothing."
+        printed = "\n  ".join(["The end of its output:", *lines[-SHOWN:]]) if lines else "It printed nothing."
+        return printed + untracked
 
     def _same_revision(self, strays: list[str]) -> None:
         """Refuse a program at a revision that runs code of another.

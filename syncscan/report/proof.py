@@ -146,13 +146,18 @@ def _facts(proof: Proof) -> Iterator[tuple[str, str]]:
     if proof.projected_gain is not None:
         yield "projected", _projected(proof.projected_gain, proof.gain)
     yield "result", _result(proof.result)
-    how = "taking turns" if proof.together else "one after the other"
-    yield (
-        "measured",
-        f"{len(proof.pairs)} pairs of fresh processes {how}, {proof.steps} steps in each, by the {proof.clock}'s clock,"
-        f" without a profiler; 95% interval over the pairs",
-    )
+    if proof.pairs:
+        yield "measured", _measured(proof)
     yield "stopped", f"after {proof.seconds:.0f} s: {proof.stopped}"
+
+
+def _measured(proof: Proof) -> str:
+    pairs = "1 pair" if len(proof.pairs) == 1 else f"{len(proof.pairs)} pairs"
+    how = "taking turns" if proof.together else "one after the other"
+    return (
+        f"{pairs} of fresh processes {how}, {proof.steps} steps in each, by the {proof.clock}'s clock, without a"
+        " profiler; 95% interval over the pairs"
+    )
 
 
 def _projected(projected: Gain, gain: Gain | None) -> str:

@@ -71,6 +71,9 @@ def test_a_function_takes_no_arguments(here: Path) -> None:
 def test_a_revision_is_in_a_worktree_that_is_gone_afterwards(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs in the folder there that matches this one; the user's files and git's list stay as they were."""
     monkeypatch.chdir(repository / "sub")
+    hook = repository / ".git" / "hooks" / "post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {repository}/hooked")
+    hook.chmod(0o755)
     before = git(repository, "status", "--porcelain"), git(repository, "worktree", "list")
     with at_revision(program("train.py"), "one") as old:
         assert (old.path.read_text(), old.name) == ("one", "train.py at one")
