@@ -50,7 +50,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     metavar="PERCENT",
     help="A difference below this part of a step doesn't matter.",
 )
-@click.option("--steps", type=click.IntRange(1), default=5, show_default=True, help="Seeded steps to compare.")
+@click.option("--steps", type=click.IntRange(1), default=10, show_default=True, help="Seeded steps to compare.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0),

@@ -22,7 +22,8 @@ from syncscan.proof.trial import Ready, TooFewSteps, Turn
 
 LIMIT_S = 300.0
 MATTERS = 0.005
-SEEDED = 5
+SEEDED = 10
+"""Steps that are compared: enough for the optimizer that steps least often to be known (`capture.steps.RARER`)."""
 TURN_S = 0.2
 """How long a turn lasts, about: long beside reading the clock and short beside what changes on a machine."""
 FEWEST, MOST = 4, 200

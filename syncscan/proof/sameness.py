@@ -25,8 +25,8 @@ differences of one kind: the larger of many draws is rarely three times another'
 order are a few, and the run with them has one."""
 UNTELLABLE = 0.01
 """A program that differs from itself by more than this can't tell whether another one computes the same."""
-FLOOR = 4.0
-"""Rounding errors of a parameter's own type that a step may leave in it."""
+FLOOR = 1.0
+"""Rounding errors of a parameter's own type that one step may leave in it; those of several add up as their root."""
 
 NOTHING = "there was no loss, no output and no parameter to compare: let the function return what it computes"
 BEGINS = "they begin with different parameters, though seeded alike, so that nothing behind can be compared"
@@ -130,7 +130,7 @@ def _moved_apart(
     epsilon: float,
     steps: int,
 ) -> float:
-    apart = max(0.0, _distance(a, b) - FLOOR * steps * epsilon * _norm(a))
+    apart = max(0.0, _distance(a, b) - FLOOR * math.sqrt(steps) * epsilon * _norm(a))
     return _ratio(apart, max(_distance(a, a0), _distance(b, b0)))
 
 

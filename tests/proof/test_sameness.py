@@ -48,7 +48,8 @@ def test_parameters_are_held_to_how_far_they_moved(end: float, same: Same) -> No
 def test_a_parameter_s_own_rounding_errors_are_no_difference() -> None:
     """One that hardly moves can't be told more exactly than its type holds."""
     still = fingerprint(end=1.0 + EPSILON)
-    assert judge(still, fingerprint(end=1.0 + 4 * EPSILON), still, still).same is Same.YES
+    assert judge(still, fingerprint(end=1.0 + 2 * EPSILON), still, still).same is Same.YES
+    assert judge(still, fingerprint(end=1.0 + 8 * EPSILON), still, still).same is Same.NO
 
 
 def test_what_rounding_errors_make_of_the_first_is_no_difference() -> None:
