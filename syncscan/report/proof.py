@@ -124,8 +124,17 @@ def _verdict(proof: Proof) -> str:
         Verdict.DIFFERENT: f"Not proven: it computes something else. {_change(proof, capital=True)}.",
         Verdict.NO_GAIN: f"Not proven: no difference that matters. {_change(proof, capital=True)}.",
         Verdict.SLOWER: f"Not proven: it is slower. {_change(proof, capital=True)}.",
-        Verdict.UNKNOWN: f"Not proven. {_change(proof, capital=True)}.",
+        Verdict.UNKNOWN: f"Not proven{_unknown(proof)}. {_change(proof, capital=True)}.",
     }[proof.verdict]
+
+
+def _unknown(proof: Proof) -> str:
+    """What isn't known: nothing to be said where no gain follows."""
+    if proof.gain is None:
+        return ""
+    if proof.gain.low > proof.matters:
+        return ": whether it computes the same can't be told"
+    return ": the difference isn't known well enough"
 
 
 def _change(proof: Proof, capital: bool = False) -> str:

@@ -56,6 +56,12 @@ def test_a_proof_on_a_terminal() -> None:
          "A step takes 9.99 ms instead of 10.0 ms, 0.10% less (-0.30% to 0.40%)."),
         ({"verdict": Verdict.SLOWER, "gain": Gain(-0.1, -0.12, -0.08)},
          "Not proven: it is slower. A step takes 11.0 ms instead of 10.0 ms, 10.0% more (8.0% to 12.0%)."),
+        ({"verdict": Verdict.UNKNOWN},
+         "Not proven: whether it computes the same can't be told. "
+         "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%)."),
+        ({"verdict": Verdict.UNKNOWN, "gain": Gain(0.3, -0.1, 0.5)},
+         "Not proven: the difference isn't known well enough. "
+         "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (-10.0% to 50.0%)."),
         ({"verdict": Verdict.UNKNOWN, "gain": None, "pairs": PROOF.pairs[:1]},
          "Not proven. Too few pairs of processes to tell a gain: 1 of 3."),
     ],
