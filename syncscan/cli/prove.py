@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan.cli.finite import Finite
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say
 from syncscan.cli.terminal import colors, width
 
@@ -44,7 +46,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @click.option("--limit", type=_Duration(), default="5m", show_default=True, help="How long all may take.")
 @click.option(
     "--matters",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=0.5,
     show_default=True,
     metavar="PERCENT",
@@ -53,7 +55,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @click.option("--steps", type=click.IntRange(1), default=10, show_default=True, help="Seeded steps to compare.")
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=1e-5,
     show_default=True,
     help="How far losses may lie apart, relative; parameters a hundred times as far of how they moved.",
@@ -66,6 +68,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.argument("before", metavar="BEFORE")
 @click.argument("rest", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@needs(Need("remove", "trace"))
 def command(
     revisions: tuple[str, ...],
     limit: float,
@@ -94,8 +97,6 @@ def command(
     from syncscan.report import proof as report
 
     refuse(output, force, *((trace,) if trace else ()))
-    if remove and not trace:
-        raise click.UsageError("--remove says what of a --trace is removed, and there is none.")
     after, arguments = (None, rest) if revisions else (rest[0] if rest else None, rest[1:])
     projected = _projected(trace, remove) if trace else None
     found = prove(

@@ -59,12 +59,6 @@ def test_a_trace_says_what_was_projected(asked: list[dict[str, Any]]) -> None:
     assert low < document["projected"]["share"] < high
 
 
-def test_what_is_removed_is_removed_from_a_trace() -> None:
-    """--remove alone means nothing."""
-    result = run("--remove", "all", "a.py", "b.py")
-    assert (result.exit_code, "--trace" in result.stderr) == (2, True)
-
-
 def test_a_time_that_is_none_is_a_wrong_command() -> None:
     """It is shown how to write one."""
     result = run("--limit", "soon", "a.py", "b.py")
