@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from syncscan.capture.session import profile as profile
     from syncscan.capture.timing import time_step as time_step
     from syncscan.errors import MissingExtra as MissingExtra
+    from syncscan.errors import ProgramFailed as ProgramFailed
     from syncscan.errors import SyncscanError as SyncscanError
     from syncscan.errors import TraceEmpty as TraceEmpty
     from syncscan.errors import TraceError as TraceError
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     from syncscan.model.finding import Occurrence as Occurrence
     from syncscan.model.habit import Habit as Habit
     from syncscan.model.projection import Projection as Projection
+    from syncscan.model.proof import Proof as Proof
     from syncscan.model.timing import Timing as Timing
+    from syncscan.proof.prove import prove as prove
 
 _HOMES = {
     "Analysis": "syncscan.model.analysis",
@@ -48,7 +51,9 @@ _HOMES = {
     "Habit": "syncscan.model.habit",
     "MissingExtra": "syncscan.errors",
     "Occurrence": "syncscan.model.finding",
+    "ProgramFailed": "syncscan.errors",
     "Projection": "syncscan.model.projection",
+    "Proof": "syncscan.model.proof",
     "Session": "syncscan.capture.session",
     "SyncWarning": "syncscan.guarding.guard",
     "SyncscanError": "syncscan.errors",
@@ -64,6 +69,7 @@ _HOMES = {
     "analyze": "syncscan.api",
     "guard": "syncscan.guarding.guard",
     "profile": "syncscan.capture.session",
+    "prove": "syncscan.proof.prove",
     "time_step": "syncscan.capture.timing",
 }
 """Public name → the module that it lives in."""
@@ -79,7 +85,9 @@ __all__ = [
     "Habit",
     "MissingExtra",
     "Occurrence",
+    "ProgramFailed",
     "Projection",
+    "Proof",
     "Session",
     "SyncWarning",
     "SyncscanError",
@@ -96,6 +104,7 @@ __all__ = [
     "analyze",
     "guard",
     "profile",
+    "prove",
     "time_step",
 ]
 

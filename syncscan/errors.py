@@ -8,6 +8,7 @@ SyncscanError
  │    ├── TraceUnreadable
  │    └── TraceTooLarge
  ├── MissingExtra          2  an optional package is needed and isn't there
+ ├── ProgramFailed         1  a program of the user's failed, or makes nothing that can be measured
  └── UnexpectedSync        1  a guarded program waited for its device (it lives in guarding.guard)
 """
 
@@ -79,6 +80,12 @@ class TraceTooLarge(TraceError):
     """A trace that takes more memory than there is, or than was allowed."""
 
     slug = "trace-too-large"
+
+
+class ProgramFailed(SyncscanError):
+    """A program of the user's failed, or makes nothing that can be measured."""
+
+    slug = "program-failed"
 
 
 class MissingExtra(SyncscanError):

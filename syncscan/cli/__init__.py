@@ -20,6 +20,7 @@ COMMANDS = {
     "report": "One self-contained HTML file: timeline, findings, projections.",
     "annotate": "The same trace with findings drawn on tracks of their own.",
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
+    "prove": "Run two programs in turn: is the change a real gain, and is the result the same?",
     "time": "Time a step or an inference right: warmed up, on the device's clock.",
     "rules": "List the rules.",
     "explain": "Explain a rule, a habit or a finding: what it is, what it costs, what to use instead.",

@@ -25,13 +25,14 @@ ALWAYS = {
     "annotate": f"output around force {READING}",
     "open": f"viewer host port no_browser {READING}",
     "time": "inputs device repetitions seconds throughput compare_naive form output",
+    "prove": "revisions limit matters steps tolerance apart trace form output",
     "rules": "form",
     "explain": "form",
     "repair": "output force max_memory",
 }
 """Options that mean something whatever else is given. A new one stands here, or says with `needs` what it can't do
 without. What is said of a script that captures itself is in test_profile."""
-FORCED = {"analyze", "whatif", "report", "time"}
+FORCED = {"analyze", "whatif", "report", "time", "prove"}
 """Commands whose --force is for a file that they needn't write."""
 VALUES = {
     "evidence": "1",
@@ -75,7 +76,7 @@ def test_an_option_without_what_it_needs_is_an_error(command: str, need: Need) -
 def call(click_command: click.Command, command: str, need: Need, *, broken: bool) -> BaseException | None:
     """The command with the option, and with the other so that it is wrong, or right."""
     arguments = {"time": ["no.py:f"], "explain": ["item"]}.get(command, ["no.json"])
-    words = [command, *arguments, *option_of(click_command, need.option)]
+    words = [command, *option_of(click_command, need.option)]
     if need.values:
         wrong = next(c for c in parameter(click_command, need.other).type.choices if c not in need.values)
         words += option_of(click_command, need.other, wrong if broken else need.values[-1])
@@ -83,7 +84,7 @@ def call(click_command: click.Command, command: str, need: Need, *, broken: bool
         words += option_of(click_command, need.other)
     if command == "annotate":
         words += ["-o", "x.pt.trace.json"]
-    return CliRunner().invoke(group, words).exception
+    return CliRunner().invoke(group, [*words, *arguments]).exception
 
 
 def option_of(command: click.Command, which: str, value: str = "") -> list[str]:
@@ -117,6 +118,7 @@ def test_force_without_a_file_is_an_error(words: list[str]) -> None:
         ["analyze", "no.json", "--step-ms"],
         ["annotate", "no.json", "-o", "x", "--margin-ms"],
         ["time", "no:f", "--seconds"],
+        ["prove", "--tolerance"],
     ],
 )
 def test_a_number_is_one_to_count_with(words: list[str], number: str) -> None:

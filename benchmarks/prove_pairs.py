@@ -1,0 +1,231 @@
+"""Ten true fixes and ten false ones go to `syncscan prove`; its verdict is printed beside the truth.
+
+    python -m benchmarks.prove_pairs                        # all, on one GPU, one after another
+    python -m benchmarks.prove_pairs --jobs 2               # on two GPUs of a host, a proof on each
+    python -m benchmarks.prove_pairs --part 1/3             # a third of them
+    python -m benchmarks.prove_pairs --device cpu --only read-back-30 same
+
+A step trains a small network and keeps the device busy for `DEVICE_MS`, so that its length is known: device work by
+`torch.cuda._sleep`, which counts the device's cycles; a host that is held by a sync and then works for so many ms adds
+just these, and without the sync they hide behind the device. The gain in the table is that arithmetic; the network's
+own time makes it good to about a tenth of itself. On a CPU the host's own clock takes the device's place.
+
+Exit code 1 where a verdict is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+DEVICE = os.environ.get("PROVE_PAIRS_DEVICE", "cuda")
+DEVICE_MS = 5.0
+CYCLES_PER_MS = 1.98e6
+"""Of an H200 at its highest clock."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A change: what the steps before and after it do, and what is true of it."""
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+    gain: float
+    true: bool
+
+
+def _held(ms: float, how: str = "item") -> dict[str, Any]:
+    """A step whose host is held by a sync, and then works for so many ms."""
+    return {"sync": how, "host_ms": ms}
+
+
+def _free(ms: float, **other: Any) -> dict[str, Any]:
+    return {"host_ms": ms, **other}
+
+
+def _host_ms(gain: float) -> float:
+    """How long the host works behind a sync that costs this part of a step."""
+    return DEVICE_MS * gain / (1 - gain)
+
+
+def _work(gain: float) -> dict[str, Any]:
+    return {"device_ms": DEVICE_MS / (1 - gain)}
+
+
+CASES = {
+    "read-back-2": Case(_held(_host_ms(0.02)), _free(_host_ms(0.02)), 0.02, True),
+    "read-back-5": Case(_held(_host_ms(0.05)), _free(_host_ms(0.05)), 0.05, True),
+    "read-back-30": Case(_held(_host_ms(0.3)), _free(_host_ms(0.3)), 0.3, True),
+    "work-2": Case(_work(0.02), {}, 0.02, True),
+    "work-5": Case(_work(0.05), {}, 0.05, True),
+    "work-30": Case(_work(0.3), {}, 0.3, True),
+    "synchronize-5": Case(_held(_host_ms(0.05), "synchronize"), _free(_host_ms(0.05)), 0.05, True),
+    "nonzero-30": Case(
+        {**_held(_host_ms(0.3), "none"), "loss": "selected"}, _free(_host_ms(0.3), loss="where"), 0.3, True
+    ),
+    "pageable-5": Case(_held(_host_ms(0.05), "copy"), _free(_host_ms(0.05)), 0.05, True),
+    "other-order-30": Case(_work(0.3), {"loss": "in parts"}, 0.3, True),
+    "same": Case({}, {}, 0.0, False),
+    "same-held": Case(_held(1.0), _held(1.0), 0.0, False),
+    "same-random": Case({"dropout": True}, {"dropout": True}, 0.0, False),
+    "same-atomics": Case({"loss": "atomics"}, {"loss": "atomics"}, 0.0, False),
+    "moved": Case(_held(1.0), _held(1.0, "copy"), 0.0, False),
+    "slower-2": Case({}, _work(0.02), -0.0204, False),
+    "slower-5": Case({}, _work(0.05), -0.0526, False),
+    "too-little": Case(_work(0.002), {}, 0.002, False),
+    "mask-lost-30": Case({**_work(0.3), "loss": "where"}, {}, 0.3, False),
+    "clip-lost-5": Case({**_work(0.05), "clip": True}, {}, 0.05, False),
+}  # fmt: skip
+
+
+def _step(
+    *,
+    device_ms: float = DEVICE_MS,
+    host_ms: float = 0.0,
+    sync: str = "none",
+    loss: str = "mean",
+    dropout: bool = False,
+    clip: bool = False,
+) -> Callable[[], Any]:
+    """The step of a program."""
+    import torch
+    from torch import nn
+
+    net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Dropout(0.1 * dropout), nn.Linear(256, 16)).to(DEVICE)
+    adam = torch.optim.Adam(net.parameters(), lr=1e-3)
+    inputs, wanted = torch.randn(512, 64, device=DEVICE), torch.randn(512, 16, device=DEVICE)
+    on_host = torch.zeros(8)
+
+    def step() -> Any:
+        value = _loss(loss, (net(inputs) - wanted).square())
+        adam.zero_grad()
+        value.backward()
+        if clip:
+            nn.utils.clip_grad_norm_(net.parameters(), 0.05)
+        adam.step()
+        _busy(device_ms)
+        if sync == "item":
+            value.item()
+        elif sync == "synchronize" and DEVICE == "cuda":
+            torch.cuda.synchronize()
+        elif sync == "copy":
+            on_host.copy_(value.detach().expand(8))
+        if DEVICE == "cuda" or sync != "none" or loss == "selected":
+            _spin(host_ms)
+        return value
+
+    return step
+
+
+def _loss(kind: str, errors: Any) -> Any:
+    import torch
+
+    mask = errors.detach() < 4
+    if kind == "selected":
+        return errors[mask].sum() / errors.numel()
+    if kind == "where":
+        return torch.where(mask, errors, 0.0).sum() / errors.numel()
+    if kind == "in parts":
+        return sum(part.sum() for part in errors.split(100)) / errors.numel()
+    if kind == "atomics":
+        index = torch.arange(errors.numel(), device=errors.device) % 7
+        return torch.zeros(7, device=errors.device).index_add(0, index, errors.flatten()).sum() / errors.numel()
+    return errors.mean()
+
+
+def _busy(ms: float) -> None:
+    """Work of the device's."""
+    import torch
+
+    if DEVICE == "cuda":
+        torch.cuda._sleep(int(ms * CYCLES_PER_MS))
+    else:
+        _spin(ms)
+
+
+def _spin(ms: float) -> None:
+    until = time.perf_counter() + ms / 1e3
+    while time.perf_counter() < until:
+        pass
+
+
+def __getattr__(name: str) -> Callable[[], Any]:
+    """The two programs of each case as functions of this file: `read_back_2__before`."""
+    case, _, side = name.rpartition("__")
+    if side not in ("before", "after") or case.replace("_", "-") not in CASES:
+        raise AttributeError(name)
+    options = getattr(CASES[case.replace("_", "-")], side)
+    return lambda: _step(**options)
+
+
+def _proof(name: str, gpu: str, options: argparse.Namespace) -> dict[str, Any]:
+    """What `syncscan prove` says of a case, as JSON."""
+    programs = [f"{__file__}:{name.replace('-', '_')}__{side}" for side in ("before", "after")]
+    command = [sys.executable, "-m", "syncscan", "prove", "--format", "json", "--limit", f"{options.limit:g}s"]
+    env = {**os.environ, "PROVE_PAIRS_DEVICE": options.device}
+    if options.device == "cuda" and options.jobs > 1:
+        env["CUDA_VISIBLE_DEVICES"] = gpu
+    done = subprocess.run([*command, *programs], env=env, capture_output=True, text=True)
+    if not done.stdout:
+        raise SystemExit(f"{name}: {done.stderr}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _line(name: str, found: dict[str, Any]) -> str:
+    case, gain = CASES[name], found["gain"]
+    low, high = gain["range"] if gain else (float("nan"), float("nan"))
+    share = f"{gain['share']:7.2%}" if gain else "      –"
+    right = "ok" if found["proven"] == case.true else "WRONG"
+    return (
+        f"{name:16} {case.gain:7.2%} {'true' if case.true else 'false':6} {found['verdict']:17} {share}"
+        f" ({low:7.2%} to {high:7.2%})  {len(found['pairs']):3} pairs {found['seconds']:5.1f} s  {right:6}"
+        f" {found['result']['same']} {found['result']['difference']}"
+    )
+
+
+def _chosen(options: argparse.Namespace) -> list[str]:
+    names = options.only or list(CASES)
+    part, _, of = options.part.partition("/")
+    return names[int(part) - 1 :: int(of)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--jobs", type=int, default=1, help="proofs at a time, each on a GPU of its own")
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds of each proof")
+    parser.add_argument("--part", default="1/1", help="K/N: the Kth of N parts")
+    parser.add_argument("--only", nargs="+", choices=list(CASES), metavar="NAME", help="these alone")
+    options = parser.parse_args()
+    gpus: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for k in range(options.jobs):
+        gpus.put(str(k))
+
+    def prove(name: str) -> bool:
+        gpu = gpus.get()
+        try:
+            found = _proof(name, gpu, options)
+        finally:
+            gpus.put(gpu)
+        print(_line(name, found), flush=True)
+        return bool(found["proven"] == CASES[name].true)
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        right = list(pool.map(prove, _chosen(options)))
+    print(f"{sum(right)} of {len(right)} right, {time.monotonic() - began:.0f} s")
+    return 0 if all(right) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""The first steps of a program go in, what they computed comes out: losses, and parameters before and after.
+
+Nothing here is timed: tensors are read back where they are made.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from syncscan.capture.entry_points import Function, replaced
+from syncscan.capture.imports import when_imported
+from syncscan.capture.sketch import sketch
+
+LOT = 19
+
+
+class Fingerprinting:
+    """Keeps what a program computes, from its making on.
+
+    Args:
+        rounded: move each parameter by one rounding error when its optimizer is made.
+    """
+
+    def __init__(self, *, rounded: bool) -> None:
+        self._rounded = rounded
+        self._undo: list[Callable[[], None]] = []
+        self._optimizers: list[Any] = []
+        self._begin: dict[str, Any] = {"shapes": [], "numbers": [], "epsilons": []}
+        self._losses: list[Any] = []
+        self._outputs: list[Any] = []
+        self._depth = 0
+        self._trained = False
+        self._steps: dict[str, list[dict[str, Any]]] = {"losses": [], "outputs": []}
+        self._undo.append(when_imported("torch", self._watch))
+
+    def leave(self) -> None:
+        """Take everything away that was hooked into torch."""
+        while self._undo:
+            self._undo.pop()()
+
+    def step(self, returned: Any = None) -> None:
+        """A step has ended.
+
+        Args:
+            returned: what it returned, if it is a function.
+        """
+        self._steps["losses"].append(sketch([*self._losses, *tensors_in(returned)]))
+        self._steps["outputs"].append(sketch(self._outputs))
+        self._losses, self._outputs = [], []
+
+    def forget(self) -> None:
+        """Steps are counted anew from here: the next is the first."""
+        self._steps = {"losses": [], "outputs": []}
+
+    def result(self) -> dict[str, Any]:
+        """The fingerprint as plain lists and numbers."""
+        seen = any(step["shapes"] for step in self._steps["losses"])
+        source = "losses" if seen else "outputs"
+        return {"losses": self._steps[source], "begin": self._begin, "end": self._end(), "source": source}
+
+    def _watch(self, torch: Any) -> None:
+        optimizers = importlib.import_module("torch.optim.optimizer")
+        modules = importlib.import_module("torch.nn.modules.module")
+        places = [("torch.autograd", "backward", self._backward)]
+        if self._rounded:
+            places.append(("torch.optim.Optimizer", "__init__", self._made))
+        self._undo += [
+            replaced(places),
+            optimizers.register_optimizer_step_pre_hook(self._stepping).remove,
+            modules.register_module_forward_pre_hook(self._enter).remove,
+            modules.register_module_forward_hook(self._returned, always_call=True).remove,
+        ]
+
+    def _backward(self, original: Function) -> Function:
+        def backward(tensors: Any, *arguments: Any, **keywords: Any) -> Any:
+            self._trained = True
+            self._losses += [t.detach().clone() for t in tensors_in(tensors)]
+            return original(tensors, *arguments, **keywords)
+
+        return backward
+
+    def _made(self, original: Function) -> Function:
+        def made(optimizer: Any, *arguments: Any, **keywords: Any) -> None:
+            original(optimizer, *arguments, **keywords)
+            round_off(_parameters([optimizer]))
+
+        return made
+
+    def _stepping(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+        """An optimizer is about to step; before its first step its parameters are as the program made them."""
+        if not any(optimizer is known for known in self._optimizers):
+            self._optimizers.append(optimizer)
+            new = sketch(_parameters([optimizer]))
+            self._begin = {key: [*self._begin[key], *new[key]] for key in new}
+
+    def _end(self) -> dict[str, Any]:
+        return sketch(_parameters(self._optimizers))
+
+    def _enter(self, module: Any, arguments: Any) -> None:
+        self._depth += 1
+
+    def _returned(self, module: Any, arguments: Any, output: Any) -> None:
+        self._depth = max(0, self._depth - 1)
+        if self._depth == 0 and not self._trained:  # what is trained has losses, and its outputs may be large
+            self._outputs += [t.detach().clone() for t in tensors_in(output)]
+
+
+def tensors_in(value: Any) -> list[Any]:
+    """The tensors in a value, and numbers as tensors: itself, or what a list, tuple, dict or dataclass holds."""
+    torch = importlib.import_module("torch")
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, int | float | complex):
+        return [torch.tensor(value, dtype=torch.float64 if not isinstance(value, complex) else torch.complex128)]
+    if isinstance(value, dict):
+        return [t for item in value.values() for t in tensors_in(item)]
+    if isinstance(value, list | tuple):
+        return [t for item in value for t in tensors_in(item)]
+    return []
+
+
+def round_off(parameters: Iterable[Any]) -> None:
+    """Move each element by one rounding error, up or down by lot; the program's own random numbers stay as they are."""
+    torch = importlib.import_module("torch")
+    lots = torch.Generator().manual_seed(LOT)
+    with torch.no_grad():
+        for p in parameters:
+            if p.dtype.is_floating_point:
+                signs = torch.randint(0, 2, p.shape, generator=lots, dtype=torch.int8).to(p.device, p.dtype) * 2 - 1
+                p.mul_(1 + signs * torch.finfo(p.dtype).eps)
+
+
+def _parameters(optimizers: Iterable[Any]) -> list[Any]:
+    """The parameters of these optimizers, each once, in the order in which they hold them."""
+    seen = {id(p): p for o in optimizers for group in o.param_groups for p in group["params"]}
+    return list(seen.values())

@@ -1,0 +1,120 @@
+"""The ends of a program's steps go in; between orders the program is held at one, and each order's steps are timed.
+
+So two programs that both run take turns: while one is held the other is timed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from syncscan.capture import device
+from syncscan.capture.calibration import Calibration
+
+WARMUP = 10
+"""Steps before the first order: kernels are loaded, algorithms chosen, memory taken."""
+SLOW_S, SLOW_WARMUP = 0.5, 3
+"""Where a step takes longer than this, so many have to do."""
+LEAD = 2
+"""Steps of a turn before those that are timed: until the device has work in its queue again."""
+
+
+class Channel:
+    """Lines of JSON to and from the process that compares programs, over two pipes.
+
+    Args:
+        orders: number of the file that orders are read from.
+        answers: number of the file that answers are written to.
+    """
+
+    def __init__(self, orders: int, answers: int) -> None:
+        for number in (orders, answers):
+            os.set_inheritable(number, False)
+        self._orders, self._answers = os.fdopen(orders, "rb"), os.fdopen(answers, "wb")
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Write a line; nobody there to read it is no error of the program's."""
+        with contextlib.suppress(OSError, ValueError):
+            self._answers.write(json.dumps(message).encode() + b"\n")
+            self._answers.flush()
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next order; None when there are no more."""
+        line = self._orders.readline()
+        order: dict[str, Any] | None = json.loads(line) if line else None
+        return order if order and order.get("steps") else None
+
+    def close(self) -> None:
+        """Nothing is to be sent any more."""
+        self._answers.close()
+
+
+class Pacer:
+    """Holds and times one program. `step` returns False when there are no more orders, and the program is to end."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._course = self._run()
+        self._next()
+
+    def step(self) -> bool:
+        """A step has ended."""
+        return self._next()
+
+    def _next(self) -> bool:
+        return next(self._course, None) is not None
+
+    def _run(self) -> Iterator[bool]:
+        yield from self._warm_up()
+        lead = LEAD + prefetched()
+        while (order := self._channel.receive()) is not None:
+            times = Calibration(order["steps"], begin=False)
+            for _ in range(lead):
+                yield True
+            times.mark()
+            for _ in range(order["steps"]):
+                yield True
+                times.mark()
+            taken = times.end()
+            mean = statistics.fmean(taken.each) if taken.each else taken.mean
+            self._channel.send({"mean_us": mean, "clock": taken.clock})
+
+    def _warm_up(self) -> Iterator[bool]:
+        yield True  # the first step begins when the program does: what comes before it isn't the step's
+        began = time.perf_counter()
+        for done in range(1, WARMUP):
+            yield True
+            spent = (time.perf_counter() - began) / done
+            if done + 1 >= SLOW_WARMUP and spent > SLOW_S:
+                break
+        self._channel.send({"ready": True, "lead": LEAD + prefetched()})
+
+
+def prefetched() -> int:
+    """How many batches the workers of its loaders have ready for a program that was held.
+
+    They go on filling their queues while it is held, so that its first steps after that don't wait for them.
+    """
+    loader = sys.modules.get("torch.utils.data.dataloader")
+    kind = getattr(loader, "_MultiProcessingDataLoaderIter", None)
+    if kind is None:
+        return 0
+    return max((_queue(o) for o in gc.get_objects() if issubclass(type(o), kind)), default=0)
+
+
+def _queue(loader: Any) -> int:
+    return int(getattr(loader, "_prefetch_factor", None) or 2) * int(getattr(loader, "_num_workers", 0))
+
+
+def device_name() -> str:
+    """What the program computes on, as a report names it."""
+    torch = importlib.import_module("torch")
+    return str(device.backend().get_device_name()) if device.used() else f"CPU, {torch.get_num_threads()} threads"

@@ -1,0 +1,128 @@
+"""`syncscan prove BEFORE AFTER`: from two programs to whether the second is faster and computes the same."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from syncscan.cli.finite import Finite
+from syncscan.cli.needs import Need, needs
+from syncscan.cli.output import deliver, refuse, say
+from syncscan.cli.terminal import colors, width
+
+if TYPE_CHECKING:
+    from syncscan.model.projection import Projection
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """Seconds, or a number with s, m or h behind."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
+        if found is None:
+            self.fail(f"'{value}' is no time; write 90s, 5m or 1h.", param, ctx)
+        return float(found[1]) * _UNITS[found[2]]
+
+
+@click.command(
+    "prove",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Run two programs in turn: is the change a real gain, and is the result the same?",
+)
+@click.option(
+    "--rev",
+    "revisions",
+    multiple=True,
+    metavar="REV",
+    help="Run SCRIPT at this git revision, and at the second one, or as it stands if only one is given.",
+)
+@click.option("--limit", type=_Duration(), default="5m", show_default=True, help="How long all may take.")
+@click.option(
+    "--matters",
+    type=Finite(0),
+    default=0.5,
+    show_default=True,
+    metavar="PERCENT",
+    help="A difference below this part of a step doesn't matter.",
+)
+@click.option("--steps", type=click.IntRange(1), default=10, show_default=True, help="Seeded steps to compare.")
+@click.option(
+    "--tolerance",
+    type=Finite(0),
+    default=1e-5,
+    show_default=True,
+    help="How far losses may lie apart, relative; parameters a hundred times as far of how they moved.",
+)
+@click.option("--apart", is_flag=True, help="Never have both programs in memory at a time.")
+@click.option("--trace", metavar="TRACE", help="A trace of BEFORE, to show what it projects beside what is measured.")
+@click.option("--remove", multiple=True, metavar="SELECTOR", help="With --trace: what AFTER removes. [default: all]")
+@click.option("--format", "form", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
+@click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.argument("before", metavar="BEFORE")
+@click.argument("rest", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@needs(Need("remove", "trace"))
+def command(
+    revisions: tuple[str, ...],
+    limit: float,
+    matters: float,
+    steps: int,
+    tolerance: float,
+    apart: bool,
+    trace: str | None,
+    remove: tuple[str, ...],
+    form: str,
+    output: str | None,
+    force: bool,
+    before: str,
+    rest: tuple[str, ...],
+) -> None:
+    """Measure whether AFTER is faster than BEFORE, and whether it computes the same.
+
+    Both are scripts, run with ARGS, or functions (file.py:function), of which each call is a step; a function that
+    returns another makes the step. With --rev one of them runs at two git revisions. They run in fresh processes, take
+    turns, and without a profiler, until the difference is known to a tenth of itself or the limit is over. Options come
+    before BEFORE.
+
+    Exit code 0: a gain, and the same result. 1: not proven. 2: a wrong command.
+    """
+    from syncscan.proof.prove import prove
+    from syncscan.report import proof as report
+
+    refuse(output, force, *((trace,) if trace else ()))
+    after, arguments = (None, rest) if revisions else (rest[0] if rest else None, rest[1:])
+    projected = _projected(trace, remove) if trace else None
+    found = prove(
+        before,
+        after,
+        arguments=arguments,
+        revisions=revisions,
+        limit_s=limit,
+        matters=matters / 100,
+        steps=steps,
+        tolerance=tolerance,
+        apart=apart,
+        projected=projected,
+        progress=say if sys.stderr.isatty() else None,
+    )
+    if form == "json":
+        text = report.render_json(found)
+    elif form == "markdown":
+        text = report.render_markdown(found)
+    else:
+        text = report.render_text(found, width=width(), color=output is None and colors())
+    deliver(text, output, force)
+    sys.exit(0 if found.proven else 1)
+
+
+def _projected(trace: str, remove: tuple[str, ...]) -> Projection:
+    from syncscan import api
+
+    return api.analyze(trace).whatif(*(remove or ("all",)))

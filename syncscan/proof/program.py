@@ -1,0 +1,51 @@
+"""What a user called a program goes in, what to run comes out: a script with its arguments, or a function of a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from syncscan.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One of two programs.
+
+    `name` is what a report calls it, `path` where its file is, `function` empty for a script. `folder` is where it
+    runs; `moved` leads from a folder of the user's to the one that stands in its place, for a program at a revision.
+    """
+
+    name: str
+    path: Path
+    function: str
+    arguments: tuple[str, ...]
+    folder: Path
+    moved: tuple[Path, Path] | None = None
+
+
+def program(spec: str, arguments: Sequence[str] = ()) -> Program:
+    """The program that `train.py` or `file.py:function` names.
+
+    Raises:
+        UsageError: there is no such file, or a function was to be called with arguments.
+    """
+    path, function = split(spec)
+    if not path.is_file():
+        raise UsageError(f"There is no script at {path}.", "Write train.py, or file.py:function for a function.")
+    if function and arguments:
+        raise UsageError(
+            f"{spec} is a function, and is called with nothing: it can't take {arguments[0]}.",
+            "Let it make what it needs itself, or give two scripts.",
+        )
+    return Program(spec, path.absolute(), function, tuple(arguments), Path.cwd())
+
+
+def split(spec: str) -> tuple[Path, str]:
+    """The file and the function in `file.py:function`; no function where the whole is a file's name."""
+    script, colon, name = spec.rpartition(":")
+    if colon and name.isidentifier() and not os.path.exists(spec):  # noqa: PTH110  (a name may be too long to be asked for)
+        return Path(script), name
+    return Path(spec), ""

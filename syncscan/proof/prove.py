@@ -1,0 +1,175 @@
+"""Two programs go in, a proof comes out: what they compute is compared, and then how long they take."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from syncscan.errors import ProgramFailed, UsageError
+from syncscan.model.projection import Projection
+from syncscan.model.proof import Fingerprint, Gain, Proof, Result, Same, Side, Verdict
+from syncscan.proof import estimate, sameness
+from syncscan.proof.course import LIMIT_S, MATTERS, SEEDED, Asked, Course, Opens, Run, running
+from syncscan.proof.program import Program, program
+from syncscan.proof.trial import Trials
+from syncscan.proof.worktree import at_revision
+
+
+def prove(
+    before: str,
+    after: str | None = None,
+    *,
+    arguments: Sequence[str] = (),
+    revisions: Sequence[str] = (),
+    limit_s: float = LIMIT_S,
+    matters: float = MATTERS,
+    steps: int = SEEDED,
+    tolerance: float = sameness.TOLERANCE,
+    apart: bool = False,
+    projected: Projection | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Proof:
+    """Measure whether a change is a real gain, and whether the program still computes the same.
+
+    Both run in fresh processes, in turn, without a profiler. A step of a script ends where an optimizer's `step`
+    returns or where the script calls `prof.step()` of `syncscan.profile`; of a function each call is one, or each call
+    of the function that it returns.
+
+    Args:
+        before: a script, or `file.py:function`.
+        after: what it is compared with; with `revisions` the same program if not given.
+        arguments: of the scripts.
+        revisions: git revisions at which `before` and `after` run; of one, `after` runs as it stands in the folder.
+        limit_s: how long all may take.
+        matters: the part of a step below which a difference doesn't matter.
+        steps: how many seeded steps are compared.
+        tolerance: how far losses may lie apart, as a part of the largest.
+        apart: run the two processes of a pair one after the other, not both at a time.
+        projected: what was projected for the change, to be shown beside it.
+        progress: called with a sentence now and then.
+
+    Raises:
+        UsageError: there is no such program or revision, or a number that can't mean anything.
+        ProgramFailed: a program failed, or makes no steps.
+    """
+    _possible(limit_s, matters, steps, tolerance)
+    asked = Asked(limit_s, matters, steps, tolerance, apart, progress or (lambda sentence: None))
+    with _programs(before, after, arguments, revisions) as programs, Trials(programs, limit_s) as trials:
+        names = programs[Side.BEFORE].name, programs[Side.AFTER].name
+        return measured(trials, names, asked, projected)
+
+
+def _possible(limit_s: float, matters: float, steps: int, tolerance: float) -> None:
+    if os.name != "posix":
+        raise UsageError("Programs can be compared on Linux and macOS alone.")
+    for name, value, low in (
+        ("limit", limit_s, 1.0),
+        ("steps", steps, 1),
+        ("matters", matters, 0),
+        ("tolerance", tolerance, 0),
+    ):
+        if not (low <= value < math.inf):
+            raise UsageError(f"{name} is {value:g}, and must be {low:g} at least.")
+
+
+@contextlib.contextmanager
+def _programs(
+    before: str, after: str | None, arguments: Sequence[str], revisions: Sequence[str]
+) -> Iterator[dict[Side, Program]]:
+    if after is None and not revisions:
+        raise UsageError("Two programs are needed.", "Give two scripts, two functions, or one with --rev A --rev B.")
+    if len(revisions) > 2:
+        raise UsageError(f"{len(revisions)} revisions were given, and two can be compared.")
+    first, second = program(before, arguments), program(after or before, arguments)
+    if bool(first.function) != bool(second.function):
+        raise UsageError(f"{before} and {after} are a script and a function.", "Give two scripts, or two functions.")
+    with contextlib.ExitStack() as worktrees:
+        found = [
+            worktrees.enter_context(at_revision(one, revision))
+            for one, revision in zip((first, second), revisions, strict=False)
+        ]
+        one, other = [*found, *(first, second)[len(found) :]]
+        yield {Side.BEFORE: one, Side.AFTER: other}
+
+
+def measured(
+    trials: Opens,
+    names: tuple[str, str],
+    asked: Asked,
+    projected: Projection | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Proof:
+    """Compare what two programs compute, then how long they take.
+
+    Args:
+        trials: starts them.
+        names: what they are called.
+        asked: the limits.
+        projected: what was projected.
+        clock: tells the time in seconds.
+    """
+    began = clock()
+    try:
+        result, device = _compared(trials, asked)
+    except TimeoutError:
+        why = f"{names[0]} and {names[1]} had not made {asked.steps} steps each after {asked.limit_s:g} s."
+        raise ProgramFailed(why, "Give them longer with --limit.") from None
+    asked.progress(f"result after {result.steps} seeded steps: {result.same.value}")
+    course = Course(trials, asked, clock, began + asked.limit_s)
+    course.run()
+    gain = estimate.gain_of(course.pairs)
+    return Proof(
+        before=names[0],
+        after=names[1],
+        device=device,
+        verdict=verdict(gain, asked.matters, result.same),
+        gain=gain,
+        matters=asked.matters,
+        pairs=tuple(course.pairs),
+        result=result,
+        steps=course.steps,
+        clock=course.clock,
+        together=not course.apart,
+        seconds=clock() - began,
+        stopped=course.stopped,
+        projected=projected,
+        notes=tuple(course.notes),
+    )
+
+
+def verdict(gain: Gain | None, matters: float, same: Same) -> Verdict:
+    """What a gain and a result come to."""
+    if same is Same.NO:
+        return Verdict.DIFFERENT
+    if gain is None:
+        return Verdict.UNKNOWN
+    if gain.within(matters):
+        return Verdict.NO_GAIN
+    if gain.high < -matters:
+        return Verdict.SLOWER
+    return Verdict.PROVEN if gain.low > matters and same is Same.YES else Verdict.UNKNOWN
+
+
+def _compared(trials: Opens, asked: Asked) -> tuple[Result, str]:
+    """Whether both compute the same; where they don't to the last bit, the first is run again, twice."""
+    (first, device), (other, _) = _fingerprints(trials, ((Side.BEFORE, False), (Side.AFTER, False)), asked)
+    if first == other:
+        return sameness.judge(first, other, tolerance=asked.tolerance), device
+    (again, _), (rounded, _) = _fingerprints(trials, ((Side.BEFORE, False), (Side.BEFORE, True)), asked)
+    return sameness.judge(first, other, again, rounded, asked.tolerance), device
+
+
+def _fingerprints(trials: Opens, runs: tuple[Run, Run], asked: Asked) -> list[tuple[Fingerprint, str]]:
+    """The fingerprints of two runs, at the same time unless that was excluded or fails."""
+    if not asked.apart:
+        with contextlib.suppress(ProgramFailed):
+            return _at_once(trials, runs, asked.steps)
+    return [found for run in runs for found in _at_once(trials, (run,), asked.steps)]
+
+
+def _at_once(trials: Opens, runs: Sequence[Run], steps: int) -> list[tuple[Fingerprint, str]]:
+    with running(trials, runs, seeded=steps) as opened:
+        return [trial.fingerprint() for trial in opened]

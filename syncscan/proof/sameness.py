@@ -1,0 +1,164 @@
+"""Fingerprints go in, whether two programs compute the same comes out.
+
+How far floating-point results may lie apart depends on the program: what sums in another order differs by some rounding
+errors, an optimizer that divides by small numbers makes much of them, and a device that adds in any order differs from
+itself. So the measure is taken from the program: its first run once more, and a run in which each parameter was moved
+by one rounding error before the first step. What both leave behind is no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from syncscan.model.proof import Difference, Fingerprint, Result, Same, Tensors
+
+TOLERANCE = 1e-5
+"""Losses no farther apart than this part of the largest are the same; ten rounding errors of float32 or so."""
+MOVED = 100.0
+"""Parameters may differ by so many times the tolerance of how far they moved: a part in a thousand of an update."""
+OWN, ROUNDING = 3.0, 10.0
+"""How many times as far as the first program from itself, and from itself with rounding errors, the second may lie. Two
+differences of one kind: the larger of many draws is rarely three times another's; rounding errors of a sum in another
+order are a few, and the run with them has one."""
+UNTELLABLE = 0.01
+"""A program that differs from itself by more than this can't tell whether another one computes the same."""
+FLOOR = 1.0
+"""Rounding errors of a parameter's own type that one step may leave in it; those of several add up as their root."""
+
+NOTHING = "there was no loss, no output and no parameter to compare: let the function return what it computes"
+BEGINS = "they begin with different parameters, though seeded alike, so that nothing behind can be compared"
+
+
+def judge(
+    first: Fingerprint,
+    other: Fingerprint,
+    again: Fingerprint | None = None,
+    rounded: Fingerprint | None = None,
+    tolerance: float = TOLERANCE,
+) -> Result:
+    """Say whether two programs compute the same.
+
+    Args:
+        first: of the first program.
+        other: of the second program.
+        again: of the first program in another process; not needed where the two are equal.
+        rounded: of the first program with each parameter moved by one rounding error; likewise.
+        tolerance: relative, of losses.
+    """
+    found = _Distances.between(first, other)
+    own, noise = (_Distances.between(first, run) if run is not None else NONE for run in (again, rounded))
+
+    def result(same: Same, why: str = "") -> Result:
+        itself, rounding = (None if d is NONE else d.largest for d in (own, noise))
+        return Result(same, len(first.losses), found.largest, itself, rounding, first.source, why)
+
+    if not found.losses and not found.parameters:
+        return result(Same.UNKNOWN, NOTHING)
+    if not all(map(math.isfinite, (x for step in first.losses for loss in step.numbers for x in loss))):
+        return result(Same.UNKNOWN, "the first program computes infinity or NaN")
+    if (own.largest.losses or 0.0) > max(tolerance, UNTELLABLE):
+        return result(Same.UNKNOWN, "the first program differs from itself by too much to tell")
+    if _begin(first, other) > max(tolerance, OWN * (_begin(first, again) if again is not None else 0.0)):
+        return result(Same.NO, BEGINS)
+    wrong = [what for what in ("losses", "parameters") if _apart(what, found, own, noise, tolerance)]
+    return result(Same.NO, f"the {' and '.join(wrong)} differ") if wrong else result(Same.YES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Distances:
+    """Relative differences of two fingerprints: of each loss over the steps, and of each parameter."""
+
+    losses: tuple[float, ...]
+    parameters: tuple[float, ...]
+
+    @classmethod
+    def between(cls, one: Fingerprint, other: Fingerprint) -> _Distances:
+        return cls(tuple(_losses(one.losses, other.losses)), tuple(_parameters(one, other)))
+
+    @property
+    def largest(self) -> Difference:
+        return Difference(max(self.losses, default=None), max(self.parameters, default=None))
+
+
+NONE = _Distances((), ())
+
+
+def _apart(what: str, found: _Distances, own: _Distances, noise: _Distances, tolerance: float) -> bool:
+    """Whether one of the losses, or of the parameters, lies farther apart than the first program's own noise in it."""
+    limit = tolerance if what == "losses" else MOVED * tolerance
+    values = getattr(found, what)
+    itself, rounded = (_fitting(getattr(run, what), len(values)) for run in (own, noise))
+    return any(v > max(limit, OWN * o, ROUNDING * r) for v, o, r in zip(values, itself, rounded, strict=True))
+
+
+def _fitting(values: Sequence[float], count: int) -> Sequence[float]:
+    """Noise of so many losses or parameters; none where it is of others, or wasn't measured."""
+    return values if len(values) == count else [0.0] * count
+
+
+def _losses(one: Sequence[Tensors], other: Sequence[Tensors]) -> list[float]:
+    """Of the same loss in each step: the largest difference as a part of the largest loss; none if they don't match."""
+    if [t.shapes for t in one] != [t.shapes for t in other]:
+        return []
+    steps = [zip(a.numbers, b.numbers, strict=True) for a, b in zip(one, other, strict=True)]
+    return [_relative([pair for pair in column if pair]) for column in zip_longest(*steps)]
+
+
+def _relative(column: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+    largest = max((_norm(a) for a, _ in column if math.isfinite(_norm(a))), default=0.0)
+    return max(_ratio(_distance(a, b), largest) for a, b in column)
+
+
+def _parameters(one: Fingerprint, other: Fingerprint) -> list[float]:
+    """The difference of each parameter at the end as a part of how far it moved; none if their shapes don't match."""
+    if one.end.shapes != other.end.shapes:
+        return []
+    rows = zip(
+        one.end.numbers, other.end.numbers, one.begin.numbers, other.begin.numbers, one.end.epsilons, strict=True
+    )
+    return [_moved_apart(*row, steps=max(len(one.losses), 1)) for row in rows]
+
+
+def _moved_apart(
+    a: Sequence[float],
+    b: Sequence[float],
+    a0: Sequence[float],
+    b0: Sequence[float],
+    epsilon: float,
+    steps: int,
+) -> float:
+    apart = max(0.0, _distance(a, b) - FLOOR * math.sqrt(steps) * epsilon * _norm(a))
+    return _ratio(apart, max(_distance(a, a0), _distance(b, b0)))
+
+
+def _begin(one: Fingerprint, other: Fingerprint) -> float:
+    """The largest difference of a parameter before the first step, as a part of it; 0 if their shapes don't match."""
+    if one.begin.shapes != other.begin.shapes:
+        return 0.0
+    return max(
+        (_ratio(_distance(a, b), _norm(a)) for a, b in zip(one.begin.numbers, other.begin.numbers, strict=True)),
+        default=0.0,
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    if part == 0:
+        return 0.0
+    return part / whole if whole > 0 and math.isfinite(part) else math.inf
+
+
+def _norm(numbers: Sequence[float]) -> float:
+    return math.sqrt(sum(x * x for x in numbers))
+
+
+def _distance(one: Sequence[float], other: Sequence[float]) -> float:
+    """The Euclidean distance; 0 for what is not finite in the same way in both."""
+    total = 0.0
+    for a, b in zip(one, other, strict=True):
+        if a == b or (math.isnan(a) and math.isnan(b)):
+            continue
+        total += (a - b) ** 2
+    return math.inf if math.isnan(total) else math.sqrt(total)

@@ -1,0 +1,190 @@
+"""A program goes in; what it answers from a process of its own comes out: a step's time in a turn, or a fingerprint."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from syncscan.errors import ProgramFailed, UsageError
+from syncscan.model.proof import Fingerprint, Side, Tensors
+from syncscan.proof.process import Process
+from syncscan.proof.program import Program
+
+BOOT = """\
+import sys
+sys.path[:] = [{root!r}, *filter(None, sys.path)]
+from syncscan.capture.trial import main
+main()
+"""
+"""Runs this syncscan in a process whose folder may hold another; a script's folder then takes the place of `root`."""
+SHOWN = 15
+"""Lines of a failed program's output that are shown."""
+NO_STEPS = """\
+It has to call the step of an optimizer in its own process, or prof.step() of a syncscan.profile() session.
+  Without either, put a step into a function and compare file.py:before with file.py:after."""
+
+
+class TooFewSteps(ProgramFailed):
+    """A script came to its end before all steps that were wanted; `steps` says how many it made."""
+
+    def __init__(self, message: str, steps: int) -> None:
+        super().__init__(message, "Let it run longer, or compare fewer steps with --steps.")
+        self.steps = steps
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A program that is held after its warm-up; `lead` is how many steps of a turn precede the timed ones."""
+
+    lead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The mean time of a step of one turn in µs, and whose clock took it."""
+
+    mean_us: float
+    clock: str
+
+
+class Trial:
+    """A program in a process of its own.
+
+    Args:
+        program: what to run.
+        deadline: until when it has to answer, by `time.monotonic`.
+        seeded: of how many seeded steps a fingerprint is wanted; 0 to time steps.
+        rounded: with parameters moved by a rounding error.
+    """
+
+    def __init__(self, program: Program, deadline: float, *, seeded: int = 0, rounded: bool = False) -> None:
+        self._program, self._deadline = program, deadline
+        order = {
+            "target": str(program.path),
+            "function": program.function,
+            "arguments": program.arguments,
+            "fingerprint": seeded,
+            "rounded": rounded,
+            "moved": [str(path) for path in program.moved or ()],
+        }
+        root = str(Path(__file__).parents[2])
+        command = [sys.executable, "-c", BOOT.format(root=root), json.dumps(order)]
+        self._process = Process(command, program.folder, environment())
+
+    def ready(self) -> Ready:
+        """Wait until the program has warmed up."""
+        return Ready(self._answer("ready")["lead"])
+
+    def turn(self, steps: int) -> Turn:
+        """Let the program run on and time so many of its steps."""
+        self._process.send({"steps": steps})
+        answer = self._answer("mean_us")
+        return Turn(answer["mean_us"], answer["clock"])
+
+    def fingerprint(self) -> tuple[Fingerprint, str]:
+        """What its seeded steps have computed, and the device's name."""
+        answer = self._answer("fingerprint")
+        self._same_revision(answer["strays"])
+        return _fingerprint(answer["fingerprint"]), answer["device"]
+
+    def close(self) -> None:
+        """End it."""
+        self._process.end()
+
+    def kill(self) -> None:
+        """End it without waiting for what it does at its end."""
+        self._process.end(0)
+
+    def _answer(self, key: str) -> dict[str, Any]:
+        try:
+            answer = self._process.receive(self._deadline)
+        except TimeoutError:
+            self.kill()
+            raise
+        if answer is None or key not in answer:
+            raise self._why(answer or {})
+        return answer
+
+    def _why(self, answer: Mapping[str, Any]) -> UsageError | ProgramFailed:
+        """Why there is no other answer: what the program ended with."""
+        if "refused" in answer:
+            self.kill()
+            return UsageError(str(answer["refused"]), str(answer["hint"]))
+        code, name = self._process.end(), self._program.name
+        code = answer.get("ended", code)
+        if code:
+            how = f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
+            return ProgramFailed(f"{name} failed: {how}.", self._output())
+        steps = answer.get("steps", 0)
+        if steps:
+            made = "1 step" if steps == 1 else f"{steps} steps"
+            return TooFewSteps(f"{name} came to its end after {made}, which are too few.", steps)
+        return ProgramFailed(f"{name} came to its end without a step.", NO_STEPS)
+
+    def _output(self) -> str:
+        untracked = "\n  What git doesn't track isn't in a worktree." if self._program.moved else ""
+        lines = [line.rstrip() for line in self._process.printed.replace("\r", "\n").splitlines() if line.strip()]
+        printed = "\n  ".join(["The end of its output:", *lines[-SHOWN:]]) if lines else "It printed nothing."
+        return printed + untracked
+
+    def _same_revision(self, strays: list[str]) -> None:
+        """Refuse a program at a revision that runs code of another.
+
+        Raises:
+            UsageError: it does.
+        """
+        if strays:
+            self.kill()
+            raise UsageError(
+                f"{self._program.name} imports {strays[0]}, which is not of that revision.",
+                "The package is installed from there; put its folder on PYTHONPATH, or compare two scripts.",
+            )
+
+
+class Trials:
+    """Runs the two programs, and leaves no process behind.
+
+    Args:
+        programs: what to run for each side.
+        limit_s: how long all may take, from now.
+    """
+
+    def __init__(self, programs: Mapping[Side, Program], limit_s: float) -> None:
+        self._programs, self._deadline = programs, time.monotonic() + limit_s
+        self._open: list[Trial] = []
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for trial in self._open:
+            trial.kill()
+
+    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False) -> Trial:
+        """Start a program in a fresh process."""
+        trial = Trial(self._programs[side], self._deadline, seeded=seeded, rounded=rounded)
+        self._open.append(trial)
+        return trial
+
+
+def environment() -> dict[str, str]:
+    """The user's own; sets are in the same order in each process, unless the user says which."""
+    return {"PYTHONHASHSEED": "0", **os.environ}
+
+
+def _fingerprint(answer: Mapping[str, Any]) -> Fingerprint:
+    losses = tuple(_tensors(step) for step in answer["losses"])
+    return Fingerprint(losses, _tensors(answer["begin"]), _tensors(answer["end"]), answer["source"])
+
+
+def _tensors(answer: Mapping[str, Any]) -> Tensors:
+    shapes = tuple(tuple(shape) for shape in answer["shapes"])
+    return Tensors(shapes, tuple(map(tuple, answer["numbers"])), tuple(answer["epsilons"]))

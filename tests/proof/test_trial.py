@@ -1,0 +1,124 @@
+"""Real programs in real processes: their steps are found, timed and compared as those of a capture."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from syncscan.errors import ProgramFailed, UsageError
+from syncscan.model.proof import Side
+from syncscan.proof.program import program
+from syncscan.proof.trial import TooFewSteps, Trials
+
+pytest.importorskip("torch")
+
+SCRIPT = """
+import sys, torch
+assert __name__ == "__main__" and sys.argv[1:] == ["--lr", "0.5"] and sys.path[0] == __file__.rpartition("/")[0]
+weight = torch.rand(3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=float(sys.argv[2]))
+try:
+    while True:
+        optimizer.zero_grad()
+        (weight * torch.rand(3)).sum().backward()
+        optimizer.step()
+finally:
+    open("ended", "w").close()
+"""
+FUNCTIONS = """
+import random, torch
+def before():
+    weight, seen = torch.rand(1), []
+    def step():
+        seen.append(1)
+        return weight + len(seen)
+    return step
+def failing():
+    raise ValueError(random.random() < 2 and "mine")
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    (tmp_path / "syncscan.py").write_text("raise ImportError('this is not the one')")
+    return tmp_path
+
+
+@pytest.fixture
+def trials(here: Path) -> Iterator[Trials]:
+    programs = {Side.BEFORE: program("train.py", ["--lr", "0.5"]), Side.AFTER: program("functions.py:before")}
+    with Trials(programs, 60.0) as made:
+        yield made
+
+
+def test_steps_are_timed_and_compared(trials: Trials, here: Path) -> None:
+    """Of a script, timed, and of a function that makes its step, whose results are the same when it is seeded alike.
+
+    A script is unwound when it isn't needed any more, so that what it does at its end is done.
+    """
+    timed, first, second = trials.open(Side.BEFORE), *(trials.open(Side.AFTER, seeded=3) for _ in range(2))
+    fingerprint, device = first.fingerprint()
+    assert second.fingerprint() == (fingerprint, device)
+    assert device.startswith("CPU")
+    (weight, *_), *_ = fingerprint.losses[0].numbers
+    assert [step.numbers[0][0] - weight for step in fingerprint.losses] == pytest.approx([0, 1, 2], abs=1e-6)
+    assert timed.ready().lead == 2
+    turn = timed.turn(5)
+    assert turn.clock == "host"
+    assert 0 < turn.mean_us < 1e6
+    timed.close()
+    assert (here / "ended").exists()
+
+
+def failed(code: str, spec: str = "bad.py") -> Exception:
+    """What a program of this code ends with."""
+    Path("bad.py").write_text(code)
+    with Trials({Side.BEFORE: program(spec)}, 30.0) as trials, pytest.raises(Exception) as caught:  # noqa: PT011
+        trials.open(Side.BEFORE).ready()
+    return caught.value
+
+
+def test_a_failing_program_is_one_sentence_and_the_end_of_its_output(here: Path) -> None:
+    """What it prints is shown then and only then, without frames of ours."""
+    error = failed("print('so far')\nraise ValueError('mine')")
+    assert isinstance(error, ProgramFailed)
+    assert error.message == "bad.py failed: it ended with exit code 1."
+    assert "so far" in error.hint
+    assert error.hint.endswith("ValueError: mine")
+    assert "syncscan/" not in error.hint
+
+
+def test_a_program_that_dies_of_a_signal_is_told_so(here: Path) -> None:
+    """As of a segmentation fault."""
+    error = failed("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)")
+    assert str(error).startswith("bad.py failed: it was ended by SIGSEGV.")
+
+
+def test_a_program_without_steps_is_told_how_to_have_them(here: Path) -> None:
+    """It isn't a program with too few."""
+    error = failed("print('nothing to do')")
+    assert not isinstance(error, TooFewSteps)
+    assert "came to its end without a step" in str(error)
+    assert "file.py:before" in str(error)
+
+
+def test_a_function_that_is_not_there_is_a_wrong_call(here: Path) -> None:
+    """The file's own functions are named."""
+    error = failed("def step(): pass", "bad.py:stop")
+    assert isinstance(error, UsageError)
+    assert "It has: step." in error.hint
+
+
+def test_a_program_that_never_comes_to_its_steps_is_ended(here: Path) -> None:
+    """At the limit, without waiting for it."""
+    Path("bad.py").write_text("import time\ntime.sleep(60)")
+    began = time.monotonic()
+    with Trials({Side.BEFORE: program("bad.py")}, 0.1) as trials, pytest.raises(TimeoutError):
+        trials.open(Side.BEFORE).ready()
+    assert time.monotonic() - began < 20

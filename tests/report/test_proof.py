@@ -1,0 +1,105 @@
+"""A proof says the same in each format."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from syncscan.model.projection import Projection
+from syncscan.model.proof import Difference, Gain, Pair, Proof, Result, Same, Verdict
+from syncscan.model.step import Bound
+from syncscan.report.proof import render_json, render_markdown, render_text
+
+EQUAL = Difference(0.0, 0.0)
+PROOF = Proof(
+    before="before.py",
+    after="after.py",
+    device="NVIDIA H200",
+    verdict=Verdict.PROVEN,
+    gain=Gain(0.3, 0.28, 0.32),
+    matters=0.005,
+    pairs=(Pair(10_000.0, 7_000.0),) * 3,
+    result=Result(Same.YES, 5, EQUAL, None, None, "losses"),
+    steps=100,
+    clock="device",
+    together=True,
+    seconds=31.2,
+    stopped="the difference is known to a tenth of itself",
+    projected=Projection(("a",), 10_000.0, 10_000.0, 7_200.0, (6_900.0, 7_500.0), Bound.HOST, 1.0, 1.0),
+)
+NOISY = replace(
+    PROOF,
+    verdict=Verdict.DIFFERENT,
+    result=Result(Same.NO, 5, Difference(0.2, None), Difference(1e-7, None), Difference(2e-7, None), "outputs", "why"),
+)
+
+
+def test_a_proof_on_a_terminal() -> None:
+    """The verdict first, the gain beside what was projected, whether the result is the same."""
+    text = render_text(PROOF, 120)
+    assert text.splitlines()[:4] == [
+        "before.py → after.py · NVIDIA H200",
+        "Proven: a step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%).",
+        "  projected  28.0% (25.0% to 31.0%): as measured",
+        "  result     the same. After 5 seeded steps losses equal, updates of parameters equal",
+    ]
+    assert all(len(line) <= 80 for line in render_text(PROOF, 80).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"verdict": Verdict.NO_GAIN, "gain": Gain(0.001, -0.003, 0.004)},
+         "Not proven: no difference that matters. "
+         "A step takes 9.99 ms instead of 10.0 ms, 0.10% less (-0.30% to 0.40%)."),
+        ({"verdict": Verdict.SLOWER, "gain": Gain(-0.1, -0.12, -0.08)},
+         "Not proven: it is slower. A step takes 11.0 ms instead of 10.0 ms, 10.0% more (8.0% to 12.0%)."),
+        ({"verdict": Verdict.UNKNOWN},
+         "Not proven: whether it computes the same can't be told. "
+         "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%)."),
+        ({"verdict": Verdict.UNKNOWN, "gain": Gain(0.3, -0.1, 0.5)},
+         "Not proven: the difference isn't known well enough. "
+         "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (-10.0% to 50.0%)."),
+        ({"verdict": Verdict.UNKNOWN, "gain": None, "pairs": PROOF.pairs[:1]},
+         "Not proven. Too few pairs of processes to tell a gain: 1 of 3."),
+    ],
+)  # fmt: skip
+def test_what_is_not_proven_is_said(change: dict[str, object], line: str) -> None:
+    """With what was measured."""
+    assert render_text(replace(PROOF, **change), 140).splitlines()[1] == line  # type: ignore[arg-type]
+
+
+def test_another_result_is_said_with_how_it_is_known() -> None:
+    """That it isn't deterministic, and what rounding errors alone make."""
+    assert (
+        "different: why. After 5 seeded steps outputs 0.2 apart; not deterministic: the first differs from itself, "
+        "outputs 1e-07 apart; rounding errors alone: outputs 2e-07 apart"
+    ) in render_text(NOISY, 400)
+
+
+@pytest.mark.parametrize(("low", "high", "said"), [(0.1, 0.2, "more"), (0.4, 0.5, "less")])
+def test_a_projection_that_was_wrong_is_said(low: float, high: float, said: str) -> None:
+    """Only where the two ranges don't meet."""
+    proof = replace(PROOF, gain=Gain((low + high) / 2, low, high))
+    assert f"{said} than measured" in render_text(proof)
+
+
+def test_json_has_everything() -> None:
+    """Under its schema, with numbers that any reader takes."""
+    document = json.loads(render_json(PROOF))
+    assert (document["schema"], document["verdict"], document["proven"]) == ("syncscan.prove/1", "proven", True)
+    assert document["gain"] == {"share": 0.3, "range": [0.28, 0.32]}
+    assert document["result"]["difference"] == {"losses": 0.0, "parameters": 0.0}
+    assert len(document["pairs"]) == 3
+    endless = replace(NOISY, result=replace(NOISY.result, difference=Difference(float("inf"), None)))
+    assert json.loads(render_json(endless))["result"]["difference"]["losses"] is None
+
+
+def test_markdown_shows_names_as_text() -> None:
+    """A script's name may hold anything."""
+    text = render_markdown(replace(PROOF, before="<b>@you|.py"))
+    assert "Proven: a step takes 7.00 ms" in text
+    assert "<b>" not in text
+    assert "| result | the same" in text
