@@ -29,7 +29,7 @@ from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, place, sentences, waited
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import Story, ToldFinding, story_of
-from syncscan.report.tiles import across, bars, tiles
+from syncscan.report.tiles import bars, key, tiles
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
@@ -45,8 +45,11 @@ _SCRIPTS = (
     "paint.js",
     "margins.js",
     "controls.js",
+    "replayed.js",
     "timeline.js",
-    "findings.js",
+    "list.js",
+    "drawer.js",
+    "keys.js",
     "icicle.js",
     "page.js",
 )
@@ -64,7 +67,8 @@ def render(analysis: Analysis) -> str:
     """
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
-    origin = drawn.pop("origin")
+    origin, drawn_without = drawn.pop("origin"), _drawn_without(drawn)
+    shapes = bars(analysis)
     return (
         _environment()
         .get_template("report.html.j2")
@@ -75,18 +79,19 @@ def render(analysis: Analysis) -> str:
             verdict=f"{story.verdict}.",
             reason=shown(story.opening, 1200),
             tiles=tiles(analysis),
-            bars=bars(analysis),
-            communicates=analysis.step.communication_us > 0,
+            bars=shapes,
+            key=key(shapes),
             steps_found=shown(story.steps_found, 600),
             phases=story.phases[:MAX_PHASES],
-            todo=_todo(story),
+            todo=_todo(story, drawn_without),
             habits_title=habits.TITLE,
             habits=[_habit(told) for told in story.habits],
             host=_host(analysis, story),
             timeline_note=_timeline_note(drawn),
-            findings=[_finding(told, analysis, origin) for told in findings],
+            findings=[_finding(told, analysis, origin, drawn_without) for told in findings],
             findings_note=_findings_note(analysis),
-            columns=_COLUMNS,
+            sorts=_SORTS,
+            replays=[replay["name"] for replay in drawn["replays"]],
             no_findings=_nothing_found(analysis),
             warnings=[shown(w, 600) for w in story.warnings],
             style=_asset("report.css"),
@@ -113,20 +118,26 @@ def _facts(analysis: Analysis) -> list[str]:
     return [f for f in facts if f]
 
 
-def _todo(story: Story) -> dict[str, Any]:
+def _drawn_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
+    """Which of the steps drawn twice is without exactly these findings."""
+    return {tuple(replay["findings"]): number for number, replay in reversed(list(enumerate(drawn["replays"])))}
+
+
+def _todo(story: Story, drawn_without: dict[tuple[int, ...], int]) -> dict[str, Any]:
     """What to change; each entry leads to its findings, or to its habit."""
     cards = {told.id: number for number, told in enumerate(story.habits)}
     return {
         "title": remedies.title(story.remedies),
         "nothing": shown(story.nothing, 600),
         "then": shown(story.then, 600),
-        "remedies": [_remedy(told, cards.get(told.habit)) for told in story.remedies],
+        "remedies": [_remedy(told, cards.get(told.habit), drawn_without) for told in story.remedies],
     }
 
 
-def _remedy(told: ToldRemedy, habit: int | None) -> dict[str, Any]:
+def _remedy(told: ToldRemedy, habit: int | None, drawn_without: dict[tuple[int, ...], int]) -> dict[str, Any]:
     members = [m for m in told.members if m.number < MAX_FINDINGS]
     return {
+        "replay": drawn_without.get(tuple(sorted(m.number for m in told.members))),
         "saves": told.saves,
         "doubts": told.doubt.split("; "),
         "projected": told.basis is Basis.REPLAY,
@@ -209,18 +220,14 @@ def _findings_note(analysis: Analysis) -> str:
     return f"{counted}. Times are means per step.{cut}"
 
 
-_COLUMNS = (
-    {"key": "severity", "label": "severity", "look": "c-severity"},
-    {"key": "what", "label": "finding", "look": "c-what"},
-    {"key": "cause", "label": "cause", "look": "c-cause"},
-    {"key": "phase", "label": "phase", "look": "c-phase"},
-    {"key": "owner", "label": "owner", "look": "c-owner"},
-    {"key": "count", "label": "a step", "look": "num"},
-    {"key": "wait", "label": "wait", "look": "num"},
-    {"key": "bubble", "label": "idle behind", "look": "num"},
-    {"key": "recoverable", "label": "recoverable", "look": "num projected-text"},
-    {"key": "", "label": "", "look": "c-go"},
+_SORTS = (
+    ("", "what it saves"),
+    ("wait", "wait"),
+    ("idle", "idle behind"),
+    ("often", "how often"),
+    ("severity", "severity"),
 )
+"""What findings can be sorted by besides their order: an attribute of theirs, and how it is called."""
 
 
 def _nothing_found(analysis: Analysis) -> str:
@@ -230,10 +237,11 @@ def _nothing_found(analysis: Analysis) -> str:
     return "No sync point was found: the host never waits for the device in this trace."
 
 
-def _finding(told: ToldFinding, analysis: Analysis, origin: int) -> dict[str, Any]:
+def _finding(
+    told: ToldFinding, analysis: Analysis, origin: int, drawn_without: dict[tuple[int, ...], int]
+) -> dict[str, Any]:
     f = told.of
-    d, w, gain = f.diagnosis, f.where, f.gain
-    whole = analysis.step.observed_us
+    d, w = f.diagnosis, f.where
     return {
         "number": told.number,
         "severity": f.severity.value,
@@ -244,15 +252,13 @@ def _finding(told: ToldFinding, analysis: Analysis, origin: int) -> dict[str, An
         "phase": w.phase.value,
         "owner": shown(w.owner, 40),
         "scope": shown(" > ".join(w.scope), 120) or "(no scope)",
+        "replay": drawn_without.get((told.number,)),
         "per_step": f.per_step,
-        "per_step_text": f"{f.per_step:.3g}",
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
-        "wait": told.waits,
-        "bubble": told.idle,
+        "cost": f"waits {told.waits}, idle behind {told.idle}, {times(f.per_step)}",
         "saves": told.saves,
-        "recoverable_us": gain.recoverable_us if gain else None,
-        "share": across(gain.recoverable_us, whole) / 10 if gain else 0,
+        "numbers": _numbers(told),
         "projection": _projected(f),
         "why": shown(d.why, 1500),
         "fix": shown(d.fix, 1500),
@@ -261,6 +267,17 @@ def _finding(told: ToldFinding, analysis: Analysis, origin: int) -> dict[str, An
         "count": f.count,
         "occurrences": _occurrences(f, analysis, origin),
     }
+
+
+def _numbers(told: ToldFinding) -> list[tuple[str, str, str]]:
+    """The four numbers of a finding, means per step, each with its name and whether it is projected."""
+    gain = told.of.gain
+    return [
+        ("wait", told.waits, ""),
+        ("idle behind", told.idle, ""),
+        ("moved", duration(gain.moved_us) if gain else "–", "projected-text"),
+        ("recoverable", told.saves, "projected-text"),
+    ]
 
 
 def _projected(f: Finding) -> str:
