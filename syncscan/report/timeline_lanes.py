@@ -108,7 +108,8 @@ def _devices(trace: Trace) -> list[Group]:
 
 def _device(trace: Trace, device: int) -> str:
     names = trace.info.devices
-    return shown(f"Device {device} · {names[device]}" if 0 <= device < len(names) else f"Device {max(device, 0)}", 80)
+    name = names[device] if 0 <= device < len(names) else ""
+    return shown(f"Device {max(device, 0)}" + (f" · {name}" if name else ""), 80)
 
 
 class Names:

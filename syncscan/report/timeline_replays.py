@@ -41,10 +41,10 @@ class Replay:
 def replays(analysis: Analysis) -> list[Replay]:
     """The step without any sync, then without those of each remedy, then without each of the first findings alone.
 
-    Each is of the step around the costliest sync point that is taken out. Empty where nothing can be replayed, or
-    where steps launch more than a report can hold.
+    Each is of the step around the costliest sync point that is taken out. Empty where nothing can be replayed or no gain
+    was projected, or where steps launch more than a report can hold.
     """
-    if not analysis.replayable or not real(analysis.findings):
+    if not analysis.replayable or analysis.step.recoverable_us is None or not real(analysis.findings):
         return []
     found: list[Replay] = []
     left = MAX_REPLAYED
@@ -70,6 +70,8 @@ def why_none(analysis: Analysis, found: Sequence[Replay]) -> str:
         return "There is no sync to take out, so no step is drawn without one."
     if not analysis.replayable:
         return "This trace can't be replayed, so no step is drawn without its syncs."
+    if analysis.step.recoverable_us is None:
+        return "No gain is projected of this trace, so no step is drawn without its syncs."
     return "A step launches more than can be drawn twice, so none is drawn without its syncs."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -215,3 +216,12 @@ def test_input_and_communication_are_told_from_scopes_and_kernels():
     assert [kinds[name] for name in drawn["names"] if name.startswith("nccl")] == [COMMUNICATION]
     assert kinds["gemm"] == Category.KERNEL
     assert SYNC_CALL in kinds.values()
+
+
+def test_where_no_gain_is_projected_no_step_is_drawn_without_its_syncs():
+    """A picture would say what the numbers withhold."""
+    analysis = steps()
+    withheld = replace(analysis, step=replace(analysis.step, recoverable_us=None))
+    drawn = timeline(withheld)
+    assert drawn["replays"] == []
+    assert "No gain is projected" in drawn["unreplayed"]
