@@ -12,6 +12,7 @@ import hashlib
 import ntpath
 import posixpath
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import jinja2
@@ -56,6 +57,19 @@ _SCRIPTS = (
 _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0}
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Page:
+    """What the page's parts need of the whole."""
+
+    analysis: Analysis
+    origin: int
+    """The timeline's zero, ns on the trace's clock."""
+    drawn_without: dict[tuple[int, ...], int]
+    """Of findings, by their numbers, which of the steps that are drawn twice is without exactly them."""
+    numbers: frozenset[int]
+    """Of the findings that are on the page."""
+
+
 def render(analysis: Analysis) -> str:
     """The report as one HTML document.
 
@@ -67,7 +81,7 @@ def render(analysis: Analysis) -> str:
     """
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
-    origin, drawn_without = drawn.pop("origin"), _drawn_without(drawn)
+    page = _Page(analysis, drawn.pop("origin"), _drawn_without(drawn), frozenset(told.number for told in findings))
     shapes = bars(analysis)
     return (
         _environment()
@@ -83,12 +97,12 @@ def render(analysis: Analysis) -> str:
             key=key(shapes),
             steps_found=shown(story.steps_found, 600),
             phases=story.phases[:MAX_PHASES],
-            todo=_todo(story, drawn_without),
+            todo=_todo(story, page),
             habits_title=habits.TITLE,
-            habits=[_habit(told) for told in story.habits],
+            habits=[_habit(told, page) for told in story.habits],
             host=_host(analysis, story),
             timeline_note=_timeline_note(drawn),
-            findings=[_finding(told, analysis, origin, drawn_without) for told in findings],
+            findings=[_finding(told, page) for told in findings],
             findings_note=_findings_note(analysis),
             sorts=_SORTS,
             replays=[replay["name"] for replay in drawn["replays"]],
@@ -96,7 +110,13 @@ def render(analysis: Analysis) -> str:
             warnings=[shown(w, 600) for w in story.warnings],
             style=_asset("report.css"),
             script=_script(),
-            data=_json({**drawn, "host": host.picture(analysis.host_time), "labels": [_label(f) for f in findings]}),
+            data=_json(
+                {
+                    **drawn,
+                    "host": host.picture(analysis.host_time),
+                    "labels": {told.number: _label(told) for told in findings},
+                }
+            ),
         )
     )
 
@@ -123,21 +143,21 @@ def _drawn_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
     return {tuple(replay["findings"]): number for number, replay in reversed(list(enumerate(drawn["replays"])))}
 
 
-def _todo(story: Story, drawn_without: dict[tuple[int, ...], int]) -> dict[str, Any]:
+def _todo(story: Story, page: _Page) -> dict[str, Any]:
     """What to change; each entry leads to its findings, or to its habit."""
     cards = {told.id: number for number, told in enumerate(story.habits)}
     return {
         "title": remedies.title(story.remedies),
         "nothing": shown(story.nothing, 600),
         "then": shown(story.then, 600),
-        "remedies": [_remedy(told, cards.get(told.habit), drawn_without) for told in story.remedies],
+        "remedies": [_remedy(told, cards.get(told.habit), page) for told in story.remedies],
     }
 
 
-def _remedy(told: ToldRemedy, habit: int | None, drawn_without: dict[tuple[int, ...], int]) -> dict[str, Any]:
-    members = [m for m in told.members if m.number < MAX_FINDINGS]
+def _remedy(told: ToldRemedy, habit: int | None, page: _Page) -> dict[str, Any]:
+    members = [m for m in told.members if m.number in page.numbers]
     return {
-        "replay": drawn_without.get(tuple(sorted(m.number for m in told.members))),
+        "replay": page.drawn_without.get(tuple(sorted(m.number for m in told.members))),
         "saves": told.saves,
         "doubts": told.doubt.split("; "),
         "projected": told.basis is Basis.REPLAY,
@@ -149,7 +169,7 @@ def _remedy(told: ToldRemedy, habit: int | None, drawn_without: dict[tuple[int, 
     }
 
 
-def _habit(told: ToldHabit) -> dict[str, Any]:
+def _habit(told: ToldHabit, page: _Page) -> dict[str, Any]:
     return {
         "severity": told.severity.value,
         "title": shown(told.title, 160),
@@ -161,17 +181,14 @@ def _habit(told: ToldHabit) -> dict[str, Any]:
         "confidence": told.confidence,
         "evidence": shown(told.evidence, 900),
         "segments": [shown(segment, 200) for segment in told.segments[:MAX_PARTS]],
-        "splits": [(shown(s.text, 200), _drawn(s.finding)) for s in told.splits[:MAX_PARTS]],
+        "splits": [
+            (shown(s.text, 200), s.finding if s.finding in page.numbers else None) for s in told.splits[:MAX_PARTS]
+        ],
         "more": max(len(told.segments), len(told.splits)) > MAX_PARTS,
         "why": shown(told.why, 1500),
         "fix": shown(told.fix, 1500),
         "when_fine": shown(told.when_fine, 1500),
     }
-
-
-def _drawn(finding: int | None) -> int | None:
-    """A finding's number, if it is on the page."""
-    return finding if finding is not None and finding < MAX_FINDINGS else None
 
 
 def _host(analysis: Analysis, story: Story) -> dict[str, Any]:
@@ -237,9 +254,7 @@ def _nothing_found(analysis: Analysis) -> str:
     return "No sync point was found: the host never waits for the device in this trace."
 
 
-def _finding(
-    told: ToldFinding, analysis: Analysis, origin: int, drawn_without: dict[tuple[int, ...], int]
-) -> dict[str, Any]:
+def _finding(told: ToldFinding, page: _Page) -> dict[str, Any]:
     f = told.of
     d, w = f.diagnosis, f.where
     return {
@@ -252,7 +267,7 @@ def _finding(
         "phase": w.phase.value,
         "owner": shown(w.owner, 40),
         "scope": shown(" > ".join(w.scope), 120) or "(no scope)",
-        "replay": drawn_without.get((told.number,)),
+        "replay": page.drawn_without.get((told.number,)),
         "per_step": f.per_step,
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
@@ -263,9 +278,9 @@ def _finding(
         "why": shown(d.why, 1500),
         "fix": shown(d.fix, 1500),
         "when_fine": shown(d.when_fine, 1500),
-        "evidence": _evidence(f, analysis.step),
+        "evidence": _evidence(f, page.analysis.step),
         "count": f.count,
-        "occurrences": _occurrences(f, analysis, origin),
+        "occurrences": _occurrences(f, page),
     }
 
 
@@ -313,14 +328,14 @@ def _measured(f: Finding, step: StepSummary) -> str:
     return f"{wait} waiting, {idle} idle behind, {times(f.per_step)}"
 
 
-def _occurrences(f: Finding, analysis: Analysis, origin: int) -> list[dict[str, Any]]:
+def _occurrences(f: Finding, page: _Page) -> list[dict[str, Any]]:
     costly = sorted(f.occurrences, key=lambda o: -(o.cost.wait_ns + o.cost.bubble_ns))[:MAX_OCCURRENCES]
-    begins = {s.number: s.ts for s in analysis.trace.steps}
+    begins = {s.number: s.ts for s in page.analysis.trace.steps}
     return [
         {
             "step": "–" if o.where.step is None else o.where.step,
-            "at": (o.sync.ts - begins.get(-1 if o.where.step is None else o.where.step, origin)) / 1e3,
-            "ns": o.sync.ts - origin,
+            "at": (o.sync.ts - begins.get(-1 if o.where.step is None else o.where.step, page.origin)) / 1e3,
+            "ns": o.sync.ts - page.origin,
             "wait_us": o.cost.wait_ns / 1e3,
             "bubble_us": o.cost.bubble_ns / 1e3,
         }

@@ -41,8 +41,8 @@ class Replay:
 def replays(analysis: Analysis) -> list[Replay]:
     """The step without any sync, then without those of each remedy, then without each of the first findings alone.
 
-    Each is of the step around the costliest sync point that is taken out. Empty where nothing can be replayed or no gain
-    was projected, or where steps launch more than a report can hold.
+    Each is of the step around the costliest sync point that is taken out. Empty where nothing can be replayed, where no
+    gain was projected, or where steps launch more than a report can hold.
     """
     if not analysis.replayable or analysis.step.recoverable_us is None or not real(analysis.findings):
         return []

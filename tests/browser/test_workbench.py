@@ -74,6 +74,16 @@ def test_a_click_on_a_finding_turns_the_timeline_that_stays_in_view(show: Callab
     assert title(report) == report.page.locator("#f1 .pick").inner_text()
 
 
+def test_a_link_leads_to_what_is_chosen(show: Callable[..., Report]) -> None:
+    """The address has it, and opens on it."""
+    report = show(crossed())
+    report.page.locator("#f1 .place").click()
+    assert report.js("location.hash") == "#f1"
+    report.page.reload()
+    assert report.page.locator("#f1.selected").count() == 1
+    assert chosen(report)[1] == 1
+
+
 def test_a_click_on_a_sync_opens_its_detail_in_the_drawer(show: Callable[..., Report]) -> None:
     """Title, this sync's times, four numbers, place, chain, fix, when it is fine, evidence; the list goes along."""
     report = show(two_findings())

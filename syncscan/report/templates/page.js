@@ -29,8 +29,14 @@
     if (timeline && sync >= 0) timeline.goto(sync);
   }
 
+  /** What is chosen stands in the address, so that a link into a report leads to it. */
+  function remember(hash) {
+    if (location.protocol !== "about:") history.replaceState(null, "", hash);
+  }
+
   /** An item was chosen: the timeline draws its removal and turns to its finding's costliest sync point. */
   function point(item, finding) {
+    remember(`#${item.id}`);
     const sync = timeline ? timeline.worst(finding) : -1;
     if (timeline) timeline.replayed.without(item.dataset.replay, item.dataset.habit !== undefined && item.dataset.habit !== "");
     if (sync >= 0) turn(sync);
@@ -70,20 +76,22 @@
   function letGo() {
     if (drawer.open) return drawer.close();
     list.mark(null);
+    remember("#");
     timeline.replayed.without("", false);
     timeline.choose({});
   }
 
-  // how high the timeline is: what of the window is left below the top of list and timeline
+  // how high the timeline is: what of the window is left below the top of list and timeline; beside the end of a long list
+  // less, so that it stays whole
 
   function room() {
-    const top = Math.max(8, $("workbench").getBoundingClientRect().top), left = innerHeight - top - 8;
-    if (drawer.open && !narrow.matches && left < Math.min(640, innerHeight - 20)) {
+    const top = Math.max(8, $("workbench").getBoundingClientRect().top), below = innerHeight - top - 8, { bottom, height } = $("list").getBoundingClientRect();
+    if (drawer.open && !narrow.matches && below < Math.min(640, innerHeight - 20)) {
       scrollTo({ top: scrollY + top - 8, behavior: calm.matches ? "auto" : "smooth" });
     }
-    const high = narrow.matches ? "" : `${Math.round(Math.max(left, 380))}px`;
-    if ($("pane").style.getPropertyValue("--room") === high) return;
-    $("pane").style.setProperty("--room", high);
+    const left = height > innerHeight - 16 ? Math.min(below, bottom - top) : below;
+    const high = narrow.matches ? "" : `${Math.round(Math.max(left, drawer.open ? 540 : 400))}px`;
+    if ($("pane").style.getPropertyValue("--room") !== high) $("pane").style.setProperty("--room", high);
   }
   addEventListener("scroll", () => room(), { passive: true });
   addEventListener("resize", () => room());
@@ -152,6 +160,12 @@
   let before = "";
   addEventListener("beforeprint", () => { before = root.style.colorScheme; root.style.colorScheme = "light"; repaint(); });
   addEventListener("afterprint", () => { root.style.colorScheme = before; repaint(); });
+
+  const linked = $(location.hash.slice(1));
+  if (linked?.classList.contains("item")) {
+    list.reveal(linked);
+    list.choose(linked);
+  }
 
   window.syncscan = { timeline, list, drawer, icicle, data, keys };
 })();
