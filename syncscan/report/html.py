@@ -105,7 +105,7 @@ def render(analysis: Analysis) -> str:
             findings=[_finding(told, page) for told in findings],
             findings_note=_findings_note(analysis),
             sorts=_SORTS,
-            replays=[replay["name"] for replay in drawn["replays"]],
+            without=[step["name"] for step in drawn["without"]],
             no_findings=_nothing_found(analysis),
             warnings=[shown(w, 600) for w in story.warnings],
             style=_asset("report.css"),
@@ -140,7 +140,7 @@ def _facts(analysis: Analysis) -> list[str]:
 
 def _drawn_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
     """Which of the steps drawn twice is without exactly these findings."""
-    return {tuple(replay["findings"]): number for number, replay in reversed(list(enumerate(drawn["replays"])))}
+    return {tuple(step["findings"]): number for number, step in reversed(list(enumerate(drawn["without"])))}
 
 
 def _todo(story: Story, page: _Page) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _todo(story: Story, page: _Page) -> dict[str, Any]:
 def _remedy(told: ToldRemedy, habit: int | None, page: _Page) -> dict[str, Any]:
     members = [m for m in told.members if m.number in page.numbers]
     return {
-        "replay": page.drawn_without.get(tuple(sorted(m.number for m in told.members))),
+        "without": page.drawn_without.get(tuple(sorted(m.number for m in told.members))),
         "saves": told.saves,
         "doubts": told.doubt.split("; "),
         "projected": told.basis is Basis.REPLAY,
@@ -267,7 +267,7 @@ def _finding(told: ToldFinding, page: _Page) -> dict[str, Any]:
         "phase": w.phase.value,
         "owner": shown(w.owner, 40),
         "scope": shown(" > ".join(w.scope), 120) or "(no scope)",
-        "replay": page.drawn_without.get((told.number,)),
+        "without": page.drawn_without.get((told.number,)),
         "per_step": f.per_step,
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,

@@ -22,7 +22,7 @@ from syncscan.model.trace import DEVICE, HOST, NONE, Trace
 from syncscan.report.packed import pack
 from syncscan.report.timeline_intervals import choose, home, inside
 from syncscan.report.timeline_lanes import Group, Names, groups_of, stacked
-from syncscan.report.timeline_replays import packed_replays, replays, why_none
+from syncscan.report.timeline_without import packed_steps, steps_without, why_none
 
 MAX_SLICES = 120_000
 """Slices that a report holds at most: about 1.5 MB of it."""
@@ -37,7 +37,7 @@ SYNC_CALL, INPUT, COMMUNICATION = 9, 10, 11
 """What a lane's `what` says besides a `Category`: a runtime call that a sync point is made of, a loader's `__next__`, a
 collective."""
 
-_NOTHING: dict[str, Any] = {"origin": 0, "length": 0, "home": [0, 1], "replays": [], "unreplayed": "", "unprofiled": 0}
+_NOTHING: dict[str, Any] = {"origin": 0, "length": 0, "home": [0, 1], "without": [], "why_none": "", "unprofiled": 0}
 _NOTHING |= {"groups": [], "steps": [], "names": [], "intervals": []}
 
 
@@ -52,18 +52,9 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     groups = groups_of(trace, analysis.findings)
     drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(lane.rows for g in groups for lane in g.lanes)]))
     if not len(drawn):
-        return {
-            "origin": 0,
-            "length": 0,
-            "groups": [],
-            "steps": [],
-            "names": [],
-            "intervals": [],
-            "home": [0, 1],
-            "replays": [],
-        }
+        return dict(_NOTHING)
     origin, end = _extent(trace, drawn)
-    twice = replays(analysis)
+    twice = steps_without(analysis)
     first = home(analysis, Interval(origin, end), twice[0].schedule if twice else None)
     intervals = choose(analysis, drawn, budget, Interval(origin, end), first)
     book = Names(trace)
@@ -82,8 +73,8 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         "groups": [_packed_group(trace, g, kept, kinds, book, origin, end, whole) for g in groups],
         "syncs": _syncs(analysis, groups, origin),
         "unprofiled": round((analysis.step.unprofiled_us or 0.0) * 1e3),
-        "replays": packed_replays(twice, trace, groups, book, origin),
-        "unreplayed": why_none(analysis, twice),
+        "without": packed_steps(twice, trace, groups, book, origin),
+        "why_none": why_none(analysis, twice),
         "names": book.texts(),
     }
 

@@ -50,7 +50,7 @@ def title(report: Report) -> str:
 
 
 def test_a_click_on_a_finding_turns_the_timeline_that_stays_in_view(show: Callable[..., Report]) -> None:
-    """Its worst sync is selected and in view, its removal drawn and named; the drawer stays shut until asked for."""
+    """Its worst sync is selected and in view, a step without it drawn and named; the drawer stays shut."""
     report = show(crossed(), height=700)
     report.page.locator("#f1 .place").click()
     report.settle()
@@ -262,7 +262,7 @@ def test_on_a_phone_fingers_pan_zoom_and_tap(show: Callable[..., Report]) -> Non
     assert drawer["y"] + drawer["height"] == pytest.approx(844, abs=1)
 
 
-def test_the_replayed_step_is_of_the_removal_that_is_chosen(show: Callable[..., Report]) -> None:
+def test_the_hatched_step_is_without_what_is_chosen(show: Callable[..., Report]) -> None:
     """By the list or by the field above; elsewhere than in its step it says so; none is drawn where none is wanted."""
     report = show(crossed())
     note = report.page.locator("#replayed")

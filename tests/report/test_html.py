@@ -170,7 +170,7 @@ def test_without_a_projection_nothing_is_promised():
     assert 'class="tile projected"' not in document
     assert Page(document).inside["todo"] == "What to change, by what it costs"
     assert "not projected" in document
-    assert '"replays":[]' in document
+    assert '"without":[]' in document
 
 
 def test_no_findings_is_said():
@@ -222,8 +222,8 @@ def test_waits_for_input_and_ranks_and_the_step_without_the_profiler_have_looks_
         assert f'<i class="swatch {look}"></i>{said}' in document
 
 
-def test_a_remedy_and_a_finding_say_which_removal_is_drawn_for_them():
+def test_a_remedy_and_a_finding_say_which_step_is_drawn_for_them():
     """The first replay is without any sync, which of a single finding is also without it."""
     page = Page(html.render(step()))
-    assert json.loads(page.inside["data"])["replays"][0]["findings"] == [0]
-    assert [value for name, value in page.attributes if name == "data-replay"] == ["0", "0"]
+    assert json.loads(page.inside["data"])["without"][0]["findings"] == [0]
+    assert [value for name, value in page.attributes if name == "data-without"] == ["0", "0"]

@@ -116,7 +116,7 @@ def test_a_big_trace_keeps_the_slices_around_findings():
 def test_the_first_view_is_the_replayed_step():
     """The view opens on the step that is drawn twice, as recorded and as replayed."""
     drawn = timeline(steps())
-    replay = drawn["replays"][0]
+    replay = drawn["without"][0]
     assert drawn["home"][0] <= replay["start"] < replay["end"] <= drawn["home"][1]
     recorded = next(end - start for _, start, end in drawn["steps"] if start == replay["start"])
     assert replay["end"] - replay["start"] < recorded
@@ -156,34 +156,34 @@ def scattered() -> Analysis:
     return api.analyze_trace(t.trace())
 
 
-def test_each_removal_is_drawn_in_the_step_of_its_costliest_sync_point():
+def test_what_is_taken_out_is_drawn_in_the_step_of_its_costliest_sync_point():
     """First without any sync, then without each alone; all say which step that is, and none outlasts it."""
     analysis = scattered()
     drawn = timeline(analysis)
     rules = [f.rule for f in analysis.findings]
-    of = {tuple(r["findings"]): r["of"] for r in drawn["replays"]}
+    of = {tuple(r["findings"]): r["of"] for r in drawn["without"]}
     assert sorted(of) == [(0,), (0, 1), (1,)]
     numbers = [s.number for s in analysis.trace.steps]
     assert of[(rules.index("nonzero"),)] == f"step {numbers[3]}"
     assert of[(rules.index("item"),)] == f"step {numbers[1]}"
-    assert drawn["replays"][0]["findings"] == [0, 1]
-    assert all(r["start"] < r["end"] <= r["recorded"] for r in drawn["replays"])
-    assert drawn["unreplayed"] == ""
+    assert drawn["without"][0]["findings"] == [0, 1]
+    assert all(r["start"] < r["end"] <= r["recorded"] for r in drawn["without"])
+    assert drawn["why_none"] == ""
 
 
-def test_a_removal_s_name_says_what_goes():
+def test_a_step_drawn_twice_says_what_it_is_without():
     """All of several, or the finding's title."""
-    names = [r["name"] for r in timeline(scattered())["replays"]]
+    names = [r["name"] for r in timeline(scattered())["without"]]
     assert names[0] == "all 2 syncs"
     assert all("waits" in name for name in names[1:])
 
 
 def test_steps_that_launch_too_much_are_not_drawn_twice(monkeypatch: pytest.MonkeyPatch):
     """The page stays bounded, and says why."""
-    monkeypatch.setattr("syncscan.report.timeline_replays.MAX_REPLAYED", 5)
+    monkeypatch.setattr("syncscan.report.timeline_without.MAX_REPLAYED", 5)
     drawn = timeline(steps())
-    assert drawn["replays"] == []
-    assert "more than can be drawn twice" in drawn["unreplayed"]
+    assert drawn["without"] == []
+    assert "more than can be drawn twice" in drawn["why_none"]
 
 
 def test_without_a_sync_nothing_is_replayed_and_said_so():
@@ -192,8 +192,8 @@ def test_without_a_sync_nothing_is_replayed_and_said_so():
     for start in t.steps(2, lasts=1000):
         t.launch("gemm", at=start + 10, lasts=50)
     drawn = timeline(api.analyze_trace(t.trace()))
-    assert drawn["replays"] == []
-    assert "no sync to take out" in drawn["unreplayed"]
+    assert drawn["without"] == []
+    assert "no sync to take out" in drawn["why_none"]
 
 
 def test_input_and_communication_are_told_from_scopes_and_kernels():
@@ -223,5 +223,5 @@ def test_where_no_gain_is_projected_no_step_is_drawn_without_its_syncs():
     analysis = steps()
     withheld = replace(analysis, step=replace(analysis.step, recoverable_us=None))
     drawn = timeline(withheld)
-    assert drawn["replays"] == []
-    assert "No gain is projected" in drawn["unreplayed"]
+    assert drawn["without"] == []
+    assert "No gain is projected" in drawn["why_none"]

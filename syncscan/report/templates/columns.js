@@ -74,7 +74,7 @@ function readData(json) {
     }
   }
   data.syncs = readSyncs(data.syncs);
-  for (const replay of data.replays) readReplay(data, replay);
+  for (const replay of data.without) readReplay(data, replay);
   return data;
 }
 

@@ -34,11 +34,11 @@
     if (location.protocol !== "about:") history.replaceState(null, "", hash);
   }
 
-  /** An item was chosen: the timeline draws its removal and turns to its finding's costliest sync point. */
+  /** An item was chosen: the timeline draws a step without it and turns to its finding's costliest sync point. */
   function point(item, finding) {
     remember(`#${item.id}`);
     const sync = timeline ? timeline.worst(finding) : -1;
-    if (timeline) timeline.replayed.without(item.dataset.replay, item.dataset.habit !== undefined && item.dataset.habit !== "");
+    if (timeline) timeline.replayed.without(item.dataset.without, item.dataset.habit !== undefined && item.dataset.habit !== "");
     if (sync >= 0) turn(sync);
     else if (timeline) timeline.say(`Chosen: ${item.querySelector("h3").textContent}. Enter shows its detail.`);
     const detail = detailOf(item, finding);
@@ -61,13 +61,13 @@
     room();
   }
 
-  /** Another sync point is chosen in the timeline: list, removal and open drawer go along. */
+  /** Another sync point is chosen in the timeline: list, hatched step and open drawer go along. */
   function followSync(sync) {
     const finding = data.syncs.finding[sync], item = list.of(finding);
     if (!item) return;
     if (item !== list.selected) {
       list.mark(item);
-      timeline.replayed.without(item.dataset.replay, false);
+      timeline.replayed.without(item.dataset.without, false);
     }
     if (drawer.open) drawer.show($(`f${finding}`), sync);
   }

@@ -241,25 +241,28 @@ class Painter {
       const x = view.x(syncs.start[i]), w = Math.max(2, (syncs.end[i] - syncs.start[i]) * view.scale);
       if (x + w < drawn + 1) continue;
       drawn = x + w;
-      ink.globalAlpha = state.finding >= 0 && state.finding !== syncs.finding[i] ? 0.4 : 1;
+      const dim = state.finding >= 0 && state.finding !== syncs.finding[i];
+      ink.globalAlpha = dim ? 0.4 : 1;
       ink.fillStyle = palette["sync-soft"];
       ink.fillRect(x, y, w, h);
       ink.fillStyle = palette.sync;
       ink.fillRect(x, y, Math.max(2, Math.min(w, syncs.wait[i] * view.scale)), h);
       if (i === state.sync) this.outline(x - 1, y - 1, w + 2, h + 2, false);
-      if (w > 60) this.syncText(i, x, w, y + h / 2);
+      if (w > 60) this.syncText(i, x, w, y + h / 2, view, dim);
     }
     ink.globalAlpha = 1;
   }
 
-  syncText(i, x, w, y) {
-    const { ink, palette, data } = this, left = Math.max(x, 0), room = x + w - left - 8;
-    const label = data.labels[data.syncs.finding[i]];
+  /** In the wait, or in the rest of the call: whichever is wider, so that the text stands on one colour. */
+  syncText(i, x, w, y, view, dim) {
+    const { ink, palette, data } = this, waits = Math.min(w, data.syncs.wait[i] * view.scale), solid = waits > w / 2;
+    const left = Math.max(solid ? x : x + waits, 0), room = Math.min(solid ? x + waits : x + w, view.width) - left - 8;
+    const label = data.labels[data.syncs.finding[i]], fits = Math.floor(room / this.letter);
+    if (fits <= 6) return;
     const text = `${duration(data.syncs.wait[i])}  ${label ? label.title : ""}`;
-    const solid = data.syncs.wait[i] * (w / (data.syncs.end[i] - data.syncs.start[i] || 1)) > room * 0.5;
-    ink.fillStyle = solid ? palette.panel : palette["slice-ink"];
-    const fits = Math.floor(room / this.letter);
-    if (fits > 6) ink.fillText(text.length <= fits ? text : text.slice(0, fits - 1) + "…", left + 4, y, room);
+    ink.globalAlpha = 1;
+    ink.fillStyle = solid && !dim ? palette.panel : palette["slice-ink"];
+    ink.fillText(text.length <= fits ? text : text.slice(0, fits - 1) + "…", left + 4, y, room);
   }
 
   /** Gaps narrower than a pixel add up: a pixel is as strong as the part of it that is idle. */

@@ -4,22 +4,22 @@ class Replayed {
   /** timeline: it is drawn in that one's lanes, and in its own canvases. */
   constructor(timeline) {
     this.timeline = timeline;
-    this.replays = timeline.data.replays;
+    this.steps = timeline.data.without;
     this.$ = (id) => document.getElementById(id);
     /** Whether the reader chose to see none. */
     this.none = false;
     /** Whether a habit is chosen, without which no step is drawn. */
     this.habit = false;
-    this.take(this.replays.length ? "0" : "");
-    this.$("removal-field").hidden = this.$("legend-projected").hidden = !this.replays.length;
-    this.$("removal").addEventListener("change", (e) => this.draw(e.target.value));
+    this.take(this.steps.length ? "0" : "");
+    this.$("without-field").hidden = this.$("legend-projected").hidden = !this.steps.length;
+    this.$("without").addEventListener("change", (e) => this.draw(e.target.value));
     this.$("replay-show").addEventListener("click", () => this.show());
   }
 
   take(number) {
-    const replay = number === "" ? null : this.replays[Number(number)];
+    const replay = number === "" ? null : this.steps[Number(number)];
     this.timeline.options.replay = this.timeline.painter.replay = replay;
-    this.$("removal").value = number;
+    this.$("without").value = number;
   }
 
   /** Draw a replay, by its number as text, or none, as the reader asks. */
@@ -30,15 +30,15 @@ class Replayed {
     this.timeline.resize();
   }
 
-  /** Draw the removal of what was chosen: its replay's number as text, or that of all syncs; not if the reader wants none. */
+  /** Draw the step without what was chosen, by its number as text, or without all syncs; not if the reader wants none. */
   without(number, habit) {
     this.habit = habit;
-    if (this.replays.length && !this.none) this.draw(number || "0");
+    if (this.steps.length && !this.none) this.draw(number || "0");
     else this.timeline.later();
   }
 
   toggle() {
-    if (this.replays.length) this.draw(this.timeline.options.replay ? "" : "0");
+    if (this.steps.length) this.draw(this.timeline.options.replay ? "" : "0");
   }
 
   show() {
@@ -51,7 +51,7 @@ class Replayed {
     const { replay } = this.timeline.options, away = replay !== null && !overlaps(replay, this.timeline.view);
     const said = [
       this.habit && replay ? "A step without a habit isn't drawn." : "",
-      replay ? `Hatched: ${replay.of} without ${replay.name}, projected.` : this.timeline.data.unreplayed || "As recorded: no step is drawn without its syncs.",
+      replay ? `Hatched: ${replay.of} without ${replay.name}, projected.` : this.timeline.data.why_none || "As recorded: no step is drawn without its syncs.",
       replay ? replay.untold : "",
       away ? "It lies outside of the view:" : "",
     ].filter(Boolean).join(" ");

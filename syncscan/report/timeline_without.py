@@ -26,7 +26,7 @@ MAX_REPLAYED = 60_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Replay:
+class StepWithout:
     """One step without some findings, and which."""
 
     findings: tuple[int, ...]
@@ -38,7 +38,7 @@ class Replay:
     """What such a replay leaves open, in a sentence; empty where it leaves nothing."""
 
 
-def replays(analysis: Analysis) -> list[Replay]:
+def steps_without(analysis: Analysis) -> list[StepWithout]:
     """The step without any sync, then without those of each remedy, then without each of the first findings alone.
 
     Each is of the step around the costliest sync point that is taken out. Empty where nothing can be replayed, where no
@@ -46,14 +46,14 @@ def replays(analysis: Analysis) -> list[Replay]:
     """
     if not analysis.replayable or analysis.step.recoverable_us is None or not real(analysis.findings):
         return []
-    found: list[Replay] = []
+    found: list[StepWithout] = []
     left = MAX_REPLAYED
-    for removed in _removals(analysis):
+    for removed in _choices(analysis):
         schedule = _schedule(analysis, removed, everything=not found)
         if schedule is None or len(schedule.rows) > left:
             break
         left -= len(schedule.rows)
-        found.append(Replay(removed, _name(analysis, removed, not found), schedule, _untold(analysis, removed)))
+        found.append(StepWithout(removed, _name(analysis, removed, not found), schedule, _untold(analysis, removed)))
     return found
 
 
@@ -62,7 +62,7 @@ def _untold(analysis: Analysis, removed: Sequence[int]) -> str:
     return next((shown(gain.untold, 300) for gain in gains if gain and gain.untold), "")
 
 
-def why_none(analysis: Analysis, found: Sequence[Replay]) -> str:
+def why_none(analysis: Analysis, found: Sequence[StepWithout]) -> str:
     """Why no step is drawn twice, in a sentence; empty where one is."""
     if found:
         return ""
@@ -75,7 +75,7 @@ def why_none(analysis: Analysis, found: Sequence[Replay]) -> str:
     return "A step launches more than can be drawn twice, so none is drawn without its syncs."
 
 
-def _removals(analysis: Analysis) -> list[tuple[int, ...]]:
+def _choices(analysis: Analysis) -> list[tuple[int, ...]]:
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
     own = [number for number, f in enumerate(analysis.findings) if f.severity is not Severity.INFO]
     remedies = [tuple(sorted(numbers[id] for id in r.findings)) for r in analysis.remedies if r.findings]
@@ -101,21 +101,21 @@ def _name(analysis: Analysis, removed: Sequence[int], everything: bool) -> str:
 # columns
 
 
-def packed_replays(
-    found: Sequence[Replay], trace: Trace, groups: Sequence[Group], book: Names, origin: int
+def packed_steps(
+    found: Sequence[StepWithout], trace: Trace, groups: Sequence[Group], book: Names, origin: int
 ) -> list[dict[str, Any]]:
     """What the timeline draws of each; times are ns since `origin`."""
-    return [_packed(replay, trace, groups, book, origin) for replay in found]
+    return [_packed(step, trace, groups, book, origin) for step in found]
 
 
-def _packed(replay: Replay, trace: Trace, groups: Sequence[Group], book: Names, origin: int) -> dict[str, Any]:
-    plan = replay.schedule
-    step = next((s for s in trace.steps if s.ts == plan.begin), None)
+def _packed(step: StepWithout, trace: Trace, groups: Sequence[Group], book: Names, origin: int) -> dict[str, Any]:
+    plan = step.schedule
+    marked = next((s for s in trace.steps if s.ts == plan.begin), None)
     return {
-        "name": replay.name,
-        "findings": list(replay.findings),
-        "untold": replay.untold,
-        "of": f"step {step.number}" if step else "the whole trace",
+        "name": step.name,
+        "findings": list(step.findings),
+        "untold": step.untold,
+        "of": f"step {marked.number}" if marked else "the whole trace",
         "start": plan.begin - origin,
         "end": plan.replayed_end - origin,
         "recorded": plan.end - origin,
