@@ -52,10 +52,9 @@ class Replayed {
     const said = [
       this.habit && replay ? "A step without a habit isn't drawn." : "",
       replay ? `Hatched: ${replay.of} without ${replay.name}, projected.` : this.timeline.data.why_none || "As recorded: no step is drawn without its syncs.",
-      replay ? replay.untold : "",
-      away ? "It lies outside of the view:" : "",
     ].filter(Boolean).join(" ");
-    if (this.$("replayed").textContent !== said) this.$("replayed").textContent = said;
-    this.$("replay-show").hidden = !away;
+    if (this.$("replay-said").textContent !== said) this.$("replay-said").textContent = said;
+    this.$("replay-untold").textContent = replay ? replay.untold : "";
+    this.$("replay-away").hidden = !away;
   }
 }
