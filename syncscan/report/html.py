@@ -12,6 +12,7 @@ import hashlib
 import ntpath
 import posixpath
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import jinja2
@@ -29,7 +30,7 @@ from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, place, sentences, waited
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import Story, ToldFinding, story_of
-from syncscan.report.tiles import across, bars, tiles
+from syncscan.report.tiles import bars, key, tiles
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
@@ -45,12 +46,28 @@ _SCRIPTS = (
     "paint.js",
     "margins.js",
     "controls.js",
+    "replayed.js",
     "timeline.js",
-    "findings.js",
+    "list.js",
+    "drawer.js",
+    "keys.js",
     "icicle.js",
     "page.js",
 )
 _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Page:
+    """What the page's parts need of the whole."""
+
+    analysis: Analysis
+    origin: int
+    """The timeline's zero, ns on the trace's clock."""
+    drawn_without: dict[tuple[int, ...], int]
+    """Of findings, by their numbers, which of the steps that are drawn twice is without exactly them."""
+    numbers: frozenset[int]
+    """Of the findings that are on the page."""
 
 
 def render(analysis: Analysis) -> str:
@@ -64,7 +81,8 @@ def render(analysis: Analysis) -> str:
     """
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
-    origin = drawn.pop("origin")
+    page = _Page(analysis, drawn.pop("origin"), _drawn_without(drawn), frozenset(told.number for told in findings))
+    shapes = bars(analysis)
     return (
         _environment()
         .get_template("report.html.j2")
@@ -75,23 +93,30 @@ def render(analysis: Analysis) -> str:
             verdict=f"{story.verdict}.",
             reason=shown(story.opening, 1200),
             tiles=tiles(analysis),
-            bars=bars(analysis),
-            communicates=analysis.step.communication_us > 0,
+            bars=shapes,
+            key=key(shapes),
             steps_found=shown(story.steps_found, 600),
             phases=story.phases[:MAX_PHASES],
-            todo=_todo(story),
+            todo=_todo(story, page),
             habits_title=habits.TITLE,
-            habits=[_habit(told) for told in story.habits],
+            habits=[_habit(told, page) for told in story.habits],
             host=_host(analysis, story),
             timeline_note=_timeline_note(drawn),
-            findings=[_finding(told, analysis, origin) for told in findings],
+            findings=[_finding(told, page) for told in findings],
             findings_note=_findings_note(analysis),
-            columns=_COLUMNS,
+            sorts=_SORTS,
+            without=[step["name"] for step in drawn["without"]],
             no_findings=_nothing_found(analysis),
             warnings=[shown(w, 600) for w in story.warnings],
             style=_asset("report.css"),
             script=_script(),
-            data=_json({**drawn, "host": host.picture(analysis.host_time), "labels": [_label(f) for f in findings]}),
+            data=_json(
+                {
+                    **drawn,
+                    "host": host.picture(analysis.host_time),
+                    "labels": {told.number: _label(told) for told in findings},
+                }
+            ),
         )
     )
 
@@ -113,20 +138,26 @@ def _facts(analysis: Analysis) -> list[str]:
     return [f for f in facts if f]
 
 
-def _todo(story: Story) -> dict[str, Any]:
+def _drawn_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
+    """Which of the steps drawn twice is without exactly these findings."""
+    return {tuple(step["findings"]): number for number, step in reversed(list(enumerate(drawn["without"])))}
+
+
+def _todo(story: Story, page: _Page) -> dict[str, Any]:
     """What to change; each entry leads to its findings, or to its habit."""
     cards = {told.id: number for number, told in enumerate(story.habits)}
     return {
         "title": remedies.title(story.remedies),
         "nothing": shown(story.nothing, 600),
         "then": shown(story.then, 600),
-        "remedies": [_remedy(told, cards.get(told.habit)) for told in story.remedies],
+        "remedies": [_remedy(told, cards.get(told.habit), page) for told in story.remedies],
     }
 
 
-def _remedy(told: ToldRemedy, habit: int | None) -> dict[str, Any]:
-    members = [m for m in told.members if m.number < MAX_FINDINGS]
+def _remedy(told: ToldRemedy, habit: int | None, page: _Page) -> dict[str, Any]:
+    members = [m for m in told.members if m.number in page.numbers]
     return {
+        "without": page.drawn_without.get(tuple(sorted(m.number for m in told.members))),
         "saves": told.saves,
         "doubts": told.doubt.split("; "),
         "projected": told.basis is Basis.REPLAY,
@@ -138,7 +169,7 @@ def _remedy(told: ToldRemedy, habit: int | None) -> dict[str, Any]:
     }
 
 
-def _habit(told: ToldHabit) -> dict[str, Any]:
+def _habit(told: ToldHabit, page: _Page) -> dict[str, Any]:
     return {
         "severity": told.severity.value,
         "title": shown(told.title, 160),
@@ -150,17 +181,14 @@ def _habit(told: ToldHabit) -> dict[str, Any]:
         "confidence": told.confidence,
         "evidence": shown(told.evidence, 900),
         "segments": [shown(segment, 200) for segment in told.segments[:MAX_PARTS]],
-        "splits": [(shown(s.text, 200), _drawn(s.finding)) for s in told.splits[:MAX_PARTS]],
+        "splits": [
+            (shown(s.text, 200), s.finding if s.finding in page.numbers else None) for s in told.splits[:MAX_PARTS]
+        ],
         "more": max(len(told.segments), len(told.splits)) > MAX_PARTS,
         "why": shown(told.why, 1500),
         "fix": shown(told.fix, 1500),
         "when_fine": shown(told.when_fine, 1500),
     }
-
-
-def _drawn(finding: int | None) -> int | None:
-    """A finding's number, if it is on the page."""
-    return finding if finding is not None and finding < MAX_FINDINGS else None
 
 
 def _host(analysis: Analysis, story: Story) -> dict[str, Any]:
@@ -209,18 +237,14 @@ def _findings_note(analysis: Analysis) -> str:
     return f"{counted}. Times are means per step.{cut}"
 
 
-_COLUMNS = (
-    {"key": "severity", "label": "severity", "look": "c-severity"},
-    {"key": "what", "label": "finding", "look": "c-what"},
-    {"key": "cause", "label": "cause", "look": "c-cause"},
-    {"key": "phase", "label": "phase", "look": "c-phase"},
-    {"key": "owner", "label": "owner", "look": "c-owner"},
-    {"key": "count", "label": "a step", "look": "num"},
-    {"key": "wait", "label": "wait", "look": "num"},
-    {"key": "bubble", "label": "idle behind", "look": "num"},
-    {"key": "recoverable", "label": "recoverable", "look": "num projected-text"},
-    {"key": "", "label": "", "look": "c-go"},
+_SORTS = (
+    ("", "what it saves"),
+    ("wait", "wait"),
+    ("idle", "idle behind"),
+    ("often", "how often"),
+    ("severity", "severity"),
 )
+"""What findings can be sorted by besides their order: an attribute of theirs, and how it is called."""
 
 
 def _nothing_found(analysis: Analysis) -> str:
@@ -230,10 +254,9 @@ def _nothing_found(analysis: Analysis) -> str:
     return "No sync point was found: the host never waits for the device in this trace."
 
 
-def _finding(told: ToldFinding, analysis: Analysis, origin: int) -> dict[str, Any]:
+def _finding(told: ToldFinding, page: _Page) -> dict[str, Any]:
     f = told.of
-    d, w, gain = f.diagnosis, f.where, f.gain
-    whole = analysis.step.observed_us
+    d, w = f.diagnosis, f.where
     return {
         "number": told.number,
         "severity": f.severity.value,
@@ -244,23 +267,32 @@ def _finding(told: ToldFinding, analysis: Analysis, origin: int) -> dict[str, An
         "phase": w.phase.value,
         "owner": shown(w.owner, 40),
         "scope": shown(" > ".join(w.scope), 120) or "(no scope)",
+        "without": page.drawn_without.get((told.number,)),
         "per_step": f.per_step,
-        "per_step_text": f"{f.per_step:.3g}",
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
-        "wait": told.waits,
-        "bubble": told.idle,
+        "cost": f"waits {told.waits}, idle behind {told.idle}, {times(f.per_step)}",
         "saves": told.saves,
-        "recoverable_us": gain.recoverable_us if gain else None,
-        "share": across(gain.recoverable_us, whole) / 10 if gain else 0,
+        "numbers": _numbers(told),
         "projection": _projected(f),
         "why": shown(d.why, 1500),
         "fix": shown(d.fix, 1500),
         "when_fine": shown(d.when_fine, 1500),
-        "evidence": _evidence(f, analysis.step),
+        "evidence": _evidence(f, page.analysis.step),
         "count": f.count,
-        "occurrences": _occurrences(f, analysis, origin),
+        "occurrences": _occurrences(f, page),
     }
+
+
+def _numbers(told: ToldFinding) -> list[tuple[str, str, str]]:
+    """The four numbers of a finding, means per step, each with its name and whether it is projected."""
+    gain = told.of.gain
+    return [
+        ("wait", told.waits, ""),
+        ("idle behind", told.idle, ""),
+        ("moved", duration(gain.moved_us) if gain else "–", "projected-text"),
+        ("recoverable", told.saves, "projected-text"),
+    ]
 
 
 def _projected(f: Finding) -> str:
@@ -296,14 +328,14 @@ def _measured(f: Finding, step: StepSummary) -> str:
     return f"{wait} waiting, {idle} idle behind, {times(f.per_step)}"
 
 
-def _occurrences(f: Finding, analysis: Analysis, origin: int) -> list[dict[str, Any]]:
+def _occurrences(f: Finding, page: _Page) -> list[dict[str, Any]]:
     costly = sorted(f.occurrences, key=lambda o: -(o.cost.wait_ns + o.cost.bubble_ns))[:MAX_OCCURRENCES]
-    begins = {s.number: s.ts for s in analysis.trace.steps}
+    begins = {s.number: s.ts for s in page.analysis.trace.steps}
     return [
         {
             "step": "–" if o.where.step is None else o.where.step,
-            "at": (o.sync.ts - begins.get(-1 if o.where.step is None else o.where.step, origin)) / 1e3,
-            "ns": o.sync.ts - origin,
+            "at": (o.sync.ts - begins.get(-1 if o.where.step is None else o.where.step, page.origin)) / 1e3,
+            "ns": o.sync.ts - page.origin,
             "wait_us": o.cost.wait_ns / 1e3,
             "bubble_us": o.cost.bubble_ns / 1e3,
         }

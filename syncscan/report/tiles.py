@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from syncscan.model.analysis import Analysis
@@ -22,7 +23,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A rectangle of a bar that is 1000 wide."""
+    """A rectangle of a bar; in per cent of its width."""
 
     look: str
     x: float
@@ -78,38 +79,64 @@ def _projected_step(analysis: Analysis) -> bool:
 
 
 def bars(analysis: Analysis) -> list[Bar]:
-    """The measured step, without the profiler too where that was timed, and the projected one, to one scale."""
+    """The measured step on device and host, without the profiler too where that was timed, and the projected one.
+
+    All to one scale; where waits are withheld the host's has no parts, and isn't drawn.
+    """
     step = analysis.step
     if not step.observed_us or not len(analysis.trace.device_rows):
         return []
     before = step.unprofiled_us or step.observed_us
-    whole = max(step.observed_us, before)
-    found = [_measured_bar(step, whole)]
+    whole = max(step.observed_us, before, step.host_us)
+    found = [_parted("device", step.observed_us, _device_parts(step), whole)]
+    if step.host_us and not step.waits_withheld:
+        found.append(_parted("host", step.host_us, _host_parts(step), whole))
     if step.unprofiled_us is not None:
-        part = Part("plain", 0.0, across(before, whole), f"timed without the profiler: {duration(before)}")
-        found.append(Bar("unprofiled", duration(before), f"Step without the profiler: {duration(before)}", (part,)))
+        part = Part("free", 0.0, across(before, whole), f"timed without the profiler: {duration(before)}")
+        found.append(Bar("no profiler", duration(before), f"Step without the profiler: {duration(before)}", (part,)))
     if _projected_step(analysis) and step.recoverable_range_us:
         found.append(_projected_bar(before, step.recoverable_us or 0.0, step.recoverable_range_us, whole))
     return found
 
 
-def _measured_bar(step: StepSummary, whole: float) -> Bar:
+def key(found: Sequence[Bar]) -> list[tuple[str, str]]:
+    """What the bars' looks mean, with how long each lasts; those of length 0 are left out."""
+    parts = [part for bar in found for part in bar.parts if part.width and not bar.projected]
+    projected = [("hatch", "projected, with its range")] if any(bar.projected for bar in found) else []
+    return [*((part.look, part.label) for part in parts), *projected]
+
+
+def _device_parts(step: StepSummary) -> list[tuple[str, str, float]]:
     busy = min(step.device_busy_us, step.observed_us)
     communicates = min(step.communication_us, step.observed_us - busy)
     behind = min(step.bubble_us, step.observed_us - busy - communicates)
-    rest = step.observed_us - busy - communicates - behind
-    looks = (
+    return [
         ("work", "device works", busy),
-        *((("ranks", "waits for other ranks or the network", communicates),) if communicates else ()),
+        ("ranks", "waits for other ranks or the network", communicates),
         ("bubble", "idle behind syncs", behind),
-        ("idle", "idle otherwise", rest),
-    )
+        ("idle", "idle otherwise", step.observed_us - busy - communicates - behind),
+    ]
+
+
+def _host_parts(step: StepSummary) -> list[tuple[str, str, float]]:
+    waits = min(step.wait_us, step.host_us)
+    gets = min(step.input_us, step.host_us - waits)
+    return [
+        ("sync", "host waits in syncs", waits),
+        ("input", "host waits for input", gets),
+        ("host", "host works", step.host_us - waits - gets),
+    ]
+
+
+def _parted(label: str, length: float, looks: Sequence[tuple[str, str, float]], whole: float) -> Bar:
+    """A measured bar of several parts, one behind the other; those that last no time are left out."""
     parts, at = [], 0.0
-    for look, label, length in looks:
-        parts.append(Part(look, across(at, whole), across(length, whole), f"{label}: {duration(length)}"))
-        at += length
-    spoken = "Measured step: " + ", ".join(p.label for p in parts)
-    return Bar("measured", duration(step.observed_us), spoken, tuple(parts))
+    for look, name, us in looks:
+        if us > 0:
+            parts.append(Part(look, across(at, whole), across(us, whole), f"{name}: {duration(us)}"))
+        at += us
+    spoken = f"Measured step of the {label}: " + ", ".join(p.label for p in parts)
+    return Bar(label, duration(length), spoken, tuple(parts))
 
 
 def _projected_bar(before: float, gain: float, limits: tuple[float, float], whole: float) -> Bar:
@@ -122,5 +149,5 @@ def _projected_bar(before: float, gain: float, limits: tuple[float, float], whol
 
 
 def across(us: float, whole: float) -> float:
-    """A time as a length of a bar that is 1000 wide."""
-    return round(max(0.0, min(1000.0, 1000.0 * us / whole)), 1) if whole else 0.0
+    """A time as a part of a bar, in per cent."""
+    return round(max(0.0, min(100.0, 100.0 * us / whole)), 2) if whole else 0.0

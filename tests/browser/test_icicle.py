@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from tests.browser.test_report import Report, browser, show
-from tests.report.example import HOSTILE, host_bound, hostile_host
+from tests.report.example import HOSTILE, SAMPLED, host_bound, hostile_host
 
 pytestmark = pytest.mark.browser
 __all__ = ["browser", "show"]
 
 WIDTHS = """() => Object.fromEntries([...document.querySelectorAll('#icicle g')].map(
   (g) => [g.querySelector('text')?.textContent ?? g.dataset.node, g.getBBox().width]))"""
-TAGS = """[...document.querySelectorAll('#icicle *, #icicle-details *, #icicle-legend *')].map((e) => e.localName)"""
+TAGS = """['icicle', 'icicle-details', 'icicle-legend', 'tip'].flatMap(
+  (id) => [...document.querySelectorAll(`#${id} *`)].map((e) => e.localName))"""
 CHOSEN = "document.querySelector('#icicle-details strong').textContent"
 
 
@@ -105,11 +107,18 @@ def test_on_paper_the_tables_stand_for_it(report: Report) -> None:
     assert report.page.get_by_text("Lines that take most themselves").is_visible()
 
 
-@pytest.mark.parametrize("text", [t for t in HOSTILE if t], ids=ascii)
-def test_a_hostile_name_is_text(show: Callable[..., Report], text: str) -> None:
+def test_a_hostile_name_is_text(show: Callable[..., Report]) -> None:
     """In the picture, in what is said of it and in the tooltip."""
-    report = show(host_bound(hostile_host(text)))
-    report.page.locator("#icicle g").nth(2).hover()
-    report.page.locator("#icicle g").nth(2).click(position={"x": 4, "y": 8})
-    assert set(report.js(TAGS)) <= {"svg", "g", "rect", "text", "strong", "span", "b", "li", "i"}
+    names = [text for text in HOSTILE if text]
+    root, node = SAMPLED.nodes[:2]
+    us = root.us / len(names)
+    below = (replace(node, function=text, file=text, owner=text, us=us, self_us=us) for text in names)
+    report = show(host_bound(replace(hostile_host(""), sampled=replace(SAMPLED, nodes=(root, *below)))))
+    cells = report.page.locator("#icicle g")
+    assert cells.count() == len(names) + 2
+    for number in range(2, len(names) + 2):
+        cells.nth(number).click(position={"x": 4, "y": 8})
+        report.page.keyboard.press("Escape")
+        cells.nth(number).hover()
+        assert set(report.js(TAGS)) <= {"svg", "g", "rect", "text", "strong", "span", "b", "li", "i", "div"}
     assert not report.js("window.owned")

@@ -175,4 +175,4 @@ def test_a_hostile_name_is_text(text: str) -> None:
 def test_golden(form: str, golden: Callable[[str, str], None]) -> None:
     """What is said of the host, as kept."""
     report = render(host_bound(), form)
-    golden(f"host.{form}", report[report.index("Where the host") :].partition('<h2 id="timeline')[0])
+    golden(f"host.{form}", report[report.index("Where the host") :].partition("</section>")[0])

@@ -129,7 +129,7 @@ def test_the_top_says_verdict_and_what_to_do():
     page = Page(html.render(step()))
     assert page.inside["verdict"] == "Syncs are the limit."
     assert page.inside["todo"] == "What to change"
-    assert ("data-open", "0") in page.attributes
+    assert ("data-finding", "0") in page.attributes
     assert "Without it the host is the limit" in " ".join(page.text)
 
 
@@ -155,10 +155,9 @@ def test_the_projected_step_is_the_measured_one_less_what_can_be_recovered():
 
 
 def test_measured_and_projected_look_different():
-    """A projected bar has the hatched class, a measured one hasn't."""
-    document = html.render(step())
-    assert re.findall(r'<rect class="(\w+)"', document.split('class="bar-plot"')[1])[:3] == ["work", "bubble", "idle"]
-    assert re.findall(r'<rect class="(\w+)"', document.split('class="bar-plot"')[2])[0] == "projected"
+    """The device's bar, the host's, and the projected one, which alone has the hatched class."""
+    drawn = [re.findall(r'<rect class="(\w+)"', bar) for bar in html.render(step()).split('class="bar-plot"')[1:]]
+    assert drawn == [["work", "bubble", "idle"], ["sync", "host"], ["projected"]]
 
 
 def test_without_a_projection_nothing_is_promised():
@@ -171,7 +170,7 @@ def test_without_a_projection_nothing_is_promised():
     assert 'class="tile projected"' not in document
     assert Page(document).inside["todo"] == "What to change, by what it costs"
     assert "not projected" in document
-    assert '"replay":null' in document
+    assert '"without":[]' in document
 
 
 def test_no_findings_is_said():
@@ -203,5 +202,28 @@ def test_many_findings_are_cut():
     """Three hundred findings are shown, and the page says that there are more."""
     many = analysis(*(finding(f"nonzero-{k:08x}") for k in range(350)))
     document = html.render(many)
-    assert len(re.findall(r"<tbody id=", document)) == html.MAX_FINDINGS
+    assert len(re.findall(r'<li id="f\d+" class="finding', document)) == html.MAX_FINDINGS
     assert "350 findings" in document
+
+
+def test_waits_for_input_and_ranks_and_the_step_without_the_profiler_have_looks_of_their_own():
+    """In the bars, each with its length in the key; what lasts no time is in neither."""
+    found = typical()
+    plain = html.render(found)
+    assert "host waits for input" not in plain
+    assert "timed without the profiler: 26.4 ms" in plain
+    busy = replace(found.step, input_us=5_000.0, communication_us=2_000.0)
+    document = html.render(replace(found, step=busy))
+    for look, said in (
+        ("input", "host waits for input: 5.00 ms"),
+        ("ranks", "waits for other ranks or the network: 2.00 ms"),
+    ):
+        assert f'<rect class="{look}"' in document
+        assert f'<i class="swatch {look}"></i>{said}' in document
+
+
+def test_a_remedy_and_a_finding_say_which_step_is_drawn_for_them():
+    """The first replay is without any sync, which of a single finding is also without it."""
+    page = Page(html.render(step()))
+    assert json.loads(page.inside["data"])["without"][0]["findings"] == [0]
+    assert [value for name, value in page.attributes if name == "data-without"] == ["0", "0"]

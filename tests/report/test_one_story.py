@@ -152,13 +152,12 @@ def in_order(names: tuple[str, ...], path: str) -> bool:
 def of_html(text: str) -> Facts:
     """From what a browser would show."""
     page = Elements(text)
-    habits = page.inside("article", "h3")
-    savings = page.inside("article", "strong")
-    titles = page.inside("table.findings", "button.toggle")
+    habits, savings = page.inside("article", "button.pick"), page.inside("article", "strong")
+    titles, saves = page.inside("ol.findings", "button.pick"), page.inside("ol.findings", "strong")
     return Facts(
         verdict=page.inside("h1.verdict")[0].removesuffix("."),
         remedies=[figure(saves) for saves in page.inside("ol.remedies", "strong")],
-        findings=list(zip(titles, page.inside("table.findings", "td.num projected-text"), strict=True)),
+        findings=list(zip(titles, saves, strict=True)),
         habits=[(title, figure(saves)) for title, saves in zip(habits, savings, strict=True)],
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
+from syncscan.model.trace import Category
 from syncscan.report.packed import pack
-from syncscan.report.timeline import stacked, timeline
+from syncscan.report.timeline import COMMUNICATION, INPUT, SYNC_CALL, timeline
+from syncscan.report.timeline_lanes import stacked
 from tests.builder import TraceBuilder
 
 
@@ -113,7 +116,7 @@ def test_a_big_trace_keeps_the_slices_around_findings():
 def test_the_first_view_is_the_replayed_step():
     """The view opens on the step that is drawn twice, as recorded and as replayed."""
     drawn = timeline(steps())
-    replay = drawn["replay"]
+    replay = drawn["without"][0]
     assert drawn["home"][0] <= replay["start"] < replay["end"] <= drawn["home"][1]
     recorded = next(end - start for _, start, end in drawn["steps"] if start == replay["start"])
     assert replay["end"] - replay["start"] < recorded
@@ -137,3 +140,88 @@ def test_idle_threads_stand_below_the_devices_folded():
     groups = timeline(api.analyze_trace(t.trace()))["groups"]
     assert [(g["side"], g["open"]) for g in groups[:3]] == [("host", True), ("device", True), ("host", False)]
     assert len(groups) == 41
+
+
+def scattered() -> Analysis:
+    """Four steps with a nonzero and an item: the costliest nonzero in the last, the costliest item in the second."""
+    t = TraceBuilder()
+    for number, start in enumerate(t.steps(4, lasts=4000)):
+        with t.scope("select", start + 10, start + 1900):
+            t.launch("gemm", at=start + 20, lasts=900 if number == 3 else 600)
+            t.sync("aten::nonzero", at=start + 100)
+        with t.scope("log", start + 2000, start + 3900):
+            t.launch("head", at=start + 2020, lasts=800 if number == 1 else 500)
+            t.sync("aten::item > aten::_local_scalar_dense", at=start + 2100)
+            t.launch("tail", at=start + 3500, lasts=50)
+    return api.analyze_trace(t.trace())
+
+
+def test_what_is_taken_out_is_drawn_in_the_step_of_its_costliest_sync_point():
+    """First without any sync, then without each alone; all say which step that is, and none outlasts it."""
+    analysis = scattered()
+    drawn = timeline(analysis)
+    rules = [f.rule for f in analysis.findings]
+    of = {tuple(r["findings"]): r["of"] for r in drawn["without"]}
+    assert sorted(of) == [(0,), (0, 1), (1,)]
+    numbers = [s.number for s in analysis.trace.steps]
+    assert of[(rules.index("nonzero"),)] == f"step {numbers[3]}"
+    assert of[(rules.index("item"),)] == f"step {numbers[1]}"
+    assert drawn["without"][0]["findings"] == [0, 1]
+    assert all(r["start"] < r["end"] <= r["recorded"] for r in drawn["without"])
+    assert drawn["why_none"] == ""
+
+
+def test_a_step_drawn_twice_says_what_it_is_without():
+    """All of several, or the finding's title."""
+    names = [r["name"] for r in timeline(scattered())["without"]]
+    assert names[0] == "all 2 syncs"
+    assert all("waits" in name for name in names[1:])
+
+
+def test_steps_that_launch_too_much_are_not_drawn_twice(monkeypatch: pytest.MonkeyPatch):
+    """The page stays bounded, and says why."""
+    monkeypatch.setattr("syncscan.report.timeline_without.MAX_REPLAYED", 5)
+    drawn = timeline(steps())
+    assert drawn["without"] == []
+    assert "more than can be drawn twice" in drawn["why_none"]
+
+
+def test_without_a_sync_nothing_is_replayed_and_said_so():
+    """There is nothing to take out."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.launch("gemm", at=start + 10, lasts=50)
+    drawn = timeline(api.analyze_trace(t.trace()))
+    assert drawn["without"] == []
+    assert "no sync to take out" in drawn["why_none"]
+
+
+def test_input_and_communication_are_told_from_scopes_and_kernels():
+    """A loader's `__next__` and a collective's kernel, as the legend has them; a sync's call stays a sync's."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=2000):
+        with t.scope("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start + 10, start + 300):
+            pass
+        t.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at=start + 400, lasts=200)
+        t.launch("gemm", at=start + 700, lasts=100)
+        t.sync("aten::nonzero", at=start + 720)
+    drawn = timeline(api.analyze_trace(t.trace()))
+    kinds = {
+        drawn["names"][name]: what
+        for group in drawn["groups"]
+        for lane in group["lanes"]
+        for name, what in zip(unpack(lane["name"]), unpack(lane["what"]), strict=True)
+    }
+    assert [kinds[name] for name in drawn["names"] if name.startswith("enumerate")] == [INPUT]
+    assert [kinds[name] for name in drawn["names"] if name.startswith("nccl")] == [COMMUNICATION]
+    assert kinds["gemm"] == Category.KERNEL
+    assert SYNC_CALL in kinds.values()
+
+
+def test_where_no_gain_is_projected_no_step_is_drawn_without_its_syncs():
+    """A picture would say what the numbers withhold."""
+    analysis = steps()
+    withheld = replace(analysis, step=replace(analysis.step, recoverable_us=None))
+    drawn = timeline(withheld)
+    assert drawn["without"] == []
+    assert "No gain is projected" in drawn["why_none"]

@@ -74,7 +74,21 @@ function readData(json) {
     }
   }
   data.syncs = readSyncs(data.syncs);
+  for (const replay of data.without) readReplay(data, replay);
   return data;
+}
+
+/** What a step drawn without some syncs holds, by lane; `lane.twice` says that a lane is in any of them. */
+function readReplay(data, replay) {
+  replay.slices = new Map();
+  for (const packed of replay.lanes) {
+    const start = unpack(packed.start, true), dur = unpack(packed.dur), sum = new Float64Array(start.length + 1);
+    if (!start.length) continue;
+    dur.forEach((d, i) => { sum[i + 1] = sum[i] + d; });
+    const lane = data.groups[packed.group].lanes[packed.lane];
+    lane.twice = true;
+    replay.slices.set(lane, { start, end: start.map((t, i) => t + dur[i]), sum, name: unpack(packed.name), what: new Uint8Array(start.length) });
+  }
 }
 
 function readSyncs(packed) {

@@ -1,9 +1,8 @@
-/* Pointer, wheel and keys on the timeline: they move its view, choose what is under the pointer, and show the tooltip. */
+/* Pointer and wheel on the timeline: they move its view, choose what is under the pointer, and say what that is. */
 
 class Controls {
   constructor(timeline) {
     this.timeline = timeline;
-    this.pressed = new Set();
     this.pointers = new Map();
     this.grip = null;
     this.pointer = -1;
@@ -23,13 +22,13 @@ class Controls {
     const overview = document.getElementById("overview");
     overview.addEventListener("pointerdown", (e) => { overview.setPointerCapture(e.pointerId); this.centre(e); });
     overview.addEventListener("pointermove", (e) => { if (e.buttons) this.centre(e); });
-    document.addEventListener("keydown", (e) => this.key(e));
-    document.addEventListener("keyup", (e) => this.pressed.delete(e.key.toLowerCase()));
-    window.addEventListener("blur", () => this.pressed.clear());
+    const thumb = document.getElementById("thumb");
+    thumb.addEventListener("pointerdown", (e) => { thumb.setPointerCapture(e.pointerId); this.timeline.hold(e.clientY); });
+    thumb.addEventListener("pointermove", (e) => { if (e.buttons) this.timeline.dragThumb(e.clientY); });
   }
 
   wheel(e) {
-    const zooming = e.ctrlKey || e.metaKey || e.altKey;
+    const zooming = e.ctrlKey || e.metaKey;
     if (zooming) this.timeline.view.zoom(Math.exp(-e.deltaY * (e.deltaMode ? 0.05 : 0.0022)), this.inside(e));
     else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.timeline.view.pan(e.deltaX || e.deltaY);
     else return;
@@ -45,7 +44,7 @@ class Controls {
     this.pointers.set(e.pointerId, e.clientX);
     this.timeline.lanes.focus({ preventScroll: true });
     const t = this.timeline.view.t(this.inside(e));
-    this.grip = { x: e.clientX, y: e.clientY, moved: false, t, measures: e.shiftKey };
+    this.grip = { x: e.clientX, y: e.clientY, top: this.timeline.lanes.scrollTop, moved: false, t, measures: e.shiftKey };
   }
 
   move(e) {
@@ -53,7 +52,7 @@ class Controls {
     if (this.pointers.size === 2 && this.pointers.has(e.pointerId)) return this.pinch(e);
     const grip = this.grip;
     if (!grip) return this.tip(e);
-    if (Math.abs(e.clientX - grip.x) > 3) grip.moved = true;
+    if (Math.hypot(e.clientX - grip.x, e.clientY - grip.y) > 3) grip.moved = true;
     if (!grip.moved) return;
     this.hideTip();
     if (grip.measures) {
@@ -62,6 +61,7 @@ class Controls {
     } else {
       const { view } = this.timeline, by = grip.t - view.t(this.pointer);
       view.set(view.from + by, view.to + by);
+      this.timeline.lanes.scrollTop = grip.top + grip.y - e.clientY;
     }
   }
 
@@ -101,65 +101,22 @@ class Controls {
     view.set(t - half, t + half);
   }
 
+  /** What is under the pointer: all of it below the lanes, and beside the pointer one line that hides little. */
   tip(e) {
-    const box = this.timeline.canvas.getBoundingClientRect();
-    const hit = this.timeline.at(e.clientX - box.left, e.clientY - box.top);
-    const facts = this.timeline.facts(hit, hit.sync === undefined ? -1 : hit.sync), tip = document.getElementById("tip");
-    this.timeline.canvas.style.cursor = hit.sync >= 0 ? "pointer" : "crosshair";
+    const { timeline } = this, box = timeline.canvas.getBoundingClientRect();
+    const hit = timeline.at(e.clientX - box.left, e.clientY - box.top);
+    const facts = timeline.facts(hit, hit.sync === undefined ? -1 : hit.sync), tip = document.getElementById("tip");
+    timeline.canvas.style.cursor = hit.sync >= 0 ? "pointer" : "crosshair";
     if (!facts) return this.hideTip();
-    const name = document.createElement("strong");
-    name.textContent = facts.name;
-    tip.replaceChildren(name, ...facts.rows.map(([label, value]) => {
-      const row = document.createElement("div");
-      row.textContent = `${label} ${value}`;
-      return row;
-    }));
+    timeline.write(document.getElementById("hover"), facts);
+    document.getElementById("hover").hidden = false;
+    tip.textContent = `${facts.brief}  ${facts.name}`;
+    tip.classList.add("line");
     tip.hidden = false;
     const { width, height } = tip.getBoundingClientRect();
     tip.style.left = `${Math.max(4, Math.min(e.clientX + 14, innerWidth - width - 8))}px`;
-    tip.style.top = `${e.clientY + height + 24 > innerHeight ? Math.max(4, e.clientY - height - 12) : e.clientY + 16}px`;
+    tip.style.top = `${e.clientY + height + 24 > innerHeight ? Math.max(4, e.clientY - height - 12) : e.clientY + 18}px`;
   }
 
-  hideTip() { document.getElementById("tip").hidden = true; }
-
-  key(e) {
-    const typing = e.target.closest("input[type=search], select, textarea");
-    if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
-    const key = e.key.toLowerCase(), { timeline } = this, { view } = timeline;
-    const on = e.target === timeline.lanes;
-    if ("wasd".includes(key) && key.length === 1) this.hold(key);
-    else if (on && (key === "arrowleft" || key === "arrowright")) view.pan(key === "arrowleft" ? -80 : 80);
-    else if (key === "+" || key === "=") view.zoom(1.5, view.width / 2);
-    else if (key === "-") view.zoom(1 / 1.5, view.width / 2);
-    else if (key === "n" || key === "p") timeline.step(key === "n" ? 1 : -1);
-    else if (key === "f") timeline.fitSelected();
-    else if (key === "0") view.fly(...view.home);
-    else if (key === "enter" && on && timeline.state.sync >= 0) timeline.hooks.opened(timeline.state.sync);
-    else if (key === "escape") timeline.choose({});
-    else if (key === "/") document.getElementById("find").focus();
-    else if (key === "?") document.getElementById("keys").click();
-    else if (key === "o") document.getElementById("overlay").click();
-    else return;
-    e.preventDefault();
-  }
-
-  /** Move for as long as the key is held, at a speed that doesn't depend on the keyboard's repeat rate. */
-  hold(key) {
-    const running = this.pressed.size > 0;
-    this.pressed.add(key);
-    if (running) return;
-    const { view } = this.timeline;
-    let before = performance.now() - 16;
-    const move = (now) => {
-      const dt = Math.min(64, Math.max(0, now - before));
-      before = now;
-      const has = (k) => (this.pressed.has(k) ? 1 : 0);
-      const zoom = has("w") - has("s"), pan = has("d") - has("a");
-      const at = this.pointer >= 0 && this.pointer <= view.width ? this.pointer : view.width / 2;
-      if (zoom) view.zoom(Math.exp(zoom * dt * 0.0045), at);
-      if (pan) view.pan(pan * dt * 0.9);
-      if (this.pressed.size) requestAnimationFrame(move);
-    };
-    move(performance.now());
-  }
+  hideTip() { document.getElementById("tip").hidden = document.getElementById("hover").hidden = true; }
 }

@@ -1,6 +1,6 @@
 /* Above the lanes: the overview of the whole trace, the ruler, and the steps. */
 
-const RULER = 48;
+const RULER = 54;
 
 /** Draws them for a timeline, whose view and data it only reads. */
 class Margins {
@@ -16,7 +16,7 @@ class Margins {
     ink.font = FONT;
     ink.textBaseline = "middle";
     ink.fillStyle = palette.muted;
-    ink.fillText(`${duration(view.to - view.from)} in view`, 10, 11);
+    ink.fillText(`${duration(view.to - view.from)}${this.timeline.left > 120 ? " in view" : ""}`, 10, 11);
     if (this.timeline.data.steps.length) ink.fillText("steps", 10, 30);
     ink.save();
     ink.beginPath();
@@ -46,12 +46,19 @@ class Margins {
       ink.fillRect(x, 22, 1.5, 16);
       if (w > 60) ink.fillText(`step ${number}  ${duration(end - start)}`, x + 7, 30, w - 10);
     }
-    const replay = this.timeline.data.replay;
-    if (replay && this.timeline.options.overlay) {
-      const x = view.x(replay.start), w = (replay.end - replay.start) * view.scale;
-      ink.fillStyle = palette.hatch;
-      ink.fillRect(x, 40, w, 5);
+    this.beside(ink);
+  }
+
+  /** Below the steps, to their scale: how long each takes without the profiler, and the one that is drawn without syncs. */
+  beside(ink) {
+    const { view, palette, options: { replay }, data: { steps, unprofiled } } = this.timeline;
+    ink.fillStyle = palette.free;
+    for (const [, start, end] of unprofiled ? steps : []) {
+      if (end > view.from && start < view.to) ink.fillRect(view.x(start), 39, unprofiled * view.scale, 4);
     }
+    if (!replay) return;
+    ink.fillStyle = palette.hatch;
+    ink.fillRect(view.x(replay.start), 45, (replay.end - replay.start) * view.scale, 6);
   }
 
   /** Where the ruler's zero is: the begin of the step that fills most of the view, or of the trace. */
@@ -67,7 +74,7 @@ class Margins {
     ink.font = FONT;
     ink.textBaseline = "middle";
     ink.fillStyle = palette.muted;
-    ink.fillText(`whole trace ${duration(data.length)}`, 10, 17);
+    ink.fillText(`${this.timeline.left > 120 ? "whole trace" : "all"} ${duration(data.length)}`, 10, 17);
     ink.save();
     ink.translate(this.timeline.left, 0);
     ink.fillStyle = palette["accent-soft"];

@@ -1,47 +1,108 @@
-/* Brings the parts together: timeline, findings, toolbar, theme. */
+/* Brings the parts together: list, timeline, drawer, toolbar, help, theme, paper. */
 
 (() => {
   const $ = (id) => document.getElementById(id);
   const data = readData($("data").textContent);
   const drawn = data.groups.length > 0;
-  if (!drawn) for (const e of document.querySelectorAll(".tools, .view")) e.hidden = true;
+  if (!drawn) for (const e of document.querySelectorAll(".tools > :not(h2), .replayed, .view")) e.hidden = true;
+  const narrow = matchMedia("(max-width: 960px)"), calm = matchMedia("(prefers-reduced-motion: reduce)");
+  $("legend").open = !narrow.matches;
 
   const icicle = data.host ? new Icicle(data.host) : null;
-  const findings = new Findings({
-    jump: (finding) => show(timeline ? timeline.worst(finding) : -1),
-    jumpTo: (finding, ns) => show(data.syncs.start.findIndex((t, i) => t === ns && data.syncs.finding[i] === finding)),
-    opened: (finding) => point(finding),
+  const list = new List({ chosen: point, opened: open });
+  const timeline = drawn ? new Timeline(data, { opened: openSync, chosen: followSync, escaped: letGo }) : null;
+  const drawer = new Drawer({
+    closed: () => room(),
+    walk: (by) => list.walk(by, false),
+    jump: (finding, ns) => turn(data.syncs.start.findIndex((t, i) => t === ns && data.syncs.finding[i] === finding)),
+    chosen: (finding) => { list.reveal($(`f${finding}`)); list.choose($(`f${finding}`)); },
+    say: (sync) => timeline.sentence(sync),
   });
-  const timeline = drawn ? new Timeline(data, { opened: (sync) => findings.open(data.syncs.finding[sync]) }) : null;
 
-  /** Bring the timeline into view and fly to a sync point. */
-  function show(sync) {
-    if (!timeline || sync < 0) return;
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    document.querySelector(".timeline").scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
-    timeline.goto(sync);
-    timeline.lanes.focus({ preventScroll: true });
+  /** The element that holds the detail of an item: a remedy has that of its finding, or of its habit. */
+  function detailOf(item, finding) {
+    if (item.dataset.kind !== "remedy") return item;
+    return finding >= 0 ? $(`f${finding}`) : item.dataset.habit ? $(`h${item.dataset.habit}`) : null;
   }
 
-  /** Turn the timeline, wherever it is on the screen, to a finding's costliest sync point. */
-  function point(finding) {
+  function turn(sync) {
+    if (timeline && sync >= 0) timeline.goto(sync);
+  }
+
+  /** What is chosen stands in the address, so that a link into a report leads to it. */
+  function remember(hash) {
+    if (location.protocol !== "about:") history.replaceState(null, "", hash);
+  }
+
+  /** An item was chosen: the timeline draws a step without it and turns to its finding's costliest sync point. */
+  function point(item, finding) {
+    remember(`#${item.id}`);
     const sync = timeline ? timeline.worst(finding) : -1;
-    if (sync >= 0) timeline.goto(sync);
+    if (timeline) timeline.replayed.without(item.dataset.without, item.dataset.habit !== undefined && item.dataset.habit !== "");
+    if (sync >= 0) turn(sync);
+    else if (timeline) timeline.say(`Chosen: ${item.querySelector("h3").textContent}. Enter shows its detail.`);
+    const detail = detailOf(item, finding);
+    if (drawer.open && detail) drawer.show(detail, sync);
   }
 
-  for (const link of document.querySelectorAll("[data-open]")) {
-    link.addEventListener("click", (e) => {
-      e.preventDefault();
-      findings.open(Number(link.dataset.open));
-      point(Number(link.dataset.open));
-    });
+  function open(item, finding) {
+    const detail = detailOf(item, finding);
+    if (!detail) return;
+    drawer.take(detail, timeline ? timeline.worst(finding) : -1);
+    room();
   }
+
+  /** A sync point was asked for in the timeline. */
+  function openSync(sync) {
+    const item = $(`f${data.syncs.finding[sync]}`);
+    if (!item) return;
+    followSync(sync);
+    drawer.take(item, sync);
+    room();
+  }
+
+  /** Another sync point is chosen in the timeline: list, hatched step and open drawer go along. */
+  function followSync(sync) {
+    const finding = data.syncs.finding[sync], item = list.of(finding);
+    if (!item) return;
+    if (item !== list.selected) {
+      list.mark(item);
+      timeline.replayed.without(item.dataset.without, false);
+    }
+    if (drawer.open) drawer.show($(`f${finding}`), sync);
+  }
+
+  /** Esc: the drawer first, then what is chosen. */
+  function letGo() {
+    if (drawer.open) return drawer.close();
+    list.mark(null);
+    remember("#");
+    timeline.replayed.without("", false);
+    timeline.choose({});
+  }
+
+  // how high the timeline is: what of the window is left below the top of list and timeline; beside the end of a long list
+  // less, so that it stays whole
+
+  function room() {
+    const top = Math.max(8, $("workbench").getBoundingClientRect().top), below = innerHeight - top - 8, { bottom, height } = $("list").getBoundingClientRect();
+    if (drawer.open && !narrow.matches && below < Math.min(640, innerHeight - 20)) {
+      scrollTo({ top: scrollY + top - 8, behavior: calm.matches ? "auto" : "smooth" });
+    }
+    const left = height > innerHeight - 16 ? Math.min(below, bottom - top) : below;
+    const high = narrow.matches ? "" : `${Math.round(Math.max(left, drawer.open ? 540 : 400))}px`;
+    if ($("pane").style.getPropertyValue("--room") !== high) $("pane").style.setProperty("--room", high);
+  }
+  addEventListener("scroll", () => room(), { passive: true });
+  addEventListener("resize", () => room());
+  room();
 
   if (timeline) {
     const find = $("find"), found = $("found");
     const tell = () => {
       const { hits, hit } = timeline;
       found.textContent = !find.value.trim() ? "" : !hits.length ? "no match" : hit < 0 ? `${hits.length} found` : `${hit + 1} of ${hits.length}`;
+      $("find-prev").hidden = $("find-next").hidden = !hits.length;
     };
     const next = (by) => { timeline.findNext(by); tell(); };
     find.addEventListener("input", () => { timeline.find(find.value); tell(); });
@@ -56,20 +117,13 @@
     $("sync-next").disabled = $("sync-prev").disabled = !data.syncs.start.length;
     $("zoom-in").addEventListener("click", () => timeline.view.zoom(2, timeline.view.width / 2));
     $("zoom-out").addEventListener("click", () => timeline.view.zoom(0.5, timeline.view.width / 2));
+    $("zoom-home").addEventListener("click", () => timeline.view.fly(...timeline.view.home));
     places();
-    if (data.replay) {
-      $("overlay-label").hidden = $("legend-projected").hidden = false;
-      $("overlay").addEventListener("change", () => {
-        timeline.options.overlay = $("overlay").checked;
-        timeline.relayout();
-        timeline.resize();
-      });
-    }
+    const kinds = new Set(data.groups.flatMap((g) => g.lanes.flatMap((l) => l.slices.flatMap((s) => [...new Set(s.what)]))));
+    $("legend-input").hidden = !kinds.has(INPUT);
+    $("legend-ranks").hidden = !kinds.has(COMMUNICATION);
+    $("legend-free").hidden = !data.unprofiled;
   }
-  $("keys").addEventListener("click", () => {
-    $("keys-help").hidden = !$("keys-help").hidden;
-    $("keys").setAttribute("aria-expanded", !$("keys-help").hidden);
-  });
 
   function places() {
     const goto = $("goto");
@@ -85,6 +139,16 @@
     });
   }
 
+  // help, keys
+
+  const help = $("help");
+  $("keys").addEventListener("click", () => help.showModal());
+  $("help-close").addEventListener("click", () => help.close());
+  help.addEventListener("click", (e) => { if (e.target === help) help.close(); });
+  const keys = new Keys({ list, timeline, drawer, help, letGo });
+
+  // theme, paper
+
   const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
   const repaint = () => { if (timeline) { timeline.palette.read(); timeline.draw(); } };
   $("theme").addEventListener("click", () => {
@@ -93,14 +157,15 @@
     repaint();
   });
   dark.addEventListener("change", repaint);
-  const paper = (on) => {
-    root.style.colorScheme = on ? "light" : before;
-    $("timeline").style.width = on ? "700px" : "";
-    if (timeline) { timeline.palette.read(); timeline.resize(); }
-  };
   let before = "";
-  addEventListener("beforeprint", () => { before = root.style.colorScheme; paper(true); });
-  addEventListener("afterprint", () => paper(false));
+  addEventListener("beforeprint", () => { before = root.style.colorScheme; root.style.colorScheme = "light"; repaint(); });
+  addEventListener("afterprint", () => { root.style.colorScheme = before; repaint(); });
 
-  window.syncscan = { timeline, findings, icicle, data };
+  const linked = $(location.hash.slice(1));
+  if (linked?.classList.contains("item")) {
+    list.reveal(linked);
+    list.choose(linked);
+  }
+
+  window.syncscan = { timeline, list, drawer, icicle, data, keys };
 })();

@@ -1,6 +1,7 @@
 /* From bands of slices and a stretch of time to pixels; slices narrower than a pixel are drawn together. */
 
-const WHAT = { 0: "op", 1: "scope", 2: "runtime", 3: "runtime", 4: "kernel", 5: "copy", 6: "copy", 8: "overhead", 9: "sync" };
+const WHAT = { 0: "op", 1: "scope", 2: "runtime", 3: "runtime", 4: "kernel", 5: "copy", 6: "copy", 8: "overhead", 9: "sync", 10: "input", 11: "ranks" };
+const INPUT = 10, COMMUNICATION = 11;
 const NARROW = 1.6;
 const DENSITY = [0.4, 0.55, 0.7, 0.85, 1];
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
@@ -17,11 +18,26 @@ class Palette {
     this.root.append(probe);
     const css = (name) => { probe.style.color = `var(--${name})`; return getComputedStyle(probe).color; };
     for (const name of ["panel", "sunk", "ink", "muted", "line", "faint", "sync", "sync-soft", "bubble", "slice-ink",
-      "projected", "projected-soft", "match", "accent", "accent-soft", "work", "idle"]) this[name] = css(name);
+      "projected", "projected-soft", "match", "accent", "accent-soft", "work", "idle", "free"]) this[name] = css(name);
     this.shades = {};
     for (const [what, name] of Object.entries(WHAT)) this.shades[what] = shadesOf(css(name));
     probe.remove();
     this.hatch = this.hatched();
+    this.patterns = {
+      [INPUT]: this.pattern((ink) => { ink.arc(3, 3, 1.3, 0, 7); ink.fill(); }),
+      [COMMUNICATION]: this.pattern((ink) => ink.fillRect(0, 0, 1.6, 6)),
+    };
+  }
+
+  /** Drawn over a colour, so that it isn't told by colour alone. */
+  pattern(drawn) {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 6;
+    const ink = tile.getContext("2d");
+    ink.globalAlpha = 0.4;
+    ink.fillStyle = this["slice-ink"];
+    drawn(ink);
+    return ink.createPattern(tile, "repeat");
   }
 
   hatched() {
@@ -126,7 +142,7 @@ class Painter {
   slices(band, view, state, y, h) {
     const { ink, palette } = this, { start, end, name, what } = band.slices;
     const n = start.length, scale = view.scale, from = view.from;
-    const labels = [];
+    const labels = [], plated = [];
     let color = "";
     const fill = (c) => { if (c !== color) ink.fillStyle = color = c; };
     let i = upperBound(end, from);
@@ -139,12 +155,17 @@ class Painter {
       ink.globalAlpha = found ? 1 : this.dim;
       fill(palette.shades[what[i]][name[i] % 3]);
       ink.fillRect(x0, y, w0 > 3 ? w0 - 0.6 : w0, h);
+      if (palette.patterns[what[i]] && w0 > 4) {
+        fill(palette.patterns[what[i]]);
+        ink.fillRect(x0, y, w0 - 0.6, h);
+      }
       if (found || (state.slice && state.slice.slices === band.slices && state.slice.at === i)) this.outline(x0, y, w0, h, found);
-      if (w0 > 24) labels.push(i, x0, w0);
+      if (w0 > 24) (palette.patterns[what[i]] ? plated : labels).push(i, x0, w0);
       i++;
     }
     ink.globalAlpha = 1;
     this.labels(labels, name, what, y + h / 2);
+    this.plates(plated, name, y, h, palette.ink);
   }
 
   /** Slices too narrow to be seen, as pixels that are the denser the more of their time is covered. */
@@ -220,25 +241,28 @@ class Painter {
       const x = view.x(syncs.start[i]), w = Math.max(2, (syncs.end[i] - syncs.start[i]) * view.scale);
       if (x + w < drawn + 1) continue;
       drawn = x + w;
-      ink.globalAlpha = state.finding >= 0 && state.finding !== syncs.finding[i] ? 0.4 : 1;
+      const dim = state.finding >= 0 && state.finding !== syncs.finding[i];
+      ink.globalAlpha = dim ? 0.4 : 1;
       ink.fillStyle = palette["sync-soft"];
       ink.fillRect(x, y, w, h);
       ink.fillStyle = palette.sync;
       ink.fillRect(x, y, Math.max(2, Math.min(w, syncs.wait[i] * view.scale)), h);
       if (i === state.sync) this.outline(x - 1, y - 1, w + 2, h + 2, false);
-      if (w > 60) this.syncText(i, x, w, y + h / 2);
+      if (w > 60) this.syncText(i, x, w, y + h / 2, view, dim);
     }
     ink.globalAlpha = 1;
   }
 
-  syncText(i, x, w, y) {
-    const { ink, palette, data } = this, left = Math.max(x, 0), room = x + w - left - 8;
-    const label = data.labels[data.syncs.finding[i]];
+  /** In the wait, or in the rest of the call: whichever is wider, so that the text stands on one colour. */
+  syncText(i, x, w, y, view, dim) {
+    const { ink, palette, data } = this, waits = Math.min(w, data.syncs.wait[i] * view.scale), solid = waits > w / 2;
+    const left = Math.max(solid ? x : x + waits, 0), room = Math.min(solid ? x + waits : x + w, view.width) - left - 8;
+    const label = data.labels[data.syncs.finding[i]], fits = Math.floor(room / this.letter);
+    if (fits <= 6) return;
     const text = `${duration(data.syncs.wait[i])}  ${label ? label.title : ""}`;
-    const solid = data.syncs.wait[i] * (w / (data.syncs.end[i] - data.syncs.start[i] || 1)) > room * 0.5;
-    ink.fillStyle = solid ? palette.panel : palette["slice-ink"];
-    const fits = Math.floor(room / this.letter);
-    if (fits > 6) ink.fillText(text.length <= fits ? text : text.slice(0, fits - 1) + "…", left + 4, y, room);
+    ink.globalAlpha = 1;
+    ink.fillStyle = solid && !dim ? palette.panel : palette["slice-ink"];
+    ink.fillText(text.length <= fits ? text : text.slice(0, fits - 1) + "…", left + 4, y, room);
   }
 
   /** Gaps narrower than a pixel add up: a pixel is as strong as the part of it that is idle. */
@@ -303,11 +327,19 @@ class Painter {
       if (shown > 50) labels.push(i, x, shown);
       i++;
     }
-    this.plates(labels, name, y, h);
+    this.plates(labels, name, y, h, palette.projected);
+    this.elsewhere(view, y, h);
   }
 
-  /** Names on hatched ground, each on a plate so that it can be read. */
-  plates(labels, name, y, h) {
+  /** Where the view holds nothing of the step that is drawn twice: which step that is. */
+  elsewhere(view, y, h) {
+    if (!this.replay || overlaps(this.replay, view)) return;
+    this.ink.fillStyle = this.palette.muted;
+    this.ink.fillText(`only ${this.replay.of} is drawn without syncs`, 6, y + h / 2 + 0.5);
+  }
+
+  /** Names on patterned ground, each on a plate so that it can be read. */
+  plates(labels, name, y, h, color) {
     const { ink, palette, data } = this;
     for (let k = 0; k < labels.length; k += 3) {
       const x = Math.max(labels[k + 1], 0), room = labels[k + 1] + labels[k + 2] - x - 8;
@@ -316,7 +348,7 @@ class Painter {
       const words = text.length <= fits ? text : text.slice(0, fits - 1) + "…";
       ink.fillStyle = palette.panel;
       ink.fillRect(x + 3, y + 1, Math.min(room, ink.measureText(words).width + 4), h - 2);
-      ink.fillStyle = palette.projected;
+      ink.fillStyle = color;
       ink.fillText(words, x + 5, y + h / 2 + 0.5, room);
     }
   }
@@ -348,6 +380,9 @@ class Painter {
     ink.fillText(duration(Math.abs(b - a)), x + 5, top + 10);
   }
 }
+
+/** Whether any of a step that is drawn twice is in view. */
+function overlaps(replay, view) { return replay.start < view.to && Math.max(replay.end, replay.recorded) > view.from; }
 
 /** A name as short as it still says what it is: a C++ kernel without namespaces and template arguments. */
 function brief(name) {

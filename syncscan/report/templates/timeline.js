@@ -1,7 +1,7 @@
 /* The timeline: its canvases and labels, what is chosen and found. It tells the page of that through `hooks`. */
 
 class Timeline {
-  /** hooks: `opened(sync)` when a sync's finding is asked for. */
+  /** hooks: `chosen(sync)` when another sync is chosen here, `opened(sync)` when its detail is asked for. */
   constructor(data, hooks) {
     this.data = data;
     this.hooks = hooks;
@@ -10,7 +10,8 @@ class Timeline {
     this.canvas = this.$("canvas");
     this.palette = new Palette(document.body);
     this.state = { sync: -1, finding: -1, slice: null, links: [], found: null, measure: null };
-    this.options = { overlay: true };
+    this.options = { replay: null };
+    this.hint = this.$("details").firstElementChild;
     this.hits = [];
     this.marks = [];
     this.hit = -1;
@@ -18,25 +19,15 @@ class Timeline {
     this.view = new View(data.length || 1, data.home, () => this.later());
     this.painter = new Painter(this.canvas.getContext("2d"), this.palette, data);
     this.margins = new Margins(this);
-    this.projections();
+    this.replayed = new Replayed(this);
     this.relayout();
     this.controls = new Controls(this);
     new ResizeObserver(() => this.resize()).observe(this.$("timeline"));
-    new ResizeObserver(() => this.resize()).observe(this.lanes);
+    new ResizeObserver(() => { this.resize(); this.reveal(); }).observe(this.lanes);
     this.resize();
   }
 
   // layout and drawing
-
-  projections() {
-    const replay = this.data.replay;
-    for (const lane of replay ? replay.lanes : []) {
-      const start = unpack(lane.start, true), dur = unpack(lane.dur), sum = new Float64Array(start.length + 1);
-      dur.forEach((d, i) => { sum[i + 1] = sum[i] + d; });
-      const slices = { start, end: start.map((t, i) => t + dur[i]), sum, name: unpack(lane.name), what: new Uint8Array(start.length) };
-      if (start.length) this.data.groups[lane.group].lanes[lane.lane].projected = slices;
-    }
-  }
 
   relayout() {
     this.layout = layOut(this.data, this.options);
@@ -74,6 +65,7 @@ class Timeline {
     this.left = Math.min(parseInt(getComputedStyle(this.$("timeline")).getPropertyValue("--label")) || 176, wide / 2);
     this.view.width = Math.max(50, this.lanes.clientWidth - this.left);
     this.fit(this.canvas, this.lanes.clientWidth, Math.min(this.lanes.clientHeight, this.layout.height) || 1);
+    this.canvas.classList.toggle("tall", this.lanes.clientHeight < this.layout.height);
     this.fit(this.$("overview"), wide, 34);
     this.fit(this.$("ruler"), wide, RULER);
     this.draw();
@@ -104,6 +96,29 @@ class Timeline {
     this.painter.frame(this.layout, this.view, this.state, this.left, this.lanes.scrollTop, height);
     this.margins.ruler();
     this.margins.overview();
+    this.thumb();
+    this.replayed.tell();
+  }
+
+  // up and down
+
+  /** Scroll the lanes by some pixels. */
+  scroll(by) { this.lanes.scrollTop += by; }
+
+  /** The handle that shows what part of the lanes is seen: the wheel is the page's, so it isn't a scroll bar. */
+  thumb() {
+    const { clientHeight: seen, scrollTop } = this.lanes, thumb = this.$("thumb"), all = this.layout.height;
+    thumb.hidden = all <= seen + 1;
+    if (thumb.hidden) return;
+    thumb.style.height = `${Math.max(24, (seen * seen) / all)}px`;
+    thumb.style.top = `${(scrollTop / (all - seen)) * (seen - Math.max(24, (seen * seen) / all))}px`;
+  }
+
+  hold(y) { this.held = { y, top: this.lanes.scrollTop }; }
+
+  dragThumb(y) {
+    const { clientHeight: seen } = this.lanes, all = this.layout.height, room = seen - Math.max(24, (seen * seen) / all);
+    this.lanes.scrollTop = this.held.top + ((y - this.held.y) / room) * (all - seen);
   }
 
   // what is where
@@ -153,6 +168,7 @@ class Timeline {
     this.state.finding = this.state.sync < 0 ? -1 : this.data.syncs.finding[this.state.sync];
     this.tell();
     this.later();
+    if (this.state.sync >= 0) this.hooks.chosen(this.state.sync);
   }
 
   /** A call with the device work it launched, or the other way round: [{call: [slices, at], work: [slices, at]}]. */
@@ -190,7 +206,12 @@ class Timeline {
       this.relayout();
       this.resize();
     }
-    const band = this.layout.bands.find((b) => b.group === group && b.kind === "syncs");
+    this.reveal();
+  }
+
+  /** Scroll the lanes so far that the chosen sync point is among what is seen. */
+  reveal() {
+    const group = this.data.syncs.group[this.state.sync], band = this.layout.bands.find((b) => b.group === group && b.kind === "syncs");
     const { scrollTop, clientHeight } = this.lanes;
     if (band && (band.y < scrollTop || band.y + 60 > scrollTop + clientHeight)) this.lanes.scrollTop = Math.max(0, band.y - HEAD);
   }
@@ -223,24 +244,42 @@ class Timeline {
 
   tell() {
     const details = this.$("details"), facts = this.facts(this.state.slice || {}, this.state.sync);
-    details.replaceChildren();
-    if (!facts) return;
-    const name = document.createElement("strong");
-    name.textContent = facts.name;
+    if (!facts) return details.replaceChildren(this.hint);
     facts.rows.push(...this.linked());
-    details.append(name, ...facts.rows.map(([label, value]) => {
-      const span = document.createElement("span"), b = document.createElement("b");
-      b.textContent = label;
-      span.append(b, " ", value);
-      return span;
-    }));
+    this.write(details, facts);
     if (this.state.sync >= 0 && this.data.labels[this.state.finding]) {
       const open = document.createElement("button");
       open.type = "button";
-      open.textContent = "open finding";
+      open.textContent = "Details";
       open.addEventListener("click", () => this.hooks.opened(this.state.sync));
       details.append(open);
     }
+  }
+
+  /** Say what is chosen where that isn't in the timeline. */
+  say(text) {
+    this.choose({});
+    this.$("details").textContent = text;
+  }
+
+  /** Facts as text of an element. */
+  write(element, facts) {
+    const name = document.createElement("strong");
+    name.textContent = facts.name;
+    element.replaceChildren(name, ...facts.rows.map(([label, value]) => {
+      const span = document.createElement("span"), b = document.createElement("b");
+      b.textContent = label;
+      span.dataset.fact = label;
+      span.append(b, " ", value);
+      return span;
+    }));
+  }
+
+  /** One sync point in a sentence. */
+  sentence(sync) {
+    const { start, end, wait, bubble } = this.data.syncs, step = this.data.steps.find((s) => s[1] <= start[sync] && start[sync] < s[2]);
+    const at = `${step ? `In step ${step[0]}, ` : ""}${duration(start[sync] - this.stepOf(start[sync]))} after ${step ? "its" : "the trace's"} begin`;
+    return `${at}: the call lasts ${duration(end[sync] - start[sync])}, the host waits ${duration(wait[sync])}, the device stands idle ${duration(bubble[sync])} behind it.`;
   }
 
   /** What the links of the chosen slice say in words. */
@@ -256,13 +295,14 @@ class Timeline {
   /** What is known of a slice or a sync: {name, rows: [[label, value]]}. */
   facts(hit, sync) {
     const { data } = this, rows = [];
-    let name = "";
+    let name = "", brief = "";
     if (hit.slices) {
       const { start, end, name: names } = hit.slices;
       name = data.names[names[hit.at]];
+      brief = duration(end[hit.at] - start[hit.at]);
       rows.push(["lasts", duration(end[hit.at] - start[hit.at])], ["at", duration(start[hit.at] - this.stepOf(start[hit.at]))]);
       rows.push(["on", `${data.groups[hit.band.group].title} · ${hit.band.lane.label}`]);
-      if (hit.band.kind === "projected") rows.push(["projected:", "as the replay has it without any sync"]);
+      if (hit.band.kind === "projected") rows.push(["projected", `as the replay has it without ${this.options.replay.name}`]);
     }
     if (sync >= 0) {
       const { start, end, wait, bubble, finding } = data.syncs, label = data.labels[finding[sync]];
@@ -270,10 +310,11 @@ class Timeline {
         name = label ? label.title : "sync point";
         rows.push(["call lasts", duration(end[sync] - start[sync])], ["at", duration(start[sync] - this.stepOf(start[sync]))]);
       } else if (label) rows.push(["sync", label.title]);
+      brief = `waits ${duration(wait[sync])}, idle ${duration(bubble[sync])}`;
       rows.push(["host waits", duration(wait[sync])], ["device idle behind it", duration(bubble[sync])]);
       if (label && label.place) rows.push(["where", label.place]);
     }
-    return name ? { name, rows } : null;
+    return name ? { name, brief, rows } : null;
   }
 
   stepOf(t) {

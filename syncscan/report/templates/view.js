@@ -1,5 +1,6 @@
 /* The stretch of time on the screen, and which band of the picture holds which slices. */
 
+const NO_SLICES = { start: [], end: [], sum: [0], name: [], what: [] };
 const ROW = 17, THIN = 14, HEAD = 24, GAP = 6, CLOSED = 13;
 
 /** The visible time: `from` and `to` in ns, animated towards where it is sent. */
@@ -71,7 +72,9 @@ function layOut(data, options) {
       if (syncs) add(THIN + 3, { kind: group.side === "host" ? "syncs" : "idle", group: number, text: group.side === "host" ? "syncs" : "idle behind syncs" });
       for (const lane of group.lanes) {
         lane.slices.forEach((slices, row) => add(ROW, { kind: "slices", group: number, lane, slices, row, text: row ? "" : lane.label }));
-        if (options.overlay && lane.projected) add(THIN + 2, { kind: "projected", group: number, lane, slices: lane.projected, text: `${lane.label} without syncs` });
+        if (options.replay && lane.twice) {
+          add(THIN + 2, { kind: "projected", group: number, lane, slices: options.replay.slices.get(lane) || NO_SLICES, text: `${lane.label}, projected` });
+        }
       }
     }
     y += GAP;

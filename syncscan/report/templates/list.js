@@ -1,0 +1,155 @@
+/* The list beside the timeline: remedies, findings and habits; choosing, walking, filtering, sorting. It is in the page already. */
+
+const FIRST_FINDINGS = 30;
+
+class List {
+  /** hooks: `chosen(item, finding)` when an item is chosen, `opened(item, finding)` when its detail is asked for. */
+  constructor(hooks) {
+    this.hooks = hooks;
+    this.root = document.getElementById("list");
+    this.items = [...this.root.querySelectorAll(".item")];
+    this.findings = this.items.filter((item) => item.dataset.kind === "finding");
+    this.selected = null;
+    this.every = this.findings.length <= FIRST_FINDINGS;
+    this.root.addEventListener("click", (e) => this.clicked(e));
+    this.root.addEventListener("keydown", (e) => this.key(e));
+    if (this.findings.length) this.filtering();
+  }
+
+  get shown() { return this.items.filter((item) => !item.hidden); }
+
+  clicked(e) {
+    const item = e.target.closest(".item"), link = e.target.closest("a");
+    if (!item) return;
+    if (link) e.preventDefault();
+    else if (e.target.closest("button") && !e.target.closest(".pick, .more")) return;
+    if (!e.target.closest("a, button") && getSelection().toString()) return;
+    const finding = link?.dataset.finding ?? item.dataset.finding;
+    this.choose(item, finding);
+    if (e.target.closest(".more")) this.hooks.opened(item, numberOf(finding));
+  }
+
+  key(e) {
+    const item = e.target.closest(".item");
+    if (e.key !== "Enter" || !item || !e.target.closest(".pick") || e.ctrlKey || e.metaKey) return;
+    e.preventDefault();
+    const finding = e.target.dataset.finding ?? item.dataset.finding;
+    this.choose(item, finding);
+    this.hooks.opened(item, numberOf(finding));
+  }
+
+  choose(item, finding = item.dataset.finding) {
+    this.mark(item);
+    this.hooks.chosen(item, numberOf(finding));
+  }
+
+  mark(item) {
+    if (this.selected) this.show(this.selected, false);
+    this.selected = item;
+    if (item) this.show(item, true);
+  }
+
+  show(item, selected) {
+    item.classList.toggle("selected", selected);
+    for (const pick of item.querySelectorAll(".pick")) {
+      if (selected) pick.setAttribute("aria-current", "true");
+      else pick.removeAttribute("aria-current");
+    }
+  }
+
+  /** What stands for a finding: what is chosen, if it is of it, else its own item. */
+  of(finding) {
+    const { selected } = this;
+    const held = selected && [selected, ...selected.querySelectorAll(".pick")].some((e) => e.dataset.finding === String(finding));
+    return held ? selected : document.getElementById(`f${finding}`);
+  }
+
+  /** Choose the next item (by = 1) or the previous one; the focus goes along unless it is held elsewhere on purpose. */
+  walk(by, focus = true) {
+    const { shown } = this, from = document.activeElement?.closest?.(".item") || this.selected;
+    if (!shown.length) return;
+    const at = shown.indexOf(from), next = shown[at < 0 ? (by > 0 ? 0 : shown.length - 1) : Math.min(Math.max(at + by, 0), shown.length - 1)];
+    if (focus) next.querySelector(".pick")?.focus({ preventScroll: true });
+    this.reveal(next);
+    this.choose(next);
+  }
+
+  reveal(item) {
+    if (item.hidden) this.reset();
+    item.scrollIntoView({ block: "nearest" });
+  }
+
+  // filters and order
+
+  filtering() {
+    const $ = (id) => document.getElementById(id);
+    this.form = $("filters");
+    this.form.hidden = false;
+    this.form.addEventListener("submit", (e) => e.preventDefault());
+    this.text = $("filter-text");
+    this.text.addEventListener("input", () => this.filter());
+    this.selects = [...this.form.querySelectorAll("[data-filter]")];
+    for (const select of this.selects) {
+      const values = [...new Set(this.findings.map((f) => f.dataset[select.dataset.filter]))].sort();
+      select.append(new Option("all", ""), ...values.map((v) => new Option(v, v)));
+      select.addEventListener("change", () => this.filter());
+    }
+    this.order = [...this.findings];
+    $("sort").addEventListener("change", (e) => this.sort(e.target.value));
+    $("all-findings").addEventListener("click", () => {
+      const first = this.findings.find((f) => f.hidden);
+      this.every = true;
+      this.filter();
+      first?.querySelector(".pick").focus();
+    });
+    this.filter();
+  }
+
+  sort(by) {
+    const sorted = by ? [...this.order].sort((a, b) => Number(b.dataset[by]) - Number(a.dataset[by])) : this.order;
+    this.findings = sorted;
+    document.getElementById("findings").append(...sorted);
+    this.items = [...this.root.querySelectorAll(".item")];
+    this.filter();
+  }
+
+  filter() {
+    const text = this.text.value.trim().toLowerCase(), chosen = this.selects.filter((s) => s.value);
+    let fitting = 0;
+    for (const item of this.findings) {
+      const fits = chosen.every((s) => item.dataset[s.dataset.filter] === s.value) && (!text || item.textContent.toLowerCase().includes(text));
+      item.hidden = !fits || (fitting >= FIRST_FINDINGS && !this.every);
+      fitting += fits ? 1 : 0;
+    }
+    const all = document.getElementById("all-findings"), some = text || chosen.length;
+    document.getElementById("filter-count").textContent = some ? `${fitting} of ${this.findings.length}` : "";
+    document.getElementById("none-left").hidden = fitting > 0;
+    all.hidden = this.every || fitting <= FIRST_FINDINGS;
+    all.textContent = `Show ${fitting - FIRST_FINDINGS} more`;
+  }
+
+  reset() {
+    for (const select of this.selects) select.value = "";
+    this.text.value = "";
+    this.every = true;
+    this.filter();
+  }
+}
+
+/** A finding's number as an item holds it, or -1. */
+function numberOf(text) { return text ? Number(text) : -1; }
+
+/** One finding as Markdown for a pull request: names stand in code, where no markup works. */
+function evidence(item) {
+  const text = (selector) => item.querySelector(selector)?.textContent.trim() ?? "";
+  const code = (s) => "`` " + s.replaceAll("`", "'") + " ``";
+  const lines = [`**${code(text(".pick"))}** (${text(".severity")})`, "", `- where: ${code(text(".place"))}`];
+  for (const row of item.querySelectorAll(".evidence > div")) {
+    lines.push(`- ${row.querySelector("dt").textContent}: ${code(row.querySelector("dd").textContent.trim())}`);
+  }
+  lines.push("", `Fix: ${code(text(".fix"))}`, "", "| step | at | wait | idle behind |", "|---|---|---|---|");
+  for (const row of item.querySelectorAll(".occurrences tbody tr")) {
+    lines.push(`| ${[...row.cells].slice(0, 4).map((c) => c.textContent.trim()).join(" | ")} |`);
+  }
+  return lines.join("\n") + "\n";
+}

@@ -1,0 +1,160 @@
+"""From a trace and its findings to the lanes of the report's timeline: which there are, and the row of each slice."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from syncscan.model.arrays import Int64
+from syncscan.model.finding import Finding
+from syncscan.model.names import is_engine
+from syncscan.model.trace import CALLS, DEVICE, HOST, NONE, Category, Trace
+from syncscan.report.names import shown
+
+MAX_THREADS, OPEN_THREADS, OPEN_STREAMS = 40, 4, 6
+MAX_NAMES = 500_000
+"""Characters that all names together may take."""
+
+_ON_HOST = (*HOST, Category.OVERHEAD)
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """Rows of slices under one label: the scopes of a thread, its ops, or the work of a stream."""
+
+    kind: str
+    label: str
+    rows: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """What belongs together on the screen: a host thread (`track`), or a device (`device`)."""
+
+    title: str
+    track: int = NONE
+    device: int = NONE
+    open: bool = True
+    lanes: list[Lane] = field(default_factory=list)
+
+
+def groups_of(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
+    """From top to bottom: the threads that drive the device, the devices, and all other threads, folded up."""
+    threads = _threads(trace, findings)
+    driving = [g for g in threads if g.open]
+    return [*driving, *_devices(trace), *(g for g in threads if not g.open)]
+
+
+def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
+    """Host threads: that of the steps first, then those with sync points, then those that launch, then the busiest."""
+    s = trace.slices
+    rows = np.flatnonzero(trace.is_category(*_ON_HOST))
+    tracks, counts = np.unique(s.track[rows], return_counts=True)
+    steps = {step.track for step in trace.steps}
+    waiting = {o.sync.track for f in findings for o in f.occurrences}
+    launching = set(s.track[trace.is_category(*CALLS)].tolist())
+    ranked = sorted(
+        zip(tracks.tolist(), counts.tolist(), strict=True),
+        key=lambda t: (t[0] not in steps, t[0] not in waiting, t[0] not in launching, -t[1]),
+    )
+    several = len({trace.tracks[t].pid for t in np.unique(s.track[rows[s.category[rows] == Category.CPU_OP]])}) > 1
+    driving = steps | waiting | launching or set(tracks.tolist())
+    return [
+        Group(
+            _thread(trace, t, several),
+            track=t,
+            open=at < OPEN_THREADS and t in driving,
+            lanes=_host_lanes(trace, rows[s.track[rows] == t]),
+        )
+        for at, (t, _) in enumerate(ranked[:MAX_THREADS])
+    ]
+
+
+def _host_lanes(trace: Trace, mine: Int64) -> list[Lane]:
+    scope = trace.slices.category[mine] == Category.ANNOTATION
+    step = np.isin(mine, np.array([s.row for s in trace.steps], np.int64))
+    lanes = [Lane("scopes", "scopes", mine[scope & ~step]), Lane("ops", "ops and calls", mine[~scope & ~step])]
+    return [lane for lane in lanes if len(lane.rows)]
+
+
+def _thread(trace: Trace, track: int, several: bool) -> str:
+    """A thread's name, and what it does where that is known."""
+    t = trace.tracks[track]
+    mine = trace.track_rows(track)
+    kinds = set(trace.slices.category[mine].tolist())
+    if kinds == {Category.OVERHEAD}:
+        return "profiler overhead"
+    parts = [t.thread or f"thread {t.tid}", f"process {t.pid}" if several else ""]
+    if any(is_engine(trace.strings[n]) for n in np.unique(trace.slices.name[mine]).tolist()):
+        parts.append("autograd")
+    return shown(" · ".join(p for p in parts if p), 80)
+
+
+def _devices(trace: Trace) -> list[Group]:
+    s = trace.slices
+    rows = np.flatnonzero(trace.is_category(*DEVICE))
+    groups: list[Group] = []
+    for device in np.unique(s.device[rows]).tolist():
+        mine = rows[s.device[rows] == device]
+        streams, counts = np.unique(s.stream[mine], return_counts=True)
+        busiest = [n for _, n in sorted(zip((-counts).tolist(), streams.tolist(), strict=True))][: 4 * OPEN_STREAMS]
+        lanes = [Lane("stream", f"stream {n}", mine[s.stream[mine] == n]) for n in sorted(busiest)]
+        groups.append(Group(_device(trace, device), device=device, open=len(groups) < 4, lanes=lanes))
+    return groups
+
+
+def _device(trace: Trace, device: int) -> str:
+    names = trace.info.devices
+    name = names[device] if 0 <= device < len(names) else ""
+    return shown(f"Device {max(device, 0)}" + (f" · {name}" if name else ""), 80)
+
+
+class Names:
+    """The names that are drawn, numbered as they turn up."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._known: dict[int, int] = {}
+
+    def numbers(self, rows: Int64) -> Int64:
+        """For each of these slices its name's number."""
+        known = self._known
+        distinct, at = np.unique(self._trace.slices.name[rows], return_inverse=True)
+        numbers = [known.setdefault(n, len(known)) for n in distinct.tolist()]
+        return np.array(numbers, np.int64)[at.reshape(-1)] if len(rows) else np.zeros(0, np.int64)
+
+    def texts(self) -> list[str]:
+        """The names by their numbers, as they can be shown."""
+        limit = max(12, min(200, MAX_NAMES // max(1, len(self._known))))
+        return [shown(self._trace.strings[n], limit) for n in self._known]
+
+
+def stacked(start: Int64, end: Int64, slack: int = 0) -> Int64:
+    """The row each slice is drawn in: the first that is free when it starts.
+
+    For slices that nest this is their depth; those that overlap without nesting don't cover each other either.
+
+    Args:
+        start, end: int64 ns, sorted by (start, -end).
+        slack: slices that overlap by less than this many ns are drawn side by side.
+    """
+    end = end - slack
+    if len(start) < 2 or bool((start[1:] >= np.maximum.accumulate(end)[:-1]).all()):
+        return np.zeros(len(start), np.int64)
+    out = np.empty(len(start), np.int64)
+    free: list[int] = []
+    running: list[tuple[int, int]] = []
+    rows = 0
+    for number, (begins, ends) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        while running and running[0][0] <= begins:
+            heapq.heappush(free, heapq.heappop(running)[1])
+        if free:
+            at = heapq.heappop(free)
+        else:
+            at, rows = rows, rows + 1
+        heapq.heappush(running, (max(ends, begins + 1), at))
+        out[number] = at
+    return out

@@ -1,0 +1,154 @@
+"""From an Analysis to the steps that the timeline draws twice: each as the replay has it without some of its syncs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Int64
+from syncscan.model.finding import Severity
+from syncscan.model.schedule import Schedule
+from syncscan.model.trace import Trace
+from syncscan.report.names import shown
+from syncscan.report.packed import pack
+from syncscan.report.phrases import real
+from syncscan.report.timeline_intervals import home_step, worst
+from syncscan.report.timeline_lanes import Group, Names, stacked
+
+MAX_ALONE = 8
+"""Findings of which each is taken out alone, besides those that remedies take out."""
+MAX_REPLAYED = 60_000
+"""Slices of all replayed steps together; the step without any sync goes first."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StepWithout:
+    """One step without some findings, and which."""
+
+    findings: tuple[int, ...]
+    """Their places among the analysis's."""
+    name: str
+    """What is taken out, as in `without …`."""
+    schedule: Schedule
+    untold: str
+    """What such a replay leaves open, in a sentence; empty where it leaves nothing."""
+
+
+def steps_without(analysis: Analysis) -> list[StepWithout]:
+    """The step without any sync, then without those of each remedy, then without each of the first findings alone.
+
+    Each is of the step around the costliest sync point that is taken out. Empty where nothing can be replayed, where no
+    gain was projected, or where steps launch more than a report can hold.
+    """
+    if not analysis.replayable or analysis.step.recoverable_us is None or not real(analysis.findings):
+        return []
+    found: list[StepWithout] = []
+    left = MAX_REPLAYED
+    for removed in _choices(analysis):
+        schedule = _schedule(analysis, removed, everything=not found)
+        if schedule is None or len(schedule.rows) > left:
+            break
+        left -= len(schedule.rows)
+        found.append(StepWithout(removed, _name(analysis, removed, not found), schedule, _untold(analysis, removed)))
+    return found
+
+
+def _untold(analysis: Analysis, removed: Sequence[int]) -> str:
+    gains = (analysis.findings[number].gain for number in removed)
+    return next((shown(gain.untold, 300) for gain in gains if gain and gain.untold), "")
+
+
+def why_none(analysis: Analysis, found: Sequence[StepWithout]) -> str:
+    """Why no step is drawn twice, in a sentence; empty where one is."""
+    if found:
+        return ""
+    if not real(analysis.findings):
+        return "There is no sync to take out, so no step is drawn without one."
+    if not analysis.replayable:
+        return "This trace can't be replayed, so no step is drawn without its syncs."
+    if analysis.step.recoverable_us is None:
+        return "No gain is projected of this trace, so no step is drawn without its syncs."
+    return "A step launches more than can be drawn twice, so none is drawn without its syncs."
+
+
+def _choices(analysis: Analysis) -> list[tuple[int, ...]]:
+    numbers = {f.id: number for number, f in enumerate(analysis.findings)}
+    own = [number for number, f in enumerate(analysis.findings) if f.severity is not Severity.INFO]
+    remedies = [tuple(sorted(numbers[id] for id in r.findings)) for r in analysis.remedies if r.findings]
+    alone = [(number,) for number in own[:MAX_ALONE]]
+    return list(dict.fromkeys([tuple(own), *remedies, *alone]))
+
+
+def _schedule(analysis: Analysis, removed: Sequence[int], everything: bool) -> Schedule | None:
+    if everything:
+        step = home_step(analysis)
+        return analysis.schedule("all", at=step.ts if step else None)
+    findings = [analysis.findings[number] for number in removed]
+    return analysis.schedule(*(f"id:{f.id}" for f in findings), at=worst(findings[0]).sync.ts)
+
+
+def _name(analysis: Analysis, removed: Sequence[int], everything: bool) -> str:
+    if everything and len(removed) > 1:
+        return f"all {len(removed)} syncs"
+    title = shown(analysis.findings[removed[0]].diagnosis.title, 70)
+    return f"“{title}”" + (f" and {len(removed) - 1} more" if len(removed) > 1 else "")
+
+
+# columns
+
+
+def packed_steps(
+    found: Sequence[StepWithout], trace: Trace, groups: Sequence[Group], book: Names, origin: int
+) -> list[dict[str, Any]]:
+    """What the timeline draws of each; times are ns since `origin`."""
+    return [_packed(step, trace, groups, book, origin) for step in found]
+
+
+def _packed(step: StepWithout, trace: Trace, groups: Sequence[Group], book: Names, origin: int) -> dict[str, Any]:
+    plan = step.schedule
+    marked = next((s for s in trace.steps if s.ts == plan.begin), None)
+    return {
+        "name": step.name,
+        "findings": list(step.findings),
+        "untold": step.untold,
+        "of": f"step {marked.number}" if marked else "the whole trace",
+        "start": plan.begin - origin,
+        "end": plan.replayed_end - origin,
+        "recorded": plan.end - origin,
+        "lanes": list(_lanes(plan, trace, groups, book, origin)),
+    }
+
+
+def _lanes(plan: Schedule, trace: Trace, groups: Sequence[Group], book: Names, origin: int) -> Iterator[dict[str, Any]]:
+    for at, group in enumerate(groups):
+        for number, lane in enumerate(group.lanes):
+            if lane.kind == "stream":
+                mine = np.isin(plan.rows, lane.rows)
+                packed = _columns(plan.rows[mine], plan.start[mine], plan.dur[mine], book, origin)
+            elif lane.kind == "scopes" and group.track in plan.tracks:
+                packed = _outermost(trace, plan, lane.rows, book, origin)
+            else:
+                continue
+            yield {"group": at, "lane": number, **packed}
+
+
+def _outermost(trace: Trace, plan: Schedule, rows: Int64, book: Names, origin: int) -> dict[str, str]:
+    """The outermost scopes of the step."""
+    s = trace.slices
+    rows = rows[(s.ts[rows] >= plan.begin) & (s.end[rows] <= plan.end)]
+    rows = rows[stacked(s.ts[rows], s.end[rows]) == 0]
+    start, end = plan.host(s.ts[rows]), plan.host(s.end[rows])
+    return _columns(rows, start, end - start, book, origin)
+
+
+def _columns(rows: Int64, start: Int64, dur: Int64, book: Names, origin: int) -> dict[str, str]:
+    order = np.argsort(start, kind="stable")
+    return {
+        "start": pack(np.maximum(start[order] - origin, 0), delta=True),
+        "dur": pack(np.maximum(dur[order], 0)),
+        "name": pack(book.numbers(rows[order])),
+    }

@@ -1,0 +1,92 @@
+"""Whether anyone can read the report: axe-core finds nothing, in light and dark, wide and on a phone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from syncscan.model.analysis import Analysis
+from tests.browser.test_report import Report, browser, odd, show, two_findings
+from tests.report.example import host_bound, typical
+
+if os.environ.get("CI"):
+    import axe_playwright_python.sync_playwright as axe
+else:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+
+pytestmark = pytest.mark.browser
+__all__ = ["browser", "show"]
+
+SIZES = {"wide": {"width": 1400, "height": 900}, "phone": {"width": 390, "height": 844, "has_touch": True}}
+
+
+def violations(report: Report) -> list[tuple[str, str]]:
+    """Rule and element of all that axe-core holds against the page as it stands, by all rules; contrast in dark too."""
+    checks = axe.Axe()
+    found: list[dict[str, Any]] = checks.run(report.page).response["violations"]
+    report.js("document.documentElement.style.colorScheme = 'dark'")
+    found += checks.run(report.page, options={"runOnly": ["color-contrast"]}).response["violations"]
+    report.js("document.documentElement.style.colorScheme = ''")
+    return [(v["id"], node["html"][:120]) for v in found for node in v["nodes"]]
+
+
+def everything() -> Analysis:
+    """One of each: remedies, findings, habits, tables of the host with its tree, warnings, a timeline."""
+    found, drawn = typical(), two_findings()
+    told = replace(host_bound(), findings=drawn.findings, remedies=(*drawn.remedies, *found.remedies[1:2]))
+    return replace(told, trace=drawn.trace, habits=found.habits, warnings=found.warnings, _projector=drawn._projector)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_axe_finds_nothing(show: Callable[..., Report], size: str) -> None:
+    """On the page as it opens, with a finding chosen and its detail open, with filters and help open."""
+    report = show(everything(), **SIZES[size])
+    assert violations(report) == []
+    report.page.locator("#f0 .pick").click()
+    report.page.get_by_text("Kinds").click()
+    report.page.locator("#f0 .more").click()
+    report.settle()
+    assert violations(report) == []
+    report.page.keyboard.press("?")
+    assert violations(report) == []
+
+
+@pytest.mark.parametrize("name", ["no findings", "empty"])
+def test_axe_finds_nothing_where_there_is_little(show: Callable[..., Report], name: str) -> None:
+    """A page without findings, and one without a timeline."""
+    assert violations(show(odd(name))) == []
+
+
+def test_the_tree_that_a_screen_reader_walks(show: Callable[..., Report]) -> None:
+    """Landmarks and headings in their order, what is chosen is current and said in the live region, by keys alone."""
+    report = show(everything())
+    headings = [h.inner_text() for h in report.page.locator("h1:visible, h2:visible").all()]
+    assert headings == [
+        "The host is the limit.",
+        "What to change, by what each saves alone",
+        "Findings",
+        "Besides syncs",
+        "Timeline",
+        "Where the host's time goes",
+        "What limits this report",
+        "How to read it",
+    ]
+    regions = ["Timeline", "Findings", "Besides syncs", "Where the host's time goes"]
+    assert [report.page.get_by_role("region", name=name, exact=True).count() for name in regions] == [1] * 4
+    report.page.keyboard.press("j")
+    current = report.page.locator("[aria-current=true]")
+    assert (current.count(), report.js("document.activeElement.getAttribute('aria-current')")) == (1, "true")
+    live = report.page.locator("[role=status][aria-live=polite]").first
+    assert "host waits" in live.inner_text()
+    assert report.page.get_by_role("application", name="Timeline of host threads and device streams").count() == 1
+    report.page.keyboard.press("Enter")
+    drawer = report.page.get_by_role("complementary")
+    assert drawer.get_attribute("aria-labelledby") == "drawer-title"
+    visible = "[...document.querySelectorAll('button')].filter((e) => e.checkVisibility())"
+    assert all(report.js(f"{visible}.map((e) => e.ariaLabel || e.textContent.trim())"))
+    ids = report.js("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
