@@ -12,6 +12,8 @@ import pytest
 from syncscan.errors import MissingExtra, UsageError
 from syncscan.integrations import trace_view
 from syncscan.integrations.private_server import Gate
+from syncscan.model.interval import Interval
+from syncscan.report.annotate import Opening
 
 INDEX = b'<head><script src="https://www.gstatic.com/charts/loader.js"></script></head><div id="app"></div>'
 
@@ -90,9 +92,19 @@ def test_offline_the_page_gets_a_stub_in_place_of_the_chart_loader() -> None:
     assert headers["Content-Length"] == str(len(page))
 
 
-def test_online_the_page_stays_as_it_is() -> None:
-    """Then the plugin's other views have their charts."""
-    assert ask(f"{trace_view.PLUGIN}/index.html", INDEX, offline=False)[2] == INDEX
+def test_online_the_page_keeps_the_chart_loader() -> None:
+    """Then the plugin's other views have their charts; behind the page stands what says that it waits."""
+    page = ask(f"{trace_view.PLUGIN}/index.html", INDEX, offline=False)[2]
+    assert page.startswith(INDEX)
+    assert b"TensorBoard reads the trace" in page
+
+
+def test_what_comes_from_a_trace_ends_no_script() -> None:
+    """A finding's id stands in a script of the page."""
+    opening = Opening("</script><b>", 0, Interval(1_500_000, 2_000_000), Interval(1_000_000, 3_500_000), ())
+    script = trace_view._script("opening.js", opening=trace_view._relative(opening))
+    assert script.count(b"</script>") == 1
+    assert b'"before_ms": 0.5, "after_ms": 2.0' in script
 
 
 @pytest.mark.parametrize("path", ["/index.html", "/data/plugin/scalars/index.html", "/"])
@@ -119,7 +131,7 @@ def test_the_installed_plugin_has_what_is_replaced() -> None:
     from pathlib import Path
 
     static = Path(plugin.__file__).with_name("static")
-    page = trace_view.with_chart_stub((static / "index.html").read_bytes())
+    page = trace_view.plugins_page((static / "index.html").read_bytes(), offline=True)
     assert b"gstatic.com" not in page
     assert b"visualization: (() =>" in page
     view = trace_view.with_viewer_inside((static / "trace_embedding.html").read_bytes())
