@@ -18,8 +18,8 @@ _HUES = {"rail_animation": 12, "rail_idle": 42, "startup": 78, "rail_response": 
 """Hue (HSLuv, degrees) by name of a colour in Trace View: red, orange, yellow, blue; for grey a pale blue-green."""
 _NEAR = 10
 """Degrees within which a hue is taken for the one that is wanted: yellow and orange are 36 apart."""
-_LIGHTNESS = range(46, 68)
-"""Neither so dark that red is brown, nor so light that it is pink."""
+_LIGHTNESS, _OF_YELLOW = range(46, 68), range(68, 80)
+"""Percent: neither so dark that red is brown and yellow olive, nor so light that red is pink."""
 _SPACES, _BETWEEN, _BEHIND = (" ", "\u00a0"), 5, 3
 """At most so many spaces are varied, and stand behind: 480 names, and one in about thirty has hue and lightness."""
 
@@ -36,9 +36,9 @@ def hued(name: str, color: str) -> str:
         return name
     best = name
     for candidate in _lookalikes(name):
-        if _off(candidate, _HUES[color]) < _off(best, _HUES[color]):
+        if _off(candidate, color) < _off(best, color):
             best = candidate
-        if not _off(best, _HUES[color]):
+        if not _off(best, color):
             break
     return best
 
@@ -52,11 +52,12 @@ def _lookalikes(name: str) -> Iterator[str]:
             yield "".join(part for pair in zip(words, (*between, ""), strict=True) for part in pair) + "".join(after)
 
 
-def _off(name: str, hue: int) -> int:
-    """How far the colour of a name is from a hue, 0 where it is taken for it."""
-    found, lightness = color_of(name)
-    away = abs((found - hue + 180) % 360 - 180)
-    return max(0, away - _NEAR) + (0 if lightness in _LIGHTNESS else 20)
+def _off(name: str, color: str) -> int:
+    """How far what a name is drawn in is from a colour, 0 where it is taken for it."""
+    hue, lightness = color_of(name)
+    away = abs((hue - _HUES[color] + 180) % 360 - 180)
+    fits = lightness in (_OF_YELLOW if color == "startup" else _LIGHTNESS)
+    return max(0, away - _NEAR) + (0 if fits else 20)
 
 
 def color_of(name: str) -> tuple[int, int]:
