@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 
 
-_MANY_EVENTS = 300_000
-"""From so many on TensorBoard needs long enough that it is said."""
+_MANY_EVENTS = 100_000
+"""From so many on TensorBoard's plugin needs minutes to read a trace, and Trace View doesn't wait for it."""
 
 
 @click.command("open")
@@ -149,15 +149,10 @@ def _tensorboard(analysis: Analysis, trace: str, host: str, port: int | None, of
             folder.mkdir()
             with reading(trace, f"writing the {run} trace") as progress:
                 files.write(folder / f"{name}.pt.trace.json.gz", text(analysis, trace, progress=progress))
-        size = f"{analysis.trace.info.events:,} events"
-        _warn_of_size(analysis)
-        yield trace_view.TraceView(Path(logdir), host, port or 0, offline, opening_of(analysis), size).url
-
-
-def _warn_of_size(analysis: Analysis) -> None:
-    events = analysis.trace.info.events
-    if events >= _MANY_EVENTS:
-        click.echo(f"TensorBoard reads {events:,} events before it shows them; --in perfetto is faster.", err=True)
+        size, many = f"{analysis.trace.info.events:,} events", analysis.trace.info.events >= _MANY_EVENTS
+        if many:
+            click.echo(f"TensorBoard's other views are there once its plugin has read {size}; reload then.", err=True)
+        yield trace_view.TraceView(Path(logdir), host, port or 0, offline, opening_of(analysis), size, many).url
 
 
 @contextmanager

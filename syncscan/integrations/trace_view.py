@@ -12,6 +12,7 @@ import json
 import logging
 import re
 import socket
+import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import metadata, resources
@@ -87,6 +88,7 @@ class TraceView:
         offline: do without the chart loader, and so without the charts of the plugin's other views.
         opening: where Trace View opens; None for the whole trace.
         size: of the trace in words, said while it is waited for.
+        at_once: show traces before the plugin has read them, which takes it minutes for large ones.
 
     Raises:
         UsageError: TensorBoard can't listen there, or doesn't load its plugin.
@@ -100,6 +102,7 @@ class TraceView:
         offline: bool = True,
         opening: Opening | None = None,
         size: str = "",
+        at_once: bool = False,
     ) -> None:
         from tensorboard import default, program
         from tensorboard.util import tb_logging
@@ -108,7 +111,8 @@ class TraceView:
         tb_logging.get_logger().setLevel(logging.CRITICAL)
         logging.getLogger("pytorch_profiler").setLevel(logging.ERROR)
         self._gate = Gate(host)
-        self._pages = partial(Pages, offline=offline, gate=self._gate, opening=opening, size=size)
+        meanwhile = Meanwhile(logdir) if at_once else None
+        self._pages = partial(Pages, offline=offline, gate=self._gate, opening=opening, size=size, meanwhile=meanwhile)
         board = program.TensorBoard(plugins=default.get_plugins(), server_class=self._server)
         where = ("--host", host, "--port", str(port), f"--path_prefix={self._gate.prefix}")
         board.configure(["tensorboard", "--logdir", str(logdir), *where, "--load_fast=false"])
@@ -144,15 +148,26 @@ class Pages:
         gate: tells who may ask.
         opening: where Trace View opens; None for the whole trace.
         size: of the trace in words, said while it is waited for.
+        meanwhile: answers for what the plugin hasn't read yet; None to wait for it.
     """
 
-    def __init__(self, app: WSGI, offline: bool, gate: Gate, opening: Opening | None = None, size: str = "") -> None:
-        self._app, self._gate = app, gate
+    def __init__(
+        self,
+        app: WSGI,
+        offline: bool,
+        gate: Gate,
+        opening: Opening | None = None,
+        size: str = "",
+        meanwhile: Meanwhile | None = None,
+    ) -> None:
+        self._app, self._gate, self._meanwhile = app, gate, meanwhile
         self._rewrites: dict[str, Rewrite] = {
             f"{PLUGIN}/views": trace_view_first,
             f"{PLUGIN}/trace_embedding.html": partial(with_viewer_inside, opening=opening),
         }
         self._rewrites[f"{PLUGIN}/index.html"] = partial(plugins_page, offline=offline, size=size)
+        if meanwhile:
+            self._rewrites[f"{PLUGIN}/runs"] = meanwhile.runs
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
@@ -160,6 +175,8 @@ class Pages:
         if path is None:
             start_response("404 Not Found", [("Content-Type", "text/plain"), ("Content-Length", "0")])
             return [b""]
+        if self._meanwhile and (answer := self._meanwhile.answer(path, environ.get("QUERY_STRING", ""))):
+            return answer(start_response)
 
         def started(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
             return start_response(status, [*headers, ("Referrer-Policy", "no-referrer")], *rest)
@@ -181,6 +198,44 @@ class Pages:
         kept = [(k, v) for k, v in headers if k.lower() != "content-length"]
         start_response(status, [*kept, ("Content-Length", str(len(body)))])
         yield body
+
+
+class Meanwhile:
+    """Answers for runs that the plugin hasn't read yet: each has Trace View, which needs nothing but the file.
+
+    Args:
+        logdir: each folder in it is a run of one trace, packed by gzip.
+    """
+
+    def __init__(self, logdir: Path) -> None:
+        self._files = {file.parent.name: file for file in sorted(logdir.glob("*/*.json.gz"))}
+        self._ready: set[str] = set()
+
+    def runs(self, theirs: bytes) -> bytes:
+        """The plugin's list of runs with those that it will have."""
+        known = json.loads(theirs)
+        self._ready = set(known["runs"])
+        return json.dumps({**known, "runs": sorted(self._ready | set(self._files))}).encode()
+
+    def answer(self, path: str, query: str) -> Callable[[Callable[..., Any]], Iterable[bytes]] | None:
+        """What to answer to a request of Trace View; None where the plugin is to."""
+        run = urllib.parse.parse_qs(query).get("run", [""])[0]
+        if run in self._ready or run not in self._files:
+            return None
+        file = self._files[run]
+        if path == f"{PLUGIN}/trace":
+            return partial(_sent, file.read_bytes(), ("Content-Encoding", "gzip"))
+        worker = file.name.removesuffix(".pt.trace.json.gz")
+        known = {"views": ["Trace"], "workers": [worker], "spans": ["default"]}
+        name = path.removeprefix(f"{PLUGIN}/")
+        return partial(_sent, json.dumps(known[name]).encode()) if name in known else None
+
+
+def _sent(body: bytes, *rest: Any) -> Iterable[bytes]:
+    *headers, start_response = rest
+    kind = ("Content-Type", "application/json")
+    start_response("200 OK", [kind, *headers, ("Content-Length", str(len(body))), ("Referrer-Policy", "no-referrer")])
+    return [body]
 
 
 def trace_view_first(views: bytes) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,6 +121,49 @@ def test_trace_view_comes_first() -> None:
     assert json.loads(got) == ["Trace", "Overview", "Operator", "Memory"]
 
 
+def meanwhile(folder: Path, ready: list[str]) -> Callable[[str, str], tuple[dict[str, str], bytes]]:
+    """Asks a TensorBoard of whose runs only some are read, and which has an error for all others."""
+    for run in ("annotated", "recorded"):
+        (folder / run).mkdir()
+        (folder / run / "t.pt.trace.json.gz").write_bytes(b"packed")
+
+    def tensorboard(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        runs = environ["PATH_INFO"].endswith("/runs")
+        start("200 OK" if runs else "500 ERROR", [("Content-Type", "application/json")])
+        return [json.dumps({"runs": ready, "loading": True}).encode() if runs else b"the plugin's"]
+
+    gate = Gate("127.0.0.1")
+    pages = trace_view.Pages(tensorboard, True, gate, meanwhile=trace_view.Meanwhile(folder))
+
+    def asked(name: str, query: str = "") -> tuple[dict[str, str], bytes]:
+        got: list[Any] = []
+        path = f"{gate.prefix}{trace_view.PLUGIN}/{name}"
+        environ = {"PATH_INFO": path, "QUERY_STRING": query, "HTTP_HOST": "127.0.0.1"}
+        body = b"".join(pages(environ, lambda status, headers, *_: got.append(dict(headers))))
+        return got[0], body
+
+    return asked
+
+
+def test_a_run_that_the_plugin_still_reads_has_trace_view(tmp_path: Path) -> None:
+    """Its file is given as it is; the page asks for a span, which a list must hold."""
+    asked = meanwhile(tmp_path, [])
+    assert json.loads(asked("runs")[1]) == {"runs": ["annotated", "recorded"], "loading": True}
+    known = {name: json.loads(asked(name, "run=annotated&view=Trace")[1]) for name in ("views", "workers", "spans")}
+    assert known == {"views": ["Trace"], "workers": ["t"], "spans": ["default"]}
+    headers, body = asked("trace", "run=annotated&worker=t&span=default")
+    assert (headers["Content-Encoding"], body) == ("gzip", b"packed")
+
+
+def test_what_the_plugin_has_read_or_alone_knows_is_its_own(tmp_path: Path) -> None:
+    """As soon as it lists a run, and for views that aren't Trace View; a run that isn't there is nobody's."""
+    asked = meanwhile(tmp_path, ["annotated"])
+    asked("runs")
+    assert asked("trace", "run=annotated")[1] == b"the plugin's"
+    assert asked("kernel", "run=recorded")[1] == b"the plugin's"
+    assert asked("trace", "run=../recorded")[1] == b"the plugin's"
+
+
 def test_an_error_is_passed_on() -> None:
     """What isn't a page isn't rewritten."""
     assert ask(f"{trace_view.PLUGIN}/views", b"not found", offline=False, status="404 NOT FOUND")[2] == b"not found"
@@ -128,8 +172,6 @@ def test_an_error_is_passed_on() -> None:
 def test_the_installed_plugin_has_what_is_replaced() -> None:
     """If the plugin's pages ever change, this says so before a user sees an empty page."""
     plugin = pytest.importorskip("torch_tb_profiler")
-    from pathlib import Path
-
     static = Path(plugin.__file__).with_name("static")
     page = trace_view.plugins_page((static / "index.html").read_bytes(), offline=True)
     assert b"gstatic.com" not in page
