@@ -146,6 +146,8 @@ def test_a_findings_title_is_what_it_saves_and_its_rule_in_its_severitys_colour(
     assert (analysis.findings[0].severity, shown["cname"]) == (Severity.HIGH, "rail_animation")
     unknown = replace(analysis, findings=tuple(replace(f, gain=None) for f in analysis.findings))
     assert slices(added_to(t, unknown), "syncscan_finding")[0]["name"] == "waits 600 µs · nonzero"
+    withheld = replace(unknown, step=replace(unknown.step, waits_withheld=True))
+    assert slices(added_to(t, withheld), "syncscan_finding")[0]["name"] == "nonzero"
 
 
 def test_a_viewer_opens_at_the_step_of_the_costliest_sync_of_the_first_finding() -> None:

@@ -72,12 +72,14 @@ def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[Arrow
 
 def _finding_slice(told: ToldFinding, o: Occurrence, step: StepSummary) -> Drawn:
     args = _finding_args(told.number + 1, told.of, o, step)
-    return Drawn(o.sync.ts, o.sync.end, _short(told), args, _COLORS[told.severity])
+    return Drawn(o.sync.ts, o.sync.end, _short(told, step), args, _COLORS[told.severity])
 
 
-def _short(told: ToldFinding) -> str:
+def _short(told: ToldFinding, step: StepSummary) -> str:
     """What fits on a slice: what is saved, or waited where that isn't projected, and the rule."""
-    return f"{f'saves {told.saves}' if told.of.gain else f'waits {told.waits}'} · {told.rule}"
+    if told.of.gain:
+        return f"saves {told.saves} · {told.rule}"
+    return told.rule if step.waits_withheld else f"waits {told.waits} · {told.rule}"
 
 
 def _finding_args(number: int, f: Finding, o: Occurrence, step: StepSummary) -> dict[str, Any]:
