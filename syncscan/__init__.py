@@ -38,19 +38,23 @@ if TYPE_CHECKING:
     from syncscan.model.finding import Finding as Finding
     from syncscan.model.finding import Occurrence as Occurrence
     from syncscan.model.habit import Habit as Habit
+    from syncscan.model.picture import Picture as Picture
     from syncscan.model.projection import Projection as Projection
     from syncscan.model.proof import Proof as Proof
     from syncscan.model.timing import Timing as Timing
+    from syncscan.model.trace import Category as Category
     from syncscan.proof.prove import prove as prove
 
 _HOMES = {
     "Analysis": "syncscan.model.analysis",
+    "Category": "syncscan.model.trace",
     "Finding": "syncscan.model.finding",
     "Guard": "syncscan.guarding.guard",
     "GuardedSync": "syncscan.guarding.seen",
     "Habit": "syncscan.model.habit",
     "MissingExtra": "syncscan.errors",
     "Occurrence": "syncscan.model.finding",
+    "Picture": "syncscan.model.picture",
     "ProgramFailed": "syncscan.errors",
     "Projection": "syncscan.model.projection",
     "Proof": "syncscan.model.proof",
@@ -79,12 +83,14 @@ _EXTENSION = ("load_ipython_extension", "unload_ipython_extension")
 
 __all__ = [
     "Analysis",
+    "Category",
     "Finding",
     "Guard",
     "GuardedSync",
     "Habit",
     "MissingExtra",
     "Occurrence",
+    "Picture",
     "ProgramFailed",
     "Projection",
     "Proof",

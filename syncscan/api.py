@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import attribute
@@ -15,6 +15,7 @@ from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
+from syncscan.model.picture import Picture
 from syncscan.model.trace import CALLS, Category, Trace
 
 Progress = Callable[[int, int], None]
@@ -117,14 +118,26 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),
         _projector=projector,
         _renderer=_rendered,
+        _painter=_painted,
     )
 
 
-def _rendered(analysis: Analysis, form: str) -> str:
+def _rendered(analysis: Analysis, form: str, **options: Any) -> str:
     """An analysis as text in one of the formats that it can show itself in."""
     from syncscan import report
 
+    if form == "evidence":
+        from syncscan.report import evidence
+
+        return evidence.render(analysis, options["finding"])
     return report.render(analysis, form)
+
+
+def _painted(analysis: Analysis, of: str) -> Picture:
+    """A picture of an analysis."""
+    from syncscan.report import picture
+
+    return picture.render(analysis, of)
 
 
 def missing(trace: Trace) -> tuple[str, ...]:

@@ -24,7 +24,18 @@ def test_these_names_are_public() -> None:
     """The values that a user holds, the doors, and the errors; a new one is added here on purpose."""
     errors = {"MissingExtra", "ProgramFailed", "SyncscanError", "UsageError"}
     errors |= {"TraceEmpty", "TraceError", "TraceNotFound", "TraceTooLarge", "TraceUnreadable"}
-    values = {"Analysis", "Finding", "Habit", "Occurrence", "Projection", "Proof", "Session", "Timing"}
+    values = {
+        "Analysis",
+        "Category",
+        "Finding",
+        "Habit",
+        "Occurrence",
+        "Picture",
+        "Projection",
+        "Proof",
+        "Session",
+        "Timing",
+    }
     values |= {"Guard", "GuardedSync", "SyncWarning", "UnexpectedSync"}
     doors = {"__version__", "allow", "analyze", "guard", "profile", "prove", "time_step"}
     assert set(syncscan.__all__) == errors | values | doors

@@ -3,13 +3,13 @@
 Writes OUT/NAME.pt.trace.json.gz for each variant that fits, paths relative to the repository, and OUT/recorded.json.
 """
 
+import argparse
 import gc
 import gzip
 import hashlib
 import json
 import os
 import platform
-import sys
 import tempfile
 from pathlib import Path
 
@@ -26,7 +26,7 @@ PLANS = {
     "inference.single": {"active": 1},
 }
 """Where a recording is to begin with the very first call, or to hold a single step."""
-USUAL = {"wait": 1, "warmup": 3, "active": 2, "calibrate": 20, "settle": 5}
+USUAL: dict[str, float] = {"wait": 1, "warmup": 3, "active": 2, "calibrate": 20, "settle": 5}
 
 
 def main(out: Path, patterns: list[str]) -> None:
@@ -83,4 +83,10 @@ def record(name: str, out: Path) -> dict[str, object] | None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    asked = argparse.ArgumentParser()
+    asked.add_argument("out", type=Path)
+    asked.add_argument("patterns", nargs="*")
+    asked.add_argument("--sample", type=float, default=0.0, help="seconds in which the host is sampled afterwards")
+    given = asked.parse_args()
+    USUAL["sample"] = given.sample
+    main(given.out, given.patterns)

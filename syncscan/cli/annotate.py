@@ -11,6 +11,7 @@ from syncscan.cli.asked import Asked, options
 from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import refuse, say, warn
+from syncscan.cli.progress import reading
 from syncscan.cli.streams import refuse_pipe
 
 
@@ -43,12 +44,13 @@ def command(
     refuse(output, force, trace)
     analysis = asked.analysis_of(trace)
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
-    text = (
-        annotated_copy.untangled_copy(analysis, trace)
-        if untangle
-        else annotated_copy.annotated(analysis, trace, around, margin_ns)
-    )
-    files.write(out, text, force)
+    with reading(trace, "writing") as progress:
+        text = (
+            annotated_copy.untangled_copy(analysis, trace, progress)
+            if untangle
+            else annotated_copy.annotated(analysis, trace, around, margin_ns, progress)
+        )
+        files.write(out, text, force)
     warn(analysis.warnings)
     if not annotated_copy.read_by_tensorboard(out.name):
         warn([f"TensorBoard won't find {out.name}: it reads NAME.pt.trace.json or NAME.pt.trace.json.gz."])

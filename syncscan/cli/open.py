@@ -16,11 +16,16 @@ from syncscan.cli import memory
 from syncscan.cli.asked import Asked, options
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
+from syncscan.cli.progress import reading
 from syncscan.cli.streams import ended_by_signals, refuse_pipe
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
+
+
+_MANY_EVENTS = 100_000
+"""From so many on TensorBoard's plugin needs minutes to read a trace, and Trace View doesn't wait for it."""
 
 
 @click.command("open")
@@ -133,6 +138,7 @@ def _html(analysis: Analysis, trace: str, host: str, port: int | None, offline: 
 @contextmanager
 def _tensorboard(analysis: Analysis, trace: str, host: str, port: int | None, offline: bool | None) -> Iterator[str]:
     from syncscan.integrations import annotated_copy, trace_view
+    from syncscan.report.annotate import opening_of
 
     if offline is None:
         offline = not trace_view.charts_reachable()
@@ -141,13 +147,18 @@ def _tensorboard(analysis: Analysis, trace: str, host: str, port: int | None, of
         for run, text in (("annotated", annotated_copy.annotated), ("recorded", annotated_copy.copied)):
             folder = Path(logdir, run)
             folder.mkdir()
-            files.write(folder / f"{name}.pt.trace.json.gz", text(analysis, trace))
-        yield trace_view.TraceView(Path(logdir), host, port or 0, offline).url
+            with reading(trace, f"writing the {run} trace") as progress:
+                files.write(folder / f"{name}.pt.trace.json.gz", text(analysis, trace, progress=progress))
+        size, many = f"{analysis.trace.info.events:,} events", analysis.trace.info.events >= _MANY_EVENTS
+        if many:
+            click.echo(f"TensorBoard's other views are there once its plugin has read {size}; reload then.", err=True)
+        yield trace_view.TraceView(Path(logdir), host, port or 0, offline, opening_of(analysis), size, many).url
 
 
 @contextmanager
 def _perfetto(analysis: Analysis, trace: str, host: str, port: int | None, offline: bool | None) -> Iterator[str]:
     from syncscan.integrations import annotated_copy, perfetto
+    from syncscan.report.annotate import opening_of
 
     online = offline is False or (offline is None and perfetto.bundled() is None)
     if online and port not in (None, perfetto.ONLINE_PORT):
@@ -155,8 +166,10 @@ def _perfetto(analysis: Analysis, trace: str, host: str, port: int | None, offli
         raise UsageError(why, "Leave out --port, or use --offline.")
     with tempfile.TemporaryDirectory(prefix="syncscan-") as folder:
         file = Path(folder, f"{annotated_copy.run_name(trace)}.pt.trace.json.gz")
-        files.write(file, annotated_copy.untangled_copy(analysis, trace))
-        server = perfetto.Perfetto(file, host, perfetto.ONLINE_PORT if online and port is None else port or 0, online)
+        with reading(trace, "writing an annotated copy") as progress:
+            files.write(file, annotated_copy.untangled_copy(analysis, trace, progress))
+        free = perfetto.ONLINE_PORT if online and port is None else port or 0
+        server = perfetto.Perfetto(file, host, free, online, opening_of(analysis))
         try:
             yield server.url
         finally:

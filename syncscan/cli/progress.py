@@ -1,4 +1,4 @@
-"""A progress bar on stderr while a big trace is read, if stderr is a terminal."""
+"""A progress bar on stderr while a big trace is read, or a copy of it written, if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ Progress = Callable[[int, int], None]
 
 
 @contextmanager
-def reading(path: str) -> Iterator[Progress | None]:
-    """Give a callback `(bytes read, bytes in all)` that draws a bar; None where none is wanted."""
+def reading(path: str, what: str = "reading") -> Iterator[Progress | None]:
+    """Give a callback `(bytes read, bytes in all)` that draws a bar; None where none is wanted.
+
+    Args:
+        path: of the trace.
+        what: what is done meanwhile, said beside the bar.
+    """
     # Path.is_file raises for names that are too long.
     if not sys.stderr.isatty() or not os.path.isfile(path) or Path(path).stat().st_size < BIG:  # noqa: PTH113
         yield None
@@ -27,7 +32,7 @@ def reading(path: str) -> Iterator[Progress | None]:
 
     console = Console(stderr=True)
     with Bar(
-        TextColumn("reading"), BarColumn(), DownloadColumn(), console=console, transient=True, auto_refresh=False
+        TextColumn(what), BarColumn(), DownloadColumn(), console=console, transient=True, auto_refresh=False
     ) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total, refresh=True)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from syncscan import load
+from syncscan.load.byte_stream import ByteStream
 from syncscan.load.valid_json import ValidText
 from syncscan.model.analysis import Analysis
 from syncscan.report.annotate import annotate, annotate_around, document
 from syncscan.report.annotate.untangle import untangled
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes of the trace's file are read, and how many there are."""
 
 _TENSORBOARD_READS = re.compile(r".+\.pt\.trace\.json(\.gz)?")
 
@@ -31,7 +35,11 @@ def run_name(path: str) -> str:
 
 
 def annotated(
-    analysis: Analysis, path: str, finding: str | None = None, margin_ns: int | None = None
+    analysis: Analysis,
+    path: str,
+    finding: str | None = None,
+    margin_ns: int | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[bytes]:
     """The text of a trace's annotated copy, in pieces.
 
@@ -40,29 +48,43 @@ def annotated(
         path: read again, piece by piece.
         finding: only the part around this one: an id, its beginning, or a number of the report, from 1.
         margin_ns: how much to show around it.
+        progress: told while the trace is read.
     """
     with load.open_bytes(path) as source:
         text = ValidText(source, path)
         if finding is None:
-            yield from annotate(analysis, text.head, text.pieces())
+            yield from annotate(analysis, text.head, _told(text.pieces(), source, progress))
         else:
-            yield from annotate_around(analysis, text.head, text.events(), finding, margin_ns)
+            events = _told(text.events(), source, progress)
+            yield from annotate_around(analysis, text.head, events, finding, margin_ns)
 
 
-def untangled_copy(analysis: Analysis, path: str) -> Iterator[bytes]:
-    """The text of the annotated copy for Perfetto: slices that it would drop are on rows of their own."""
+def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
+    """The text of the annotated copy for Perfetto: slices that it would drop are on rows of their own.
+
+    It reads the trace twice; `progress` is told of both.
+    """
     with load.open_bytes(path) as source:
         head = ValidText(source, path).head
 
     def pieces() -> Iterator[bytes]:
         with load.open_bytes(path) as source:
-            yield from ValidText(source, path).pieces()
+            yield from _told(ValidText(source, path).pieces(), source, progress)
 
-    return annotate(analysis, head, untangled(pieces))
+    return annotate(analysis, head, untangled(pieces), perfetto=True)
 
 
-def copied(analysis: Analysis, path: str) -> Iterator[bytes]:
+def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
     """The text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
     with load.open_bytes(path) as source:
         text = ValidText(source, path)
-        yield from document(text.head, analysis.trace.info.metadata, text.pieces(), ())
+        yield from document(text.head, analysis.trace.info.metadata, _told(text.pieces(), source, progress), ())
+
+
+def _told(pieces: Iterable[bytes], source: ByteStream, progress: Progress | None) -> Iterator[bytes]:
+    told = 0
+    for piece in pieces:
+        if progress and source.done != told:
+            told = source.done
+            progress(told, source.size)
+        yield piece

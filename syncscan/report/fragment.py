@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from functools import cache
 from pathlib import PurePath
 from typing import Any
 
 import jinja2
 
+from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.phases import PhaseSummary
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, remedies
+from syncscan.report import habits, host, picture, remedies
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, measured, places, projected
@@ -48,7 +50,19 @@ def render(analysis: Analysis) -> str:
         rows=[_row(told, analysis.step) for told in story.findings[:MAX_ROWS]],
         more=max(0, len(story.findings) - MAX_ROWS),
         warnings=[shown(w, _TEXT) for w in story.warnings],
+        picture=_timeline(analysis),
     )
+
+
+def _timeline(analysis: Analysis) -> dict[str, str] | None:
+    """The costliest step, for notebooks that are read where no script runs; None where nothing can draw it."""
+    if not picture.available():
+        return None
+    try:
+        drawn = picture.render(analysis, "timeline")
+    except UsageError:
+        return None
+    return {"png": base64.b64encode(drawn.png).decode("ascii"), "alt": drawn.alt}
 
 
 @cache

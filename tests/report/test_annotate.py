@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,11 +17,13 @@ from hypothesis import strategies as st
 from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Severity
 from syncscan.model.interval import Interval
 from syncscan.model.trace import Track
-from syncscan.report.annotate import annotate, annotate_around
+from syncscan.report.annotate import annotate, annotate_around, opening_of
 from syncscan.report.annotate.around import touching
 from syncscan.report.annotate.copy_text import document
+from syncscan.report.annotate.hues import color_of, hued
 from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
 from tests.builder import MAIN, TraceBuilder
 from tests.report.example import HOSTILE
@@ -131,6 +135,68 @@ def test_an_arrow_leads_from_a_sync_to_the_launch_it_held_up() -> None:
         assert leaves["ts"] <= arrives
         assert arrives == min(ts for ts in launches if ts >= held["ts"] + held["dur"])
         assert (ends[k]["pid"], ends[k]["tid"]) == (MAIN, MAIN)
+
+
+def test_a_findings_title_is_what_it_saves_and_its_rule_in_its_severitys_colour() -> None:
+    """It fits on a slice; where nothing is projected it says what was waited."""
+    t = story()
+    analysis = api.analyze_trace(t.trace())
+    shown = slices(added_to(t, analysis), "syncscan_finding")[0]
+    assert re.fullmatch(r"saves [0-9.]+ µs · nonzero", shown["name"])
+    assert (analysis.findings[0].severity, shown["cname"]) == (Severity.HIGH, "rail_animation")
+    unknown = replace(analysis, findings=tuple(replace(f, gain=None) for f in analysis.findings))
+    assert slices(added_to(t, unknown), "syncscan_finding")[0]["name"] == "waits 600 µs · nonzero"
+    withheld = replace(unknown, step=replace(unknown.step, waits_withheld=True))
+    assert slices(added_to(t, withheld), "syncscan_finding")[0]["name"] == "nonzero"
+
+
+def test_a_viewer_opens_at_the_step_of_the_costliest_sync_of_the_first_finding() -> None:
+    """Of two syncs the one that waited longer; the host's process and the device's are opened."""
+    t = TraceBuilder()
+    for start, wait in zip(t.steps(2, lasts=2000, start=1000), (300, 900), strict=True):
+        t.launch("gemm", at=start + 20, lasts=wait)
+        t.sync("aten::nonzero", at=start + 30, wait=wait)
+        t.launch("late", at=start + 1500, lasts=100)
+    opening = opening_of(api.analyze_trace(t.trace()))
+    assert opening is not None
+    assert (opening.number, opening.view) == (1, Interval(3_000_000, 5_000_000))
+    assert opening.view.begin <= opening.sync.begin < opening.sync.end <= opening.view.end
+    assert opening.pids == (str(MAIN), "0")
+
+
+def test_without_a_finding_a_viewer_opens_with_the_whole_trace() -> None:
+    """There is nothing to select."""
+    t = TraceBuilder()
+    t.launch("gemm", at=0, lasts=100)
+    assert opening_of(api.analyze_trace(t.trace())) is None
+
+
+def test_for_perfetto_one_pattern_pins_each_row_once_and_names_hash_to_colours() -> None:
+    """Its groups leave out what stands before a slash; a slice is no twin of its call."""
+    t = story()
+    analysis = api.analyze_trace(t.trace())
+    added = [json.loads(piece.lstrip(b",\n")) for piece in list(annotate(analysis, b"", (), perfetto=True))[1:-1]]
+    assert [e["args"]["name"] for e in added if e["name"] == "thread_name"] == ["/findings", "/steps", "/device 0 idle"]
+    usual = slices(added_to(t, analysis), "syncscan_finding")[0]
+    shown = slices(added, "syncscan_finding")[0]
+    assert " ".join(shown["name"].split()) == usual["name"]
+    assert (shown["ts"], shown["dur"]) == (usual["ts"], pytest.approx(usual["dur"] - 0.001))
+
+
+@pytest.mark.parametrize(("name", "color"), [("step 5", (256, 72)), ("idle: host", (44, 76)), ("ü 😀 x", (92, 52))])
+def test_the_hash_is_perfettos(name: str, color: tuple[int, int]) -> None:
+    """As its own function gives it in node."""
+    assert color_of(name) == color
+
+
+@pytest.mark.parametrize(("color", "hue"), [("rail_animation", 12), ("rail_idle", 42), ("startup", 78)])
+@pytest.mark.parametrize("saves", ["432 µs", "1.7 ms", "53.7 ms"])
+def test_a_severity_has_its_hue(saves: str, color: str, hue: int) -> None:
+    """Names look as before, and hash to a colour that is told from the other severities'."""
+    name = f"saves {saves} · to-device"
+    found = hued(name, color)
+    assert " ".join(found.split()) == name
+    assert color_of(found)[0] == pytest.approx(hue, abs=15)
 
 
 def test_added_rows_are_nobody_elses() -> None:

@@ -7,13 +7,24 @@ from collections.abc import Callable
 
 import pytest
 
-from syncscan.report import fragment
+from syncscan import api
+from syncscan.report import fragment, picture
 from tests.report.example import HOSTILE, analysis, finding, hostile, typical
+from tests.report.test_annotate import story
 
 
-def test_golden(golden: Callable[[str, str], None]):
-    """The typical analysis looks as kept."""
+def test_golden(golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch):
+    """The typical analysis looks as kept; its picture is matplotlib's and so differs by version."""
+    monkeypatch.setattr(picture, "available", lambda: False)
     golden("fragment.html", fragment.render(typical()))
+
+
+def test_a_saved_notebook_shows_the_step():
+    """As an image in the fragment itself, since code hosts run no script."""
+    pytest.importorskip("matplotlib")
+    shown = fragment.render(api.analyze_trace(story().trace()))
+    assert shown.count('<img style="max-width: 100%" alt="Syncs are the limit · step 2, ') == 1
+    assert 'src="data:image/png;base64,iVBOR' in shown
 
 
 def test_many_findings_are_cut():

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 from syncscan.model.analysis import Analysis
 from syncscan.report.annotate.around import chosen, interval_around, touching
 from syncscan.report.annotate.copy_text import document
+from syncscan.report.annotate.lanes import SHORTER
+from syncscan.report.annotate.opening import Opening, opening_of
 from syncscan.report.annotate.tracks import added_events
 from syncscan.report.annotate.watched import Watched
 
 
-def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes]) -> Iterator[bytes]:
+def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], perfetto: bool = False) -> Iterator[bytes]:
     """The text of the whole trace, its own events as they stand and in order, with syncscan's tracks behind them.
 
     A copy of a copy is that copy: tracks that are there already aren't drawn again.
@@ -20,9 +22,12 @@ def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes]) -> Iter
         analysis: of the trace.
         head: its text up to the list of events; empty for a bare list.
         recorded: the text of its events, separated by commas in a piece.
+        perfetto: name rows and slices so that Perfetto can pin and colour them.
     """
     watched = Watched(recorded)
-    return document(head, analysis.trace.info.metadata, watched, watched.unless_drawn(added_events(analysis)))
+    return document(
+        head, analysis.trace.info.metadata, watched, watched.unless_drawn(added_events(analysis, perfetto=perfetto))
+    )
 
 
 def annotate_around(
@@ -46,4 +51,4 @@ def annotate_around(
     return document(head, analysis.trace.info.metadata, touching(watched, around), added)
 
 
-__all__ = ["annotate", "annotate_around", "document"]
+__all__ = ["SHORTER", "Opening", "annotate", "annotate_around", "document", "opening_of"]

@@ -47,10 +47,15 @@ def interval_around(finding: Finding, margin_ns: int | None = None) -> Interval:
         finding: at least one occurrence.
         margin_ns: shown on both sides; by default as long as the sync and the idle time behind it, at least 1 ms.
     """
-    worst = max(finding.occurrences, key=_cost)
+    worst = costliest(finding)
     start, end = worst.sync.ts, worst.sync.end + worst.cost.bubble_ns
     margin = max(end - start, LEAST_MARGIN) if margin_ns is None else margin_ns
     return Interval(start - margin, end + margin)
+
+
+def costliest(finding: Finding) -> Occurrence:
+    """The sync point of a finding that waited and left its device idle the longest; of equals, the first."""
+    return max(finding.occurrences, key=_cost)
 
 
 def _cost(o: Occurrence) -> tuple[int, int]:

@@ -10,10 +10,14 @@ from typing import Any
 import msgspec
 
 from syncscan.model.trace import Track
+from syncscan.report.annotate.hues import hued
 from syncscan.report.names import shown
 
 MAX_NAME, MAX_TEXT = 120, 1000
 """Longest name of a slice, and longest text in its args, in characters: viewers draw rows of names."""
+SHORTER = 1
+"""By so many ns slices for Perfetto end early: its address names a slice by begin and length, and where a sync is one
+call, those are the call's too."""
 _FIRST_PID = 4_200_000
 """Above what Linux gives a process or a thread (pid_max is 2**22 = 4,194,304)."""
 _FIRST_FLOW = 1 << 40
@@ -47,9 +51,11 @@ class Lanes:
 
     Args:
         tracks: the trace's own, whose ids are avoided.
+        perfetto: name rows and slices for Perfetto.
     """
 
-    def __init__(self, tracks: Iterable[Track]) -> None:
+    def __init__(self, tracks: Iterable[Track], perfetto: bool = False) -> None:
+        self._perfetto = perfetto
         taken = {i for t in tracks for i in (t.pid, t.tid)}
         self._free = (i for i in range(_FIRST_PID, 2 * _FIRST_PID + len(taken)) if str(i) not in taken)
         self._flows = iter(range(_FIRST_FLOW, 2 * _FIRST_FLOW))
@@ -75,7 +81,8 @@ class Lanes:
         starts = sorted(arrows, key=lambda a: a.ts)
         for number, lane in enumerate(lanes):
             tid, self._order = next(self._free), self._order + 1
-            yield _encode(self._label("thread_name", tid, name=name if not number else f"{name} ({number + 1})"))
+            numbered = name if not number else f"{name} ({number + 1})"
+            yield _encode(self._label("thread_name", tid, name=self._row_name(numbered)))
             yield _encode(self._label("thread_sort_index", tid, sort_index=self._order))
             yield from (_encode(self._slice(s, cat, tid)) for s in lane)
             yield from self._arrows(starts, lane, tid)
@@ -92,9 +99,16 @@ class Lanes:
             there = {"pid": _number(a.to.pid), "tid": _number(a.to.tid), "ts": a.to_ts / 1000}
             yield _encode({"ph": "f", "bp": "e", **there, **flow})
 
+    def _row_name(self, name: str) -> str:
+        """For Perfetto it begins with a slash, which the empty groups around rows leave out: they aren't pinned."""
+        return f"/{name}" if self._perfetto else name
+
     def _slice(self, s: Drawn, cat: str, tid: int) -> dict[str, Any]:
-        event = {"ph": "X", "cat": cat, "name": shown(s.name, MAX_NAME) or "?", "pid": self.pid, "tid": tid}
-        event |= {"ts": s.ts / 1000, "dur": max(s.end - s.ts, 0) / 1000}
+        name = shown(s.name, MAX_NAME) or "?"
+        name = hued(name, s.color) if self._perfetto else name
+        event = {"ph": "X", "cat": cat, "name": name, "pid": self.pid, "tid": tid}
+        length = s.end - s.ts - (SHORTER if self._perfetto else 0)
+        event |= {"ts": s.ts / 1000, "dur": max(length, 0) / 1000}
         if s.color:
             event["cname"] = s.color
         return event | {"args": _clean(s.args)}

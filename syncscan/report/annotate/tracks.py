@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from syncscan.model.trace import CALLS, Trace
 from syncscan.report.annotate.idle import Idle, idle_times
 from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
-from syncscan.report.story import story_of
+from syncscan.report.story import ToldFinding, story_of
 from syncscan.report.units import duration
 
 _COLORS = {
@@ -30,17 +28,19 @@ _COLORS = {
 }
 """Red, orange, yellow and grey by their names in Chrome's trace viewer, bright enough for black text on them."""
 _IDLE_COLORS = {"sync": "rail_animation", "input": "rail_idle", "host": "grey"}
+_STEP_COLOR = "rail_response"
 
 
-def added_events(analysis: Analysis, around: Interval | None = None) -> Iterator[bytes]:
+def added_events(analysis: Analysis, around: Interval | None = None, perfetto: bool = False) -> Iterator[bytes]:
     """The JSON text of one added event after the other.
 
     Args:
         analysis: of the trace that the events are added to.
         around: only what touches these times; None for all.
+        perfetto: name rows and slices for Perfetto.
     """
     t = analysis.trace
-    lanes = Lanes(t.tracks)
+    lanes = Lanes(t.tracks, perfetto)
     yield from lanes.process("syncscan")
     for name, slices, arrows in _findings(analysis):
         yield from lanes.row(name, "syncscan_finding", _touching(slices, around), arrows)
@@ -58,27 +58,28 @@ def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
 def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[Arrow]]]:
     """One row a host thread that waits: its name, its sync points, and the launches they held up."""
     t = analysis.trace
-    by_track: dict[int, list[tuple[int, Finding, Occurrence]]] = {}
-    for number, f in enumerate(analysis.findings, 1):
-        for o in f.occurrences:
-            by_track.setdefault(o.sync.track, []).append((number, f, o))
+    by_track: dict[int, list[tuple[ToldFinding, Occurrence]]] = {}
+    for told in story_of(analysis).findings:
+        for o in told.of.occurrences:
+            by_track.setdefault(o.sync.track, []).append((told, o))
     launches = _launches(t) if by_track else np.zeros(0, np.int64)
     for track in sorted(by_track):
         mine = by_track[track]
-        name = "findings" if len(by_track) == 1 else f"findings, {mine[0][2].where.thread or t.tracks[track].tid}"
-        arrows = [a for _, _, o in mine if (a := _arrow(t, o, launches))]
-        yield name, [_finding_slice(number, f, o, analysis.step) for number, f, o in mine], arrows
+        name = "findings" if len(by_track) == 1 else f"findings, {mine[0][1].where.thread or t.tracks[track].tid}"
+        arrows = [a for _, o in mine if (a := _arrow(t, o, launches))]
+        yield name, [_finding_slice(told, o, analysis.step) for told, o in mine], arrows
 
 
-def _finding_slice(number: int, f: Finding, o: Occurrence, step: StepSummary) -> Drawn:
-    where = _short_line(o) or " > ".join(o.where.scope)
-    return Drawn(
-        o.sync.ts,
-        o.sync.end,
-        f"{f.diagnosis.name}{' · ' if where else ''}{where}",
-        _finding_args(number, f, o, step),
-        _COLORS[f.severity],
-    )
+def _finding_slice(told: ToldFinding, o: Occurrence, step: StepSummary) -> Drawn:
+    args = _finding_args(told.number + 1, told.of, o, step)
+    return Drawn(o.sync.ts, o.sync.end, _short(told, step), args, _COLORS[told.severity])
+
+
+def _short(told: ToldFinding, step: StepSummary) -> str:
+    """What fits on a slice: what is saved, or waited where that isn't projected, and the rule."""
+    if told.of.gain:
+        return f"saves {told.saves} · {told.rule}"
+    return told.rule if step.waits_withheld else f"waits {told.waits} · {told.rule}"
 
 
 def _finding_args(number: int, f: Finding, o: Occurrence, step: StepSummary) -> dict[str, Any]:
@@ -128,12 +129,6 @@ def _line(o: Occurrence) -> str:
     return f"{place(source)} ({certainty(source)})" if source else ""
 
 
-def _short_line(o: Occurrence) -> str:
-    source = o.where.source
-    user = place(replace(source, file=PurePath(source.file).name)) if source else ""
-    return in_library(o.where) if o.where.in_loop or not user else user
-
-
 def _launches(t: Trace) -> Int64:
     """Rows of the calls that started device work, in row order: by track, then by time."""
     calls = np.flatnonzero(t.is_category(*CALLS))
@@ -157,7 +152,7 @@ def _steps(analysis: Analysis) -> list[Drawn]:
     story = story_of(analysis)
     said = {"verdict": story.verdict, "reason": story.opening}
     return [
-        Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000), **said})
+        Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000), **said}, _STEP_COLOR)
         for s in analysis.trace.steps
     ]
 
@@ -166,7 +161,7 @@ def _idle_slice(idle: Idle) -> Drawn:
     args: dict[str, Any] = {"length": duration((idle.end - idle.ts) / 1000), "cause": _CAUSES[idle.cause]}
     name = f"idle: {idle.cause}"
     if idle.finding:
-        name += f" · {idle.finding.diagnosis.name}"
+        name += f" · {idle.finding.rule}"
         args |= {"title": idle.finding.diagnosis.title, "fix": idle.finding.diagnosis.fix, "finding": idle.finding.id}
     return Drawn(idle.ts, idle.end, name, args, _IDLE_COLORS[idle.cause])
 

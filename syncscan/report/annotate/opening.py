@@ -1,0 +1,57 @@
+"""From an Analysis to where a viewer of its annotated copy opens: the costliest sync, and the step around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Occurrence
+from syncscan.model.interval import Interval
+from syncscan.report.annotate.around import costliest, interval_around
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The sync point to select, and the times to show; ns on the trace's clock."""
+
+    id: str
+    """Of its finding."""
+    number: int
+    """Its place among the sync points of its finding in order of time, from 0."""
+    sync: Interval
+    view: Interval
+    """Within the recorded times: Perfetto shows all of a trace where it is asked for more than there is."""
+    pids: tuple[str, ...]
+    """Processes with rows worth opening: the sync's host thread and its device's streams."""
+
+
+def opening_of(analysis: Analysis) -> Opening | None:
+    """The costliest sync point of the report's first finding; None where nothing was found."""
+    if not analysis.findings:
+        return None
+    first = analysis.findings[0]
+    worst = costliest(first)
+    return Opening(
+        id=first.id,
+        number=sum(o.sync.ts < worst.sync.ts for o in first.occurrences),
+        sync=Interval(worst.sync.ts, worst.sync.end),
+        view=_within_trace(analysis, _step_around(analysis, worst) or interval_around(first)),
+        pids=_pids(analysis, worst),
+    )
+
+
+def _step_around(analysis: Analysis, o: Occurrence) -> Interval | None:
+    """The step that a sync begins in, and what is left of the sync and of the idle time behind it."""
+    step = next((s for s in analysis.trace.steps if s.ts <= o.sync.ts < s.end), None)
+    return Interval(step.ts, max(step.end, o.sync.end + o.cost.bubble_ns)) if step else None
+
+
+def _within_trace(analysis: Analysis, view: Interval) -> Interval:
+    s = analysis.trace.slices
+    return Interval(max(view.begin, int(s.ts.min())), min(view.end, int(s.end.max())))
+
+
+def _pids(analysis: Analysis, o: Occurrence) -> tuple[str, ...]:
+    t = analysis.trace
+    of_device = t.slices.track[t.device_rows[t.slices.device[t.device_rows] == o.sync.device]]
+    return tuple(dict.fromkeys(t.tracks[track].pid for track in (o.sync.track, *of_device[:1].tolist())))

@@ -1,0 +1,321 @@
+"""From an Analysis to a picture that needs no browser: its costliest step as lanes, or its host's time as an icicle.
+
+The lanes and the boxes are found first, as plain values; matplotlib, which is imported here alone, only draws them.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from syncscan.errors import MissingExtra, UsageError
+from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Int64
+from syncscan.model.device_work import DeviceWork
+from syncscan.model.finding import Severity
+from syncscan.model.interval import Interval
+from syncscan.model.picture import Picture
+from syncscan.model.trace import DEVICE, Category, Trace
+from syncscan.report import host
+from syncscan.report.names import shown
+from syncscan.report.story import ToldFinding, story_of
+from syncscan.report.timeline import CLOCK_SLACK_NS, stacked
+from syncscan.report.timeline_intervals import home, home_step
+from syncscan.report.units import duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, ROW, DPI = 10.0, 0.34, 100
+"""Inches a picture is wide and a row high; dots an inch."""
+MAX_STREAMS, MAX_BARS, MAX_DEPTH = 6, 4000, 24
+"""Streams, bars of one lane (the longest), and rows of an icicle that are drawn."""
+_SEVERITIES = {Severity.HIGH: "#c62828", Severity.MEDIUM: "#ef6c00", Severity.LOW: "#c9a400", Severity.INFO: "#9e9e9e"}
+_SCOPES = ("#b3cde3", "#ccebc5", "#decbe4", "#fed9a6", "#e5d8bd", "#fddaec", "#d9d9d9")
+_OP, _KERNEL, _COPY, _IDLE = "#8da0b3", "#3b6fb6", "#2a9d8f", "#f4a6a6"
+_OWNERS = ("#e07a3f", "#7fa6cc", "#9cc59c", "#b9a3cf", "#d3b48c", "#8fc7c3", "#cccccc")
+_LETTER = 0.075
+"""Inches that a letter takes, about: a bar gets the text that fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One rectangle of a lane: ns since the trace's begin (an icicle: µs of a step), colour, text in it if it fits."""
+
+    begin: float
+    length: float
+    color: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A row of bars and what stands beside it."""
+
+    label: str
+    bars: tuple[Bar, ...]
+
+
+def render(analysis: Analysis, of: str) -> Picture:
+    """A picture of an analysis.
+
+    Args:
+        analysis: any analysis.
+        of: `timeline` or `host`.
+
+    Raises:
+        UsageError: there is no such picture, or nothing to draw.
+        MissingExtra: matplotlib isn't installed.
+    """
+    draw = {"timeline": _timeline, "host": _host}.get(of)
+    if draw is None:
+        raise UsageError(f"There is no picture of {of!r}.", "Ask for 'timeline' or 'host'.")
+    return draw(analysis)
+
+
+def available() -> bool:
+    """Whether pictures can be drawn here."""
+    import importlib.util
+
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+# the step
+
+
+def _timeline(analysis: Analysis) -> Picture:
+    view = _view(analysis)
+    rows = list(lanes(analysis, view)) if view else []
+    if view is None or not rows:
+        raise UsageError("There is nothing to draw: the trace holds neither ops nor device work.", "Record a step.")
+    story, step = story_of(analysis), home_step(analysis)
+    title = f"{story.verdict} · {f'step {step.number}' if step else 'the whole trace'}"
+    words = f"{title}, {duration(view.length / 1e3)} in {len(rows)} lanes: {', '.join(lane.label for lane in rows)}."
+
+    def paint(axes: Axes) -> None:
+        _paint(axes, rows, view.begin, view.end)
+        axes.set_xlabel("ms")
+        axes.set_title(title, loc="left", fontsize=10)
+        axes.xaxis.set_major_formatter(lambda ns, _: f"{(ns - view.begin) / 1e6:g}")
+        axes.set_xticks(_ticks(view))
+
+    return Picture(_png(paint, len(rows)), words)
+
+
+def _view(analysis: Analysis) -> Interval | None:
+    s = analysis.trace.slices
+    if not len(s.ts):
+        return None
+    return home(analysis, Interval(int(s.ts.min()), int(s.end.max())))
+
+
+def lanes(analysis: Analysis, view: Interval) -> Iterator[Lane]:
+    """From top to bottom: scopes, ops and syncs of each host thread that a step or a sync is on, and the streams."""
+    t, told = analysis.trace, story_of(analysis).findings
+    waiting = {o.sync.track for f in told for o in f.of.occurrences if view.touches(o.sync.ts, o.sync.end)}
+    tracks = dict.fromkeys([*(s.track for s in t.steps), *sorted(waiting)])
+    for number, track in enumerate(tracks):
+        thread = "" if len(tracks) == 1 else f", {t.tracks[track].thread or f'thread {t.tracks[track].tid}'}"
+        mine = t.track_rows(track)
+        rows = np.arange(mine.start, mine.stop)
+        if number == 0:
+            yield from _lane("scopes", _scopes(t, rows, view))
+        yield from _lane(shown(f"ops{thread}", 30), _outermost(t, rows, view, (Category.CPU_OP,), _OP))
+        yield from _lane(shown(f"syncs{thread}", 30), _syncs(told, track, view))
+    yield from _streams(analysis, view)
+
+
+def _lane(label: str, bars: Sequence[Bar]) -> Iterator[Lane]:
+    if bars:
+        yield Lane(label, tuple(sorted(bars, key=lambda b: -b.length)[:MAX_BARS]))
+
+
+def _scopes(t: Trace, rows: Int64, view: Interval) -> list[Bar]:
+    steps = np.array([s.row for s in t.steps], np.int64)
+    scopes = rows[(t.slices.category[rows] == Category.ANNOTATION) & ~np.isin(rows, steps)]
+    chosen = _visible(t, scopes, view)
+    colors: dict[str, str] = {}
+    for row in chosen.tolist():
+        colors.setdefault(t.name(row), _SCOPES[len(colors) % len(_SCOPES)])
+    return [_bar(t, row, colors[t.name(row)], t.name(row)) for row in chosen.tolist()]
+
+
+def _outermost(t: Trace, rows: Int64, view: Interval, kinds: tuple[Category, ...], color: str) -> list[Bar]:
+    chosen = _visible(t, rows[np.isin(t.slices.category[rows], kinds)], view)
+    return [_bar(t, row, color, t.name(row).removeprefix("aten::")) for row in chosen.tolist()]
+
+
+def _visible(t: Trace, rows: Int64, view: Interval, slack: int = 0) -> Int64:
+    """Of these rows those that touch the view and lie in no other of them."""
+    s = t.slices
+    rows = rows[(s.ts[rows] < view.end) & (s.end[rows] > view.begin)]
+    rows = rows[np.lexsort((-s.dur[rows], s.ts[rows]))]
+    outermost: Int64 = rows[stacked(s.ts[rows], s.end[rows], slack) == 0]
+    return outermost
+
+
+def _bar(t: Trace, row: int, color: str, text: str) -> Bar:
+    return Bar(int(t.slices.ts[row]), int(t.slices.dur[row]), color, shown(text, 60))
+
+
+def _syncs(told: Sequence[ToldFinding], track: int, view: Interval) -> list[Bar]:
+    return [
+        Bar(o.sync.ts, o.sync.end - o.sync.ts, _SEVERITIES[f.severity], f"{f.rule}, saves {f.saves}")
+        for f in told
+        for o in f.of.occurrences
+        if o.sync.track == track and view.touches(o.sync.ts, o.sync.end)
+    ]
+
+
+def _streams(analysis: Analysis, view: Interval) -> Iterator[Lane]:
+    t, s = analysis.trace, analysis.trace.slices
+    work = t.device_rows[np.isin(s.category[t.device_rows], DEVICE)]
+    seen = _visible_work(t, work, view)
+    keys = sorted({(int(s.device[r]), int(s.stream[r])) for r in seen.tolist()})
+    several = len({device for device, _ in keys}) > 1
+    for device, stream in keys[:MAX_STREAMS]:
+        mine = _visible(t, seen[(s.device[seen] == device) & (s.stream[seen] == stream)], view, CLOCK_SLACK_NS)
+        kernels = [_bar(t, r, _KERNEL if s.category[r] == Category.KERNEL else _COPY, "") for r in mine.tolist()]
+        yield from _lane(f"device {device}, stream {stream}" if several else f"stream {stream}", kernels)
+    for device in sorted({device for device, _ in keys}):
+        yield from _lane(
+            f"device {device}, idle behind syncs" if several else "idle behind syncs", _idle(analysis, device, view)
+        )
+
+
+def _visible_work(t: Trace, rows: Int64, view: Interval) -> Int64:
+    return rows[(t.slices.ts[rows] < view.end) & (t.slices.end[rows] > view.begin)]
+
+
+def _idle(analysis: Analysis, device: int, view: Interval) -> list[Bar]:
+    work = DeviceWork(analysis.trace).of(device)
+    found = [
+        Bar(work.idle_from(o.sync.released), o.cost.bubble_ns, _IDLE, duration(o.cost.bubble_ns / 1e3))
+        for f in analysis.findings
+        for o in f.occurrences
+        if o.sync.device == device and o.cost.bubble_ns > 0
+    ]
+    return [b for b in found if view.touches(int(b.begin), int(b.begin + b.length))]
+
+
+# the host
+
+
+def _host(analysis: Analysis) -> Picture:
+    rows, step_us = icicle(analysis)
+    if not rows:
+        raise UsageError(
+            f"{analysis.trace.info.path} doesn't say where its host was.",
+            "Capture with sample=5, or by `syncscan profile`, which samples the host.",
+        )
+    owners = host.picture(analysis.host_time)["owners"][: len(_OWNERS)]  # type: ignore[index]
+    words = f"Where the host is in a step of {duration(step_us)}: " + ", ".join(f"{n} {p}" for n, p in owners) + "."
+
+    def paint(axes: Axes) -> None:
+        _paint(axes, rows, 0.0, step_us)
+        axes.set_yticks([])
+        axes.set_xlabel("ms of a step, sampled without the profiler")
+        axes.set_title("Callers above what they call", loc="left", fontsize=10)
+        axes.xaxis.set_major_formatter(lambda us, _: f"{us / 1e3:g}")
+        handles = [
+            axes.barh(0, 0, color=color, label=f"{n} {p}") for (n, p), color in zip(owners, _OWNERS, strict=False)
+        ]
+        legend = axes.legend(
+            handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+    return Picture(_png(paint, len(rows)), words)
+
+
+def icicle(analysis: Analysis) -> tuple[list[Lane], float]:
+    """The sampled tree, a lane a depth, in µs of a step, and the step's length; nothing where it wasn't sampled."""
+    columns = host.picture(analysis.host_time)
+    if columns is None:
+        return [], 0.0
+    depth: list[int] = []
+    at: list[float] = []
+    filled: dict[int, float] = {}
+    found: dict[int, list[Bar]] = {}
+    for k, parent in enumerate(columns["parent"]):
+        begin = filled.get(parent, at[parent] if parent >= 0 else 0.0)
+        filled[parent] = begin + columns["us"][k]
+        at.append(begin)
+        depth.append(depth[parent] + 1 if parent >= 0 else 0)
+        color = _OWNERS[min(columns["owner"][k], len(_OWNERS) - 1)]
+        found.setdefault(depth[k], []).append(
+            Bar(begin, columns["us"][k], color, _short(columns["texts"][columns["name"][k]]))
+        )
+    return [Lane("", tuple(found[d])) for d in sorted(found)[:MAX_DEPTH]], float(columns["step"])
+
+
+def _short(function: str) -> str:
+    """A function's name without the functions that it is defined in."""
+    return function.rpartition("<locals>.")[2] or function
+
+
+# drawing
+
+
+def _paint(axes: Axes, rows: Sequence[Lane], begin: float, end: float) -> None:
+    inches = (WIDTH - 2.0) / max(end - begin, 1e-9)
+    for number, lane in enumerate(rows):
+        spans = [(b.begin, b.length) for b in lane.bars]
+        colors = [b.color for b in lane.bars]
+        axes.broken_barh(spans, (number - 0.42, 0.84), facecolors=colors, edgecolors="white", linewidth=0.3)
+        for b in lane.bars:
+            left, right = max(b.begin, begin), min(b.begin + b.length, end)
+            room = int((right - left) * inches / _LETTER)
+            if b.text and room >= 3:
+                text = b.text if len(b.text) <= room else f"{b.text[: room - 1]}…"
+                axes.text(
+                    (left + right) / 2,
+                    number,
+                    text,
+                    ha="center",
+                    va="center",
+                    fontsize=7.5,
+                    color=_ink(b.color),
+                    parse_math=False,
+                )
+    axes.set_xlim(begin, end)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)), [lane.label for lane in rows], fontsize=8, parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _ink(color: str) -> str:
+    """Black or white, whichever reads better on a colour."""
+    red, green, blue = (int(color[k : k + 2], 16) for k in (1, 3, 5))
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"
+
+
+def _ticks(view: Interval) -> list[float]:
+    """Round times since the view's begin, 5 to 10 of them."""
+    size = 10.0 ** np.floor(np.log10(max(view.length, 1)))
+    every = next(size * part for part in (0.1, 0.2, 0.5, 1.0) if view.length / (size * part) <= 10)
+    return [view.begin + every * k for k in range(int(view.length / every) + 1)]
+
+
+def _png(paint: Callable[[Any], None], rows: int) -> bytes:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        hint = "pip install 'syncscan[notebook]'."
+        raise MissingExtra("Pictures are drawn by matplotlib, which isn't installed.", hint) from None
+    figure: Figure = Figure(figsize=(WIDTH, 1.0 + ROW * rows), dpi=DPI, layout="constrained", facecolor="white")
+    paint(figure.add_subplot())
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names of a trace are in any script
+        figure.savefig(file, format="png", metadata={"Software": None})
+    return file.getvalue()
