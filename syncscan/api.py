@@ -9,6 +9,7 @@ from typing import Literal
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import attribute
+from syncscan.attribute.source_file import excerpts
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
 from syncscan.habits import documentation
@@ -42,7 +43,8 @@ def analyze(
     """Find, name and cost the host-device syncs of a recorded trace, and project the step without them.
 
     Args:
-        path: a trace as torch.profiler writes it, plain or compressed, local or anything that fsspec opens.
+        path: a trace as torch.profiler writes it, plain or compressed, local or anything that fsspec opens; or a saved
+            analysis, of which everything is found anew as it was asked for then, but for what is asked otherwise here.
         step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
         step_scope: glob; every range whose name it matches is a step. By default steps are the profiler's, else a
             serving framework's, else what repeats.
@@ -68,6 +70,11 @@ def analyze(
         trace = load.load(path, progress=progress, max_memory=max_memory)
         if not len(trace.slices):
             raise _nothing_recorded(trace)
+        if trace.info.kept:
+            before = trace.info.kept.asked
+            step_ms, process = step_ms or before.step_ms, process or before.process
+            if step_scope is None:
+                step_scope, steps = before.step_scope, "none" if steps == "none" else before.steps
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, whole=steps == "none")
         return analyze_trace(trace, step_ms=step_ms, process=process)
@@ -87,6 +94,7 @@ def _nothing_recorded(trace: Trace) -> TraceEmpty:
 
 def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | None = None) -> Analysis:
     """The stages behind loading, on a trace that is already in memory."""
+    whole = trace
     trace, processes, lacks = cost.apart(trace, process)
     points, broken_rules = detect(trace)
     places = attribute(trace, points)
@@ -114,6 +122,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
         remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
         host_time=host_time,
         integrity=integrity,
+        whole=whole if processes else None,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),
         _projector=projector,
         _renderer=_rendered,
@@ -124,6 +133,9 @@ def _rendered(analysis: Analysis, form: str) -> str:
     """An analysis as text in one of the formats that it can show itself in."""
     from syncscan import report
 
+    if form == "saved":
+        found = (f.where.source for f in analysis.findings)
+        return report.render(analysis, form, sources=excerpts(source for source in found if source))
     return report.render(analysis, form)
 
 

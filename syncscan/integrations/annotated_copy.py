@@ -41,7 +41,7 @@ def annotated(
         finding: only the part around this one: an id, its beginning, or a number of the report, from 1.
         margin_ns: how much to show around it.
     """
-    with load.open_bytes(path) as source:
+    with load.open_events(path) as source:
         text = ValidText(source, path)
         if finding is None:
             yield from annotate(analysis, text.head, text.pieces())
@@ -51,11 +51,11 @@ def annotated(
 
 def untangled_copy(analysis: Analysis, path: str) -> Iterator[bytes]:
     """The text of the annotated copy for Perfetto: slices that it would drop are on rows of their own."""
-    with load.open_bytes(path) as source:
+    with load.open_events(path) as source:
         head = ValidText(source, path).head
 
     def pieces() -> Iterator[bytes]:
-        with load.open_bytes(path) as source:
+        with load.open_events(path) as source:
             yield from ValidText(source, path).pieces()
 
     return annotate(analysis, head, untangled(pieces))
@@ -63,6 +63,6 @@ def untangled_copy(analysis: Analysis, path: str) -> Iterator[bytes]:
 
 def copied(analysis: Analysis, path: str) -> Iterator[bytes]:
     """The text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
-    with load.open_bytes(path) as source:
+    with load.open_events(path) as source:
         text = ValidText(source, path)
         yield from document(text.head, analysis.trace.info.metadata, text.pieces(), ())
