@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from syncscan import cost, habits, load, whatif
+from syncscan import cost, gate, habits, load, whatif
 from syncscan.attribute import attribute
 from syncscan.attribute.source_file import excerpts
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
 from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
+from syncscan.model.diff import Diff
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
 from syncscan.model.trace import CALLS, Category, Trace
@@ -129,6 +130,22 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
     )
 
 
+def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
+    """What differs between two states of a program: places that came, went or changed, and the step's own change.
+
+    Args:
+        before: recordings of the earlier state; several, of the same code, tell noise from change.
+        after: of the later.
+
+    Raises:
+        UsageError: one of the states has no recording.
+    """
+    sides = tuple(before), tuple(after)
+    if not all(sides):
+        raise UsageError("A diff needs a recording of each of the two states.")
+    return gate.diff(*sides)
+
+
 def _rendered(analysis: Analysis, form: str) -> str:
     """An analysis as text in one of the formats that it can show itself in."""
     from syncscan import report
@@ -179,4 +196,4 @@ def preamble_of(rule: RuleDoc) -> str:
     return documentation.PREAMBLE if rule.of_habit else PREAMBLE
 
 
-__all__ = ["RuleDoc", "analyze", "analyze_trace", "find", "habit_rules", "missing", "preamble_of", "rules"]
+__all__ = ["RuleDoc", "analyze", "analyze_trace", "diff", "find", "habit_rules", "missing", "preamble_of", "rules"]
