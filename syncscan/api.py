@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 from collections.abc import Callable, Iterable
@@ -9,11 +10,13 @@ from typing import Literal
 
 from syncscan import cost, gate, habits, load, whatif
 from syncscan.attribute import attribute
-from syncscan.attribute.source_file import excerpts
+from syncscan.attribute.source_file import excerpts, text_of
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
+from syncscan.gate import Baseline
 from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
+from syncscan.model.check import Rules, Verdict
 from syncscan.model.diff import Diff
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
@@ -146,13 +149,33 @@ def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
     return gate.diff(*sides)
 
 
+def check(
+    analysis: Analysis, rules: Rules, baseline: Baseline | None = None, today: datetime.date | None = None
+) -> Verdict:
+    """Hold a recording to what its project allows: limits, with exceptions from the rules, comments and a baseline.
+
+    Args:
+        analysis: of the recording.
+        rules: as `gate.read_config` gives them.
+        baseline: what was known before.
+        today: the day on which exceptions have to count; by default this one.
+    """
+    kept = analysis.trace.info.kept
+
+    def source_text(file: str) -> str | None:
+        return text_of(file, kept.sources if kept else None)
+
+    return gate.check(analysis, rules, baseline or gate.EMPTY, source_text, today or datetime.date.today())
+
+
 def _rendered(analysis: Analysis, form: str) -> str:
     """An analysis as text in one of the formats that it can show itself in."""
     from syncscan import report
 
     if form == "saved":
         found = (f.where.source for f in analysis.findings)
-        return report.render(analysis, form, sources=excerpts(source for source in found if source))
+        kept = excerpts(source for source in found if source)
+        return report.render(analysis, form, report=report.render(analysis, "json"), sources=kept)
     return report.render(analysis, form)
 
 
@@ -196,4 +219,15 @@ def preamble_of(rule: RuleDoc) -> str:
     return documentation.PREAMBLE if rule.of_habit else PREAMBLE
 
 
-__all__ = ["RuleDoc", "analyze", "analyze_trace", "diff", "find", "habit_rules", "missing", "preamble_of", "rules"]
+__all__ = [
+    "RuleDoc",
+    "analyze",
+    "analyze_trace",
+    "check",
+    "diff",
+    "find",
+    "habit_rules",
+    "missing",
+    "preamble_of",
+    "rules",
+]

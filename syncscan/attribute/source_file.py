@@ -49,19 +49,27 @@ def text_of(file: str, kept: Sources = None) -> str | None:
 def excerpts(sources: Iterable[Source]) -> dict[str, str]:
     """Of each program's file that is at hand its text, all but the functions around these lines left blank.
 
-    Line numbers stay as they are. A method stands without its class, at the beginning of its lines.
+    Line numbers stay as they are. A method stands without its class, at the beginning of its lines. Comments to
+    syncscan stay wherever they are.
     """
     found: dict[str, list[str]] = {}
     for source in sources:
         text, tree = text_of(source.file), tree_of(source.file)
-        function = function_with(tree, source) if tree else None
-        if text is None or function is None:
+        if text is None or tree is None:
             continue
-        blank = found.setdefault(source.file, [""] * (text.count("\n") + 1))
-        first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
-        for number, line in enumerate(text.split("\n")[first - 1 : function.end_lineno], first):
-            blank[number - 1] = line[: function.col_offset].lstrip() + line[function.col_offset :]
-    return {file: "\n".join(lines) for file, lines in found.items()}
+        lines = text.split("\n")
+        kept = found.setdefault(source.file, [_comment(line) for line in lines])
+        if function := function_with(tree, source):
+            first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+            for number, line in enumerate(lines[first - 1 : function.end_lineno], first):
+                kept[number - 1] = line[: function.col_offset].lstrip() + line[function.col_offset :]
+    return {file: "\n".join(lines) for file, lines in found.items() if any(lines)}
+
+
+def _comment(line: str) -> str:
+    """The comment to syncscan in a line, behind something if it was; empty without one."""
+    before, mark, said = line.partition("# syncscan:")
+    return ("0  " if before.strip() else "") + mark + said if mark else ""
 
 
 def function_with(tree: ast.Module, source: Source) -> ast.FunctionDef | ast.AsyncFunctionDef | None:

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, text_of
+from syncscan.gate.check import DEFAULT, check
+from syncscan.gate.config import found_from, limit_of, read_config, share
 from syncscan.gate.diff import diff
 
-__all__ = ["diff"]
+__all__ = [
+    "DEFAULT",
+    "EMPTY",
+    "Baseline",
+    "baseline_of",
+    "check",
+    "diff",
+    "found_from",
+    "limit_of",
+    "read_baseline",
+    "read_config",
+    "share",
+    "text_of",
+]

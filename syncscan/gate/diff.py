@@ -193,4 +193,3 @@ def _notes(before: Sequence[Analysis], after: Sequence[Analysis]) -> Iterator[st
     lacking = [any(a.step.waits_withheld for a in side) for side in (before, after)]
     if any(lacking):
         yield "Not all recordings tell how long their waits last."
-

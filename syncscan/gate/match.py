@@ -10,6 +10,9 @@ from syncscan.gate.sites import NOWHERE, Key, Place
 
 Group = tuple[tuple[Key, ...], tuple[Key, ...]]
 """Sites of one state and of the other that are the same place; one of the two may be empty."""
+_Choice = tuple[int, tuple[int, ...]]
+"""What it costs, and which of the many each of the few is set against."""
+_NEVER = 10**12
 _MOST = 60
 """Lines of one function that are set against each other; more are taken in order."""
 
@@ -138,13 +141,13 @@ def _aligned(few: Sequence[Key], many: Sequence[Key]) -> list[tuple[Key, Key]]:
     if len(few) == len(many) or len(many) > _MOST:
         return list(zip(few, many, strict=False))
     moved = [[_line(b)[0] - _line(a)[0] for b in many] for a in few]
-    best = [(abs(shift), (j,)) for j, shift in enumerate(moved[0])]
+    best: list[_Choice] = [(abs(shift), (j,)) for j, shift in enumerate(moved[0])]
     for i in range(1, len(few)):
-        best = [
-            min(
-                ((cost + abs(moved[i][j] - moved[i - 1][chosen[-1]]), (*chosen, j)) for cost, chosen in best if chosen[-1] < j),
-                default=(10**9, (*range(i), j)),
-            )
-            for j in range(len(many))
-        ]  # fmt: skip
+        best = [_behind(best, moved[i - 1], moved[i][j], j) for j in range(len(many))]
     return [(a, many[j]) for a, j in zip(few, min(best)[1], strict=True)]
+
+
+def _behind(best: list[_Choice], moved: Sequence[int], shift: int, j: int) -> _Choice:
+    """The cheapest choice that goes on with the j-th, moved by `shift`; `moved` are the shifts of the one before."""
+    earlier = [(cost + abs(shift - moved[chosen[-1]]), (*chosen, j)) for cost, chosen in best if chosen[-1] < j]
+    return min(earlier, default=(_NEVER, (j,) * (len(best[0][1]) + 1)))

@@ -13,7 +13,9 @@ from syncscan.model.finding import Finding, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step_marks import step_mark
 
-_STEP = re.compile(r"(?i)(?<![a-z])(global[_ ]?step|step|iter|iteration|batch|epoch|it|micro[_ ]?batch)([\s_#:=/.\[(-]*)\d+")
+_STEP = re.compile(
+    r"(?i)(?<![a-z])(global[_ ]?step|step|iter|iteration|batch|epoch|it|micro[_ ]?batch)([\s_#:=/.\[(-]*)\d+"
+)
 """What programs call a range with a step's number in it."""
 _DIGITS = re.compile(r"\d+")
 
@@ -96,7 +98,9 @@ def _without_step_numbers(analysis: Analysis) -> dict[str, tuple[str, ...]]:
     for f in analysis.findings:
         steps[_bare(named[f.id], f)].add(frozenset(o.where.step for o in f.occurrences))
     apart = {bare for bare, seen in steps.items() if len(seen) > 1 and all(len(one) == 1 for one in seen)}
-    return {f.id: _bare(named[f.id], f)[2:] if _bare(named[f.id], f) in apart else named[f.id] for f in analysis.findings}
+    return {
+        f.id: _bare(named[f.id], f)[2:] if _bare(named[f.id], f) in apart else named[f.id] for f in analysis.findings
+    }
 
 
 def _bare(scope: tuple[str, ...], finding: Finding) -> tuple[str, ...]:
@@ -123,13 +127,13 @@ def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
 
 def _by_step(findings: Iterable[Finding], analysis: Analysis) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """How often and how long it waits in each of the steps; what lies in none of them is spread over all."""
-    numbers = [step.number for step in analysis.trace.main_steps] or [None]
+    numbers = [step.number for step in analysis.trace.main_steps]
     counts: Counter[int | None] = Counter()
     waits: Counter[int | None] = Counter()
     for finding in findings:
         for o in finding.occurrences:
             counts[o.where.step] += 1
             waits[o.where.step] += o.cost.wait_ns
-    if not analysis.trace.main_steps:
+    if not numbers:
         return (sum(counts.values()),), (sum(waits.values()) / 1e3,)
     return tuple(counts[n] for n in numbers), tuple(waits[n] / 1e3 for n in numbers)

@@ -11,8 +11,9 @@ from syncscan.model.diff import StepChange
 from syncscan.model.period import step_times
 from syncscan.model.step import BOUND_FROM
 
-T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09)
-"""Student's t for 95 %, both sides, from one degree of freedom on (NIST, Engineering Statistics Handbook, 1.3.6.7.2)."""
+T95 = (12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
+"""Student's t for 95 %, both sides, from one degree of freedom on (NIST, Engineering Statistics Handbook,
+1.3.6.7.2)."""
 NORMAL = 1.96
 """The same for many."""
 STRETCH = 0.18
@@ -23,7 +24,8 @@ AGAIN = 0.004
 """By what part a device takes longer when a step is recorded again, a standard deviation: of a device-bound step three
 recordings lay 0.2 % apart, of two others 0.03 and 0.5 % (H200, torch 2.11: maskedloss.v0, .v3, zoo.ops)."""
 HOST_AGAIN = 0.01
-"""The same for a host without the profiler: two captures of one host-bound step lay 1.8 % apart (sample_traces/lines)."""
+"""The same for a host without the profiler: two captures of one host-bound step lay 1.8 % apart
+(sample_traces/lines)."""
 
 
 def step_change(before: Sequence[Analysis], after: Sequence[Analysis]) -> StepChange:

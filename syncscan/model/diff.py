@@ -70,8 +70,11 @@ class SiteChange:
     @property
     def more_often(self) -> bool:
         """Whether it waits more often than before."""
-        return self.how_often and self.after is not None and self.before is not None and (
-            self.after.per_step > self.before.per_step
+        return (
+            self.how_often
+            and self.after is not None
+            and self.before is not None
+            and (self.after.per_step > self.before.per_step)
         )
 
     @property

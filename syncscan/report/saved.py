@@ -13,19 +13,18 @@ from syncscan.model.json_text import strict_value
 from syncscan.model.saved import Asked, Saved, SavedTrace, SavedTrack, packed
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Flows, Frames, Slices, Trace
-from syncscan.report import json
 
 
-def render(analysis: Analysis, sources: Mapping[str, str] | None = None) -> str:
+def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
     """The saved analysis as JSON, the report indented and what was saved on one line.
 
     Args:
         analysis: as `syncscan.analyze` makes it.
+        report: the same as JSON.
         sources: file of the program → its text as it is now.
     """
-    report = msgspec.json.format(msgspec.json.encode(strict_value(json.document(analysis))), indent=2)
-    saved = msgspec.json.encode(_saved(analysis, sources or {}))
-    return f'{report.decode().rstrip().removesuffix("}").rstrip()},\n  "saved": {saved.decode()}\n}}\n'
+    saved = msgspec.json.encode(_saved(analysis, sources)).decode()
+    return f'{report.rstrip().removesuffix("}").rstrip()},\n  "saved": {saved}\n}}\n'
 
 
 def _saved(analysis: Analysis, sources: Mapping[str, str]) -> Saved:
