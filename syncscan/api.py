@@ -171,11 +171,12 @@ def check(
 def _rendered(analysis: Analysis, form: str) -> str:
     """An analysis as text in one of the formats that it can show itself in."""
     from syncscan import report
+    from syncscan.report import saved
 
     if form == "saved":
         found = (f.where.source for f in analysis.findings)
         kept = excerpts(source for source in found if source)
-        return report.render(analysis, form, report=report.render(analysis, "json"), sources=kept)
+        return saved.render(analysis, report.render(analysis, "json"), kept)
     return report.render(analysis, form)
 
 

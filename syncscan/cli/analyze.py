@@ -87,6 +87,8 @@ def _form(form: str, output: str | None, evidence: str | None) -> str:
 def _render(analysis: Analysis, form: str, verbose: int, to_terminal: bool) -> str:
     from syncscan import report
 
+    if form == "saved":
+        return analysis.to_saved()
     if form == "text":
         return report.render(analysis, form, verbose=verbose, width=width(), color=to_terminal and colors())
     return report.render(analysis, form)

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncscan.model.analysis import Analysis
 
-FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "saved")
+FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment")
 """Each is a module of this package with a function `render(analysis) -> str`."""
 
 

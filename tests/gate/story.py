@@ -25,7 +25,9 @@ class Sync:
     """The steps that have it, all by default."""
 
 
-def program(*syncs: Sync, steps: int = 3, lasts: float = 1000, jitter: Callable[[int], float] = lambda k: 0) -> Analysis:
+def program(
+    *syncs: Sync, steps: int = 3, lasts: float = 1000, jitter: Callable[[int], float] = lambda k: 0
+) -> Analysis:
     """The analysis of a program that makes these syncs in each step."""
     return analyze_trace(trace_of(*syncs, steps=steps, lasts=lasts, jitter=jitter).trace())
 

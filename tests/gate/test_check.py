@@ -152,7 +152,9 @@ def test_the_baseline_exempts_what_was_there_before(tmp_path: Path) -> None:
     assert api.check(program(*twice), Rules(limits=()), gate.baseline_of([program(twice[0])])).counted
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": "syncscan.baseline/2", "known": []}', '{"known": 1}', "[" * 9999])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"schema": "syncscan.baseline/2", "known": []}', '{"known": 1}', "[" * 9999]
+)
 def test_what_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
     """With a sentence."""
     path = tmp_path / "b.json"
