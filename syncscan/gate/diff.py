@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.gate.match import matched
 from syncscan.gate.sites import Key, joined, sites_of
-from syncscan.gate.steps import difference, step_change
+from syncscan.gate.steps import difference, options, step_change
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Change, Diff, Kept, MovedWait, Promise, Site, SiteChange, State, StepChange
 
@@ -77,10 +77,11 @@ def _appended(earlier: Site | None, steps: int, later: Site | None, count: int) 
     """A site of some recordings and of one more; it waits in none of the steps of those that lack it."""
     known = [site for site in (earlier, later) if site]
     gains = [site.recoverable_us for site in known if site.recoverable_us is not None]
+    seen = {**(earlier.seen if earlier else {}), **{steps + n: at for n, at in (later.seen if later else {}).items()}}
     return Site(
         findings=tuple(f for site in known for f in site.findings),
-        counts=(*(earlier.counts if earlier else (0,) * steps), *(later.counts if later else (0,) * count)),
-        waits_us=(*(earlier.waits_us if earlier else (0.0,) * steps), *(later.waits_us if later else (0.0,) * count)),
+        steps=steps + count,
+        seen=seen,
         bubble_us=statistics.fmean(site.bubble_us for site in known),
         recoverable_us=statistics.fmean(gains) if gains else None,
         always=any(site.always for site in known),
@@ -110,23 +111,26 @@ def _gone_or_new(before: Site | None, after: Site | None, steps: tuple[int, int]
     """Of a place that one of the states lacks; it may be one that only some steps come to."""
     seen, own = (before, steps[0]) if before else (after, steps[1])
     if seen and not seen.always:
-        hits = sum(count > 0 for count in seen.counts)
-        if math.comb(own, hits) > CHANCE * math.comb(sum(steps), hits):  # all in the one state, as Fisher's exact test
+        hits = len(seen.seen)
+        if _chosen(own, hits) - _chosen(sum(steps), hits) > math.log(CHANCE):  # all in one state: Fisher's exact test
             return Change.OCCASIONAL
     return Change.GONE if before else Change.NEW
 
 
+def _chosen(of: int, some: int) -> float:
+    """The logarithm of the number of ways to choose some of them."""
+    return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
+
+
 def _more_often(before: Site, after: Site) -> bool:
     """Whether it waits more or less often than its number differs from step to step."""
-    apart = abs(after.per_step - before.per_step)
-    return statistics.median(before.counts) != statistics.median(after.counts) and apart > difference(
-        before.counts, after.counts
-    )
+    one, other = before.counts, after.counts
+    return one.median != other.median and abs(other.mean - one.mean) > difference(one, other)
 
 
 def _longer(before: Site, after: Site, step: StepChange) -> bool:
     """Whether it waits longer or shorter by more than its steps and recordings differ."""
-    noise = math.hypot(difference(before.waits_us, after.waits_us), step.margin_us)
+    noise = math.hypot(difference(before.waits, after.waits), step.margin_us)
     return abs(after.wait_us - before.wait_us) > max(noise, LEAST * max(step.before_us, step.after_us))
 
 
@@ -187,8 +191,7 @@ def _kept(least: float, most: float, step: StepChange) -> Kept:
 
 def _notes(before: Sequence[Analysis], after: Sequence[Analysis]) -> Iterator[str]:
     """What differs between the recordings, but isn't the program's doing."""
-    options = [{(a.trace.info.with_stack, a.trace.info.record_shapes) for a in side} for side in (before, after)]
-    if options[0] != options[1]:
+    if options(before) != options(after):
         yield "They were recorded with different options of the profiler, which slow a host differently."
     lacking = [any(a.step.waits_withheld for a in side) for side in (before, after)]
     if any(lacking):

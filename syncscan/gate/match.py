@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from pathlib import PurePath
 
 from syncscan.gate.sites import NOWHERE, Key, Place
 
@@ -40,7 +39,7 @@ def _file(place: Place) -> Place:
 
 
 def _name(place: Place) -> Place:
-    return (PurePath(place[0].replace("\\", "/")).name, 0, place[2])
+    return (place[0].replace("\\", "/").rpartition("/")[2], 0, place[2])
 
 
 def _exactly(k: Key) -> Hashable:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from syncscan.model.analysis import Analysis
@@ -21,6 +21,8 @@ _DIGITS = re.compile(r"\d+")
 
 Place = tuple[str, int, str]
 """File, line, function; empty, 0, empty where nobody knows."""
+Seen = Mapping[int, tuple[int, float]]
+"""A step's place → how often and how long a site waits in it."""
 NOWHERE: Place = ("", 0, "")
 
 
@@ -62,8 +64,8 @@ def joined(sites: Sequence[Site]) -> Site:
     findings = sorted((f for s in sites for f in s.findings), key=lambda f: -f.wait_us)
     return Site(
         findings=tuple(findings),
-        counts=tuple(map(sum, zip(*(s.counts for s in sites), strict=True))),
-        waits_us=tuple(map(sum, zip(*(s.waits_us for s in sites), strict=True))),
+        steps=sites[0].steps,
+        seen=_added(s.seen for s in sites),
         bubble_us=sum(s.bubble_us for s in sites),
         recoverable_us=sum(gains) if gains else None,
         always=any(s.always for s in sites),
@@ -113,27 +115,30 @@ def _unnumbered(name: str) -> str:
 
 
 def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
-    counts, waits = _by_step(findings, analysis)
+    steps = max(1, analysis.step.count)
+    seen = _by_step(findings, analysis)
     gains = [f.gain.recoverable_us for f in findings if f.gain]
     return Site(
         findings=tuple(sorted(findings, key=lambda f: -f.wait_us)),
-        counts=counts,
-        waits_us=waits,
+        steps=steps,
+        seen=seen,
         bubble_us=sum(f.bubble_us for f in findings),
         recoverable_us=sum(gains) if gains else None,
-        always=all(counts),
+        always=len(seen) == steps,
     )
 
 
-def _by_step(findings: Iterable[Finding], analysis: Analysis) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """How often and how long it waits in each of the steps; what lies in none of them is spread over all."""
-    numbers = [step.number for step in analysis.trace.main_steps]
-    counts: Counter[int | None] = Counter()
-    waits: Counter[int | None] = Counter()
-    for finding in findings:
-        for o in finding.occurrences:
-            counts[o.where.step] += 1
-            waits[o.where.step] += o.cost.wait_ns
-    if not numbers:
-        return (sum(counts.values()),), (sum(waits.values()) / 1e3,)
-    return tuple(counts[n] for n in numbers), tuple(waits[n] / 1e3 for n in numbers)
+def _by_step(findings: Iterable[Finding], analysis: Analysis) -> Seen:
+    """How often and how long it waits in the steps that have it; what lies in none of them counts for the first."""
+    place: dict[int | None, int] = {step.number: n for n, step in enumerate(analysis.trace.main_steps)}
+    each = ({place.get(o.where.step, 0): (1, o.cost.wait_ns / 1e3)} for f in findings for o in f.occurrences)
+    return _added(each)
+
+
+def _added(parts: Iterable[Seen]) -> Seen:
+    total: dict[int, tuple[int, float]] = {}
+    for part in parts:
+        for step, (count, wait) in part.items():
+            counted, waited = total.get(step, (0, 0.0))
+            total[step] = (counted + count, waited + wait)
+    return total

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.diff import StepChange
+from syncscan.model.diff import Spread, StepChange
 from syncscan.model.period import step_times
 from syncscan.model.step import BOUND_FROM
 
@@ -20,6 +20,9 @@ STRETCH = 0.18
 """How differently the profiler stretches a host from one recording to the next: the standard deviation of log(step in
 the trace / step without the profiler), 0.17 over 56 recordings without stacks and 0.18 over 7 with (H200, torch 2.11,
 steps that work the device less than 90 %). Two recordings of one program lay 1.55 times apart."""
+OTHERWISE = 0.6
+"""The same where the profiler's options differ: with stacks a host was stretched by the factor 2.6, without by 1.5
+(geometric means over the same recordings)."""
 AGAIN = 0.004
 """By what part a device takes longer when a step is recorded again, a standard deviation: of a device-bound step three
 recordings lay 0.2 % apart, of two others 0.03 and 0.5 % (H200, torch 2.11: maskedloss.v0, .v3, zoo.ops)."""
@@ -44,10 +47,10 @@ def step_change(before: Sequence[Analysis], after: Sequence[Analysis]) -> StepCh
     )
 
 
-def difference(before: Sequence[float], after: Sequence[float]) -> float:
+def difference(before: Spread, after: Spread) -> float:
     """Half of the 95 % interval around the difference of two means (Welch); 0 where neither tells its spread."""
-    errors = [statistics.variance(x) / len(x) if len(x) > 1 else 0.0 for x in (before, after)]
-    freedom = [e * e / (len(x) - 1) for e, x in zip(errors, (before, after), strict=True) if len(x) > 1]
+    errors = [x.variance / x.count if x.count else 0.0 for x in (before, after)]
+    freedom = [e * e / (x.count - 1) for e, x in zip(errors, (before, after), strict=True) if x.count > 1]
     if not sum(freedom):
         return 0.0
     degrees = int(sum(errors) ** 2 / sum(freedom))
@@ -66,9 +69,10 @@ def _time(analysis: Analysis, unprofiled: bool) -> float:
 def _margin(before: Sequence[Analysis], after: Sequence[Analysis], unprofiled: bool) -> float:
     """By the spread of the recordings where both states have several, else by that of steps and of recordings alike."""
     if len(before) > 1 and len(after) > 1:
-        return difference(*([_time(a, unprofiled) for a in side] for side in (before, after)))
-    within = difference(*([t for a in side for t in _steps(a, unprofiled)] for side in (before, after)))
-    again = math.hypot(*(_again(side, unprofiled) for side in (before, after)))
+        return difference(*(Spread.of([_time(a, unprofiled) for a in side]) for side in (before, after)))
+    within = difference(*(Spread.of([t for a in side for t in _steps(a, unprofiled)]) for side in (before, after)))
+    stretch = HOST_AGAIN if unprofiled else STRETCH if options(before) == options(after) else OTHERWISE
+    again = math.hypot(*(_again(side, unprofiled, stretch) for side in (before, after)))
     return math.hypot(within, NORMAL * again)
 
 
@@ -79,12 +83,17 @@ def _steps(analysis: Analysis, unprofiled: bool) -> Sequence[float]:
     return [time / 1e3 for time in step_times(analysis.trace)]
 
 
-def _again(side: Sequence[Analysis], unprofiled: bool) -> float:
+def options(side: Sequence[Analysis]) -> set[tuple[bool, bool]]:
+    """What the profiler was told to record: stacks, shapes."""
+    return {(a.trace.info.with_stack, a.trace.info.record_shapes) for a in side}
+
+
+def _again(side: Sequence[Analysis], unprofiled: bool, stretch: float) -> float:
     """The standard error that recording this state again would show, µs: its device's part, and its host's."""
     errors = []
     for analysis in side:
         time = _time(analysis, unprofiled)
-        own = (HOST_AGAIN if unprofiled else STRETCH) * time * _of_host(analysis)
+        own = stretch * time * _of_host(analysis)
         errors.append(math.hypot(AGAIN * time, own))
     return math.hypot(*errors) / max(1, len(errors))
 
@@ -101,12 +110,11 @@ def _why_not(before: Sequence[Analysis], after: Sequence[Analysis]) -> str:
     found = [{a.trace.steps_found.by for a in side} for side in (before, after)]
     if found[0] != found[1]:
         return "Steps were found in different ways, so that a step of one isn't a step of the other."
-    devices = [{a.trace.info.devices for a in side} for side in (before, after)]
+    devices = [{name for a in side for name in a.trace.info.devices} for side in (before, after)]
     if devices[0] != devices[1]:
         return f"They were recorded on different devices: {_names(devices[0])}, and {_names(devices[1])}."
     return ""
 
 
-def _names(devices: set[tuple[str, ...]]) -> str:
-    names = sorted({name for one in devices for name in one})
-    return ", ".join(names) or "none that they name"
+def _names(devices: set[str]) -> str:
+    return ", ".join(sorted(devices)) or "none that they name"

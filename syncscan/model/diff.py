@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from syncscan.model.finding import Finding
@@ -18,16 +19,39 @@ class Change(str, enum.Enum):
     SAME = "same"
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How often something was measured, and how the values lie."""
+
+    count: int
+    mean: float
+    variance: float
+    """Of one value; 0 where there is only one."""
+    median: float
+
+    @classmethod
+    def of(cls, values: Sequence[float], count: int | None = None) -> Spread:
+        """Of these values, and of as many zeros as lack to `count`."""
+        count = len(values) if count is None else max(count, len(values))
+        if not count:
+            return cls(0, 0.0, 0.0, 0.0)
+        zeros, mean = count - len(values), sum(values) / count
+        squares = sum((value - mean) ** 2 for value in values) + zeros * mean**2
+        middle = count // 2 - zeros
+        median = sorted(values)[middle] if middle >= 0 else 0.0
+        return cls(count, mean, squares / (count - 1) if count > 1 else 0.0, median)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """The findings of one place, whatever rule names them: what is matched between two states. Times: µs a step."""
 
     findings: tuple[Finding, ...]
     """Of all recordings of the state, those of the first one that has any first; the longest wait first."""
-    counts: tuple[int, ...]
-    """How often it waits in each step of all recordings."""
-    waits_us: tuple[float, ...]
-    """How long it waits in each of them."""
+    steps: int
+    """Of all recordings."""
+    seen: Mapping[int, tuple[int, float]]
+    """Which of them have it, by their place among all → how often and how long it waits there."""
     bubble_us: float
     recoverable_us: float | None
     """What removing it alone would gain, mean over recordings; None where none tells."""
@@ -47,12 +71,22 @@ class Site:
     @property
     def per_step(self) -> float:
         """How often it waits in a step."""
-        return sum(self.counts) / max(1, len(self.counts))
+        return self.counts.mean
 
     @property
     def wait_us(self) -> float:
         """How long it waits in a step."""
-        return sum(self.waits_us) / max(1, len(self.waits_us))
+        return self.waits.mean
+
+    @property
+    def counts(self) -> Spread:
+        """How often it waits, over all steps."""
+        return Spread.of([float(count) for count, _ in self.seen.values()], self.steps)
+
+    @property
+    def waits(self) -> Spread:
+        """How long it waits, over all steps."""
+        return Spread.of([wait for _, wait in self.seen.values()], self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

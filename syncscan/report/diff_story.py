@@ -28,6 +28,8 @@ TITLES = {
 }
 WORKS = 0.05
 """Work of the device that changed by more than this part is told: then the two compute something else."""
+MOVES = 3
+"""Places to which a wait moved that are told one by one."""
 MOST_OF = 0.8
 """A wait of which so much turns up elsewhere has moved."""
 
@@ -65,7 +67,7 @@ def story_of(diff: Diff) -> DiffStory:
         before=_state(diff.before),
         after=_state(diff.after),
         verdict=_verdict(diff),
-        moved=tuple(_moved(m, diff) for m in diff.moved),
+        moved=tuple(_all_moved(diff)),
         step=_step(diff),
         promise=_promise(diff),
         changes={kind: changes for kind, changes in told.items() if changes},
@@ -141,6 +143,12 @@ def _would_save(change: SiteChange) -> str:
     return f"; removing it would {'have saved' if change.after is None else 'save'} {duration(gain)}"
 
 
+def _all_moved(diff: Diff) -> Iterator[str]:
+    yield from (_moved(m, diff) for m in diff.moved[:MOVES])
+    if more := diff.moved[MOVES:]:
+        yield f"Moved to {len(more)} more places: {duration(sum(m.us for m in more))} of it"
+
+
 def _moved(moved: MovedWait, diff: Diff) -> str:
     of = f"{duration(moved.us)} of the {duration(diff.gone_wait_us)} that what is gone had waited"
     now = f"it waits {duration(moved.after_us)} a step, before {duration(moved.before_us)}"
@@ -180,7 +188,7 @@ def _work(diff: Diff) -> str:
     if not before or abs(after - before) <= WORKS * before:
         return ""
     kind = "less" if after < before else "more"
-    return f"The device itself works {duration(after)} a step, before {duration(before)}: it computes {kind}"
+    return f"The device itself works {duration(after)} a step, before {duration(before)}: it is given {kind} to do"
 
 
 def _promise(diff: Diff) -> str:
