@@ -68,7 +68,7 @@ def command(
     analyses = [asked.analysis_of(path) for path in paths]
     for analysis in analyses:
         warn(analysis.warnings)
-    verdicts = [api.check(analysis, rules, known) for analysis in analyses]
+    verdicts = _together([api.check(analysis, rules, known) for analysis in analyses])
     if update_baseline:
         _update(rules.baseline, analyses, [api.check(analysis, rules) for analysis in analyses])
         return
@@ -98,6 +98,12 @@ def _rules(
     elif not rules.limits:
         rules = replace(rules, source="")
     return replace(rules, baseline=baseline or rules.baseline)
+
+
+def _together(verdicts: list[Verdict]) -> list[Verdict]:
+    """What fits nothing in one recording may fit another: only what fits none of them is told."""
+    everywhere = set.intersection(*(set(v.unused) for v in verdicts))
+    return [replace(v, unused=tuple(text for text in v.unused if text in everywhere)) for v in verdicts]
 
 
 def _known(path: str, update: bool) -> Baseline:
@@ -137,6 +143,6 @@ def _judged(analysis: Analysis, verdict: Verdict) -> Analysis:
 
     guilty = {f.id for f in verdict.guilty}
     findings = (replace(f, severity=Severity.HIGH if f.id in guilty else Severity.INFO) for f in analysis.findings)
-    said = (*(v.sentence for v in verdict.violations), *verdict.notes)
+    said = (*(v.sentence for v in verdict.violations), *verdict.said)
     order = sorted(findings, key=lambda f: f.severity is Severity.INFO)
     return replace(analysis, findings=tuple(order), warnings=(*said, *analysis.warnings))

@@ -54,8 +54,9 @@ def check(
         else:
             counted.append(finding)
             notes += _why_not(finding, written)
-    notes += _entries(rules.allowed, used, today)
-    notes += [f"The baseline knows {e.rule} ({e.op}), which is gone: --update-baseline takes it out." for e in gone]
+    notes += _expired(rules.allowed, used, today)
+    unused = [f"The allow-list's entry for {entry} names no sync here: take it out." for entry in _unused(rules, used)]
+    unused += [f"The baseline knows {e.rule} ({e.op}), which is gone: --update-baseline takes it out." for e in gone]
     violations = [v for limit in rules.limits or (DEFAULT,) for v in _violations(limit, counted, analysis)]
     return Verdict(
         path=analysis.trace.info.path,
@@ -63,6 +64,7 @@ def check(
         counted=tuple(counted),
         exempt=tuple(exempt),
         notes=tuple(notes),
+        unused=tuple(unused),
     )
 
 
@@ -127,12 +129,14 @@ def _why_not(finding: Finding, comment: Comment | None) -> Iterator[str]:
         yield f"{place}: the comment allows {', '.join(comment.rules)}, and this is {finding.rule}."
 
 
-def _entries(allowed: Sequence[Allowance], used: set[int], today: datetime.date) -> Iterator[str]:
-    """What there is to say of the allow-list itself."""
-    for number, entry in enumerate(allowed):
-        if number not in used:
-            yield f"The allow-list's entry for {entry} names no sync here: take it out."
-        elif entry.expires and entry.expires < today:
+def _unused(rules: Rules, used: set[int]) -> Iterator[Allowance]:
+    yield from (entry for number, entry in enumerate(rules.allowed) if number not in used)
+
+
+def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date) -> Iterator[str]:
+    for number in sorted(used):
+        entry = allowed[number]
+        if entry.expires and entry.expires < today:
             yield f"The allow-list's entry for {entry} has expired on {entry.expires} ({entry.reason})."
 
 

@@ -84,6 +84,14 @@ _PASSES: tuple[Callable[[Key], Hashable | None], ...] = (
 )
 
 
+def _of_user(k: Key) -> Hashable | None:
+    return (k.scope, k.op, _name(k.user)) if k.user != NOWHERE else None
+
+
+def _of_library(k: Key) -> Hashable | None:
+    return (k.scope, k.op, _name(k.library)) if k.library != NOWHERE else None
+
+
 def _of_same_op(k: Key) -> Hashable:
     return k.scope, k.op, k.intended
 
@@ -91,6 +99,15 @@ def _of_same_op(k: Key) -> Hashable:
 def _of_scope(k: Key) -> Hashable:
     """Whether a wait is meant may depend on its rule, and that on the frames."""
     return k.scope, k.op
+
+
+_UNKNOWING: tuple[tuple[Callable[[Key], Hashable | None], Callable[[Key], bool]], ...] = (
+    (_of_user, lambda k: k.library != NOWHERE),
+    (_of_library, lambda k: k.user != NOWHERE),
+    (_of_same_op, lambda k: k.placed),
+    (_of_scope, lambda k: k.placed),
+)
+"""What makes sites alike where one of the two recordings doesn't know something of them all; and what that is."""
 
 
 def _groups(
@@ -111,11 +128,11 @@ def _alike(left: Iterable[Key], right: Iterable[Key]) -> Iterator[Callable[[], I
         yield lambda similar=similar: (  # type: ignore[misc]
             pair for one, other in _groups(left, right, similar) for pair in _paired(one, other)
         )
-    for similar in (_of_same_op, _of_scope):
-        yield lambda similar=similar: (  # type: ignore[misc]
+    for similar, knows in _UNKNOWING:
+        yield lambda similar=similar, knows=knows: (  # type: ignore[misc]
             (tuple(one), tuple(other))
             for one, other in _groups(left, right, similar)
-            if not any(k.placed for k in one) or not any(k.placed for k in other)
+            if not any(map(knows, one)) or not any(map(knows, other))
         )
 
 

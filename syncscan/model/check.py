@@ -95,12 +95,19 @@ class Verdict:
     """Findings that the limits were held against."""
     exempt: tuple[Exempt, ...]
     notes: tuple[str, ...]
-    """What else to do: entries that are expired or fit nothing, a baseline that knows what is gone."""
+    """What else to do: entries that have expired, comments that allow nothing."""
+    unused: tuple[str, ...] = ()
+    """What fits nothing in this recording: entries of the allow-list, what the baseline knows."""
 
     @property
     def passed(self) -> bool:
         """Whether every limit is kept."""
         return not self.violations
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """All that there is to say beside the violations."""
+        return (*self.notes, *self.unused)
 
     @property
     def guilty(self) -> tuple[Finding, ...]:

@@ -25,7 +25,7 @@ def _commands(verdict: Verdict, rules_from: str) -> Iterator[str]:
         yield command("error", {"title": "syncscan check"}, message)
     for finding in verdict.guilty[: A_KIND - min(len(verdict.violations), A_KIND // 2)]:
         yield _annotation(finding)
-    for note in verdict.notes[:A_KIND]:
+    for note in verdict.said[:A_KIND]:
         yield command("warning", {"title": "syncscan check"}, note)
     if verdict.passed:
         yield command("notice", {"title": "syncscan check"}, f"All limits of {rules_from} are kept.")

@@ -34,7 +34,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "violations": [_violation(v) for v in verdict.violations],
         "counted": [_finding(f) for f in verdict.counted],
         "exempt": [{**_finding(e.finding), "by": e.by.value, "reason": e.reason} for e in verdict.exempt],
-        "notes": list(verdict.notes),
+        "notes": list(verdict.said),
     }
 
 

@@ -30,8 +30,8 @@ def render(verdicts: Sequence[Verdict], rules_from: str) -> str:
         if verdict.passed:
             named = {"classname": "syncscan.check", "name": clean(f"limits of {rules_from}"), "time": "0"}
             ET.SubElement(suite, "testcase", named)
-        if verdict.notes:
-            ET.SubElement(suite, "system-out").text = clean(" ".join(verdict.notes), 4 * TEXT)
+        if verdict.said:
+            ET.SubElement(suite, "system-out").text = clean(" ".join(verdict.said), 4 * TEXT)
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
 

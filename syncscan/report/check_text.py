@@ -45,7 +45,7 @@ def _parts(verdict: Verdict, rules_from: str) -> Iterator[RenderableType]:
     for exempt in verdict.exempt[:SHOWN]:
         said = f"{_line(exempt.finding)} ({exempt.by.value}: {exempt.reason})"
         yield Text(printable(f"allowed: {said}", 300), "dim")
-    for note in verdict.notes:
+    for note in verdict.said:
         yield Text(f"note: {printable(note, 300)}", "yellow")
 
 

@@ -75,3 +75,16 @@ def test_each_format_names_the_line(trace: str, form: str) -> None:
     if form == "sarif":
         (found,) = json.loads(result.stdout)["runs"][0]["results"]
         assert (found["level"], found["locations"][0]["physicalLocation"]["region"]["startLine"]) == ("error", 3)
+
+
+def test_an_entry_that_one_recording_uses_is_not_unused(trace: str, tmp_path: Path) -> None:
+    """Of several recordings it may be the other that has its sync."""
+    other = str(trace_of(Sync("aten::nonzero", scope="mask", line=5)).write(tmp_path / "other.json"))
+    entry = "[[tool.syncscan.allow]]\nscope = '{}'\nreason = 'so'\n"
+    Path("pyproject.toml").write_text("".join(entry.format(scope) for scope in ("loss", "mask", "nowhere")))
+    result = run(trace, other, "--format", "json")
+    assert result.exit_code == 0
+    notes = [traced["notes"] for traced in json.loads(result.stdout)["traces"]]
+    assert [[note.split("entry for ")[1].split(" names")[0] for note in one] for one in notes] == [
+        ["scope nowhere"]
+    ] * 2

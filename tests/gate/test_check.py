@@ -95,7 +95,7 @@ def test_an_entry_counts_to_its_last_day() -> None:
     )
     verdict = check(allowed=entries)
     assert [f.rule for f in verdict.counted] == ["item"]
-    expired, unused = verdict.notes
+    (expired,), (unused,) = verdict.notes, verdict.unused
     assert "rule item has expired on 2026-11-21 (until then)" in expired
     assert "scope nowhere names no sync here" in unused
 
@@ -147,7 +147,7 @@ def test_the_baseline_exempts_what_was_there_before(tmp_path: Path) -> None:
     verdict = api.check(program(moved, NONZERO), Rules(limits=()), known)
     assert [f.rule for f in verdict.counted] == ["nonzero"]
     assert [(e.finding.rule, e.by) for e in verdict.exempt] == [("item", By.BASELINE)]
-    assert "which is gone" in verdict.notes[0]
+    assert "which is gone" in verdict.unused[0]
     twice = [Sync(file="train.py")] * 2
     assert api.check(program(*twice), Rules(limits=()), gate.baseline_of([program(twice[0])])).counted
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from syncscan import api
 from syncscan.errors import UsageError
+from syncscan.gate.match import matched
+from syncscan.gate.sites import NOWHERE, Key
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Change, Diff, Kept
 from tests.gate.story import Sync, program
@@ -192,3 +194,13 @@ def test_steps_that_were_found_otherwise_are_not_compared() -> None:
     found = api.diff([marked], [api.analyze_trace(trace)])
     assert "different ways" in found.step.why_not
     assert not found.step.told
+
+
+def test_one_recording_may_know_more_of_a_place_than_the_other() -> None:
+    """The library's line is known with frames alone; without, the user's function under the same scope is the place."""
+    user, inside = ("train.py", 9, "step"), ("site-packages/lib/core.py", 5, "read")
+    known = [Key(("loss",), "aten::item", "other", False, user, ("lib/core.py", n, "read"), True) for n in (5, 8)]
+    unknown = Key(("loss",), "aten::item", "forward", False, user, NOWHERE, False)
+    elsewhere = Key(("loss",), "aten::item", "other", False, NOWHERE, inside, True)
+    assert matched(known, [unknown]) == [(tuple(known), (unknown,))]
+    assert matched([unknown], [elsewhere]) == [((unknown,), ()), ((), (elsewhere,))]
