@@ -170,7 +170,8 @@ def _within(limit: Limit, finding: Finding) -> bool:
 def _exceeded(limit: Limit, found: Sequence[Finding], analysis: Analysis) -> Iterator[str]:
     syncs = sum(f.per_step for f in found)
     if limit.syncs is not None and syncs > limit.syncs + HAIR:
-        yield f"{limit}: {syncs:.3g} syncs a step, and {limit.syncs:g} {'is' if limit.syncs == 1 else 'are'} allowed"
+        many, allowed = "" if f"{syncs:.3g}" == "1" else "s", "is" if limit.syncs == 1 else "are"
+        yield f"{limit}: {syncs:.3g} sync{many} a step, and {limit.syncs:g} {allowed} allowed"
     if limit.wait_ms is not None and found:
         wait = sum(f.wait_us for f in found) / 1e3
         if analysis.step.waits_withheld:

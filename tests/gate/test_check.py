@@ -32,7 +32,7 @@ def check(*limits: Limit, allowed: tuple[Allowance, ...] = (), baseline: gate.Ba
         (Limit(syncs=1), "the step: 2 syncs a step, and 1 is allowed"),
         (Limit(wait_ms=0.1), "waits 0.2"),
         (Limit(recoverable=0.0), "removing its syncs would save"),
-        (Limit(by="scope", glob="ma*", syncs=0), "scope ma*: 1 syncs a step, and 0 are allowed"),
+        (Limit(by="scope", glob="ma*", syncs=0), "scope ma*: 1 sync a step, and 0 are allowed"),
         (Limit(by="rule", glob="nonzero", wait_ms=0.1), "rule nonzero: waits"),
         (Limit(by="phase", glob="other", syncs=0.5), "phase other: 2 syncs"),
         (Limit(by="owner", glob="user", syncs=0), "owner user: 2 syncs"),
