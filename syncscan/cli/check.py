@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.asked import Asked, options
+from syncscan.cli.finite import Finite
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
@@ -25,8 +27,8 @@ FAILED = 1
 
 @click.command("check")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
-@click.option("--syncs", type=click.FloatRange(min=0), metavar="N", help="The most syncs a step.")
-@click.option("--wait-ms", type=click.FloatRange(min=0), metavar="MS", help="The longest wait a step.")
+@click.option("--syncs", type=Finite(min=0), metavar="N", help="The most syncs a step.")
+@click.option("--wait-ms", type=Finite(min=0), metavar="MS", help="The longest wait a step.")
 @click.option("--recoverable", metavar="SHARE", help="What removing them may save at most, such as 2% of the step.")
 @click.option("--limit", multiple=True, metavar="LIMIT", help="Of some syncs: scope:loss*,syncs=0; may be given again.")
 @click.option("--config", metavar="FILE", help="Where [tool.syncscan] stands.  [default: the nearest pyproject.toml]")
@@ -36,6 +38,7 @@ FAILED = 1
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @options
+@needs(Need("form", "update_baseline", never=True), Need("output", "update_baseline", never=True))
 def command(
     traces: tuple[str, ...],
     syncs: float | None,

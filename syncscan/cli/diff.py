@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.asked import Asked, options
+from syncscan.cli.asked import Asked, options_of_several
 from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
@@ -28,7 +28,7 @@ FAILED = 1
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@options
+@options_of_several
 def command(
     states: tuple[str, ...],
     before: tuple[str, ...],
@@ -46,9 +46,6 @@ def command(
     from syncscan import api
 
     sides = [api.find(side) for side in _sides(states, before, after)]
-    if asked.step_ms or asked.process:
-        option = "--step-ms" if asked.step_ms else "--process"
-        raise UsageError(f"{option} is of one recording.", "Save each analysis with its own, and give those.")
     refuse(output, force, *sides[0], *sides[1])
     analyses = [[asked.analysis_of(path) for path in side] for side in sides]
     for analysis in (*analyses[0], *analyses[1]):

@@ -61,11 +61,6 @@ def test_a_wrong_call_is_told(args: list[str]) -> None:
     assert "takes BEFORE and AFTER" in str(run(*args).exception)
 
 
-def test_what_belongs_to_one_recording_is_refused(states: tuple[str, str]) -> None:
-    """Two states have two step times."""
-    assert "is of one recording" in str(run(*states, "--step-ms", "3").exception)
-
-
 def test_saved_analyses_are_states_too(states: tuple[str, str], tmp_path: Path) -> None:
     """They say what their traces said."""
     saved = tmp_path / "x.syncscan.json"
