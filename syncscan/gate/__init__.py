@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, text_of
-from syncscan.gate.check import DEFAULT, check
+from syncscan.gate.comparison import diff
 from syncscan.gate.config import found_from, limit_of, read_config, share
-from syncscan.gate.diff import diff
+from syncscan.gate.limits import DEFAULT, check
 
 __all__ = [
     "DEFAULT",
