@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from syncscan import cost, habits, load, whatif
+from syncscan import cost, gate, habits, load, whatif
 from syncscan.attribute import attribute
+from syncscan.attribute.source_file import excerpts, text_of
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
+from syncscan.gate import Baseline
 from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
+from syncscan.model.check import Rules, Verdict
+from syncscan.model.diff import Diff
 from syncscan.model.finding import Occurrence
 from syncscan.model.names import is_step
 from syncscan.model.picture import Picture
@@ -43,7 +48,8 @@ def analyze(
     """Find, name and cost the host-device syncs of a recorded trace, and project the step without them.
 
     Args:
-        path: a trace as torch.profiler writes it, plain or compressed, local or anything that fsspec opens.
+        path: a trace as torch.profiler writes it, plain or compressed, local or anything that fsspec opens; or a saved
+            analysis, of which everything is found anew as it was asked for then, but for what is asked otherwise here.
         step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
         step_scope: glob; every range whose name it matches is a step. By default steps are the profiler's, else a
             serving framework's, else what repeats.
@@ -69,6 +75,11 @@ def analyze(
         trace = load.load(path, progress=progress, max_memory=max_memory)
         if not len(trace.slices):
             raise _nothing_recorded(trace)
+        if trace.info.kept:
+            before = trace.info.kept.asked
+            step_ms, process = step_ms or before.step_ms, process or before.process
+            if step_scope is None:
+                step_scope, steps = before.step_scope, "none" if steps == "none" else before.steps
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, whole=steps == "none")
         return analyze_trace(trace, step_ms=step_ms, process=process)
@@ -88,6 +99,7 @@ def _nothing_recorded(trace: Trace) -> TraceEmpty:
 
 def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | None = None) -> Analysis:
     """The stages behind loading, on a trace that is already in memory."""
+    whole = trace
     trace, processes, lacks = cost.apart(trace, process)
     points, broken_rules = detect(trace)
     places = attribute(trace, points)
@@ -115,6 +127,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
         remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
         host_time=host_time,
         integrity=integrity,
+        whole=whole if processes else None,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),
         _projector=projector,
         _renderer=_rendered,
@@ -122,14 +135,54 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
     )
 
 
+def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
+    """What differs between two states of a program: places that came, went or changed, and the step's own change.
+
+    Args:
+        before: recordings of the earlier state; several, of the same code, tell noise from change.
+        after: of the later.
+
+    Raises:
+        UsageError: one of the states has no recording.
+    """
+    sides = tuple(before), tuple(after)
+    if not all(sides):
+        raise UsageError("A diff needs a recording of each of the two states.")
+    return gate.diff(*sides)
+
+
+def check(
+    analysis: Analysis, rules: Rules, baseline: Baseline | None = None, today: datetime.date | None = None
+) -> Verdict:
+    """Hold a recording to what its project allows: limits, with exceptions from the rules, comments and a baseline.
+
+    Args:
+        analysis: of the recording.
+        rules: as `gate.read_config` gives them.
+        baseline: what was known before.
+        today: the day on which exceptions have to count; by default this one.
+    """
+    kept = analysis.trace.info.kept
+
+    def source_text(file: str) -> str | None:
+        return text_of(file, kept.sources if kept else None)
+
+    return gate.check(analysis, rules, baseline or gate.EMPTY, source_text, today or datetime.date.today())
+
+
 def _rendered(analysis: Analysis, form: str, **options: Any) -> str:
     """An analysis as text in one of the formats that it can show itself in."""
     from syncscan import report
+    from syncscan.report import saved
 
     if form == "evidence":
         from syncscan.report import evidence
 
         return evidence.render(analysis, options["finding"])
+    if form == "saved":
+        found = (f.where.source for f in analysis.findings)
+        kept = excerpts(source for source in found if source)
+        return saved.render(analysis, report.render(analysis, "json"), kept)
     return report.render(analysis, form)
 
 
@@ -180,4 +233,15 @@ def preamble_of(rule: RuleDoc) -> str:
     return documentation.PREAMBLE if rule.of_habit else PREAMBLE
 
 
-__all__ = ["RuleDoc", "analyze", "analyze_trace", "find", "habit_rules", "missing", "preamble_of", "rules"]
+__all__ = [
+    "RuleDoc",
+    "analyze",
+    "analyze_trace",
+    "check",
+    "diff",
+    "find",
+    "habit_rules",
+    "missing",
+    "preamble_of",
+    "rules",
+]

@@ -51,6 +51,7 @@ class _Origin:
 class _Attributor:
     def __init__(self, trace: Trace, points: Sequence[SyncPoint]) -> None:
         self.trace = trace
+        self.sources = trace.info.kept.sources if trace.info.kept else None
         self.forward = ForwardOps(trace)
         self.stacks = RecordedStacks(trace)
         self.warned = WarnedLines(trace, points)
@@ -107,7 +108,7 @@ class _Attributor:
         if self.warned.of(point):
             return replace(source, candidates=(source.line,))
         called = (self.trace.name(origin),) if origin != NONE else ops
-        lines = candidates(source, called, point.api)
+        lines = candidates(source, called, point.api, self.sources)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
     def _recorded(self, point: SyncPoint, origin: int) -> RecordedStack | None:
@@ -125,7 +126,7 @@ class _Attributor:
         if said is not Use.UNKNOWN or source is None or owner != "user":
             return said
         if (source, ops) not in self.uses:
-            self.uses[source, ops] = use_of(source, ops)
+            self.uses[source, ops] = use_of(source, ops, self.sources)
         return self.uses[source, ops]
 
     def _thread(self, track: int) -> str:

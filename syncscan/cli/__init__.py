@@ -17,6 +17,8 @@ COMMANDS = {
     "profile": "Run an unchanged training script under the profiler and report its syncs.",
     "analyze": "Flag the host-device syncs of a trace, name them and say what they cost.",
     "whatif": "The step without chosen syncs: what removing them would really gain.",
+    "diff": "What changed from one recording to another, and what the step gained.",
+    "check": "The gate for CI: limits, an allow-list, a baseline.",
     "report": "One self-contained HTML file: timeline, findings, projections.",
     "annotate": "The same trace with findings drawn on tracks of their own.",
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.asked import Asked, options
-from syncscan.cli.needs import Need, needs
+from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, refuse, warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import TraceError, UsageError
@@ -21,7 +21,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.command("analyze")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE; NAME.syncscan.json saves all.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--evidence", metavar="NAME", help="A finding or habit for a pull request, by number, id or rule.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
@@ -45,12 +45,14 @@ def command(
     Of several traces one that can't be read costs only its own report, and the exit code.
 
     TRACE is a file that torch.profiler wrote (.json, .json.gz, .json.zst), a folder of them, or - for standard input.
+    An analysis that was saved with -o NAME.syncscan.json takes a trace's place in every command that asks something.
     """
     from syncscan import api
 
+    form = _form(form, output, evidence)
     paths = api.find(traces)
     if len(paths) > 1 and form not in ("text", "json", "csv", "markdown", "github"):
-        raise UsageError(f"--format {form} takes one trace at a time, and these are {len(paths)}.")
+        raise UsageError(f"{_asked_for(form)} takes one trace at a time, and these are {len(paths)}.")
     refuse(output, force, *paths)
     reports, failed = [], 0
     for path in paths:
@@ -70,12 +72,30 @@ def command(
         click.get_current_context().exit(failed)
 
 
+def _form(form: str, output: str | None, evidence: str | None) -> str:
+    """What to write: a name that saved analyses have says so itself."""
+    from syncscan import load
+
+    if output is None or not load.named_as_saved(output):
+        return form
+    if evidence or given(click.get_current_context(), "form"):
+        what = "--evidence" if evidence else "--format"
+        raise UsageError(f"{output} is the name of a saved analysis.", f"Leave out {what}, or give another name.")
+    return "saved"
+
+
 def _render(analysis: Analysis, form: str, verbose: int, to_terminal: bool) -> str:
     from syncscan import report
 
+    if form == "saved":
+        return analysis.to_saved()
     if form == "text":
         return report.render(analysis, form, verbose=verbose, width=width(), color=to_terminal and colors())
     return report.render(analysis, form)
+
+
+def _asked_for(form: str) -> str:
+    return "A saved analysis" if form == "saved" else f"--format {form}"
 
 
 def _evidence(analysis: Analysis, name: str) -> str:

@@ -45,13 +45,26 @@ class Asked:
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add these options to a command, which gets them as one argument, `asked`."""
+    step_ms = click.option("--step-ms", type=Finite(min=0, min_open=True), help="The step's time without the profiler.")
+    process = click.option("--process", metavar="PID", help="Of a trace of several processes, the one to analyze.")
+    return step_ms(_of_steps(process(memory.option(_asking(command)))))
 
+
+def options_of_several(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add those that mean something of several recordings at once: a step's time, or a process, is of one alone."""
+    return _of_steps(memory.option(_asking(command)))
+
+
+def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_asked(**arguments: Any) -> Any:
-        asked = Asked(**{field.name: arguments.pop(field.name) for field in fields(Asked)})
+        asked = Asked(**{field.name: arguments.pop(field.name, None) for field in fields(Asked)})
         return command(asked=asked, **arguments)
 
-    step_ms = click.option("--step-ms", type=Finite(min=0, min_open=True), help="The step's time without the profiler.")
+    return with_asked
+
+
+def _of_steps(command: Callable[..., Any]) -> Callable[..., Any]:
     scope = click.option("--step-scope", metavar="GLOB", help="Take every range of this name as a step.")
     steps = click.option(
         "--steps",
@@ -60,5 +73,4 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Find the steps, or take the whole trace as one.",
     )
-    process = click.option("--process", metavar="PID", help="Of a trace of several processes, the one to analyze.")
-    return step_ms(scope(steps(process(memory.option(with_asked)))))
+    return scope(steps(command))

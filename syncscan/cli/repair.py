@@ -25,7 +25,7 @@ def command(trace: str, output: str, force: bool, max_memory: int | None) -> Non
 
     out = Path(output)
     refuse(output, force, trace)
-    with load.open_bytes(trace) as source:
+    with load.open_events(trace) as source:
         text = ValidText(source, trace, lost=lambda: source.lost)
         files.write(out, text.document(), force)
         said = [s for s in (source.lost, *text.damage.sentences()) if s]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from syncscan.load import memory, reader, second_process
 from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.folder import find
+from syncscan.load.saved import PEEK, is_saved, named_as_saved, open_events, read_saved
 from syncscan.load.split import PIECE
 from syncscan.load.steps import with_steps
 from syncscan.model.trace import Trace
@@ -25,7 +26,8 @@ def load(
     """Read one trace; a big file with two processes where that is possible and pays.
 
     Args:
-        path: a file, plain or packed with gzip or zstd; `-` for standard input; or a URL that fsspec opens.
+        path: a file, plain or packed with gzip or zstd; `-` for standard input; or a URL that fsspec opens. A saved
+            analysis gives the trace that it was made of.
         progress: called while reading with the bytes done and the bytes in all (0 if that isn't known).
         piece: bytes of text in memory at once.
         max_memory: bytes that reading and analysing may take; by default most of what is free.
@@ -53,6 +55,8 @@ def _uncollected() -> Iterator[None]:
 
 def _load(name: str, progress: Callable[[int, int], None] | None, piece: int, most: int | None) -> Trace:
     with open_bytes(name) as stream:
+        if is_saved(stream.peek(PEEK)):
+            return read_saved(stream, name, most)
         if stream.text_size < second_process.WORTHWHILE_BYTES or not stream.reopens or not second_process.possible():
             return _read(stream, name, piece, progress, most)
         try:
@@ -85,4 +89,4 @@ def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
         return reader.read_odd_pieces(stream, name, piece, None if most is None else most // 2)
 
 
-__all__ = ["ByteStream", "find", "load", "open_bytes", "with_steps"]
+__all__ = ["ByteStream", "find", "load", "named_as_saved", "open_bytes", "open_events", "with_steps"]

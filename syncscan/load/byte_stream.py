@@ -125,6 +125,7 @@ class ByteStream(io.RawIOBase):
 
     def __init__(self, stream: Stored, path: str, size: int) -> None:
         self._stream, self.path, self.size = stream, path, size
+        self._ahead = b""
 
     @property
     def done(self) -> int:
@@ -156,7 +157,22 @@ class ByteStream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer with as much as comes at once; 0 at the end."""
-        return self._stream.into(memoryview(buffer).cast("B"))
+        view = memoryview(buffer).cast("B")
+        if not self._ahead:
+            return self._stream.into(view)
+        given, self._ahead = self._ahead[: len(view)], self._ahead[len(view) :]
+        view[: len(given)] = given
+        return len(given)
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, as many as that if there are so many; they are read again."""
+        while len(self._ahead) < size:
+            more = bytearray(size - len(self._ahead))
+            got = self._stream.into(memoryview(more))
+            if not got:
+                break
+            self._ahead += bytes(more[:got])
+        return self._ahead[:size]
 
     def close(self) -> None:
         """Close what lies below; standard input stays open."""

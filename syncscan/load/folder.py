@@ -9,6 +9,7 @@ from pathlib import Path
 from syncscan.errors import SyncscanError, TraceNotFound
 from syncscan.load.byte_stream import open_bytes
 from syncscan.load.metadata import metadata_before
+from syncscan.load.saved import named_as_saved
 from syncscan.load.split import Splitter
 from syncscan.load.values import id_of
 from syncscan.model.trace import NONE
@@ -24,7 +25,7 @@ def find(path: str | os.PathLike[str]) -> list[str]:
 
     In a folder these are the files named `*.json`, `*.json.gz`, `*.json.zst` (or `*.json.tmp`, left by a crash) that
     begin like a trace; in its subfolders if there are none in itself. A rank is what the trace says of itself, or else
-    the number after `rank` in its name.
+    the number after `rank` in its name. A folder without traces may hold saved analyses, `*.syncscan.json`.
 
     Raises:
         TraceNotFound: the folder holds no trace.
@@ -37,6 +38,8 @@ def find(path: str | os.PathLike[str]) -> list[str]:
         ranked = sorted((rank, _natural(str(p)), str(p)) for p in files if (rank := _rank(p)) is not None)
         if ranked:
             return [name for _, _, name in ranked]
+        if saved := sorted((str(p) for p in files if named_as_saved(p.name)), key=_natural):
+            return saved
     raise TraceNotFound(f"{folder} holds no trace.", "Name a trace, or a folder with *.json or *.json.gz in it.")
 
 

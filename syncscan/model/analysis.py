@@ -47,6 +47,8 @@ class Analysis:
     """What is worth changing, syncs and habits in one list, the largest gain first."""
     integrity: Integrity = SOUND
     """What the trace lacks, and which numbers are withheld for it."""
+    whole: Trace | None = None
+    """The trace with all its processes, where the file holds several and this is said of one."""
     warnings: tuple[str, ...] = ()
     """What the trace lacks, and what went wrong while it was read; a sentence each."""
     _projector: Projects | None = field(default=None)
@@ -177,6 +179,13 @@ class Analysis:
         if self._painter is None:
             raise RuntimeError("this analysis was made without pictures; use syncscan.analyze(path)")
         return self._painter(self, of)
+
+    def to_saved(self) -> str:
+        """The analysis as JSON with what every command needs to take it in place of its trace; see `syncscan.analyze`.
+
+        By custom it is written to a file `NAME.syncscan.json`.
+        """
+        return self._rendered("saved")
 
     def _projects(self) -> Projects:
         if self._projector is None:

@@ -187,6 +187,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """A step's time without the profiler, µs: the median of those timed, or their mean where no event saw each end."""
     unprofiled_mean_us: Positive | None = None
     """The mean of those steps: what comes in few of them is in it, and not in the median."""
+    unprofiled_steps_us: tuple[Positive, ...] = ()
+    """Each of those steps; empty where single ones couldn't be told apart."""
     notes: tuple[str, ...] = ()
     """What a reader of the numbers should know of the capture, a sentence each."""
     lines: Lines = Lines()
@@ -220,6 +222,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
     table = CaptureTable(
         unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),
         unprofiled_mean_us=reader.part("unprofiled_mean_us", Positive, None),
+        unprofiled_steps_us=reader.part("unprofiled_steps_us", tuple[Positive, ...], ()),
         notes=reader.part("notes", tuple[str, ...], ()),
         lines=reader.part("lines", Lines, Lines()),
         events=reader.part("events", tuple[EventCall, ...], ()),

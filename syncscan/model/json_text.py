@@ -12,6 +12,11 @@ MOST_BITS = 14_000
 """Integers of more bits are left out: Python reads no more than 4,300 digits (`sys.set_int_max_str_digits`)."""
 
 
+def strict_value(value: Any) -> Any:
+    """A value of which any encoder makes JSON that any reader takes; what is left out or null as in `strict_text`."""
+    return _plain(value, 0)
+
+
 def strict_text(value: Any) -> str:
     """A value as JSON text.
 
@@ -39,6 +44,6 @@ def _plain(value: Any, depth: int) -> Any:
         return None
     if isinstance(value, dict):
         return {_plain(key, depth): _plain(inner, depth + 1) for key, inner in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_plain(inner, depth + 1) for inner in value]
     return None

@@ -123,6 +123,17 @@ def step_period(trace: Trace) -> float:
     return max(period, busy_time(trace, steps) / len(steps))
 
 
+def step_times(trace: Trace) -> list[int]:
+    """The times of single steps in ns, as they spread around `step_period`: the host's, or where the device sets the
+    pace from one step's last work to the next one's.
+    """
+    steps = step_intervals(trace)
+    host = [step.length for step in steps]
+    device = [b - a for a, b in itertools.pairwise(_done(trace, steps))]
+    period = step_period(trace)
+    return min((times for times in (host, device) if times), key=lambda t: abs(float(np.mean(t)) - period), default=[])
+
+
 def _period_of_several(trace: Trace, steps: list[Interval], done: list[int]) -> float:
     host = _mean_length(steps)
     count = len(done) - 1

@@ -15,6 +15,7 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.names import is_step
+from syncscan.model.saved import Asked
 from syncscan.model.step_marks import StepMark
 from syncscan.model.steps_found import NO_STEPS, StepsFound
 
@@ -171,6 +172,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What a saved analysis keeps beside its trace."""
+
+    asked: Asked
+    sources: Mapping[str, str]
+    """File of the program → its text as it was when the analysis was saved."""
+
+
+@dataclass(frozen=True, slots=True)
 class TraceInfo:
     """What a trace says about itself, and what reading it had to say.
 
@@ -196,6 +206,8 @@ class TraceInfo:
     warnings: tuple[str, ...] = ()
     complete: bool = True
     """False where the file ends before its list of events does."""
+    kept: Kept | None = None
+    """None where the trace itself was read."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
-from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, in_library, line, measured, projected, real, sentences, what
 from syncscan.report.story import story_of
+from syncscan.report.workflow_command import command
 
 KINDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 """An error annotation doesn't fail the job: that is what `syncscan check` is for."""
 A_KIND = 10
 """GitHub shows at most so many annotations of a kind from a step, and 50 from a job."""
-_TEXT, CLOSING = 2000, 4000
-"""Characters of an annotation, and of the one with verdict and advice."""
+CLOSING = 4000
+"""Characters of the annotation with verdict and advice."""
 
 
 def render(analysis: Analysis) -> str:
@@ -39,7 +39,7 @@ def _annotation(kind: str, f: Finding, step: StepSummary) -> str:
     doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
     message = sentences(f"{what(f)} {measured(f, step)}", _library(f), projected(f, step), f.diagnosis.fix, doubt)
     properties = {"file": source.file, "line": str(line(source))} if source else {}
-    return _command(kind, {**properties, "title": f.diagnosis.title}, message)
+    return command(kind, {**properties, "title": f.diagnosis.title}, message)
 
 
 def _library(f: Finding) -> str:
@@ -50,18 +50,4 @@ def _closing(analysis: Analysis, left_out: int) -> str:
     story = story_of(analysis)
     more = f"{left_out} more of them have no annotation: GitHub shows {A_KIND} of a kind" if left_out else ""
     message = sentences(story.verdict, story.opening, *story.advice, story.steps_found, more)
-    return _command("notice", {"title": "syncscan"}, message, CLOSING)
-
-
-def _command(kind: str, properties: dict[str, str], message: str, limit: int = _TEXT) -> str:
-    pairs = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{kind} {pairs}::{_data(message, limit)}"
-
-
-def _data(text: str, limit: int = _TEXT) -> str:
-    """Escaped as the runner unescapes it (actions/toolkit, core/src/command.ts)."""
-    return shown(text, limit).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return command("notice", {"title": "syncscan"}, message, CLOSING)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 from pathlib import PurePath
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
-from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, line, measured, places, projected, sentences, what
 from syncscan.report.story import Story, story_of
+from syncscan.report.xml_text import clean
 from syncscan.version import __version__
 
 FAILING = (Severity.HIGH, Severity.MEDIUM)
 """Severities that count as failures; findings below are skipped tests, since they cost nothing worth a red build."""
 
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NAME, _TEXT = 200, 1000
+_TEXT = 1000
 
 
 def render(analysis: Analysis) -> str:
@@ -29,14 +27,14 @@ def render(analysis: Analysis) -> str:
     counts["skipped"] = str(len(found) - failed)
     suites = ET.Element("testsuites", {"name": "syncscan", **counts})
     suite = ET.SubElement(
-        suites, "testsuite", {"name": _clean(PurePath(analysis.trace.info.path).name), **counts, "time": _s(s.wait_us)}
+        suites, "testsuite", {"name": clean(PurePath(analysis.trace.info.path).name), **counts, "time": _s(s.wait_us)}
     )
     _properties(suite, s, story.verdict)
     for f in found:
         suite.append(_case(f, s))
     if not found:
         ET.SubElement(suite, "testcase", {"classname": "syncscan", "name": "no host-device syncs", "time": "0"})
-    ET.SubElement(suite, "system-out").text = _clean(_said(story), 4 * _TEXT)
+    ET.SubElement(suite, "system-out").text = clean(_said(story), 4 * _TEXT)
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
 
@@ -59,12 +57,12 @@ def _properties(suite: ET.Element, s: StepSummary, verdict: str) -> None:
 def _case(f: Finding, step: StepSummary) -> ET.Element:
     source = f.where.source
     where = source.file if source else " > ".join(f.where.scope) or "syncscan"
-    case = ET.Element("testcase", {"classname": _clean(where), "name": _clean(f"{what(f)} [{f.id}]")})
+    case = ET.Element("testcase", {"classname": clean(where), "name": clean(f"{what(f)} [{f.id}]")})
     case.set("time", _s(f.wait_us))
     if source:
-        case.set("file", _clean(source.file))
+        case.set("file", clean(source.file))
         case.set("line", str(line(source)))
-    message = _clean(f"{f.diagnosis.title}: {measured(f, step)}", _TEXT)
+    message = clean(f"{f.diagnosis.title}: {measured(f, step)}", _TEXT)
     if f.severity in FAILING:
         failure = ET.SubElement(case, "failure", {"type": f.rule, "message": message})
         failure.text = _body(f, step)
@@ -84,7 +82,7 @@ def _body(f: Finding, step: StepSummary) -> str:
         f"safe to remove: {USES[f.where.use]}",
         f"fine: {d.when_fine}",
     ]
-    return "\n".join(_clean(text, _TEXT) for text in lines if text)
+    return "\n".join(clean(text, _TEXT) for text in lines if text)
 
 
 def _said(story: Story) -> str:
@@ -94,8 +92,3 @@ def _said(story: Story) -> str:
 
 def _s(us: float) -> str:
     return f"{us / 1e6:.6f}"
-
-
-def _clean(text: str, limit: int = _NAME) -> str:
-    """Without what XML 1.0 can't hold in any form."""
-    return _ILLEGAL.sub("\ufffd", shown(text, limit))

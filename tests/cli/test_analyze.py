@@ -136,3 +136,21 @@ def test_a_trace_that_cannot_be_read_costs_only_its_own_report(tmp_path: Path, f
     if form == "json":
         assert len(json.loads(result.stdout)) == 2
     assert result.stdout.count("nonzero") >= 2
+
+
+def test_a_saved_analysis_takes_the_place_of_its_trace(tmp_path: Path) -> None:
+    """`-o NAME.syncscan.json` saves it, packed or not, and every command that asks something reads it."""
+    path, saved = waiting().write(tmp_path / "t.json"), tmp_path / "t.syncscan.json.gz"
+    assert run(str(path), "-o", str(saved)).exit_code == 0
+    path.unlink()
+    assert "Syncs are the limit" in run(str(saved)).stdout
+    for args in (["whatif", str(saved), "--remove", "scope:mask"], ["report", str(saved), "-o", "-"]):
+        assert CliRunner().invoke(group, args).exit_code == 0
+
+
+@pytest.mark.parametrize(("option", "value"), [("--format", "json"), ("--evidence", "x")])
+def test_a_saved_analysis_is_no_other_report(tmp_path: Path, option: str, value: str) -> None:
+    """A name that saved analyses have is for them alone: what was written there else would be taken for one."""
+    path = waiting().write(tmp_path / "t.json")
+    result = run(str(path), "-o", str(tmp_path / "t.syncscan.json"), option, value)
+    assert f"Leave out {option}" in str(result.exception)

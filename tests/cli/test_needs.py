@@ -20,6 +20,8 @@ ALWAYS = {
         "on_signal viewer max_memory"
     ),
     "analyze": f"form output {READING}",
+    "diff": "before after fail_on form output step_scope steps max_memory",
+    "check": f"syncs wait_ms recoverable limit config baseline update_baseline {READING}",
     "whatif": f"remove keep_timing pipeline form output {READING}",
     "report": f"output {READING}",
     "annotate": f"output around force {READING}",
@@ -32,9 +34,10 @@ ALWAYS = {
 }
 """Options that mean something whatever else is given. A new one stands here, or says with `needs` what it can't do
 without. What is said of a script that captures itself is in test_profile."""
-FORCED = {"analyze", "whatif", "report", "time", "prove"}
+FORCED = {"analyze", "diff", "check", "whatif", "report", "time", "prove"}
 """Commands whose --force is for a file that they needn't write."""
 VALUES = {
+    "form": "json",
     "evidence": "1",
     "beside": "x",
     "margin_ms": "1",
@@ -117,6 +120,7 @@ def test_force_without_a_file_is_an_error(words: list[str]) -> None:
     [
         ["analyze", "no.json", "--step-ms"],
         ["annotate", "no.json", "-o", "x", "--margin-ms"],
+        ["check", "no.json", "--wait-ms"],
         ["time", "no:f", "--seconds"],
         ["prove", "--tolerance"],
     ],

@@ -22,6 +22,8 @@ from tests.load.test_oracle import assert_equal
 
 SECONDS = 20
 """A command takes longer for no file of the fuzzer's: the largest are some hundred kilobytes."""
+SAVED = 0.15
+"""Of so many inputs a saved analysis is judged too: it takes as long as all the rest."""
 FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 
 
@@ -90,7 +92,12 @@ def judged(path: Path, folder: Path, r: Random, valid: Any = None) -> list[str]:
         r: chooses formats and options.
         valid: what any JSON reader reads of it; None where it is damaged.
     """
-    return [*_reports(path, r), *_copies(path, folder, r, valid), *(_reading(path) if valid is not None else ())]
+    return [
+        *_reports(path, r),
+        *_copies(path, folder, r, valid),
+        *(_reading(path) if valid is not None else ()),
+        *(_saved(path, folder) if r.random() < SAVED else ()),
+    ]
 
 
 def _reports(path: Path, r: Random) -> Iterator[str]:
@@ -103,6 +110,25 @@ def _reports(path: Path, r: Random) -> Iterator[str]:
     _, out, wrong = run("whatif", str(path), "--format", "json")
     if wrong:
         yield f"whatif: {wrong}"
+
+
+def _saved(path: Path, folder: Path) -> Iterator[str]:
+    """Its saved analysis says what it says, and differs from it in nothing."""
+    saved = folder / "s.syncscan.json"
+    code, _, wrong = run("analyze", str(path), "-o", str(saved))
+    if wrong:
+        yield f"analyze -o: {wrong}"
+    if code == 0 and not wrong:
+        texts = [run("analyze", str(one)) for one in (path, saved)]
+        if texts[0][1:] != texts[1][1:]:
+            yield f"saved, it says something else: {texts[1][2]}"
+        _, said, wrong = run("diff", str(path), str(saved))
+        if wrong or b"No sync differs." not in said:
+            yield f"diff with itself: {wrong or said[:200]!r}"
+        code, _, wrong = run("check", str(saved), "--syncs", "1e9")
+        if wrong and wrong != "exit 1":  # nothing can be seen in it
+            yield f"check: {wrong}"
+    saved.unlink(missing_ok=True)
 
 
 def _fault(form: str, out: bytes) -> str:

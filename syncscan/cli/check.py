@@ -1,0 +1,151 @@
+"""`syncscan check TRACE…`: from recordings and a project's limits to passed or failed, for CI."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from syncscan.cli.asked import Asked, options
+from syncscan.cli.finite import Finite
+from syncscan.cli.needs import Need, needs
+from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.terminal import colors, width
+from syncscan.errors import UsageError
+
+if TYPE_CHECKING:
+    from syncscan.gate import Baseline
+    from syncscan.model.analysis import Analysis
+    from syncscan.model.check import Rules, Verdict
+
+FORMATS = ("text", "github", "sarif", "junit", "json")
+FAILED = 1
+"""Exit code where a limit isn't kept."""
+
+
+@click.command("check")
+@click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
+@click.option("--syncs", type=Finite(min=0), metavar="N", help="The most syncs a step.")
+@click.option("--wait-ms", type=Finite(min=0), metavar="MS", help="The longest wait a step.")
+@click.option("--recoverable", metavar="SHARE", help="What removing them may save at most, such as 2% of the step.")
+@click.option("--limit", multiple=True, metavar="LIMIT", help="Of some syncs: scope:loss*,syncs=0; may be given again.")
+@click.option("--config", metavar="FILE", help="Where [tool.syncscan] stands.  [default: the nearest pyproject.toml]")
+@click.option("--baseline", metavar="FILE", help="What was known before, and counts for no limit.")
+@click.option("--update-baseline", is_flag=True, help="Write what there is now to the baseline, and pass.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@options
+@needs(Need("form", "update_baseline", never=True), Need("output", "update_baseline", never=True))
+def command(
+    traces: tuple[str, ...],
+    syncs: float | None,
+    wait_ms: float | None,
+    recoverable: str | None,
+    limit: tuple[str, ...],
+    config: str | None,
+    baseline: str | None,
+    update_baseline: bool,
+    form: str,
+    output: str | None,
+    force: bool,
+    asked: Asked,
+) -> None:
+    """Hold each TRACE to the limits of [tool.syncscan] in pyproject.toml, or to those given here: exit 0, or 1.
+
+    Without any limit no sync is allowed but those that the allow-list, a comment `# syncscan: allow[RULE] reason` on
+    their line, or the baseline exempts.
+    """
+    from syncscan import api
+
+    rules = _rules(config, (syncs, wait_ms, recoverable), limit, baseline)
+    paths = api.find(traces)
+    if len(paths) > 1 and form == "sarif":
+        raise UsageError(f"--format {form} takes one trace at a time, and these are {len(paths)}.")
+    if update_baseline and not rules.baseline:
+        raise UsageError("--update-baseline needs to know which.", "Add --baseline FILE.")
+    refuse(output, force, *paths)
+    known = _known(rules.baseline, update_baseline)
+    analyses = [asked.analysis_of(path) for path in paths]
+    for analysis in analyses:
+        warn(analysis.warnings)
+    verdicts = _together([api.check(analysis, rules, known) for analysis in analyses])
+    if update_baseline:
+        _update(rules.baseline, analyses, [api.check(analysis, rules) for analysis in analyses])
+        return
+    source = rules.source or "the default, no sync at all"
+    deliver(_rendered(verdicts, analyses, source, form, output is None), output, force)
+    if not all(verdict.passed for verdict in verdicts):
+        click.get_current_context().exit(FAILED)
+
+
+def _rules(
+    config: str | None, numbers: tuple[float | None, float | None, str | None], limits: tuple[str, ...],
+    baseline: str | None,
+) -> Rules:  # fmt: skip
+    """Those of the project's file; limits that are given here take the place of its."""
+    from syncscan import api, gate
+    from syncscan.model.check import Limit, Rules
+
+    ids = tuple(rule.id for rule in api.rules())
+    path = Path(config) if config else gate.found_from(Path.cwd())
+    rules = gate.read_config(path, ids) if path else Rules(limits=())
+    given = [gate.limit_of(text, ids) for text in limits]
+    if any(number is not None for number in numbers):
+        syncs, wait_ms, part = numbers
+        given.insert(0, Limit(syncs=syncs, wait_ms=wait_ms, recoverable=gate.share(part, "--recoverable")))
+    if given:
+        rules = replace(rules, limits=tuple(given), source="the command line")
+    elif not rules.limits:
+        rules = replace(rules, source="")
+    return replace(rules, baseline=baseline or rules.baseline)
+
+
+def _together(verdicts: list[Verdict]) -> list[Verdict]:
+    """What fits nothing in one recording may fit another: only what fits none of them is told."""
+    everywhere = set.intersection(*(set(v.unused) for v in verdicts))
+    return [replace(v, unused=tuple(text for text in v.unused if text in everywhere)) for v in verdicts]
+
+
+def _known(path: str, update: bool) -> Baseline:
+    from syncscan import gate
+
+    return gate.read_baseline(Path(path)) if path and not update else gate.EMPTY
+
+
+def _update(path: str, analyses: list[Analysis], verdicts: list[Verdict]) -> None:
+    """Write the baseline; that it is replaced is what was asked for."""
+    from syncscan import files, gate
+
+    target = Path(path)
+    if target.exists():
+        gate.read_baseline(target)  # nothing else of the user's is ever replaced
+    left_out = [e.finding for verdict in verdicts for e in verdict.exempt]
+    baseline = gate.baseline_of(analyses, left_out)
+    files.write(target, [gate.text_of(baseline).encode()], force=True)
+    say(f"Wrote {path}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}.")
+
+
+def _rendered(verdicts: list[Verdict], analyses: list[Analysis], source: str, form: str, to_terminal: bool) -> str:
+    from syncscan import report
+    from syncscan.report import check_github, check_json, check_junit, check_text
+
+    if form == "text":
+        return check_text.render(verdicts, source, width=width(), color=to_terminal and colors())
+    if form == "sarif":
+        return report.render(_judged(analyses[0], verdicts[0]), form)
+    renderers = {"json": check_json.render, "github": check_github.render, "junit": check_junit.render}
+    return renderers[form](verdicts, source)
+
+
+def _judged(analysis: Analysis, verdict: Verdict) -> Analysis:
+    """The analysis as SARIF shows a verdict: what is guilty is an error, all else of no account."""
+    from syncscan.model.finding import Severity
+
+    guilty = {f.id for f in verdict.guilty}
+    findings = (replace(f, severity=Severity.HIGH if f.id in guilty else Severity.INFO) for f in analysis.findings)
+    said = (*(v.sentence for v in verdict.violations), *verdict.said)
+    order = sorted(findings, key=lambda f: f.severity is Severity.INFO)
+    return replace(analysis, findings=tuple(order), warnings=(*said, *analysis.warnings))

@@ -1,0 +1,83 @@
+"""`syncscan diff BEFORE AFTER`: from recordings of two states of a program to what differs between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from syncscan.cli.asked import Asked, options_of_several
+from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.terminal import colors, width
+from syncscan.errors import UsageError
+
+if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
+    from syncscan.model.diff import Diff
+
+FORMATS = ("text", "json", "markdown", "html")
+FAILED = 1
+"""Exit code where --fail-on is met."""
+
+
+@click.command("diff")
+@click.argument("states", nargs=-1, metavar="BEFORE AFTER")
+@click.option("--before", multiple=True, metavar="TRACE", help="A recording of the earlier state; may be given again.")
+@click.option("--after", multiple=True, metavar="TRACE", help="A recording of the later state; may be given again.")
+@click.option("--fail-on", type=click.Choice(("new",)), help="Exit 1 where a sync is new, or waits more often.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@options_of_several
+def command(
+    states: tuple[str, ...],
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+    fail_on: str | None,
+    form: str,
+    output: str | None,
+    force: bool,
+    asked: Asked,
+) -> None:
+    """Say which syncs are gone, new or changed from BEFORE to AFTER, where their wait went, and what the step gained.
+
+    Each is a trace, a saved analysis, or a folder of them: several recordings of a state tell noise from change.
+    """
+    from syncscan import api
+
+    sides = [api.find(side) for side in _sides(states, before, after)]
+    refuse(output, force, *sides[0], *sides[1])
+    analyses = [[asked.analysis_of(path) for path in side] for side in sides]
+    for analysis in (*analyses[0], *analyses[1]):
+        warn(analysis.warnings)
+    found = api.diff(*analyses)
+    deliver(_rendered(found, analyses, form, output is None), output, force)
+    if fail_on and (worse := found.worse):
+        say(f"{len(worse)} sync{'s are' if len(worse) > 1 else ' is'} new, or waits more often than before.")
+        click.get_current_context().exit(FAILED)
+
+
+def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    if len(states) == 2 and not (before or after):
+        return (states[0],), (states[1],)
+    if not states and before and after:
+        return before, after
+    raise UsageError("A diff takes BEFORE and AFTER, or --before and --after, each once or more.")
+
+
+def _rendered(found: Diff, analyses: list[list[Analysis]], form: str, to_terminal: bool) -> str:
+    if form == "json":
+        from syncscan.report import diff_json
+
+        return diff_json.render(found)
+    if form == "markdown":
+        from syncscan.report import diff_markdown
+
+        return diff_markdown.render(found)
+    if form == "html":
+        from syncscan.report import diff_html
+
+        return diff_html.render(found, analyses[0][0], analyses[1][0])
+    from syncscan.report import diff_text
+
+    return diff_text.render(found, width=width(), color=to_terminal and colors())

@@ -1,0 +1,23 @@
+"""What a project holds an analysis to: a budget with its exceptions, what was known before, or another state."""
+
+from __future__ import annotations
+
+from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, text_of
+from syncscan.gate.comparison import diff
+from syncscan.gate.config import found_from, limit_of, read_config, share
+from syncscan.gate.limits import DEFAULT, check
+
+__all__ = [
+    "DEFAULT",
+    "EMPTY",
+    "Baseline",
+    "baseline_of",
+    "check",
+    "diff",
+    "found_from",
+    "limit_of",
+    "read_baseline",
+    "read_config",
+    "share",
+    "text_of",
+]

@@ -1,0 +1,127 @@
+"""From findings to a file of what is known, and from that file to which findings of an analysis it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from syncscan.errors import UsageError
+from syncscan.gate.match import matched
+from syncscan.gate.sites import Key, Place, sites_of
+from syncscan.model.analysis import Analysis
+from syncscan.model.diff import Site
+from syncscan.model.finding import Finding
+
+MAX_BYTES = 64_000_000
+MORE = 0.005
+"""Syncs a step more than the baseline has, from which on a place waits more often."""
+
+Line = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One known place; as it is matched, not as a report tells it."""
+
+    rule: str
+    scope: tuple[str, ...]
+    op: str
+    phase: str
+    user: tuple[str, Line, str]
+    library: tuple[str, Line, str]
+    exact: bool
+    per_step: Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+    @property
+    def key(self) -> Key:
+        """As of a site."""
+        return Key(self.scope, self.op, self.phase, False, self.user, self.library, self.exact)
+
+
+class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The file."""
+
+    schema: Literal["syncscan.baseline/1"]
+    known: tuple[Entry, ...]
+
+
+EMPTY = Baseline(schema="syncscan.baseline/1", known=())
+
+
+def read_baseline(path: Path) -> Baseline:
+    """A baseline from its file.
+
+    Raises:
+        UsageError: it isn't there, or no baseline that this version reads.
+    """
+    again = "Write it with --update-baseline."
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+    except OSError as e:
+        raise UsageError(f"The baseline {path} can't be read: {e.strerror or e}.", again) from None
+    try:
+        return msgspec.json.decode(text, type=Baseline)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as e:
+        raise UsageError(f"{path} is no baseline that this syncscan reads: {str(e)[:200]}.", again) from None
+
+
+def baseline_of(analyses: Iterable[Analysis], left_out: Iterable[Finding] = ()) -> Baseline:
+    """What is to be known from now on: every sync of these recordings but for those that are exempt anyway."""
+    exempt = {id(f) for f in left_out}
+    known: dict[Key, Entry] = {}
+    for analysis in analyses:
+        for key, site in _counted(analysis).items():
+            if all(id(f) in exempt for f in site.findings):
+                continue
+            before = known.get(key)
+            per_step = max(site.per_step, before.per_step if before else 0.0)
+            known[key] = _entry(key, site, per_step)
+    return Baseline(schema="syncscan.baseline/1", known=tuple(known[k] for k in sorted(known, key=_order)))
+
+
+def text_of(baseline: Baseline) -> str:
+    """The file's text: a line an entry, so that a review sees what changed."""
+    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in baseline.known)
+    return f'{{"schema": "{baseline.schema}", "known": [\n{lines}\n]}}\n'
+
+
+def known_by(baseline: Baseline, analysis: Analysis) -> tuple[dict[str, str], tuple[Entry, ...]]:
+    """The findings that a baseline knows, by id with a reason, and the entries that match nothing any more."""
+    sites = _counted(analysis)
+    entries = {entry.key: entry for entry in baseline.known}
+    known: dict[str, str] = {}
+    gone: list[Entry] = []
+    for old, new in matched(entries, sites):
+        before, after = sum(entries[k].per_step for k in old), sum(sites[k].per_step for k in new)
+        if old and not new:
+            gone += [entries[k] for k in old]
+        elif old and after <= before + MORE:
+            known |= {f.id: "known before" for k in new for f in sites[k].findings}
+    return known, tuple(gone)
+
+
+def _counted(analysis: Analysis) -> dict[Key, Site]:
+    return {key: site for key, site in sites_of(analysis).items() if not site.intended}
+
+
+def _entry(key: Key, site: Site, per_step: float) -> Entry:
+    return Entry(
+        rule=site.first.rule,
+        scope=key.scope,
+        op=key.op,
+        phase=key.phase,
+        user=key.user,
+        library=key.library,
+        exact=key.exact,
+        per_step=per_step,
+    )
+
+
+def _order(key: Key) -> tuple[Place, Sequence[str], str, str]:
+    return key.user, key.scope, key.op, key.phase
+
+
+__all__ = ["EMPTY", "Baseline", "baseline_of", "known_by", "read_baseline", "text_of"]

@@ -1,0 +1,203 @@
+"""From `[tool.syncscan]` of a pyproject.toml, and from flags, to the rules that a step is held to."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from syncscan.errors import UsageError
+from syncscan.model.check import Allowance, Limit, Rules
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SELECTORS = ("scope", "phase", "rule", "owner")
+PHASES = ("forward", "backward", "optimizer", "data", "other")
+OWNERS = ("user", "framework", "unknown")
+MAX_BYTES = 4_000_000
+"""No project file that somebody wrote is longer."""
+_NUMBERS = ("syncs", "wait-ms", "recoverable")
+
+Number = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+
+class _Limits(msgspec.Struct, rename="kebab", kw_only=True):
+    syncs: Number | None = None
+    wait_ms: Number | None = None
+    recoverable: Number | str | None = None
+
+    @property
+    def given(self) -> bool:
+        return any(value is not None for value in (self.syncs, self.wait_ms, self.recoverable))
+
+
+class _Limit(_Limits, rename="kebab", kw_only=True):
+    scope: str = ""
+    phase: str = ""
+    rule: str = ""
+    owner: str = ""
+
+
+class _Allow(msgspec.Struct, rename="kebab", kw_only=True):
+    reason: str = ""
+    rule: str = ""
+    scope: str = ""
+    op: str = ""
+    line: str = ""
+    expires: datetime.date | None = None
+
+
+class _Table(_Limits, rename="kebab", kw_only=True):
+    baseline: str = ""
+    limit: list[_Limit] = []
+    allow: list[_Allow] = []
+
+
+def found_from(folder: Path) -> Path | None:
+    """The nearest pyproject.toml with `[tool.syncscan]`, from this folder upwards; None without."""
+    for place in (folder, *folder.parents):
+        path = place / "pyproject.toml"
+        if path.is_file() and _table(path) is not None:
+            return path
+    return None
+
+
+def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
+    """The rules of a project.
+
+    Args:
+        path: its pyproject.toml, or any other TOML file with `[tool.syncscan]`.
+        known_rules: ids of all rules there are.
+
+    Raises:
+        UsageError: there is no such file or table, or it holds what means nothing.
+    """
+    table = _table(path)
+    if table is None:
+        raise UsageError(f"{path} has no [tool.syncscan].", "Add one, or give limits as options.")
+    where = f"{path}: [tool.syncscan]"
+    _only_known(table, _Table, where)
+    for name, kind in (("limit", _Limit), ("allow", _Allow)):
+        entries = table.get(name)
+        for entry in entries if isinstance(entries, list) else ():
+            _only_known(entry, kind, f"{path}: [[tool.syncscan.{name}]]")
+    try:
+        read = msgspec.convert(table, _Table)
+    except msgspec.ValidationError as e:
+        raise UsageError(f"{where}: {e}.", "README, Keep it fixed, says what it takes.") from None
+    overall = [_limit(read, where)] if read.given else []
+    scoped = [_scoped(one, f"{path}: [[tool.syncscan.limit]]", known_rules) for one in read.limit]
+    allowed = [_allowance(one, f"{path}: [[tool.syncscan.allow]]", known_rules) for one in read.allow]
+    baseline = str(path.parent / read.baseline) if read.baseline else ""
+    return Rules(limits=(*overall, *scoped), allowed=tuple(allowed), baseline=baseline, source=str(path))
+
+
+def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
+    """A limit as an option: `scope:loss*,syncs=0`, with one of scope, phase, rule and owner, and numbers as in a file.
+
+    Raises:
+        UsageError: it is none.
+    """
+    selector, *pairs = (part.strip() for part in text.split(","))
+    by, colon, glob = selector.partition(":")
+    values = dict(pair.partition("=")[::2] for pair in pairs)
+    if not (colon and glob and by in SELECTORS and pairs and all(values.values())):
+        raise UsageError(f"{text!r} is no limit.", "Write it like scope:loss*,syncs=0 or rule:item,wait-ms=1.")
+    where = f"--limit {text}"
+    _only_known(values, _Limits, where)
+    try:
+        numbers = {k: v if k == "recoverable" else float(v) for k, v in values.items()}
+        return _scoped(msgspec.convert({by: glob, **numbers}, _Limit), where, known_rules)
+    except (ValueError, msgspec.ValidationError):
+        raise UsageError(f"{where}: a number is none.", "Write it like scope:loss*,syncs=0.") from None
+
+
+def share(value: float | str | None, where: str) -> float | None:
+    """A part of the step, as a number up to 1 or as `2%`.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if value is None or (isinstance(value, float) and value <= 1):
+        return value
+    try:
+        text = str(value).strip()
+        part = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        part = -1.0
+    if not 0 <= part <= 1:
+        raise UsageError(f"{where}: recoverable = {value!r} is no part of a step.", "Write it like 0.02 or '2%'.")
+    return part
+
+
+def _table(path: Path) -> Mapping[str, Any] | None:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} is too long for a project's file.", "Give another with --config.")
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise UsageError(f"{path} can't be read: {e.strerror or e}.", "Check --config.") from None
+    except (ValueError, RecursionError) as e:
+        raise UsageError(f"{path} is no valid TOML: {e}.", "Correct it.") from None
+    tool = document.get("tool")
+    table = tool.get("syncscan") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise UsageError(f"{path}: tool.syncscan is no table.", "Write [tool.syncscan].")
+    return table
+
+
+def _only_known(entry: Any, kind: type[msgspec.Struct], where: str) -> None:
+    """Refuse a key that nothing reads, with the one that was meant."""
+    known = [field.encode_name for field in msgspec.structs.fields(kind)]
+    for key in entry if isinstance(entry, dict) else ():
+        if key not in known:
+            raise UsageError(f"{where} has an unknown key {key!r}.", _near(key, known))
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name.replace("_", "-"), known, 1, 0.5)
+    return f"Did you mean {close[0]!r}?" if close else f"It takes {', '.join(known)}."
+
+
+def _limit(read: _Limits, where: str, by: str = "", glob: str = "") -> Limit:
+    part = share(read.recoverable, where)
+    return Limit(by=by, glob=glob, syncs=read.syncs, wait_ms=read.wait_ms, recoverable=part)
+
+
+def _scoped(read: _Limit, where: str, known_rules: Sequence[str]) -> Limit:
+    chosen = [(by, glob) for by in SELECTORS if (glob := getattr(read, by))]
+    if len(chosen) != 1:
+        raise UsageError(
+            f"{where} needs one of {', '.join(SELECTORS)}, and has {len(chosen)}.", "Split or complete it."
+        )
+    if not read.given:
+        raise UsageError(f"{where} limits nothing.", f"Add {', '.join(_NUMBERS[:-1])} or {_NUMBERS[-1]}.")
+    by, glob = chosen[0]
+    _known(by, glob, where, known_rules)
+    return _limit(read, where, by, glob)
+
+
+def _allowance(read: _Allow, where: str, known_rules: Sequence[str]) -> Allowance:
+    if not read.reason.strip():
+        raise UsageError(f"{where} has no reason.", "Say why the sync may stay: reason = '…'.")
+    if not (read.rule or read.scope or read.op or read.line):
+        raise UsageError(f"{where} names nothing.", "Add a rule, scope, op or line.")
+    _known("rule", read.rule, where, known_rules)
+    return Allowance(
+        rule=read.rule, scope=read.scope, op=read.op, line=read.line, reason=read.reason.strip(), expires=read.expires
+    )
+
+
+def _known(by: str, glob: str, where: str, known_rules: Sequence[str]) -> None:
+    """Refuse a name that can't match anything; globs may."""
+    names = {"rule": known_rules, "phase": PHASES, "owner": OWNERS}.get(by)
+    if glob and names is not None and glob not in names and not set(glob) & set("*?["):
+        raise UsageError(f"{where}: there is no {by} {glob!r}.", _near(glob, names))

@@ -1,0 +1,194 @@
+"""From an analysis and the rules of a project to a verdict: which limits aren't kept, and which findings are exempt."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from syncscan.gate.baseline import Baseline, known_by
+from syncscan.gate.comments import Comment, comments_in
+from syncscan.model.analysis import Analysis
+from syncscan.model.check import Allowance, By, Exempt, Limit, Rules, Verdict, Violation
+from syncscan.model.finding import Finding, Source
+from syncscan.model.trace import Vendor
+
+DEFAULT = Limit(syncs=0)
+"""Without any other limit none is allowed."""
+HAIR = 1e-6
+"""By which a sum of means may be above a limit."""
+
+SourceText = Callable[[str], str | None]
+"""File, as a trace names it → its text; None where it isn't at hand."""
+
+
+def check(
+    analysis: Analysis, rules: Rules, baseline: Baseline, source_text: SourceText, today: datetime.date
+) -> Verdict:
+    """Hold one recording to the rules of its project.
+
+    Args:
+        analysis: of the recording.
+        rules: limits and exceptions.
+        baseline: what was known before.
+        source_text: where comments are looked for.
+        today: an exception counts up to the day on which it expires.
+    """
+    used: set[int] = set()
+    known, gone = known_by(baseline, analysis)
+    comments: dict[str, tuple[Comment, ...]] = {}
+    exempt: list[Exempt] = []
+    counted: list[Finding] = []
+    notes: list[str] = []
+    for finding in analysis.findings:
+        if finding.diagnosis.intended:
+            continue
+        listed = _listed(finding, rules.allowed, today, used)
+        written = _written(finding, comments, source_text)
+        if listed:
+            exempt.append(Exempt(finding=finding, by=By.ALLOW_LIST, reason=listed.reason))
+        elif written and written.allows(finding.rule):
+            exempt.append(Exempt(finding=finding, by=By.COMMENT, reason=written.reason))
+        elif finding.id in known:
+            exempt.append(Exempt(finding=finding, by=By.BASELINE, reason=known[finding.id]))
+        else:
+            counted.append(finding)
+            notes += _why_not(finding, written)
+    notes += _expired(rules.allowed, used, today)
+    unused = [f"The allow-list's entry for {entry} names no sync here: take it out." for entry in _unused(rules, used)]
+    unused += [f"The baseline knows {e.rule} ({e.op}), which is gone: --update-baseline takes it out." for e in gone]
+    violations = [v for limit in rules.limits or (DEFAULT,) for v in _violations(limit, counted, analysis)]
+    return Verdict(
+        path=analysis.trace.info.path,
+        violations=(*_unseen(analysis), *violations),
+        counted=tuple(counted),
+        exempt=tuple(exempt),
+        notes=tuple(notes),
+        unused=tuple(unused),
+    )
+
+
+def _listed(finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]) -> Allowance | None:
+    """The first entry that names a finding and still counts; notes which entries name anything."""
+    for number, entry in enumerate(allowed):
+        if _names(entry, finding):
+            used.add(number)
+            if entry.expires is None or today <= entry.expires:
+                return entry
+    return None
+
+
+def _names(entry: Allowance, finding: Finding) -> bool:
+    where = finding.where
+    return (
+        _any(entry.rule, (finding.rule,))
+        and _any(entry.scope, (*where.scope, "/".join(where.scope)))
+        and _any(entry.op, (where.op, *where.op_stack))
+        and (not entry.line or any(_on_line(entry.line, s) for s in (where.source, where.in_library) if s))
+    )
+
+
+def _any(glob: str, names: Sequence[str]) -> bool:
+    return not glob or any(fnmatchcase(name, glob) for name in names)
+
+
+def _on_line(glob: str, source: Source) -> bool:
+    """Whether a glob of `FILE:LINE` or `FILE` names a source: the file whole, or any end of its path."""
+    parts = source.file.replace("\\", "/").split("/")
+    files = ["/".join(parts[n:]) for n in range(len(parts))]
+    return any(fnmatchcase(name, glob) for file in files for name in (file, *(f"{file}:{n}" for n in _lines(source))))
+
+
+def _lines(source: Source) -> tuple[int, ...]:
+    """The lines that it may be."""
+    return (source.line,) if source.exact or not source.candidates else source.candidates
+
+
+def _written(finding: Finding, seen: dict[str, tuple[Comment, ...]], source_text: SourceText) -> Comment | None:
+    """The comment on its line; where it may be one of several lines, on all of them."""
+    source = finding.where.source
+    if source is None:
+        return None
+    if source.file not in seen:
+        seen[source.file] = comments_in(source_text(source.file) or source_text(finding.where.path) or "")
+    by_line = {comment.line: comment for comment in seen[source.file]}
+    found = [by_line.get(line) for line in _lines(source)]
+    return found[0] if all(found) else None
+
+
+def _why_not(finding: Finding, comment: Comment | None) -> Iterator[str]:
+    """Why a comment on a finding's line doesn't allow it."""
+    if comment is None or finding.where.source is None:
+        return
+    place = f"{finding.where.source.file}:{comment.line}"
+    if not comment.reason:
+        yield f"{place}: the comment gives no reason, and allows nothing. Write allow[{finding.rule}] and why."
+    elif not comment.rules:
+        yield f"{place}: the comment names no rule, and allows nothing. Write allow[{finding.rule}]."
+    else:
+        yield f"{place}: the comment allows {', '.join(comment.rules)}, and this is {finding.rule}."
+
+
+def _unused(rules: Rules, used: set[int]) -> Iterator[Allowance]:
+    yield from (entry for number, entry in enumerate(rules.allowed) if number not in used)
+
+
+def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date) -> Iterator[str]:
+    for number in sorted(used):
+        entry = allowed[number]
+        if entry.expires and entry.expires < today:
+            yield f"The allow-list's entry for {entry} has expired on {entry.expires} ({entry.reason})."
+
+
+def _unseen(analysis: Analysis) -> Iterator[Violation]:
+    """A trace in which no sync can be seen keeps every limit, and proves nothing."""
+    if analysis.trace.info.vendor is Vendor.NONE:
+        why = "The trace has no runtime calls of a device, so that no sync can be seen in it: nothing was checked."
+        yield Violation(limit=DEFAULT, sentence=why, findings=())
+
+
+def _violations(limit: Limit, counted: Sequence[Finding], analysis: Analysis) -> Iterator[Violation]:
+    """The numbers of one limit that aren't kept."""
+    found = tuple(f for f in counted if _within(limit, f))
+    worst = tuple(sorted(found, key=lambda f: (-(f.gain.recoverable_us if f.gain else 0.0), -f.wait_us)))
+    for sentence in _exceeded(limit, found, analysis):
+        yield Violation(limit=limit, sentence=sentence, findings=worst)
+
+
+def _within(limit: Limit, finding: Finding) -> bool:
+    where = finding.where
+    names = {
+        "": ("",),
+        "scope": (*where.scope, "/".join(where.scope)),
+        "phase": (where.phase.value,),
+        "rule": (finding.rule,),
+        "owner": (where.owner,),
+    }
+    return not limit.by or _any(limit.glob, names[limit.by])
+
+
+def _exceeded(limit: Limit, found: Sequence[Finding], analysis: Analysis) -> Iterator[str]:
+    syncs = sum(f.per_step for f in found)
+    if limit.syncs is not None and syncs > limit.syncs + HAIR:
+        many, allowed = "" if f"{syncs:.3g}" == "1" else "s", "is" if limit.syncs == 1 else "are"
+        yield f"{limit}: {syncs:.3g} sync{many} a step, and {limit.syncs:g} {allowed} allowed"
+    if limit.wait_ms is not None and found:
+        wait = sum(f.wait_us for f in found) / 1e3
+        if analysis.step.waits_withheld:
+            yield f"{limit}: how long it waits can't be told from this trace, and {limit.wait_ms:g} ms are allowed"
+        elif wait > limit.wait_ms + HAIR:
+            yield f"{limit}: waits {wait:.3g} ms a step, and {limit.wait_ms:g} ms are allowed"
+    if limit.recoverable is not None and found:
+        part = _recoverable(found, analysis)
+        if part is None:
+            yield f"{limit}: what removing its syncs would save can't be told from this trace"
+        elif part > limit.recoverable + HAIR:
+            yield f"{limit}: removing its syncs would save {part:.2%} of it, and {limit.recoverable:.2%} are allowed"
+
+
+def _recoverable(found: Sequence[Finding], analysis: Analysis) -> float | None:
+    """The part of the step that removing these together would save; None where nothing can be replayed."""
+    if not analysis.replayable or analysis.step.recoverable_us is None:
+        return None
+    projection = analysis.whatif(*(f"id:{f.id}" for f in found))
+    return max(0.0, projection.saving_us) / projection.baseline_us if projection.baseline_us else 0.0

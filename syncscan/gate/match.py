@@ -1,0 +1,169 @@
+"""From the sites of two recordings to which of them are the same place, though lines moved and folders were renamed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+from syncscan.gate.sites import NOWHERE, Key, Place
+
+Group = tuple[tuple[Key, ...], tuple[Key, ...]]
+"""Sites of one state and of the other that are the same place; one of the two may be empty."""
+_Choice = tuple[int, tuple[int, ...]]
+"""What it costs, and which of the many each of the few is set against."""
+_NEVER = 10**12
+_MOST = 60
+"""Lines of one function that are set against each other; more are taken in order."""
+
+
+def matched(before: Iterable[Key], after: Iterable[Key]) -> list[Group]:
+    """Every site of both states, each in one group.
+
+    Sites are set against each other by what changes least, again and again: first all of scope, op, phase and place;
+    then without the line, without folders, without the phase; and where one of the two knows no place by scope and op
+    alone, several together if need be.
+    """
+    left, right = dict.fromkeys(before), dict.fromkeys(after)
+    groups: list[Group] = []
+    for alike in _alike(left, right):
+        for pair in list(alike()):
+            groups.append(pair)
+            for keys, known in zip(pair, (left, right), strict=True):
+                for key in keys:
+                    del known[key]
+    return [*groups, *(((key,), ()) for key in left), *(((), (key,)) for key in right)]
+
+
+def _file(place: Place) -> Place:
+    return (place[0], 0, place[2])
+
+
+def _name(place: Place) -> Place:
+    return (place[0].replace("\\", "/").rpartition("/")[2], 0, place[2])
+
+
+def _exactly(k: Key) -> Hashable:
+    return k.intended, k.scope, k.op, k.phase, k.user, k.library
+
+
+def _without_line(k: Key) -> Hashable:
+    return k.intended, k.scope, k.op, k.phase, _file(k.user), _file(k.library)
+
+
+def _without_folder(k: Key) -> Hashable:
+    return k.intended, k.scope, k.op, k.phase, _name(k.user), _name(k.library)
+
+
+def _without_phase(k: Key) -> Hashable:
+    return k.scope, k.op, _name(k.user), _name(k.library)
+
+
+def _scoped(k: Key) -> Hashable | None:
+    """A renamed file: the function and the scope are the same."""
+    return (k.scope, k.op, k.user[2], k.library[2]) if k.scope and k.placed else None
+
+
+def _in_function(k: Key) -> Hashable | None:
+    """A scope that came around it, or got another name: the function is the same, and isn't the module's own."""
+    return (k.op, _name(k.user), _name(k.library)) if k.user[2] not in ("", "<module>") else None
+
+
+def _in_file(k: Key) -> Hashable | None:
+    """Code that went to another function of its file, under the same scope."""
+    return (k.scope, k.op, _name(k.user)[0], _name(k.library)) if k.scope and k.user != NOWHERE else None
+
+
+_PASSES: tuple[Callable[[Key], Hashable | None], ...] = (
+    _exactly,
+    _without_line,
+    _without_folder,
+    _without_phase,
+    _scoped,
+    _in_function,
+    _in_file,
+)
+
+
+def _of_user(k: Key) -> Hashable | None:
+    return (k.scope, k.op, _name(k.user)) if k.user != NOWHERE else None
+
+
+def _of_library(k: Key) -> Hashable | None:
+    return (k.scope, k.op, _name(k.library)) if k.library != NOWHERE else None
+
+
+def _of_same_op(k: Key) -> Hashable:
+    return k.scope, k.op, k.intended
+
+
+def _of_scope(k: Key) -> Hashable:
+    """Whether a wait is meant may depend on its rule, and that on the frames."""
+    return k.scope, k.op
+
+
+_UNKNOWING: tuple[tuple[Callable[[Key], Hashable | None], Callable[[Key], bool]], ...] = (
+    (_of_user, lambda k: k.library != NOWHERE),
+    (_of_library, lambda k: k.user != NOWHERE),
+    (_of_same_op, lambda k: k.placed),
+    (_of_scope, lambda k: k.placed),
+)
+"""What makes sites alike where one of the two recordings doesn't know something of them all; and what that is."""
+
+
+def _groups(
+    left: Iterable[Key], right: Iterable[Key], similar: Callable[[Key], Hashable | None]
+) -> Iterator[tuple[list[Key], list[Key]]]:
+    """Groups of sites that are alike, each with sites of both states."""
+    found: defaultdict[Hashable, tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
+    for number, keys in enumerate((left, right)):
+        for key in keys:
+            if (name := similar(key)) is not None:
+                found[name][number].append(key)
+    yield from ((one, other) for one, other in found.values() if one and other)
+
+
+def _alike(left: Iterable[Key], right: Iterable[Key]) -> Iterator[Callable[[], Iterator[Group]]]:
+    """One pass after the other; each looks at what those before it have left."""
+    for similar in _PASSES:
+        yield lambda similar=similar: (  # type: ignore[misc]
+            pair for one, other in _groups(left, right, similar) for pair in _paired(one, other)
+        )
+    for similar, knows in _UNKNOWING:
+        yield lambda similar=similar, knows=knows: (  # type: ignore[misc]
+            (tuple(one), tuple(other))
+            for one, other in _groups(left, right, similar)
+            if not any(map(knows, one)) or not any(map(knows, other))
+        )
+
+
+def _paired(one: Sequence[Key], other: Sequence[Key]) -> Iterator[Group]:
+    """Line by line in the order of the lines; all together where one of the two knows no more than the function."""
+    if not all(k.exact for k in (*one, *other)):
+        yield tuple(one), tuple(other)
+        return
+    one, other = sorted(one, key=_line), sorted(other, key=_line)
+    if len(one) > len(other):
+        yield from (((a,), (b,)) for b, a in _aligned(other, one))
+    else:
+        yield from (((a,), (b,)) for a, b in _aligned(one, other))
+
+
+def _line(key: Key) -> tuple[int, int]:
+    return key.user[1], key.library[1]
+
+
+def _aligned(few: Sequence[Key], many: Sequence[Key]) -> list[tuple[Key, Key]]:
+    """Each of the few with one of the many, in order, so that from one to the next lines moved as alike as can be."""
+    if len(few) == len(many) or len(many) > _MOST:
+        return list(zip(few, many, strict=False))
+    moved = [[_line(b)[0] - _line(a)[0] for b in many] for a in few]
+    best: list[_Choice] = [(abs(shift), (j,)) for j, shift in enumerate(moved[0])]
+    for i in range(1, len(few)):
+        best = [_behind(best, moved[i - 1], moved[i][j], j) for j in range(len(many))]
+    return [(a, many[j]) for a, j in zip(few, min(best)[1], strict=True)]
+
+
+def _behind(best: list[_Choice], moved: Sequence[int], shift: int, j: int) -> _Choice:
+    """The cheapest choice that goes on with the j-th, moved by `shift`; `moved` are the shifts of the one before."""
+    earlier = [(cost + abs(shift - moved[chosen[-1]]), (*chosen, j)) for cost, chosen in best if chosen[-1] < j]
+    return min(earlier, default=(_NEVER, (j,) * (len(best[0][1]) + 1)))

@@ -1,0 +1,144 @@
+"""From the analyses of one state to its sites: findings of one place together, over rules, steps and recordings."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.diff import Site
+from syncscan.model.finding import Finding, Source
+from syncscan.model.libraries import path_in_package
+from syncscan.model.step_marks import step_mark
+
+_STEP = re.compile(
+    r"(?i)(?<![a-z])(global[_ ]?step|step|iter|iteration|batch|epoch|it|micro[_ ]?batch)([\s_#:=/.\[(-]*)\d+"
+)
+"""What programs call a range with a step's number in it."""
+_DIGITS = re.compile(r"\d+")
+
+Place = tuple[str, int, str]
+"""File, line, function; empty, 0, empty where nobody knows."""
+Seen = Mapping[int, tuple[int, float]]
+"""A step's place → how often and how long a site waits in it."""
+NOWHERE: Place = ("", 0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What tells a site from others of its state."""
+
+    scope: tuple[str, ...]
+    """Without the numbers of steps."""
+    op: str
+    """Or the call, where no op is around it."""
+    phase: str
+    intended: bool
+    user: Place
+    library: Place
+    exact: bool
+    """Whether the user's line is the one that waits, and not only its function's."""
+
+    @property
+    def placed(self) -> bool:
+        """Whether a line or a function is known."""
+        return self.user != NOWHERE or self.library != NOWHERE
+
+
+def sites_of(analysis: Analysis) -> dict[Key, Site]:
+    """The sites of one recording."""
+    groups: defaultdict[Key, list[Finding]] = defaultdict(list)
+    scopes = _without_step_numbers(analysis)
+    for finding in analysis.findings:
+        groups[_key(finding, scopes[finding.id])].append(finding)
+    return {key: _site(found, analysis) for key, found in groups.items()}
+
+
+def joined(sites: Sequence[Site]) -> Site:
+    """Several sites as one, of one recording: what one says line by line the other may know by its function alone."""
+    if len(sites) == 1:
+        return sites[0]
+    gains = [s.recoverable_us for s in sites if s.recoverable_us is not None]
+    findings = sorted((f for s in sites for f in s.findings), key=lambda f: -f.wait_us)
+    return Site(
+        findings=tuple(findings),
+        steps=sites[0].steps,
+        seen=_added(s.seen for s in sites),
+        bubble_us=sum(s.bubble_us for s in sites),
+        recoverable_us=sum(gains) if gains else None,
+        always=any(s.always for s in sites),
+    )
+
+
+def _key(finding: Finding, scope: tuple[str, ...]) -> Key:
+    where = finding.where
+    return Key(
+        scope=scope,
+        op=where.op or finding.api,
+        phase=where.phase.value,
+        intended=finding.diagnosis.intended,
+        user=_place(where.source, where.path),
+        library=_place(where.in_library, path_in_package(where.in_library.file) if where.in_library else ""),
+        exact=where.source is None or where.source.exact,
+    )
+
+
+def _place(source: Source | None, path: str) -> Place:
+    return (path or source.file, source.line, source.function) if source else NOWHERE
+
+
+def _without_step_numbers(analysis: Analysis) -> dict[str, tuple[str, ...]]:
+    """For each finding its scopes without what differs from step to step: `step 17`, or any number that no other step
+    has there.
+    """
+    named = {f.id: tuple(map(_unnumbered, f.where.scope)) for f in analysis.findings}
+    if analysis.step.count < 2:
+        return named
+    steps: defaultdict[tuple[str, ...], set[frozenset[int | None]]] = defaultdict(set)
+    for f in analysis.findings:
+        steps[_bare(named[f.id], f)].add(frozenset(o.where.step for o in f.occurrences))
+    apart = {bare for bare, seen in steps.items() if len(seen) > 1 and all(len(one) == 1 for one in seen)}
+    return {
+        f.id: _bare(named[f.id], f)[2:] if _bare(named[f.id], f) in apart else named[f.id] for f in analysis.findings
+    }
+
+
+def _bare(scope: tuple[str, ...], finding: Finding) -> tuple[str, ...]:
+    return (finding.where.op, finding.rule, *(_DIGITS.sub("#", name) for name in scope))
+
+
+def _unnumbered(name: str) -> str:
+    mark = step_mark(name)
+    return f"{mark.framework} {mark.phase.value}" if mark else _STEP.sub(r"\1\2#", name)
+
+
+def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
+    steps = max(1, analysis.step.count)
+    seen = _by_step(findings, analysis)
+    gains = [f.gain.recoverable_us for f in findings if f.gain]
+    return Site(
+        findings=tuple(sorted(findings, key=lambda f: -f.wait_us)),
+        steps=steps,
+        seen=seen,
+        bubble_us=sum(f.bubble_us for f in findings),
+        recoverable_us=sum(gains) if gains else None,
+        always=len(seen) == steps,
+    )
+
+
+def _by_step(findings: Iterable[Finding], analysis: Analysis) -> Seen:
+    """How often and how long it waits in the steps that have it; what lies in none of them counts for the first."""
+    place: dict[int | None, int] = {step.number: n for n, step in enumerate(analysis.trace.main_steps)}
+    each = ({place.get(o.where.step, 0): (1, o.cost.wait_ns / 1e3)} for f in findings for o in f.occurrences)
+    return _added(each)
+
+
+def _added(parts: Iterable[Seen]) -> Seen:
+    total: dict[int, tuple[int, float]] = {}
+    for part in parts:
+        for step, (count, wait) in part.items():
+            counted, waited = total.get(step, (0, 0.0))
+            total[step] = (counted + count, waited + wait)
+    return total

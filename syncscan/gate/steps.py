@@ -1,0 +1,120 @@
+"""From the recordings of two states to how much the step changed, and within what that can be known."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.diff import Spread, StepChange
+from syncscan.model.period import step_times
+from syncscan.model.step import BOUND_FROM
+
+T95 = (12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
+"""Student's t for 95 %, both sides, from one degree of freedom on (NIST, Engineering Statistics Handbook,
+1.3.6.7.2)."""
+NORMAL = 1.96
+"""The same for many."""
+STRETCH = 0.18
+"""How differently the profiler stretches a host from one recording to the next: the standard deviation of log(step in
+the trace / step without the profiler), 0.17 over 56 recordings without stacks and 0.18 over 7 with (H200, torch 2.11,
+steps that work the device less than 90 %). Two recordings of one program lay 1.55 times apart."""
+OTHERWISE = 0.6
+"""The same where the profiler's options differ: with stacks a host was stretched by the factor 2.6, without by 1.5
+(geometric means over the same recordings)."""
+AGAIN = 0.004
+"""By what part a device takes longer when a step is recorded again, a standard deviation: of a device-bound step three
+recordings lay 0.2 % apart, of two others 0.03 and 0.5 % (H200, torch 2.11: maskedloss.v0, .v3, zoo.ops)."""
+HOST_AGAIN = 0.01
+"""The same for a host without the profiler: two captures of one host-bound step lay 1.8 % apart
+(sample_traces/lines)."""
+
+
+def step_change(before: Sequence[Analysis], after: Sequence[Analysis]) -> StepChange:
+    """The steps of two states: without the profiler where each recording knows that time, else as recorded."""
+    both = (*before, *after)
+    unprofiled = all(a.step.unprofiled_us for a in both)
+    means = [[_time(a, unprofiled) for a in side] for side in (before, after)]
+    old, new = (statistics.fmean(times) if times else 0.0 for times in means)
+    return StepChange(
+        before_us=old,
+        after_us=new,
+        margin_us=_margin(before, after, unprofiled),
+        unprofiled=unprofiled,
+        device_us=(_device(before), _device(after)),
+        why_not=_why_not(before, after),
+    )
+
+
+def difference(before: Spread, after: Spread) -> float:
+    """Half of the 95 % interval around the difference of two means (Welch); 0 where neither tells its spread."""
+    errors = [x.variance / x.count if x.count else 0.0 for x in (before, after)]
+    freedom = [e * e / (x.count - 1) for e, x in zip(errors, (before, after), strict=True) if x.count > 1]
+    if not sum(freedom):
+        return 0.0
+    degrees = int(sum(errors) ** 2 / sum(freedom))
+    factor = T95[max(degrees, 1) - 1] if degrees <= len(T95) else NORMAL
+    return factor * math.sqrt(sum(errors))
+
+
+def _device(side: Sequence[Analysis]) -> float:
+    return statistics.fmean(a.step.device_busy_us + a.step.communication_us for a in side)
+
+
+def _time(analysis: Analysis, unprofiled: bool) -> float:
+    return (analysis.step.unprofiled_us if unprofiled else None) or analysis.step.observed_us
+
+
+def _margin(before: Sequence[Analysis], after: Sequence[Analysis], unprofiled: bool) -> float:
+    """By the spread of the recordings where both states have several, else by that of steps and of recordings alike."""
+    if len(before) > 1 and len(after) > 1:
+        return difference(*(Spread.of([_time(a, unprofiled) for a in side]) for side in (before, after)))
+    within = difference(*(Spread.of([t for a in side for t in _steps(a, unprofiled)]) for side in (before, after)))
+    stretch = HOST_AGAIN if unprofiled else STRETCH if options(before) == options(after) else OTHERWISE
+    again = math.hypot(*(_again(side, unprofiled, stretch) for side in (before, after)))
+    return math.hypot(within, NORMAL * again)
+
+
+def _steps(analysis: Analysis, unprofiled: bool) -> Sequence[float]:
+    """The times of single steps, µs."""
+    if unprofiled:
+        return analysis.trace.info.capture.unprofiled_steps_us
+    return [time / 1e3 for time in step_times(analysis.trace)]
+
+
+def options(side: Sequence[Analysis]) -> set[tuple[bool, bool]]:
+    """What the profiler was told to record: stacks, shapes."""
+    return {(a.trace.info.with_stack, a.trace.info.record_shapes) for a in side}
+
+
+def _again(side: Sequence[Analysis], unprofiled: bool, stretch: float) -> float:
+    """The standard error that recording this state again would show, µs: its device's part, and its host's."""
+    errors = []
+    for analysis in side:
+        time = _time(analysis, unprofiled)
+        own = stretch * time * _of_host(analysis)
+        errors.append(math.hypot(AGAIN * time, own))
+    return math.hypot(*errors) / max(1, len(errors))
+
+
+def _of_host(analysis: Analysis) -> float:
+    """The part of a recorded step that its host can stretch: none where the device sets the pace."""
+    step = analysis.step
+    works = (step.device_busy_us + step.communication_us) / step.observed_us if step.observed_us else 0.0
+    return 0.0 if works >= BOUND_FROM else 1 - works
+
+
+def _why_not(before: Sequence[Analysis], after: Sequence[Analysis]) -> str:
+    """Why the two states' steps can't be compared at all."""
+    found = [{a.trace.steps_found.by for a in side} for side in (before, after)]
+    if found[0] != found[1]:
+        return "Steps were found in different ways, so that a step of one isn't a step of the other."
+    devices = [{name for a in side for name in a.trace.info.devices} for side in (before, after)]
+    if devices[0] != devices[1]:
+        return f"They were recorded on different devices: {_names(devices[0])}, and {_names(devices[1])}."
+    return ""
+
+
+def _names(devices: set[str]) -> str:
+    return ", ".join(sorted(devices)) or "none that they name"

@@ -1,0 +1,183 @@
+"""From the text of a saved analysis to the linked Trace that it was made of; older versions too, newer ones refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from syncscan.errors import TraceTooLarge, TraceUnreadable, UsageError
+from syncscan.load.byte_stream import ByteStream, open_bytes
+from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
+from syncscan.load.damage import Damage
+from syncscan.load.info import trace_info
+from syncscan.load.link import linked_trace
+from syncscan.load.memory import EVENT_BYTES
+from syncscan.load.values import LONGEST_US
+from syncscan.model.saved import VERSION, Packed, Saved, SavedTrace, unpacked
+from syncscan.model.trace import NONE, Category, Flows, Frames, Kept, Slices, Trace, Track, Vendor
+
+_NAME = re.compile(r".+\.syncscan\.json(\.gz|\.zst)?", re.IGNORECASE)
+_BEGIN = re.compile(rb'\s*\{\s*"schema"\s*:\s*"syncscan\.')
+PEEK = 256
+"""Bytes by which a document of ours is told from a trace."""
+_TEXT_TAKES = 4
+"""What a text takes while it is decoded, in bytes a byte: itself, the document, and the columns."""
+_AGAIN = "Save it again, with `syncscan analyze TRACE -o NAME.syncscan.json`."
+_FLOW_TYPES = {"from_track": np.int32, "from_ts": np.int64, "to_track": np.int32, "to_ts": np.int64}
+_SLICE_TYPES = {name: kind for name, kind in TYPES.items() if name != "parent"}
+_FRAME_TYPES = {name: TYPES[name] for name in FRAME_COLUMNS}
+_LONGEST = int(LONGEST_US) * 1000
+
+
+class _Versioned(msgspec.Struct):
+    """Of `saved` what every version has."""
+
+    version: int
+
+
+class _Head(msgspec.Struct):
+    """What tells which reader a document needs; the report in it is for other programs."""
+
+    schema: str
+    saved: msgspec.Raw = msgspec.Raw(b"")
+
+
+def named_as_saved(name: str) -> bool:
+    """Whether a file of this name is a saved analysis: `NAME.syncscan.json`, packed or not."""
+    return _NAME.fullmatch(name) is not None
+
+
+def is_saved(begin: bytes) -> bool:
+    """Whether a text that begins like this is a document of ours and no trace."""
+    return _BEGIN.match(begin) is not None
+
+
+def open_events(path: str) -> ByteStream:
+    """Open a trace whose events are needed as they were recorded.
+
+    Raises:
+        UsageError: it is a saved analysis, which hasn't kept them.
+    """
+    stream = open_bytes(path)
+    if is_saved(stream.peek(PEEK)):
+        stream.close()
+        why = f"{path} is a saved analysis, and this needs the events as they were recorded."
+        raise UsageError(why, "Give the trace that it was made of.")
+    return stream
+
+
+def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
+    """The trace in a saved analysis.
+
+    Args:
+        stream: its text.
+        name: of the file, for errors.
+        most: bytes that this may take; None for no limit.
+
+    Raises:
+        TraceUnreadable: it is damaged, of a newer version, or a report that nothing was saved with.
+        TraceTooLarge: it doesn't fit into memory.
+    """
+    try:
+        saved = _saved(_text(stream, name, most), name)
+        _require(saved.trace, name, most)
+        return _trace(saved)
+    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as e:
+        if stream.lost:
+            raise TraceUnreadable(f"{name} can't be read: {stream.lost}", "Copy or save it again.") from None
+        raise TraceUnreadable(f"{name} is a damaged saved analysis: {_reason(e)}.", _AGAIN) from None
+
+
+def _text(stream: ByteStream, name: str, most: int | None) -> bytes:
+    text, longest = bytearray(), None if most is None else most // _TEXT_TAKES
+    while piece := stream.read(1 << 20):
+        text += piece
+        if longest is not None and len(text) > longest:
+            raise _too_large(name)
+    return bytes(text)
+
+
+def _too_large(name: str) -> TraceTooLarge:
+    return TraceTooLarge(f"{name} holds more than fits into memory.", "Allow more with --max-memory.")
+
+
+def _saved(text: bytes, name: str) -> Saved:
+    head = msgspec.json.decode(text, type=_Head)
+    if head.schema != "syncscan.analysis/1" or not bytes(head.saved):
+        raise TraceUnreadable(f"{name} is a report ({head.schema}), and the trace isn't in it.", _AGAIN)
+    version = msgspec.json.decode(head.saved, type=_Versioned).version
+    if version > VERSION:
+        raise TraceUnreadable(
+            f"{name} was saved by a newer syncscan: it has version {version}, this one reads up to {VERSION}.",
+            "Update syncscan, or save it again with this one.",
+        )
+    return msgspec.json.decode(head.saved, type=Saved)
+
+
+def _require(saved: SavedTrace, name: str, most: int | None) -> None:
+    rows = saved.slices.rows + saved.frames.rows + saved.flows.rows
+    if most is not None and rows * EVENT_BYTES > most:
+        raise _too_large(name)
+
+
+def _trace(saved: Saved) -> Trace:
+    """Linked anew, so that what follows from the columns isn't believed but found."""
+    raw = _unlinked(saved.trace)
+    known = saved.trace
+    info = trace_info(known.metadata, known.path, known.size_bytes, raw)
+    trace = linked_trace(info, raw, Damage())
+    info = dataclasses.replace(
+        trace.info,
+        vendor=Vendor(known.vendor),
+        warnings=known.warnings,
+        complete=known.complete,
+        kept=Kept(asked=saved.asked, sources=saved.sources),
+    )
+    return dataclasses.replace(trace, info=info)
+
+
+def _unlinked(saved: SavedTrace) -> Unlinked:
+    slices = _columns(saved, saved.slices, _SLICE_TYPES)
+    if not np.isin(slices["category"], np.array(list(Category), np.int8)).all():
+        raise ValueError("a slice has no category")
+    slices["parent"] = np.full(saved.slices.rows, NONE, np.int32)
+    frames = _columns(saved, saved.frames, _FRAME_TYPES)
+    flows = _columns(saved, saved.flows, _FLOW_TYPES)
+    return Unlinked(
+        strings=saved.strings,
+        tracks=[Track(t.pid, t.tid, t.process, t.thread) for t in saved.tracks],
+        slices=Slices(**slices),
+        frames=Frames(**frames),
+        flows=Flows(**flows),
+        events=saved.events,
+        categories=frozenset(),
+    )
+
+
+def _columns(saved: SavedTrace, stored: Packed, types: dict[str, Any]) -> dict[str, Any]:
+    """The columns, each number of them within what it counts."""
+    columns = unpacked(stored, types)
+    limits = {"name": len(saved.strings), "track": len(saved.tracks)}
+    limits |= {"from_track": limits["track"], "to_track": limits["track"]}
+    for name, column in columns.items():
+        if name in limits and not _within(column, 0, limits[name] - 1):
+            raise ValueError(f"a {name} is none of those it lists")
+        if name.endswith("ts") and not _within(column, -_LONGEST, _LONGEST):
+            raise ValueError("a time is none")
+        if name == "dur" and not _within(column, 0, _LONGEST):
+            raise ValueError("a duration is none")
+    return columns
+
+
+def _within(column: Any, least: int, most: int) -> bool:
+    return not len(column) or bool(column.min() >= least and column.max() <= most)
+
+
+def _reason(error: Exception) -> str:
+    text = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+    return json.dumps(text)[1:-1].replace('\\"', "'").rstrip(".")[:200]

@@ -1,0 +1,69 @@
+"""From verdicts to the JSON that other programs rely on (schema `syncscan.check/1`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from syncscan.model.check import Verdict, Violation
+from syncscan.model.finding import Finding
+from syncscan.model.json_text import strict_value
+from syncscan.version import __version__
+
+SCHEMA = "syncscan.check/1"
+
+
+def render(verdicts: Sequence[Verdict], rules_from: str) -> str:
+    """The verdicts as indented JSON; times in µs a step."""
+    document = {
+        "schema": SCHEMA,
+        "syncscan": __version__,
+        "passed": all(v.passed for v in verdicts),
+        "rules_from": rules_from,
+        "traces": [_verdict(v) for v in verdicts],
+    }
+    return msgspec.json.format(msgspec.json.encode(strict_value(document)), indent=2).decode() + "\n"
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "path": verdict.path,
+        "passed": verdict.passed,
+        "violations": [_violation(v) for v in verdict.violations],
+        "counted": [_finding(f) for f in verdict.counted],
+        "exempt": [{**_finding(e.finding), "by": e.by.value, "reason": e.reason} for e in verdict.exempt],
+        "notes": list(verdict.said),
+    }
+
+
+def _violation(violation: Violation) -> dict[str, Any]:
+    limit = violation.limit
+    return {
+        "limit": {
+            "by": limit.by or None,
+            "glob": limit.glob or None,
+            "syncs": limit.syncs,
+            "wait_ms": limit.wait_ms,
+            "recoverable": limit.recoverable,
+        },
+        "sentence": violation.sentence,
+        "findings": [f.id for f in violation.findings],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    source = finding.where.source
+    return {
+        "id": finding.id,
+        "rule": finding.rule,
+        "op": finding.where.op,
+        "scope": list(finding.where.scope),
+        "file": source.file if source else None,
+        "line": source.line if source else None,
+        "exact": source.exact if source else None,
+        "per_step": finding.per_step,
+        "wait_us": finding.wait_us,
+        "recoverable_us": finding.gain.recoverable_us if finding.gain else None,
+    }

@@ -1,0 +1,91 @@
+"""From verdicts to a terminal report: what isn't kept, by which lines, and what to do about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from syncscan.model.check import Verdict
+from syncscan.model.finding import Finding
+from syncscan.model.printable import printable
+from syncscan.report.phrases import chain, line, places, what
+from syncscan.report.terminal import written
+from syncscan.report.units import duration, times
+
+SHOWN = 10
+"""Findings of a violation that are shown; JSON has them all."""
+
+
+def render(verdicts: Sequence[Verdict], rules_from: str, width: int = 100, color: bool = False) -> str:
+    """The verdicts as text.
+
+    Args:
+        verdicts: one a recording.
+        rules_from: where the limits stand.
+        width: of the terminal, in characters.
+        color: whether to write colours.
+    """
+    return written((part for v in verdicts for part in _parts(v, rules_from)), width, color)
+
+
+def _parts(verdict: Verdict, rules_from: str) -> Iterator[RenderableType]:
+    state = ("passed", "bold green") if verdict.passed else ("failed", "bold red")
+    name = PurePath(verdict.path).name or verdict.path
+    yield Text.assemble(state, f": {printable(name)}, {printable(said_of(verdict, rules_from))}")
+    for number, violation in enumerate(verdict.violations):
+        yield Text.assemble(("✗ ", "bold red"), printable(violation.sentence, 300))
+        told = [v.findings for v in verdict.violations[:number]]
+        yield from _findings(() if violation.findings in told else violation.findings)
+    yield from (_guilty(finding) for finding in verdict.guilty[:SHOWN])
+    for exempt in verdict.exempt[:SHOWN]:
+        said = f"{_line(exempt.finding)} ({exempt.by.value}: {exempt.reason})"
+        yield Text(printable(f"allowed: {said}", 300), "dim")
+    for note in verdict.said:
+        yield Text(f"note: {printable(note, 300)}", "yellow")
+
+
+def _findings(findings: Sequence[Finding]) -> Iterator[RenderableType]:
+    for finding in findings[:SHOWN]:
+        yield Padding(Text(printable(_line(finding), 300)), (0, 0, 0, 3))
+    if len(findings) > SHOWN:
+        yield Padding(Text(f"… and {len(findings) - SHOWN} more"), (0, 0, 0, 3))
+
+
+def said_of(verdict: Verdict, rules_from: str) -> str:
+    """How many syncs were held against which limits, and how many are exempt."""
+    kinds = Counter(e.by.value for e in verdict.exempt)
+    exempt = ", ".join(f"{count} by {kind}" for kind, count in kinds.items())
+    beside = f"; exempt {exempt}" if exempt else ""
+    return f"{len(verdict.counted)} sync{'s' * (len(verdict.counted) != 1)} held against {rules_from}{beside}"
+
+
+def _line(finding: Finding) -> str:
+    where = places(finding.where) or " › ".join(finding.where.scope)
+    return f"{where or 'no line known'}: {what(finding)}, {times(finding.per_step)}, waits {duration(finding.wait_us)}"
+
+
+def _guilty(finding: Finding) -> RenderableType:
+    """Chain and fix of a finding, and how to allow it."""
+    text = "\n".join(
+        (
+            f"{finding.diagnosis.title}",
+            f"chain: {' > '.join(chain(finding))}",
+            f"instead: {finding.diagnosis.fix}",
+            f"or allow it: {_allowed(finding)}",
+        )
+    )
+    return Padding(Text(printable(text, 1200, lines=True)), (0, 0, 0, 3))
+
+
+def _allowed(finding: Finding) -> str:
+    """What to write for it to be allowed."""
+    source, scope = finding.where.source, finding.where.scope
+    if source:
+        return f"# syncscan: allow[{finding.rule}] why it may stay, in {source.file}:{line(source)}"
+    named = f"scope = '{scope[-1]}'" if scope else f"op = '{finding.where.op}'"
+    return f"[[tool.syncscan.allow]] rule = '{finding.rule}', {named}, reason = 'why it may stay'"

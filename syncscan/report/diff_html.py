@@ -1,0 +1,203 @@
+"""From a Diff and an analysis of each state to one self-contained HTML page: what differs, and a step of each, aligned.
+
+The page runs no script: its Content-Security-Policy allows none, and no style but its own, by hash. jinja2 escapes
+every value.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Int64
+from syncscan.model.diff import Change, Diff
+from syncscan.model.interval import Interval
+from syncscan.model.trace import CALLS, NONE, Category, Trace
+from syncscan.report.diff_story import TITLES, DiffStory, ToldChange, story_of
+from syncscan.report.names import shown
+from syncscan.report.phrases import sentences
+from syncscan.report.timeline_intervals import home_step
+from syncscan.report.units import duration
+from syncscan.version import __version__
+
+MAX_ROWS = 100
+"""Places of a kind in a table; JSON has them all."""
+WIDTH = 1000
+"""Units of the drawing from the longer step's begin to its end."""
+THIN = 0.4
+"""Slices thinner than this, in the same units, are drawn together with those beside them."""
+STREAMS = 4
+"""Streams of the device that are drawn, the busiest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One rectangle of a lane."""
+
+    x: float
+    width: float
+    look: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Rectangles under one label."""
+
+    label: str
+    bars: tuple[Bar, ...]
+
+
+def render(diff: Diff, before: Analysis, after: Analysis) -> str:
+    """The diff as one HTML document.
+
+    Args:
+        diff: of two states.
+        before: a recording of the earlier state, of which a step is drawn.
+        after: of the later.
+    """
+    story = story_of(diff)
+    steps = [_step(a) for a in (before, after)]
+    scale = WIDTH / max(1, *(step.length for step in steps))
+    marked = _marked(diff)
+    drawn = zip(("before", "after"), (story.before, story.after), (before, after), steps, strict=True)
+    pictures = [_picture(name, facts, list(_lanes(a, s, scale, marked)), s, scale) for name, facts, a, s in drawn]
+    style = Markup(_environment().get_template("diff.css").render())
+    return (
+        _environment()
+        .get_template("diff.html.j2")
+        .render(
+            version=__version__,
+            style=style,
+            integrity=_integrity(style),
+            verdict=shown(f"{story.verdict}.", 300),
+            said=[shown(sentences(text), 600) for text in (*story.moved, story.step, story.promise) if text],
+            tables=list(_tables(story)),
+            same=story.same,
+            notes=[shown(note, 600) for note in story.notes],
+            pictures=pictures,
+            width=WIDTH,
+            ticks=list(_ticks(max(step.length for step in steps), scale)),
+        )
+    )
+
+
+def _picture(state: str, facts: str, lanes: list[Lane], step: Interval, scale: float) -> dict[str, Any]:
+    return {"state": state, "facts": shown(facts, 200), "lanes": lanes, "end": step.length * scale}
+
+
+def _tables(story: DiffStory) -> Iterator[dict[str, Any]]:
+    for kind, changes in story.changes.items():
+        rows = [_row(told) for told in changes[:MAX_ROWS]]
+        yield {"kind": kind.value, "title": TITLES[kind], "rows": rows, "more": len(changes) - len(rows)}
+
+
+def _row(told: ToldChange) -> dict[str, str]:
+    texts = {"what": told.what, "where": told.where, "numbers": told.numbers}
+    return {"sign": told.sign, **{name: shown(text, 240) for name, text in texts.items()}}
+
+
+def _marked(diff: Diff) -> dict[str, str]:
+    """Finding → how its waits are drawn."""
+    looks = {Change.NEW: "new", Change.GONE: "gone", Change.CHANGED: "changed"}
+    sites = ((looks.get(c.change, "wait"), site) for c in diff.changes for site in (c.before, c.after) if site)
+    return {f.id: look for look, site in sites for f in site.findings}
+
+
+def _step(analysis: Analysis) -> Interval:
+    """The step that is drawn: that of the worst sync point, or a usual one, or all that there is."""
+    step, s = home_step(analysis), analysis.trace.slices
+    if step:
+        return Interval(step.ts, max(step.end, step.ts + 1))
+    return Interval(int(s.ts.min()), max(int(s.end.max()), int(s.ts.min()) + 1)) if len(s) else Interval(0, 1)
+
+
+def _lanes(analysis: Analysis, step: Interval, scale: float, marked: dict[str, str]) -> Iterator[Lane]:
+    """Scopes, waits and calls of the step's host, and the busiest streams."""
+    trace = analysis.trace
+    track = next((t.track for t in trace.main_steps), NONE)
+    scopes = _within(trace, trace.is_category(Category.ANNOTATION) & _outermost(trace), step, track)
+    yield Lane("scopes", tuple(_bars(trace, scopes, step, scale, "scope")))
+    yield Lane("waits", tuple(_waits(analysis, step, scale, marked)))
+    calls = _within(trace, trace.is_category(*CALLS), step, track)
+    yield Lane("calls", tuple(_bars(trace, calls, step, scale, "call")))
+    s, rows = trace.slices, trace.device_rows
+    work = rows[(s.end[rows] > step.begin) & (s.ts[rows] < step.end)]
+    places = trace.slices.device[work].astype(np.int64) << 32 | trace.slices.stream[work].astype(np.int64) & 0xFFFFFFFF
+    busiest = sorted(np.unique(places).tolist(), key=lambda p: -int(trace.slices.dur[work[places == p]].sum()))
+    for place in busiest[:STREAMS]:
+        rows = work[places == place]
+        label = f"stream {int(trace.slices.stream[rows[0]])}"
+        yield Lane(label, tuple(_bars(trace, rows, step, scale, "work")))
+
+
+def _outermost(trace: Trace) -> Any:
+    """Which slices no scope of the program's is around: steps' own marks are none."""
+    steps = np.array([step.row for step in trace.steps], np.int64)
+    return (np.isin(trace.slices.parent, np.append(steps, NONE))) & ~np.isin(np.arange(len(trace.slices)), steps)
+
+
+def _within(trace: Trace, mask: Any, step: Interval, track: int) -> Int64:
+    s = trace.slices
+    mask = mask & (s.end > step.begin) & (s.ts < step.end) & ((s.track == track) | (track == NONE))
+    rows: Int64 = np.flatnonzero(mask)
+    return rows[np.argsort(s.ts[rows], kind="stable")]
+
+
+def _bars(trace: Trace, rows: Int64, step: Interval, scale: float, look: str) -> Iterator[Bar]:
+    """A bar a slice; those that are too thin to be seen and lie beside another are one with it."""
+    s = trace.slices
+    begin = (np.maximum(s.ts[rows], step.begin) - step.begin) * scale
+    end = (np.minimum(s.end[rows], step.end) - step.begin) * scale
+    first = 0
+    for k in range(len(rows)):
+        last = k + 1 == len(rows)
+        if last or begin[k + 1] - end[k] > THIN or end[k] - begin[first] > THIN or end[k + 1] - begin[k + 1] > THIN:
+            many = k - first
+            name = (
+                f"{many + 1} of them"
+                if many
+                else f"{shown(trace.name(int(rows[k])), 120)}, {duration(s.dur[rows[k]] / 1e3)}"
+            )
+            yield Bar(round(float(begin[first]), 2), round(max(THIN, float(end[k] - begin[first])), 2), look, name)
+            first = k + 1
+
+
+def _waits(analysis: Analysis, step: Interval, scale: float, marked: dict[str, str]) -> Iterator[Bar]:
+    for f in analysis.findings:
+        for o in f.occurrences:
+            if step.begin <= o.sync.ts < step.end:
+                x, width = (o.sync.ts - step.begin) * scale, (o.sync.end - o.sync.ts) * scale
+                name = f"{shown(f.diagnosis.title, 120)}, waits {duration(o.cost.wait_ns / 1e3)}"
+                yield Bar(round(x, 2), round(max(2.0, width), 2), marked.get(f.id, "wait"), name)
+
+
+def _ticks(length: int, scale: float) -> Iterator[tuple[float, str]]:
+    """Marks of time at round distances."""
+    apart = 10 ** int(np.log10(max(10, length / 4)))
+    every = next(apart * n for n in (1, 2, 5, 10) if length / (apart * n) <= 6)
+    yield from ((round(at * scale, 2), duration(at / 1e3) if at else "0") for at in range(0, length + 1, every))
+
+
+def _integrity(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("syncscan.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

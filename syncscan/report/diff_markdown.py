@@ -1,0 +1,35 @@
+"""From a Diff to Markdown for a pull request's comment or a job's summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from syncscan.model.diff import Diff
+from syncscan.report.diff_story import TITLES, ToldChange, story_of
+from syncscan.report.markup import cell, escaped
+from syncscan.version import __version__
+
+MAX_ROWS = 50
+"""Places of a kind in a table."""
+
+
+def render(diff: Diff) -> str:
+    """The diff as GitHub-flavoured Markdown."""
+    story = story_of(diff)
+    parts = [f"### {escaped(story.verdict)}", f"{escaped(story.before)} → {escaped(story.after)}"]
+    parts += [f"→ {escaped(sentence)}." for sentence in story.moved]
+    parts += [escaped(sentence) for sentence in (story.step, story.promise) if sentence]
+    for kind, changes in story.changes.items():
+        parts += [f"**{TITLES[kind]}**", "\n".join(_table(changes))]
+    parts += [f"{story.same}."] * bool(story.same)
+    parts += [f"> note: {escaped(note)}" for note in story.notes]
+    return "\n\n".join([*parts, f"<sub>syncscan {__version__}</sub>"]) + "\n"
+
+
+def _table(changes: Sequence[ToldChange]) -> Iterator[str]:
+    yield "| | sync | where | |"
+    yield "|---|---|---|---|"
+    for told in changes[:MAX_ROWS]:
+        yield f"| {escaped(told.sign)} | {cell(told.what)} | {cell(told.where)} | {escaped(told.numbers)} |"
+    if len(changes) > MAX_ROWS:
+        yield f"| | … and {len(changes) - MAX_ROWS} more | | |"

@@ -1,0 +1,208 @@
+"""From a Diff to its story: what is new, changed and gone, where the wait went, what the step gained, in sentences.
+
+Names in a story are as they stand in the traces: each renderer escapes them for its own medium.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from syncscan.model.diff import Change, Diff, Kept, MovedWait, Site, SiteChange, State
+from syncscan.report.phrases import places, sentences, what
+from syncscan.report.units import duration, percent, times
+
+SIGNS = {
+    Change.NEW: "+",
+    Change.CHANGED: "~",
+    Change.GONE: "-",
+    Change.OCCASIONAL: "?",
+    Change.SAME: "=",
+}
+TITLES = {
+    Change.NEW: "New",
+    Change.CHANGED: "Changed",
+    Change.GONE: "Gone",
+    Change.OCCASIONAL: "Not in every step, so that it may be chance",
+}
+WORKS = 0.05
+"""Work of the device that changed by more than this part is told: then the two compute something else."""
+MOVES = 3
+"""Places to which a wait moved that are told one by one."""
+MOST_OF = 0.8
+"""A wait of which so much turns up elsewhere has moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldChange:
+    """One place, as a report tells it."""
+
+    of: SiteChange
+    sign: str
+    what: str
+    where: str
+    numbers: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffStory:
+    """All that a report tells of a diff, in its order."""
+
+    before: str
+    after: str
+    verdict: str
+    moved: tuple[str, ...]
+    step: str
+    promise: str
+    changes: dict[Change, tuple[ToldChange, ...]]
+    same: str
+    notes: tuple[str, ...]
+
+
+def story_of(diff: Diff) -> DiffStory:
+    """The story of any diff."""
+    told = {kind: tuple(_told(c) for c in diff.of(kind)) for kind in TITLES}
+    return DiffStory(
+        before=_state(diff.before),
+        after=_state(diff.after),
+        verdict=_verdict(diff),
+        moved=tuple(_all_moved(diff)),
+        step=_step(diff),
+        promise=_promise(diff),
+        changes={kind: changes for kind, changes in told.items() if changes},
+        same=_same(diff),
+        notes=diff.notes,
+    )
+
+
+def _state(state: State) -> str:
+    names = [PurePath(path).name or path for path in state.paths]
+    many = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    steps = f"{state.steps} step{'s' * (state.steps != 1)}"
+    return " · ".join(part for part in (f"{names[0]}{many}", steps, state.device) if part)
+
+
+def _verdict(diff: Diff) -> str:
+    new, changed, gone = (len(diff.of(kind)) for kind in (Change.NEW, Change.CHANGED, Change.GONE))
+    parts = []
+    if new:
+        parts.append(f"{_syncs(new)} came in")
+    if gone:
+        parts.append(f"{_syncs(gone)} {'is' if gone == 1 else 'are'} gone")
+    if changed:
+        parts.append(f"{_syncs(changed)} changed")
+    if not parts:
+        return "No sync differs"
+    rest = "" if len(parts) == 3 else ", nothing else" if not diff.moved else ""
+    said = ", ".join(parts) + rest
+    if not diff.moved or not gone:
+        return said
+    most = sum(m.us for m in diff.moved) >= MOST_OF * diff.gone_wait_us
+    won = diff.step.told and diff.step.saving_us > 0
+    return f"{said}: {'the wait moved' if most else 'part of the wait moved'}{'' if won else ', and nothing was won'}"
+
+
+def _syncs(count: int) -> str:
+    return f"{count} sync{'s' * (count != 1)}"
+
+
+def _same(diff: Diff) -> str:
+    same = len(diff.of(Change.SAME))
+    return f"{_syncs(same)} {'is' if same == 1 else 'are'} as before" if same else ""
+
+
+def _told(change: SiteChange) -> ToldChange:
+    finding = change.site.first
+    return ToldChange(
+        of=change,
+        sign=SIGNS[change.change],
+        what=f"{finding.rule}: {what(finding)}",
+        where=places(finding.where) or " › ".join(finding.where.scope),
+        numbers=_numbers(change),
+    )
+
+
+def _numbers(change: SiteChange) -> str:
+    if change.before is None or change.after is None:
+        site = change.site
+        verb = "waited" if change.after is None else "waits"
+        return f"{verb} {duration(site.wait_us)} a step, {times(site.per_step)}{_would_save(change)}"
+    parts = []
+    if change.how_often:
+        parts.append(f"waits {times(change.after.per_step)}, before {times(change.before.per_step)}")
+    if change.how_long:
+        parts.append(f"waits {duration(change.after.wait_us)} a step, before {duration(change.before.wait_us)}")
+    return "; ".join(parts)
+
+
+def _would_save(change: SiteChange) -> str:
+    gain = change.site.recoverable_us
+    if gain is None:
+        return ""
+    return f"; removing it would {'have saved' if change.after is None else 'save'} {duration(gain)}"
+
+
+def _all_moved(diff: Diff) -> Iterator[str]:
+    yield from (_moved(m, diff) for m in diff.moved[:MOVES])
+    if more := diff.moved[MOVES:]:
+        yield f"Moved to {len(more)} more places: {duration(sum(m.us for m in more))} of it"
+
+
+def _moved(moved: MovedWait, diff: Diff) -> str:
+    of = f"{duration(moved.us)} of the {duration(diff.gone_wait_us)} that what is gone had waited"
+    now = f"it waits {duration(moved.after_us)} a step, before {duration(moved.before_us)}"
+    return f"Moved to {_name(moved.to)}: {of}; {now}"
+
+
+def _name(site: Site) -> str:
+    place = places(site.first.where)
+    return f"{what(site.first)} ({place})" if place else what(site.first)
+
+
+def _step(diff: Diff) -> str:
+    s = diff.step
+    if s.why_not:
+        return sentences("The step's time can't be compared", s.why_not)
+    basis = "without the profiler" if s.unprofiled else "in the trace"
+    took = f"The step takes {duration(s.after_us)} {basis}, before {duration(s.before_us)}"
+    if s.told:
+        shorter = "shorter" if s.saving_us > 0 else "longer"
+        part = percent(abs(s.saving_us), s.before_us)
+        said = f"{took}: {duration(abs(s.saving_us))} {shorter} ({part}, ±{duration(s.margin_us)})"
+    else:
+        said = f"{took}: not distinguishable from noise (±{duration(s.margin_us)})"
+    return sentences(said, _uncertain(diff), _work(diff))
+
+
+def _uncertain(diff: Diff) -> str:
+    """What to do where the time of a host under the profiler tells little."""
+    s = diff.step
+    if s.unprofiled or s.told or s.margin_us < 0.1 * s.before_us:
+        return ""
+    return "The profiler slows a host differently each time: record with syncscan profile, or several times"
+
+
+def _work(diff: Diff) -> str:
+    before, after = diff.step.device_us
+    if not before or abs(after - before) <= WORKS * before:
+        return ""
+    kind = "less" if after < before else "more"
+    return f"The device itself works {duration(after)} a step, before {duration(before)}: it is given {kind} to do"
+
+
+def _promise(diff: Diff) -> str:
+    p = diff.promise
+    if p is None:
+        return ""
+    low, high = p.range_us
+    said = f"Removing what is gone was projected to save {duration(p.saving_us)} ({duration(low)} to {duration(high)})"
+    if p.kept is Kept.UNKNOWN:
+        return sentences(said, "Whether it did can't be told from these recordings")
+    measured = f"measured: {duration(diff.step.saving_us)} ±{duration(diff.step.margin_us)}"
+    return sentences(f"{said}; {measured}, {p.kept.value}", *_beside(diff))
+
+
+def _beside(diff: Diff) -> Iterator[str]:
+    if diff.of(Change.NEW):
+        yield "What came in is in the measured time too"

@@ -1,0 +1,66 @@
+"""From an Analysis to its saved form: the JSON report with one key more, `saved`, of which it can be made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import msgspec
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.json_text import strict_value
+from syncscan.model.saved import Asked, Saved, SavedTrace, SavedTrack, packed
+from syncscan.model.steps_found import FoundBy
+from syncscan.model.trace import Flows, Frames, Slices, Trace
+
+
+def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
+    """The saved analysis as JSON, the report indented and what was saved on one line.
+
+    Args:
+        analysis: as `syncscan.analyze` makes it.
+        report: the same as JSON.
+        sources: file of the program → its text as it is now.
+    """
+    saved = msgspec.json.encode(_saved(analysis, sources)).decode()
+    return f'{report.rstrip().removesuffix("}").rstrip()},\n  "saved": {saved}\n}}\n'
+
+
+def _saved(analysis: Analysis, sources: Mapping[str, str]) -> Saved:
+    trace = analysis.whole or analysis.trace
+    kept = trace.info.kept.sources if trace.info.kept else sources
+    return Saved(asked=_asked(analysis), sources=strict_value(dict(kept)), trace=_trace(trace))
+
+
+def _asked(analysis: Analysis) -> Asked:
+    found, step = analysis.trace.steps_found, analysis.step
+    given = step.unprofiled_us if step.unprofiled_us != analysis.trace.info.capture.unprofiled_step_us else None
+    return Asked(
+        step_ms=given / 1e3 if given else None,
+        step_scope=found.name if found.by is FoundBy.SCOPE else None,
+        steps="none" if found.asked else "auto",
+        process=step.processes[0].process if step.processes else None,
+    )
+
+
+def _trace(trace: Trace) -> SavedTrace:
+    info = trace.info
+    return SavedTrace(
+        path=strict_value(info.path),
+        size_bytes=info.size_bytes,
+        events=info.events,
+        vendor=info.vendor.value,
+        complete=info.complete,
+        warnings=strict_value(info.warnings),
+        metadata=strict_value(dict(info.metadata)),
+        strings=trace.strings,
+        tracks=tuple(SavedTrack(t.pid, t.tid, t.process, t.thread) for t in trace.tracks),
+        slices=packed({name: column for name, column in _columns(trace.slices) if name != "parent"}),
+        frames=packed(dict(_columns(trace.frames))),
+        flows=packed(dict(_columns(trace.flows))),
+    )
+
+
+def _columns(of: Slices | Frames | Flows) -> list[tuple[str, Any]]:
+    return [(field.name, getattr(of, field.name)) for field in fields(of) if field.init]

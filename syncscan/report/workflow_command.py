@@ -1,0 +1,30 @@
+"""From a message and its place to a workflow command of GitHub's, which its runner shows as an annotation."""
+
+from __future__ import annotations
+
+from syncscan.report.names import shown
+
+TEXT = 2000
+"""Characters of a message."""
+
+
+def command(kind: str, properties: dict[str, str], message: str, limit: int = TEXT) -> str:
+    """One command on one line; nothing in it can begin another.
+
+    Args:
+        kind: `error`, `warning` or `notice`.
+        properties: `file`, `line` and `title`.
+        message: what to show, any text.
+        limit: characters of it that are shown at most.
+    """
+    pairs = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {pairs}::{_data(message, limit)}"
+
+
+def _data(text: str, limit: int = TEXT) -> str:
+    """Escaped as the runner unescapes it (actions/toolkit, core/src/command.ts)."""
+    return shown(text, limit).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

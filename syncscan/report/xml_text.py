@@ -1,0 +1,16 @@
+"""From any text to text that XML 1.0 can hold."""
+
+from __future__ import annotations
+
+import re
+
+from syncscan.report.names import shown
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NAME = 200
+"""Characters of a name."""
+
+
+def clean(text: str, limit: int = NAME) -> str:
+    """Text without what XML 1.0 can't hold in any form; not escaped."""
+    return _ILLEGAL.sub("\ufffd", shown(text, limit))

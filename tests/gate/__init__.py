@@ -1,0 +1,1 @@
+"""Tests of what a project holds an analysis to."""

@@ -1,0 +1,259 @@
+"""A project's limits are kept or not, and what is exempt is exempt for a reason."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan import api, gate
+from syncscan.errors import UsageError
+from syncscan.gate.comments import comments_in
+from syncscan.model.check import Allowance, By, Limit, Rules, Verdict
+from tests.builder import TraceBuilder
+from tests.gate.story import Sync, program
+
+ITEM = Sync(line=10, file="train.py")
+NONZERO = Sync("aten::nonzero", scope="mask", line=20, file="train.py", waits=200)
+TODAY = datetime.date(2026, 11, 22)
+IDS = tuple(rule.id for rule in api.rules())
+
+
+def check(*limits: Limit, allowed: tuple[Allowance, ...] = (), baseline: gate.Baseline | None = None) -> Verdict:
+    rules = Rules(limits=limits, allowed=allowed)
+    return api.check(program(ITEM, NONZERO), rules, baseline, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (Limit(syncs=1), "the step: 2 syncs a step, and 1 is allowed"),
+        (Limit(wait_ms=0.1), "waits 0.2"),
+        (Limit(recoverable=0.0), "removing its syncs would save"),
+        (Limit(by="scope", glob="ma*", syncs=0), "scope ma*: 1 sync a step, and 0 are allowed"),
+        (Limit(by="rule", glob="nonzero", wait_ms=0.1), "rule nonzero: waits"),
+        (Limit(by="phase", glob="other", syncs=0.5), "phase other: 2 syncs"),
+        (Limit(by="owner", glob="user", syncs=0), "owner user: 2 syncs"),
+    ],
+)
+def test_a_limit_that_is_not_kept_says_both_numbers(limit: Limit, words: str) -> None:
+    """And names the findings that make it up."""
+    (violation,) = check(limit).violations
+    assert words in violation.sentence
+    assert violation.findings
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        Limit(syncs=2),
+        Limit(wait_ms=1),
+        Limit(recoverable=1.0),
+        Limit(by="scope", glob="other", syncs=0, wait_ms=0, recoverable=0),
+        Limit(by="owner", glob="framework", syncs=0),
+    ],
+)
+def test_a_limit_that_is_kept_passes(limit: Limit) -> None:
+    """Also where it is reached to the hair, or is of nothing that there is."""
+    assert check(limit).passed
+
+
+def test_without_limits_no_sync_is_allowed() -> None:
+    """A gate that nobody told anything isn't one that is always open."""
+    assert not check().passed
+    assert api.check(program(), Rules(limits=())).passed
+
+
+@pytest.mark.parametrize(
+    ("entry", "rules"),
+    [
+        ({"rule": "item"}, ["nonzero"]),
+        ({"scope": "ma*"}, ["item"]),
+        ({"scope": "loss", "rule": "nonzero"}, ["nonzero", "item"]),
+        ({"line": "train.py:20"}, ["item"]),
+        ({"line": "train.py:2*"}, ["item"]),
+        ({"line": "*.py"}, []),
+        ({"op": "aten::non*"}, ["item"]),
+    ],
+)
+def test_the_allow_list_exempts_what_it_names(entry: dict[str, Any], rules: list[str]) -> None:
+    """All that an entry gives has to match."""
+    verdict = check(allowed=(Allowance(reason="logged", **entry),))
+    assert [f.rule for f in verdict.counted] == rules
+    assert {e.by for e in verdict.exempt} <= {By.ALLOW_LIST}
+
+
+def test_an_entry_counts_to_its_last_day() -> None:
+    """Then its syncs count again, and the report says why; one that names nothing is told too."""
+    yesterday = TODAY - datetime.timedelta(1)
+    entries = (
+        Allowance(rule="item", reason="until then", expires=yesterday),
+        Allowance(rule="nonzero", reason="known", expires=TODAY),
+        Allowance(scope="nowhere", reason="old"),
+    )
+    verdict = check(allowed=entries)
+    assert [f.rule for f in verdict.counted] == ["item"]
+    (expired,), (unused,) = verdict.notes, verdict.unused
+    assert "rule item has expired on 2026-11-21 (until then)" in expired
+    assert "scope nowhere names no sync here" in unused
+
+
+def test_a_comment_on_the_line_exempts_its_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a reason, and from the source that a saved analysis keeps as well."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["import torch", "", "def step(x):", *["    x = x + 1"] * 16]
+    lines[9] = "    y = x.item()  # syncscan: allow[item] logged every step"
+    lines.append("    # syncscan: allow[nonzero, unique]: the shape is needed")
+    lines[19:21] = ["    z = x.nonzero()  # syncscan: allow[item] not this one"]
+    Path("train.py").write_text("\n".join(lines) + "\n")
+    verdict = check()
+    assert [(e.finding.rule, e.by, e.reason) for e in verdict.exempt] == [("item", By.COMMENT, "logged every step")]
+    assert verdict.notes == ("train.py:20: the comment allows item, and this is nonzero.",)
+    saved = tmp_path / "x.syncscan.json"
+    saved.write_text(program(ITEM, NONZERO).to_saved())
+    Path("train.py").unlink()
+    again = api.check(api.analyze(saved), Rules(limits=()))
+    assert [e.finding.rule for e in again.exempt] == ["item"]
+
+
+def test_what_a_comment_says() -> None:
+    """Rules and reason, on its own line or above the next; without a rule or a reason it counts for nothing."""
+    text = (
+        "x = 1  # syncscan: allow[item] why\n"
+        "# syncscan: allow[nonzero,unique]: both\n"
+        "y = '# syncscan: allow[item] no comment'\n"
+        "z = 2  # syncscan: allow[item]\n"
+        "w = 3  # SyncScan: allow reason only\n"
+    )
+    found = [(c.line, c.rules, c.reason, c.counts) for c in comments_in(text)]
+    assert found == [
+        (1, ("item",), "why", True),
+        (3, ("nonzero", "unique"), "both", True),
+        (4, ("item",), "", False),
+        (5, (), "reason only", False),
+    ]
+    assert comments_in("x = ('''  # syncscan: allow[item] x") == ()
+
+
+def test_the_baseline_exempts_what_was_there_before(tmp_path: Path) -> None:
+    """As often as it was, and though lines have moved; what it knows and is gone is told."""
+    known = gate.baseline_of([program(ITEM, Sync("aten::unique_dim", scope="x", line=40))])
+    path = tmp_path / "baseline.json"
+    path.write_text(gate.text_of(known))
+    assert gate.read_baseline(path) == known
+    moved = Sync(line=14, file="train.py")
+    verdict = api.check(program(moved, NONZERO), Rules(limits=()), known)
+    assert [f.rule for f in verdict.counted] == ["nonzero"]
+    assert [(e.finding.rule, e.by) for e in verdict.exempt] == [("item", By.BASELINE)]
+    assert "which is gone" in verdict.unused[0]
+    twice = [Sync(file="train.py")] * 2
+    assert api.check(program(*twice), Rules(limits=()), gate.baseline_of([program(twice[0])])).counted
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"schema": "syncscan.baseline/2", "known": []}', '{"known": 1}', "[" * 9999]
+)
+def test_what_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
+    """With a sentence."""
+    path = tmp_path / "b.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="no baseline that this syncscan reads"):
+        gate.read_baseline(path)
+
+
+def test_a_trace_in_which_nothing_can_be_seen_does_not_pass() -> None:
+    """A recording of a CPU has no syncs, whatever the program does on a GPU."""
+    t = TraceBuilder(vendor="none")
+    for start in t.steps(2, lasts=100):
+        t.op("aten::item", start + 1, start + 5)
+    (violation,) = api.check(api.analyze_trace(t.trace()), Rules(limits=())).violations
+    assert "nothing was checked" in violation.sentence
+
+
+CONFIG = """
+[tool.syncscan]
+syncs = 2
+recoverable = "2%"
+baseline = "known.json"
+[[tool.syncscan.limit]]
+scope = "loss*"
+wait-ms = 1
+[[tool.syncscan.allow]]
+rule = "item"
+line = "train.py:*"
+reason = "it is logged"
+expires = 2027-01-31
+"""
+
+
+def config(text: str, folder: Path) -> Rules:
+    (folder / "pyproject.toml").write_text(text)
+    return gate.read_config(folder / "pyproject.toml", IDS)
+
+
+def test_the_rules_stand_in_pyproject(tmp_path: Path) -> None:
+    """The nearest one upwards that has any; paths in it are beside it."""
+    rules = config(CONFIG, tmp_path)
+    assert rules.limits == (Limit(syncs=2, recoverable=0.02), Limit(by="scope", glob="loss*", wait_ms=1))
+    assert rules.allowed == (
+        Allowance(rule="item", line="train.py:*", reason="it is logged", expires=datetime.date(2027, 1, 31)),
+    )
+    assert rules.baseline == str(tmp_path / "known.json")
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "a" / "pyproject.toml").write_text("[tool.other]\n")
+    assert gate.found_from(inner) == tmp_path / "pyproject.toml"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[tool.syncscan]\nsync = 1", "Did you mean 'syncs'?"),
+        ("[tool.syncscan]\nwait_ms = 1", "Did you mean 'wait-ms'?"),
+        ("[tool.syncscan]\nsyncs = 'two'", "Expected `float"),
+        ("[tool.syncscan]\nsyncs = -1", ">= 0"),
+        ("[tool.syncscan]\nrecoverable = 'some'", "no part of a step"),
+        ("[tool.syncscan]\nrecoverable = 3", "no part of a step"),
+        ("[tool.syncscan]\nallow = 1", "Expected `array`"),
+        ("[[tool.syncscan.limit]]\nsyncs = 1", "needs one of scope"),
+        ("[[tool.syncscan.limit]]\nscope = 'a'\nrule = 'item'\nsyncs = 1", "needs one of scope"),
+        ("[[tool.syncscan.limit]]\nscope = 'a'", "limits nothing"),
+        ("[[tool.syncscan.limit]]\nrule = 'itme'\nsyncs = 1", "Did you mean 'item'?"),
+        ("[[tool.syncscan.limit]]\nphase = 'forwards'\nsyncs = 1", "Did you mean 'forward'?"),
+        ("[[tool.syncscan.allow]]\nrule = 'item'", "has no reason"),
+        ("[[tool.syncscan.allow]]\nreason = 'so'", "names nothing"),
+        ("[[tool.syncscan.allow]]\nrule = 'item'\nreason = 'so'\nexpire = 2027-01-01", "Did you mean 'expires'?"),
+        ("[[tool.syncscan.allow]]\nrule = 'item'\nreason = 'so'\nexpires = 'soon'", "Invalid RFC3339"),
+        ("[tool]\nsyncscan = 1", "is no table"),
+        ("[tool.other]", "has no [tool.syncscan]"),
+        ("[tool", "no valid TOML"),
+    ],
+)
+def test_what_means_nothing_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    """With the file's name and what was meant."""
+    with pytest.raises(UsageError) as raised:
+        config(text, tmp_path)
+    assert words in str(raised.value)
+    assert "pyproject.toml" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("scope:loss*,syncs=0", Limit(by="scope", glob="loss*", syncs=0)),
+        ("rule:item, wait-ms=1.5, recoverable=2%", Limit(by="rule", glob="item", wait_ms=1.5, recoverable=0.02)),
+    ],
+)
+def test_a_limit_as_an_option(text: str, limit: Limit) -> None:
+    """Says what an entry of the file says."""
+    assert gate.limit_of(text, IDS) == limit
+
+
+@pytest.mark.parametrize("text", ["", "syncs=0", "scope:,syncs=0", "scope:a", "scope:a,syncs", "scope:a,syncs=x",
+                                  "scope:a,sync=1", "scope:a,syncs=-1", "line:a,syncs=1"])  # fmt: skip
+def test_what_is_no_limit_is_refused(text: str) -> None:
+    """With a sentence that shows one."""
+    with pytest.raises(UsageError):
+        gate.limit_of(text, IDS)

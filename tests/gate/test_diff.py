@@ -1,0 +1,206 @@
+"""What is the same place is seen through what changes around it, and what isn't is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncscan import api
+from syncscan.errors import UsageError
+from syncscan.gate.match import matched
+from syncscan.gate.sites import NOWHERE, Key
+from syncscan.model.analysis import Analysis
+from syncscan.model.diff import Change, Diff, Kept
+from tests.gate.story import Sync, program
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+
+
+def diff(before: Sequence[Sync], after: Sequence[Sync]) -> Diff:
+    return api.diff([program(*before)], [program(*after)])
+
+
+def told(found: Diff) -> dict[str, list[str]]:
+    """Op and line of what differs, by what became of it."""
+    lines: dict[str, list[str]] = {}
+    for c in found.changes:
+        source = c.site.first.where.source
+        lines.setdefault(c.change.value, []).append(f"{c.site.first.where.op}:{source.line if source else ''}")
+    return lines
+
+
+ITEM = Sync(line=10)
+
+THE_SAME = {
+    "moved lines": ([ITEM, replace(ITEM, line=20)], [replace(ITEM, line=13), replace(ITEM, line=23)]),
+    "a renamed folder": ([ITEM], [replace(ITEM, file="/tmp/b/other/train.py")]),
+    "a renamed file": ([ITEM], [replace(ITEM, file="/home/a/project/loop.py", line=30)]),
+    "another function of the file": ([ITEM], [replace(ITEM, function="loss", line=3)]),
+    "a scope that came around": ([replace(ITEM, scope="x")], [replace(ITEM, scope="loss")]),
+    "steps' numbers in scopes": ([replace(ITEM, scope="step #")], [replace(ITEM, scope="step 7", line=11)]),
+    "no lines in one of them": ([ITEM, replace(ITEM, line=20)], [replace(ITEM, line=0), replace(ITEM, line=0)]),
+    "no lines at all": ([replace(ITEM, line=0)], [replace(ITEM, line=0)]),
+}
+
+
+@pytest.mark.parametrize("kind", THE_SAME)
+def test_the_same_code_differs_in_nothing(kind: str) -> None:
+    """Neither this way nor that."""
+    before, after = THE_SAME[kind]
+    assert set(told(diff(before, after))) == {"same"}
+    assert set(told(diff(after, before))) == {"same"}
+
+
+def test_one_that_came_in_is_told_with_its_line() -> None:
+    """Lines below it moved on; it is the new one, and nothing else."""
+    before = [ITEM, replace(ITEM, line=20), replace(ITEM, line=30)]
+    after = [ITEM, replace(ITEM, line=15), replace(ITEM, line=21), replace(ITEM, line=31)]
+    found = diff(before, after)
+    assert told(found)["new"] == ["aten::item:15"]
+    assert "gone" not in told(found)
+    assert [c.site.first.where.source for c in found.worse] == [found.of(Change.NEW)[0].site.first.where.source]
+
+
+def test_one_more_where_lines_are_not_known_is_more_often() -> None:
+    """Without lines two syncs of a scope and an op are one place, which waits twice."""
+    found = diff([replace(ITEM, line=0)], [replace(ITEM, line=0)] * 2)
+    assert set(told(found)) == {"changed"}
+    (change,) = found.changes
+    assert (change.more_often, change.how_long) == (True, False)
+    assert found.worse == found.changes
+
+
+def test_other_scopes_are_other_places() -> None:
+    """Numbers that tell layers apart, and not steps, stay; so do functions of other files."""
+    layers = [replace(ITEM, line=0, scope=f"layer {n}") for n in range(3)]
+    found = diff(layers, layers[1:])
+    assert told(found) == {"gone": ["aten::item:"], "same": ["aten::item:"] * 2}
+    other = replace(ITEM, file="/home/a/project/eval.py", function="run", scope="eval")
+    assert set(told(diff([ITEM], [other]))) == {"new", "gone"}
+
+
+def test_what_not_every_step_has_may_be_chance() -> None:
+    """One of three steps has it: another recording of the same code may not."""
+    now_and_then = replace(ITEM, op="aten::nonzero", line=50, steps=(1,))
+    found = diff([ITEM], [ITEM, now_and_then])
+    assert told(found)["occasional"] == ["aten::nonzero:50"]
+    assert not found.worse
+    many = api.diff([program(ITEM, steps=20)], [program(ITEM, replace(now_and_then, steps=range(0, 20, 3)), steps=20)])
+    assert told(many)["new"] == ["aten::nonzero:50"]
+
+
+def test_several_recordings_are_one_state() -> None:
+    """What one of them shows in each of its steps is there; what was only in an earlier recording isn't lost."""
+    other = replace(ITEM, op="aten::nonzero", line=50)
+    found = api.diff([program(ITEM)], [program(ITEM), program(ITEM, other)])
+    assert told(found) == {"same": ["aten::item:10"], "new": ["aten::nonzero:50"]}
+    assert found.of(Change.NEW)[0].site.per_step == 0.5
+
+
+@pytest.mark.parametrize("name", ["maskedloss.v0", "lines"])
+def test_a_recording_and_itself(name: str) -> None:
+    """Everything is the same, and the step took as long."""
+    analysis = api.analyze(SAMPLES / f"{name}.pt.trace.json.gz")
+    found = api.diff([analysis], [analysis])
+    assert {c.change for c in found.changes} == {Change.SAME}
+    assert found.step.saving_us == 0
+
+
+def test_two_recordings_of_the_same_code_differ_in_nothing() -> None:
+    """With Python frames and without, which give rules other things to go by."""
+    lines, stacks = (api.analyze(SAMPLES / f"{name}.pt.trace.json.gz") for name in ("lines", "lines.stacks"))
+    found = api.diff([lines], [stacks])
+    assert {c.change for c in found.changes} == {Change.SAME}
+    assert not found.step.told
+
+
+def test_a_wait_that_moved_won_nothing() -> None:
+    """Nonzero is gone, unique waits as long now, and the step is what it was: as the replay had said."""
+    before, after = (api.analyze(SAMPLES / f"maskedloss.v{n}.pt.trace.json.gz") for n in (0, 1))
+    found = api.diff([before], [after])
+    assert [c.site.first.rule for c in found.of(Change.GONE)] == ["nonzero", "scalar-assign"]
+    assert [c.site.first.rule for c in found.of(Change.CHANGED)] == ["unique"]
+    (moved,) = found.moved
+    assert moved.us == pytest.approx(found.gone_wait_us, rel=0.01)
+    assert not found.step.told
+    assert found.promise is not None
+    assert found.promise.saving_us < 0.005 * found.step.before_us
+    assert found.promise.kept is Kept.YES
+
+
+LINES = st.lists(st.integers(1, 40), min_size=0, max_size=5, unique=True)
+
+
+@settings(max_examples=15)
+@given(LINES, LINES)
+def test_each_place_is_told_once_and_the_other_way_round_is_the_mirror(before: list[int], after: list[int]) -> None:
+    """Of m and n lines of a function min(m, n) are the same, the rest is gone or new; swapped it is the other."""
+    one, other = ([replace(ITEM, line=n) for n in lines] for lines in (before, after))
+    there, back = diff(one, other), diff(other, one)
+    assert len(there.of(Change.SAME)) == min(len(before), len(after))
+    assert len(there.of(Change.NEW)) == len(back.of(Change.GONE)) == max(0, len(after) - len(before))
+    assert len(there.of(Change.GONE)) == len(back.of(Change.NEW)) == max(0, len(before) - len(after))
+
+
+def test_both_states_are_needed() -> None:
+    """A diff of nothing is a mistake of the caller's."""
+    with pytest.raises(UsageError, match="each of the two states"):
+        api.diff([], [program(ITEM)])
+
+
+def unprofiled(us: float, times: Sequence[float] = ()) -> Analysis:
+    """A step whose time without the profiler is known."""
+    from syncscan.api import analyze_trace
+    from tests.gate.story import trace_of
+
+    t = trace_of(ITEM)
+    t.metadata.setdefault("syncscan", {}).update(unprofiled_step_us=us, unprofiled_steps_us=list(times))
+    return analyze_trace(t.trace())
+
+
+def test_a_step_s_change_is_set_against_its_spread() -> None:
+    """10 % of quiet steps is told; of steps that differ by as much it isn't."""
+    quiet = api.diff([unprofiled(1000, [999, 1000, 1001, 1000])], [unprofiled(900, [899, 900, 901, 900])])
+    noisy = api.diff([unprofiled(1000, [700, 1000, 1300, 1000])], [unprofiled(900, [600, 900, 1200, 900])])
+    assert (quiet.step.told, noisy.step.told) == (True, False)
+    assert quiet.step.saving_us == pytest.approx(100)
+
+
+def test_a_host_under_the_profiler_tells_little() -> None:
+    """What a host takes in a trace differs by tens of percents from one recording to the next."""
+    found = api.diff([program(ITEM, lasts=1000)], [program(ITEM, lasts=800)])
+    assert not found.step.unprofiled
+    assert not found.step.told
+    assert 250 < found.step.margin_us < 500
+
+
+def test_several_recordings_tell_their_own_spread() -> None:
+    """Three recordings of each state, a percent apart, tell 20 % of a host's time."""
+    before, after = ([program(ITEM, lasts=at * part) for part in (1, 1.01, 0.99)] for at in (1000, 800))
+    found = api.diff(before, after)
+    assert found.step.told
+    assert found.step.margin_us < 60
+
+
+def test_steps_that_were_found_otherwise_are_not_compared() -> None:
+    """A whole trace is no step of three."""
+    marked, whole = program(ITEM), program(ITEM, steps=1)
+    trace = replace(whole.trace, steps=(), steps_found=type(whole.trace.steps_found)(asked=True))
+    found = api.diff([marked], [api.analyze_trace(trace)])
+    assert "different ways" in found.step.why_not
+    assert not found.step.told
+
+
+def test_one_recording_may_know_more_of_a_place_than_the_other() -> None:
+    """The library's line is known with frames alone; without, the user's function under the same scope is the place."""
+    user, inside = ("train.py", 9, "step"), ("site-packages/lib/core.py", 5, "read")
+    known = [Key(("loss",), "aten::item", "other", False, user, ("lib/core.py", n, "read"), True) for n in (5, 8)]
+    unknown = Key(("loss",), "aten::item", "forward", False, user, NOWHERE, False)
+    elsewhere = Key(("loss",), "aten::item", "other", False, NOWHERE, inside, True)
+    assert matched(known, [unknown]) == [(tuple(known), (unknown,))]
+    assert matched([unknown], [elsewhere]) == [((unknown,), ()), ((), (elsewhere,))]

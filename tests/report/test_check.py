@@ -1,0 +1,68 @@
+"""A verdict is told to people, GitHub, JUnit and programs, and no name in it does anything else than being shown."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from syncscan import api
+from syncscan.model.check import Limit, Rules, Verdict
+from syncscan.report import check_github, check_json, check_junit, check_text
+from tests.gate.story import Sync, program
+from tests.report.example import HOSTILE, hostile
+
+RULES = Rules(limits=(Limit(syncs=0), Limit(by="scope", glob="loss", wait_ms=0)))
+
+
+def failed() -> Verdict:
+    """One line breaks two limits."""
+    return api.check(program(Sync(line=10, file="train.py", waits=100)), RULES)
+
+
+def test_people_get_limit_line_chain_fix_and_the_way_to_allow_it() -> None:
+    """And the line once, though two limits name it."""
+    text = check_text.render([failed()], "pyproject.toml", width=200)
+    assert text.startswith("failed: built.pt.trace.json, 1 sync held against pyproject.toml")
+    assert text.count("train.py:10: aten::item in loss") == 1
+    assert "✗ the step: 1 sync a step, and 0 are allowed" in text
+    assert "chain: aten::item > aten::_local_scalar_dense > cudaStreamSynchronize" in text
+    assert "# syncscan: allow[item] why it may stay, in train.py:10" in text
+
+
+def test_github_gets_an_error_at_the_line() -> None:
+    """Beside one a limit."""
+    lines = check_github.render([failed()], "pyproject.toml").splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["::error"] * 3
+    assert "file=train.py,line=10," in lines[2]
+    assert check_github.render([api.check(program(), RULES)], "x").startswith("::notice")
+
+
+def test_junit_has_a_failed_test_a_limit() -> None:
+    """With the line's file; one that passed where all are kept."""
+    suites = ET.fromstring(check_junit.render([failed(), api.check(program(), RULES)], "pyproject.toml"))
+    assert (suites.get("tests"), suites.get("failures")) == ("3", "2")
+    first = suites[0][0]
+    assert (first.get("name"), first.get("file"), first.get("line")) == ("the step", "train.py", "10")
+    assert len(suites[1].findall("testcase")) == 1
+
+
+def test_json_follows_its_schema() -> None:
+    """Violations name findings by id, and exempt ones have their reason."""
+    document = json.loads(check_json.render([failed()], "pyproject.toml"))
+    assert (document["schema"], document["passed"]) == ("syncscan.check/1", False)
+    (trace,) = document["traces"]
+    assert [v["limit"]["by"] for v in trace["violations"]] == [None, "scope"]
+    assert trace["violations"][0]["findings"] == [trace["counted"][0]["id"]]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
+def test_a_hostile_name_is_only_shown(text: str) -> None:
+    """One command a line for GitHub, valid XML and JSON, no control characters for a terminal."""
+    verdict = api.check(hostile(text), RULES)
+    assert not set(check_text.render([verdict], "x")) & set("\x1b\x07\x00\u202e\u2066")
+    commands = check_github.render([verdict], "x").splitlines()
+    assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in commands)
+    ET.fromstring(check_junit.render([verdict], "x"))
+    json.loads(check_json.render([verdict], "x"))

@@ -1,0 +1,95 @@
+"""What a diff says is said in every format, and no name in it does anything else than being shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from syncscan import api
+from syncscan.model.diff import Diff
+from syncscan.report import diff_html, diff_json, diff_markdown, diff_text
+from syncscan.report.diff_story import story_of
+from tests.gate.story import Sync, program
+from tests.report.example import HOSTILE, hostile
+
+NONZERO = Sync("aten::nonzero", scope="mask", line=20, waits=300)
+ITEM = Sync(line=10)
+
+
+def example() -> Diff:
+    """One sync is gone, one came in, one stays."""
+    other = replace(ITEM, op="aten::unique_dim", line=30, scope="shapes")
+    return api.diff([program(ITEM, NONZERO)], [program(ITEM, other)])
+
+
+def test_the_story_counts_what_came_and_went() -> None:
+    """The verdict has each kind once, and the step its margin."""
+    story = story_of(example())
+    assert story.verdict == "1 sync came in, 1 sync is gone, nothing else"
+    assert "not distinguishable from noise (±" in story.step
+    assert story.promise.startswith("Removing what is gone was projected to save")
+    assert story.same == "1 sync is as before"
+
+
+def test_nothing_differs_is_said() -> None:
+    """Of a recording and itself."""
+    analysis = program(ITEM)
+    story = story_of(api.diff([analysis], [analysis]))
+    assert (story.verdict, story.changes, story.promise) == ("No sync differs", {}, "")
+
+
+def test_text_and_markdown_tell_the_same() -> None:
+    """Each place with its sign, its line and its numbers."""
+    found = example()
+    text = " ".join(diff_text.render(found, width=80).split())
+    markdown = diff_markdown.render(found)
+    for said in ("train.py:20", "train.py:30", "waited 300 µs a step", "1 sync is as before."):
+        assert said in text
+        assert said in markdown
+    assert " + " in text
+    assert "**Gone**" in markdown
+
+
+def test_json_follows_its_schema() -> None:
+    """Times in µs, each state's site with its ids and line; None where a place isn't there."""
+    document = json.loads(diff_json.render(example()))
+    assert document["schema"] == "syncscan.diff/1"
+    new, gone, same = document["changes"]
+    assert [c["change"] for c in (new, gone, same)] == ["new", "gone", "same"]
+    assert (new["before"], gone["after"]) == (None, None)
+    assert gone["before"]["source"]["line"] == 20
+    assert gone["before"]["wait_us"] == pytest.approx(300, rel=0.02)
+    assert document["promised"]["range_us"][0] <= document["promised"]["saving_us"]
+    assert set(document["step"]) == {
+        "before_us", "after_us", "saving_us", "margin_us", "distinguishable", "unprofiled", "device_busy_us",
+        "not_comparable",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
+def test_a_hostile_name_is_only_shown(text: str) -> None:
+    """Control characters reach no terminal; JSON stays JSON; Markdown makes nothing of it."""
+    found = api.diff([program(ITEM)], [hostile(text)])
+    shown = diff_text.render(found)
+    assert not set(shown) & set("\x1b\x07\x00\u202e\u2066")
+    assert json.loads(diff_json.render(found))["schema"] == "syncscan.diff/1"
+    markdown = diff_markdown.render(found)
+    markdown.encode()
+    page = diff_html.render(found, program(ITEM), hostile(text))
+    page.encode()
+    assert not re.findall(r"<script|<img", page)
+    outside = "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
+    assert "<script" not in outside
+
+
+def test_the_page_draws_a_step_of_each_on_one_scale() -> None:
+    """Waits that are gone and new are marked where they were; what isn't drawn alone is drawn with its neighbours."""
+    before, after = program(ITEM, NONZERO, lasts=1000), program(ITEM, lasts=500)
+    page = diff_html.render(api.diff([before], [after]), before, after)
+    assert page.count('<rect class="gone"') == 1
+    ends = [float(x) for x in re.findall(r'class="end" x1="([0-9.]+)"', page)]
+    assert ends == pytest.approx([diff_html.WIDTH, diff_html.WIDTH / 2])
+    assert "default-src 'none'; style-src 'sha256-" in page
