@@ -24,8 +24,9 @@ from syncscan.model.trace import DEVICE, Category, Trace
 from syncscan.report import host
 from syncscan.report.names import shown
 from syncscan.report.story import ToldFinding, story_of
-from syncscan.report.timeline import CLOCK_SLACK_NS, stacked
+from syncscan.report.timeline import CLOCK_SLACK_NS
 from syncscan.report.timeline_intervals import home, home_step
+from syncscan.report.timeline_lanes import stacked
 from syncscan.report.units import duration
 
 if TYPE_CHECKING:
