@@ -7,7 +7,7 @@ a leaf that requires a gradient (autocast_mode.cpp, `cached_cast`): frozen weigh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,13 +39,12 @@ class Casts:
 def autocast_casts(context: Context) -> Casts:
     """The casts in the steps; none where nothing runs under autocast."""
     casts = _casts(context)
-    sequence = context.trace.slices.sequence
-    nodes = _nodes(context)
-    frozen = [row for row in casts if int(sequence[row]) == NONE or int(sequence[row]) not in nodes]
+    known = _known(context, casts)
+    frozen = sorted({*casts} - {*known.values()}, key=lambda row: int(context.trace.slices.ts[row]))
     parents = context.trace.slices.parent[frozen]
     _, first = np.unique(parents, return_index=True)
     inputs = [frozen[at] for at in sorted(first.tolist())]
-    return Casts(frozen=frozen, inputs=inputs, repeated=_repeated(context, casts), ops=len(inputs))
+    return Casts(frozen=frozen, inputs=inputs, repeated=_repeated(context, known), ops=len(inputs))
 
 
 def _casts(context: Context) -> list[int]:
@@ -59,17 +58,22 @@ def _casts(context: Context) -> list[int]:
     return [row for row in rows if s.parent[row] in wrapped and len(context.launched(context.interval(row)))]
 
 
-def _nodes(context: Context) -> set[int]:
-    """Sequence numbers of the casts that autograd knows."""
+def _known(context: Context, casts: Iterable[int]) -> dict[int, int]:
+    """The casts that autograd has a node for, by its number: of those with the same number the last.
+
+    An op bears the number that the thread's next node will get, whether it makes one or not: the casts of a frozen
+    part all bear that of the first node behind it.
+    """
     s, trace = context.trace.slices, context.trace
     rows = np.flatnonzero(trace.named(lambda name: name == _NODE) & (s.fwd_thread > 0))
-    return set(s.sequence[rows].tolist())
+    nodes = set(s.sequence[rows].tolist())
+    last = {int(s.sequence[row]): row for row in casts}
+    return {number: row for number, row in last.items() if number != NONE and number in nodes}
 
 
-def _repeated(context: Context, casts: Iterable[int]) -> list[int]:
+def _repeated(context: Context, known: Mapping[int, int]) -> list[int]:
     """Casts of weights for a pass that isn't the first of its step."""
     s = context.trace.slices
-    known = {int(s.sequence[row]): row for row in casts if s.sequence[row] != NONE}
     begins = [begin for begin, _ in context.steps]
     found: list[int] = []
     last = -1

@@ -27,6 +27,10 @@ ADVICE = Advice(
     when_fine="When weights change between the passes, or the device has work for as long.",
 )
 
+LEAST = 0.04
+"""Casts that take less than this part of a step aren't worth a word: two equal steps at the same moment are as far apart
+on average on an H200's host, and where 72 casts took 2.4 % of a step, it took as long without them."""
+
 
 def find(context: Context) -> Iterable[Habit]:
     """Casts in ops under autocast without a gradient, and those that a pass of the same step has made before.
@@ -38,7 +42,7 @@ def find(context: Context) -> Iterable[Habit]:
     if len(rows) < context.count:
         return
     host_us, device_us = _took(context, rows)
-    if host_us + device_us < context.notable_us:
+    if host_us + device_us < LEAST * context.period_us:
         return
     inputs = set(casts.inputs)
     whole, least = _without(context, rows), _without(context, [row for row in rows if row not in inputs])
