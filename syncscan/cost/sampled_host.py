@@ -75,6 +75,7 @@ def _used(samples: HostSamples, step_us: float, order: Sequence[int]) -> ThreadU
     scale = step_us / used.wall_ns
     return ThreadUse(
         off_us=used.off_ns * scale,
+        on_us=max(0, used.wall_ns - used.off_ns) / samples.steps / 1e3,
         delayed_us=None if used.delayed_ns is None else used.delayed_ns * scale,
         faults=used.faults / samples.steps,
         fault_us=None if used.fault_ns is None else used.fault_ns / 1e3,

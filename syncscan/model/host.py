@@ -50,6 +50,9 @@ class ThreadUse:
 
     off_us: float
     """Off its core."""
+    on_us: float
+    """On its core, in the sampled steps as they were: on another scale than the rest where those took another time.
+    What a thread computes stays the same from step to step, how long it waits doesn't."""
     delayed_us: float | None
     """Of that, ready to run without a core to run on; None where the system doesn't tell."""
     faults: float

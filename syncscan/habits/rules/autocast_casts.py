@@ -28,8 +28,8 @@ ADVICE = Advice(
 )
 
 LEAST = 0.04
-"""Casts that take less than this part of a step aren't worth a word: two equal steps at the same moment are as far apart
-on average on an H200's host, and where 72 casts took 2.4 % of a step, it took as long without them."""
+"""Casts that take less than this part of a step aren't worth a word: two equal steps at the same moment are as far
+apart on average on an H200's host, and where 72 casts took 2.4 % of a step, it took as long without them."""
 
 
 def find(context: Context) -> Iterable[Habit]:

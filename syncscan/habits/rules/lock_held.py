@@ -35,13 +35,12 @@ def find(context: Context) -> Iterable[Habit]:
     """Time in which the step's thread wasn't on its core, but another thread of Python's ran, by samples."""
     sampled = context.sampled
     stopped = stopped_by_others(sampled) if sampled else None
-    if sampled is None or stopped is None or stopped.likely_us < context.notable_us:
+    if sampled is None or stopped is None or stopped.surely_us < context.notable_us:
         return
-    samples = sampled.samples * stopped.likely_us / sampled.step_us
+    samples = sampled.samples * stopped.surely_us / sampled.step_us
     if samples < LEAST_SAMPLES:
         return
-    sure = deviation(samples)
-    low, high = SURELY * (1 - sure) * stopped.likely_us, max(stopped.most_us, (1 + sure) * stopped.likely_us)
+    low, high = SURELY * (1 - deviation(samples)) * stopped.surely_us, max(stopped.most_us, stopped.likely_us)
     habit = context.habit(ADVICE, [], high, _evidence(sampled, stopped), confidence=Confidence.MEDIUM)
     yield replace(habit, gain=gained(context, stopped.likely_us, low, high), per_step=1.0)
 
@@ -53,8 +52,11 @@ def _evidence(sampled: SampledHost, stopped: Stopped) -> list[str]:
         f"step's was off its core{', in ' + other.places[0] if other.places else ''}"
         for other in sorted(ran, key=lambda other: -other.beside_us)[:NAMED]
     ]
+    backward = stopped.likely_us - stopped.surely_us
+    also = f", and for {backward / 1e3:.2f} ms in the backward pass" if backward else ""
     return [
-        f"the step's thread was stopped for {stopped.likely_us / 1e3:.2f} ms ({stopped.likely_us / sampled.step_us:.0%}"
-        f" of the step) where it waits for nothing itself, {stopped.most_us / 1e3:.2f} ms in all",
+        f"the step's thread was stopped for {stopped.surely_us / 1e3:.2f} ms ({stopped.surely_us / sampled.step_us:.0%}"
+        f" of the step) where it waits for nothing itself{also}; it was off its core for "
+        f"{stopped.most_us / 1e3:.2f} ms in all",
         *threads,
     ]
