@@ -73,11 +73,11 @@ def network(device: str, layers: int = 6, width: int = 256) -> Any:
     return nn.Sequential(*parts).to(device)
 
 
-def training(device: str, *, layers: int = 6, **options: Any) -> Step:
-    """A plain training step; the options are the optimizer's."""
+def training(device: str, net: Any = None, *, layers: int = 6, **options: Any) -> Step:
+    """A plain training step, of a network of its own without one; the options are the optimizer's."""
     import torch
 
-    net, x = network(device, layers), torch.randn(64, 256, device=device)
+    net, x = net or network(device, layers), torch.randn(64, 256, device=device)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, **options)
 
     def step() -> None:
@@ -392,7 +392,7 @@ def looping_average(device: str) -> tuple[Variant, Variant]:
     net = network(device, 24)
     own = [p.detach() for p in net.parameters()]
     mean = [p.clone() for p in own]
-    train = training(device)
+    train = training(device, net)
 
     def loop() -> None:
         for kept, now in zip(mean, own, strict=True):

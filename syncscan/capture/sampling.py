@@ -52,7 +52,8 @@ MOST_PLACES = 20
 Place = tuple[str, str, int]
 """File, function, line."""
 Node = list[int]
-"""Parent, frame, line, samples, ns that the thread was stopped by others, pages that it touched first."""
+"""Parent, frame, line, samples, ns that the thread was stopped by others, pages that it touched first, ns in the
+system's code meanwhile."""
 
 
 class Sampling:
@@ -101,9 +102,9 @@ class Sampling:
         Returns:
             `rate` (samples a second), `steps`, `samples`, `step_us` (the median of the sampled steps' times), `frames`
             ([file, function]) and `nodes`, callers first: [parent, frame, line, samples in this function itself, ns
-            that the thread was off its core while others ran, pages that it touched first], where parent is an index
-            into `nodes`, -1 for none, and frame one into `frames`; `used`, what all samples together saw of the thread,
-            and `threads`, the others that ran.
+            that the thread was off its core while others ran, pages that it touched first, ns in the system's code
+            where it touched some], where parent is an index into `nodes`, -1 for none, and frame one into `frames`;
+            `used`, what all samples together saw of the thread, and `threads`, the others that ran.
 
         Raises:
             NotSampled: it was too short.
@@ -114,7 +115,7 @@ class Sampling:
         times = self._clock.end()
         parts = between([self._first, *(read for *_, read in samples)])
         frames, nodes = tree(_places(samples, parts))
-        count = sum(own for *_, own, _, _ in nodes)
+        count = sum(node[3] for node in nodes)
         if count < LEAST_SAMPLES:
             raise NotSampled(f"{count} samples of it say too little, {LEAST_SAMPLES} are needed. Let it run longer.")
         return {
@@ -133,13 +134,15 @@ class Sampling:
 
         Returns:
             `wall_ns`, `off_ns` (off its core), `delayed_ns` (of that waiting for a core, null where that isn't known),
-            `faults` (pages touched first) and `fault_ns` (what one costs on this machine, null where none is counted).
+            `faults` (pages touched first), `fault_ns` (what one costs on this machine, null where none is counted) and
+            `huge` (huge pages that were made meanwhile for any process, null where that isn't known).
         """
         return {
             "wall_ns": sum(part.wall for part in parts),
             "off_ns": sum(part.off for part in parts),
             "delayed_ns": self._meter.delayed_ns(),
             "faults": sum(part.faults for part in parts),
+            "huge": self._meter.huge_pages(),
             "fault_ns": self._meter.fault_ns(),
         }
 
@@ -177,8 +180,8 @@ def _places(samples: Sequence[Row], parts: Sequence[Between]) -> list[tuple[list
     named = _Named()
     counts: dict[tuple[Place, ...], list[int]] = {}
     for (count, stack, _), part in zip(samples, parts, strict=True):
-        kept = counts.setdefault(named(stack), [0, 0, 0])
-        for k, more in enumerate((count, part.stopped, part.faults)):
+        kept = counts.setdefault(named(stack), [0, 0, 0, 0])
+        for k, more in enumerate((count, part.stopped, part.faults, part.touching)):
             kept[k] += more
     return [(numbers, stack) for stack, numbers in counts.items()]
 

@@ -34,12 +34,14 @@ _PAGE = 4096
 class Read(NamedTuple):
     """What was used by now: of the core by the thread itself and by each other one (by its native id), and of memory.
 
-    Times in ns; `faults` counts pages of memory that the thread touched first.
+    Times in ns; `faults` counts pages of memory that the thread touched first, `system` is its time in the system's own
+    code.
     """
 
     at: int
     cpu: int
     faults: int
+    system: int
     others: dict[int, int]
     stacks: dict[int, list[Any]]
     """Of the threads that ran: code, place in it, code, place …, innermost first."""
@@ -52,6 +54,12 @@ class Between(NamedTuple):
     off: int
     ran: dict[int, int]
     faults: int
+    system: int
+
+    @property
+    def touching(self) -> int:
+        """How long the thread was in the system's own code, where it touched pages first: as good as all for that."""
+        return self.system if self.faults else 0
 
     @property
     def stopped(self) -> int:
@@ -69,13 +77,15 @@ class Meter:
         self._last: dict[int, int] = {}
         self._last_at = 0
         self._thread = threading.get_native_id()
-        self._usage: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self._usage: Callable[[], tuple[int, int, int]] = lambda: (0, 0, 0)
         self._delayed: int | None = None
+        self._huge: int | None = None
 
     def start(self) -> Read:
         """Begin, with what was used up to now."""
         self._usage = _usage()
         self._delayed = self._waited()
+        self._huge = _huge_pages()
         self.follow()
         return self.read()
 
@@ -94,10 +104,10 @@ class Meter:
 
     def read(self) -> Read:
         """What was used by now; safe in a signal's handler."""
-        cpu, faults = self._usage()
+        cpu, faults, system = self._usage()
         now = time.monotonic_ns()
         if not self._followed:
-            return Read(now, cpu, faults, {}, {})
+            return Read(now, cpu, faults, system, {}, {})
         others = {}
         for thread, (clock, _) in self._followed.items():
             with suppress(OSError):  # it has ended
@@ -105,12 +115,17 @@ class Meter:
         least = BUSY * (now - self._last_at)
         ran = [thread for thread, ns in others.items() if ns - self._last.get(thread, ns) > least]
         self._last, self._last_at = others, now
-        return Read(now, cpu, faults, others, self._stacks(ran) if ran else {})
+        return Read(now, cpu, faults, system, others, self._stacks(ran) if ran else {})
 
     def delayed_ns(self) -> int | None:
         """How long the thread has waited for a core since the start; None where the system doesn't tell."""
         now = self._waited()
         return now - self._delayed if now is not None and self._delayed is not None else None
+
+    def huge_pages(self) -> int | None:
+        """How many huge pages were made for anyone since the start; None where the system doesn't tell."""
+        now = _huge_pages()
+        return now - self._huge if now is not None and self._huge is not None else None
 
     def fault_ns(self) -> float | None:
         """What it costs to touch a page first and to give it back, on this machine now; None where none is counted."""
@@ -118,10 +133,10 @@ class Meter:
         return min(costs, default=None)  # what others do meanwhile only makes it dearer
 
     def _tried(self) -> float | None:
-        cpu, faults = self._usage()
+        cpu, faults, _ = self._usage()
         with mmap.mmap(-1, _TRIED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
             fresh[::_PAGE] = bytes(_TRIED // _PAGE)
-        now, more = self._usage()
+        now, more, _ = self._usage()
         return (now - cpu) / (more - faults) if more > faults else None
 
     def _waited(self) -> int | None:
@@ -143,6 +158,7 @@ def between(reads: Sequence[Read]) -> list[Between]:
             off=max(0, (b.at - a.at) - (b.cpu - a.cpu)),
             ran={t: max(0, ns - a.others[t]) for t, ns in b.others.items() if t in a.others},
             faults=max(0, b.faults - a.faults),
+            system=max(0, b.system - a.system),
         )
         for a, b in itertools.pairwise(reads)
     ]
@@ -180,15 +196,24 @@ def _clock_of(thread: int) -> int:
     return (~thread << 3) | 6
 
 
-def _usage() -> Callable[[], tuple[int, int]]:
-    """How to ask what this thread has used: ns on its core, and pages that it touched first.
+def _huge_pages() -> int | None:
+    """How many huge pages the system has ever made at a first touch, for all processes."""
+    with suppress(OSError, ValueError, IndexError), open("/proc/vmstat") as file:
+        return next((int(line.split()[1]) for line in file if line.startswith("thp_fault_alloc ")), None)
+    return None
 
-    `getrusage` counts the time too, but brings it up to date only at the system's own ticks, some ms apart.
+
+def _usage() -> Callable[[], tuple[int, int, int]]:
+    """How to ask what this thread has used: ns on its core, pages that it touched first, ns in the system's own code.
+
+    `getrusage` counts the core's time too, but brings it up to date only at the system's own ticks, some ms apart, and
+    divides it by what it finds there: over some hundred of them that is true.
     """
     resource = importlib.import_module("resource")  # not on Windows, where nothing is sampled
     who, get, ran = resource.RUSAGE_THREAD, resource.getrusage, time.thread_time_ns
 
-    def usage() -> tuple[int, int]:
-        return ran(), get(who).ru_minflt
+    def usage() -> tuple[int, int, int]:
+        used = get(who)
+        return ran(), used.ru_minflt, int(used.ru_stime * 1e9)
 
     return usage

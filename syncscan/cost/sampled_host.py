@@ -80,6 +80,8 @@ def _used(samples: HostSamples, step_us: float, order: Sequence[int]) -> ThreadU
         faults=used.faults / samples.steps,
         fault_us=None if used.fault_ns is None else used.fault_ns / 1e3,
         stopped_us=tuple(samples.nodes[number].stopped_ns * scale for number in order),
+        touching_us=tuple(samples.nodes[number].touching_ns * scale for number in order),
+        huge=(used.huge or 0) / samples.steps,
         faults_in=tuple(samples.nodes[number].faults / samples.steps for number in order),
     )
 

@@ -144,8 +144,8 @@ class HostSample(msgspec.Struct, frozen=True, array_like=True):
 
     `parent` is its caller's place in `HostSamples.nodes`, before its own, -1 for none; `frame` the function's in
     `HostSamples.frames`; `own` counts the samples in this line itself and in what it calls that isn't Python. So
-    do `stopped_ns`, how long the thread was off its core there while others ran, and `faults`, pages that it touched
-    first.
+    do `stopped_ns`, how long the thread was off its core there while others ran, `faults`, pages that it touched first,
+    and `touching_ns`, how long it was in the system's own code where it touched some.
     """
 
     parent: Index
@@ -154,6 +154,7 @@ class HostSample(msgspec.Struct, frozen=True, array_like=True):
     own: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
     stopped_ns: Count = 0
     faults: Count = 0
+    touching_ns: Count = 0
 
 
 class ThreadUse(msgspec.Struct, frozen=True):
@@ -166,6 +167,8 @@ class ThreadUse(msgspec.Struct, frozen=True):
     """Pages of memory that it touched first."""
     fault_ns: Positive | None = None
     """What one costs on that machine, with giving it back."""
+    huge: Count | None = None
+    """Huge pages that the system made meanwhile, for any process; None where it doesn't tell."""
     delayed_ns: Count | None = None
     """Of the time off its core: ready to run, but others were on it."""
 

@@ -63,6 +63,10 @@ class ThreadUse:
     """By place in `SampledHost.nodes`: off its core in this function itself, while other threads of Python's ran."""
     faults_in: tuple[float, ...]
     """By the same place: how many of the pages were touched in this function itself."""
+    touching_us: tuple[float, ...]
+    """By the same place: in the system's own code where pages were touched first; all 0 where it doesn't tell."""
+    huge: float
+    """Huge pages that the system made a step meanwhile, for any process; 0 where it doesn't tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
