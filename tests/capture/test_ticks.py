@@ -18,6 +18,7 @@ import pytest
 from syncscan.capture import signals, ticks
 from syncscan.capture.signals import Ending
 from syncscan.capture.ticks import SIGNAL, NotSampled, Row, Ticks, line_of, name_of
+from syncscan.capture.usage import Meter
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="samples on Linux alone")
 
@@ -229,8 +230,8 @@ def test_a_system_without_timers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
         Ticks(500)
 
 
-def test_a_compiled_step_does_not_compile_the_handler(sampler: Ticks) -> None:
-    """Torch's compiler looks at every function that runs inside of what it has compiled."""
+def test_a_compiled_step_does_not_compile_the_handler() -> None:
+    """Torch's compiler looks at every function that runs inside of what it has compiled: here the reader's too."""
     torch = pytest.importorskip("torch")
     dynamo = pytest.importorskip("torch._dynamo")
     dynamo.reset()
@@ -244,9 +245,14 @@ def test_a_compiled_step_does_not_compile_the_handler(sampler: Ticks) -> None:
     x = torch.ones(8)
     step(x)
     compiled = sum(dynamo.utils.counters["frames"].values())
+    meter = Meter()
+    sampler = Ticks(500, meter.read)
+    meter.start()
     sampler.start()
     until = time.perf_counter() + 0.3
     while time.perf_counter() < until:
         step(x)
-    assert sum(count for count, *_ in sampler.stop()) > 50
+    samples = sampler.stop()
+    assert sum(count for count, *_ in samples) > 50
+    assert all(read.cpu > 0 for *_, read in samples)
     assert sum(dynamo.utils.counters["frames"].values()) == compiled
