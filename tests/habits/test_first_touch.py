@@ -74,6 +74,11 @@ def test_the_program_s_line_is_named():
     assert habit((STACK, 0, 100.0), (NUMPY, 200, 300.0)).evidence[1] == "in train.py:7 batch (100%)"
 
 
+def test_a_line_that_does_something_else_for_the_most_part_stays():
+    """200 pages of 1 µs in a line of 900: at most 1.75 µs each."""
+    assert habit((STACK, 200, 900.0)).gain.range_us == pytest.approx((120, 350))
+
+
 def test_what_a_collate_function_touches_is_its_own():
     """That is another habit's time."""
     assert habit((COLLATE, 200, 300.0)) is None
