@@ -27,6 +27,7 @@ from syncscan import api
 from syncscan.capture.sampling import RATE
 from syncscan.capture.session import profile
 from syncscan.capture.ticks import NotSampled, Ticks
+from syncscan.capture.usage import Meter
 from syncscan.model.host import SampledHost
 
 BLOCK_S = 0.4
@@ -112,7 +113,9 @@ def cost(program: Program, rounds: int) -> tuple[float, list[float], list[float]
     """A step's time in ms, and how many times as long it takes while it is sampled, in each round: by both clocks."""
     plain, sampled = [block(program, BLOCK_S)], []
     for _ in range(rounds):
-        ticks = Ticks(RATE)
+        meter = Meter()
+        ticks = Ticks(RATE, meter.read)
+        meter.start()
         ticks.start()
         try:
             sampled.append(block(program, BLOCK_S))

@@ -1,4 +1,4 @@
-"""Steps that run with nothing else on go in, the tree of functions that their thread was in comes out.
+"""Steps that run with nothing else on go in, the tree of functions that their thread was in and what it used come out.
 
 They are the last steps of a capture, after its cycles. Before the cycles they would eat the steps of a short script
 that the recording needs, and how many are left nobody knows: a script that ends while it is sampled would leave no
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import CodeType
@@ -23,7 +23,9 @@ from typing import Any
 from syncscan.capture.calibration import Calibration
 from syncscan.capture.installed import naming
 from syncscan.capture.table import Interned, Json
-from syncscan.capture.ticks import NotSampled, Ticks, line_of, name_of
+from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of, name_of
+from syncscan.capture.usage import Between, Meter, Read, between, ran
+from syncscan.model.libraries import is_library
 
 RATE = 193
 """Samples a second. Each costs 40 to 60 µs (2 cores, a virtual machine), together 0.7 to 1.1 % of a step; five seconds
@@ -44,8 +46,14 @@ _HERE = Path(__file__).parent
 _RUNNER = str(_HERE / "main_script.py")
 _DEMO = str(_HERE / "demo_step.py")
 
+MOST_PLACES = 20
+"""Of another thread that are kept, where it was met the most often."""
+
 Place = tuple[str, str, int]
 """File, function, line."""
+Node = list[int]
+"""Parent, frame, line, samples, ns that the thread was stopped by others, pages that it touched first, ns in the
+system's code meanwhile."""
 
 
 class Sampling:
@@ -61,12 +69,14 @@ class Sampling:
 
     def __init__(self, seconds: float, step_us: float | None) -> None:
         self._seconds = seconds
-        self._ticks = Ticks(RATE)
+        self._meter = Meter()
+        self._ticks = Ticks(RATE, self._meter.read)
         expected = 2e6 * seconds / step_us if step_us else 0
         self._clock = Calibration(min(MOST_TIMED, max(100, math.ceil(expected))), begin=False)
         self._settle = SETTLE
         self._steps = -1
         self._began = 0.0
+        self._first: Read | None = None
 
     def step(self) -> bool:
         """A step has ended; whether the next one is to be sampled too."""
@@ -76,7 +86,10 @@ class Sampling:
             return True
         self._steps += 1
         self._clock.mark()
+        if self._steps:
+            self._meter.follow()
         if not self._steps:
+            self._first = self._meter.start()
             self._began = time.perf_counter()
             self._ticks.start()
             return True
@@ -88,18 +101,21 @@ class Sampling:
 
         Returns:
             `rate` (samples a second), `steps`, `samples`, `step_us` (the median of the sampled steps' times), `frames`
-            ([file, function]) and `nodes`, callers first: [parent, frame, line, samples in this function itself], where
-            parent is an index into `nodes`, -1 for none, and frame one into `frames`.
+            ([file, function]) and `nodes`, callers first: [parent, frame, line, samples in this function itself, ns
+            that the thread was off its core while others ran, pages that it touched first, ns in the system's code
+            where it touched some], where parent is an index into `nodes`, -1 for none, and frame one into `frames`;
+            `used`, what all samples together saw of the thread, and `threads`, the others that ran.
 
         Raises:
             NotSampled: it was too short.
         """
         samples = self._ticks.stop()
-        if self._steps < 1:
+        if self._steps < 1 or self._first is None:
             raise NotSampled("the program ended before one step of it was.")
         times = self._clock.end()
-        frames, nodes = tree(_places(samples))
-        count = sum(own for *_, own in nodes)
+        parts = between([self._first, *(read for *_, read in samples)])
+        frames, nodes = tree(_places(samples, parts))
+        count = sum(node[3] for node in nodes)
         if count < LEAST_SAMPLES:
             raise NotSampled(f"{count} samples of it say too little, {LEAST_SAMPLES} are needed. Let it run longer.")
         return {
@@ -109,6 +125,25 @@ class Sampling:
             "step_us": round(times.typical, 3),
             "frames": frames,
             "nodes": nodes,
+            "used": self._used(parts),
+            "threads": _threads(self._meter.names, samples, parts),
+        }
+
+    def _used(self, parts: Sequence[Between]) -> Json:
+        """What the thread used from the first sample to the last.
+
+        Returns:
+            `wall_ns`, `off_ns` (off its core), `delayed_ns` (of that waiting for a core, null where that isn't known),
+            `faults` (pages touched first), `fault_ns` (what one costs on this machine, null where none is counted) and
+            `huge` (huge pages that were made meanwhile for any process, null where that isn't known).
+        """
+        return {
+            "wall_ns": sum(part.wall for part in parts),
+            "off_ns": sum(part.off for part in parts),
+            "delayed_ns": self._meter.delayed_ns(),
+            "faults": sum(part.faults for part in parts),
+            "huge": self._meter.huge_pages(),
+            "fault_ns": self._meter.fault_ns(),
         }
 
     def close(self) -> None:
@@ -116,42 +151,85 @@ class Sampling:
         self._ticks.close()
 
 
-def tree(samples: Iterable[tuple[int, Sequence[Place]]]) -> tuple[list[list[str]], list[list[int]]]:
+def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list[list[str]], list[Node]]:
     """The frames and nodes of these samples, as `Sampling.finish` tells them; those of the capture itself don't count.
 
     Args:
-        samples: stacks, outermost first, each with how often it was met.
+        samples: stacks, outermost first, each with the numbers that are added up in its node: how often it was met, and
+            what else there is to count.
     """
     frames: Interned[tuple[str, str]] = Interned()
     nodes: dict[tuple[int, int, int], int] = {}
-    own: list[int] = []
+    own: list[list[int]] = []
     named = naming()
-    for count, stack in samples:
+    for counts, stack in samples:
         at = -1
         for file, function, line in _of_program(stack):
             key = (at, frames((named(file), function)), line)
             if key not in nodes and len(nodes) >= MOST_NODES:
                 break
             at = nodes.setdefault(key, len(nodes))
-            own += [0] * (len(nodes) - len(own))
+            own += [[0] * len(counts) for _ in range(len(nodes) - len(own))]
         if at >= 0:
-            own[at] += count
-    return [list(frame) for frame in frames.values()], [[*key, n] for key, n in zip(nodes, own, strict=True)]
+            own[at] = [a + b for a, b in zip(own[at], counts, strict=True)]
+    return [list(frame) for frame in frames.values()], [[*key, *n] for key, n in zip(nodes, own, strict=True)]
 
 
-def _places(samples: Iterable[tuple[int, list[Any]]]) -> list[tuple[int, tuple[Place, ...]]]:
-    """The same stacks by file, function and line, outermost first, each once."""
-    known: dict[tuple[int, int], Place] = {}  # by the code's id: it is held, and its hash is dear
-    counts: Counter[tuple[Place, ...]] = Counter()
-    for count, stack in samples:
-        named = []
-        for code, at in zip(stack[-2::-2], stack[-1::-2], strict=True):
-            place = known.get((id(code), at))
-            if place is None:
-                place = known[id(code), at] = _place(code, at)
-            named.append(place)
-        counts[tuple(named)] += count
-    return [(count, stack) for stack, count in counts.items()]
+def _places(samples: Sequence[Row], parts: Sequence[Between]) -> list[tuple[list[int], tuple[Place, ...]]]:
+    """The stacks by file, function and line, outermost first, each once, with the numbers of its node."""
+    named = _Named()
+    counts: dict[tuple[Place, ...], list[int]] = {}
+    for (count, stack, _), part in zip(samples, parts, strict=True):
+        kept = counts.setdefault(named(stack), [0, 0, 0, 0])
+        for k, more in enumerate((count, part.stopped, part.faults, part.touching)):
+            kept[k] += more
+    return [(numbers, stack) for stack, numbers in counts.items()]
+
+
+def _threads(names: dict[int, str], samples: Sequence[Row], parts: Sequence[Between]) -> list[Json]:
+    """The other threads that ran, the busiest first.
+
+    Returns:
+        Of each `name`, `ran_ns`, `beside_ns` (of that, while the step's thread was off its core) and `places` ([file,
+        function, line, how often it was met there]): the program's innermost function where there is one.
+    """
+    named, met = _Named(), defaultdict[int, Counter[Place]](Counter)
+    for _, _, read in samples:
+        for thread, stack in read.stacks.items():
+            met[thread][_innermost(named(stack))] += 1
+    files = naming()
+    return [
+        {
+            "name": names.get(thread, ""),
+            "ran_ns": ns,
+            "beside_ns": beside,
+            "places": [[files(file), *place, n] for (file, *place), n in met[thread].most_common(MOST_PLACES)],
+        }
+        for thread, (ns, beside) in sorted(ran(parts).items(), key=lambda item: -item[1][0])
+        if ns
+    ]
+
+
+def _innermost(stack: Sequence[Place]) -> Place:
+    """The innermost place that is the program's own, else the innermost of all."""
+    return next((place for place in reversed(stack) if not is_library(place[0])), stack[-1])
+
+
+class _Named:
+    """Stacks as the ticks have them go in, the same outermost first, by file, function and line, come out."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Place] = {}  # by the code's id: it is held, and its hash is dear
+
+    def __call__(self, stack: Sequence[Any]) -> tuple[Place, ...]:
+        """A stack's places."""
+        return tuple(self._place(code, at) for code, at in zip(stack[-2::-2], stack[-1::-2], strict=True))
+
+    def _place(self, code: CodeType, at: int) -> Place:
+        place = self._known.get((id(code), at))
+        if place is None:
+            place = self._known[id(code), at] = _place(code, at)
+        return place
 
 
 def _place(code: CodeType, at: int) -> Place:

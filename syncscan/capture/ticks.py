@@ -40,8 +40,9 @@ _MONOTONIC = 1
 _TO_THREAD = 4
 _ABSOLUTE = 1
 
-Row = tuple[int, list[Any]]
-"""When a tick was handled (`time.monotonic_ns`), and the stack, innermost first: code, place in it, code, place …"""
+Row = tuple[int, list[Any], Any]
+"""When a tick was handled (`time.monotonic_ns`), the stack, innermost first (code, place in it, code, place …), and
+what was read then."""
 
 
 class NotSampled(Exception):
@@ -53,15 +54,17 @@ class Ticks:
 
     Args:
         rate: how many times a second.
+        read: called at each tick, with nothing; what it returns is kept with the stack.
 
     Raises:
         NotSampled: this system, this thread or this program can't be.
     """
 
-    def __init__(self, rate: int) -> None:
+    def __init__(self, rate: int, read: Callable[[], Any] = lambda: None) -> None:
         self.period_ns = 1_000_000_000 // rate
         self._undo = ExitStack()
         self._rows: list[Row] = []
+        self._read = read
         self._began = 0
         self._pid = os.getpid()
         if sys.platform != "linux" or sys.maxsize < 2**32:
@@ -80,19 +83,22 @@ class Ticks:
     def start(self) -> None:
         """Begin now; a child that is forked meanwhile has no such timer."""
         self._undo.enter_context(unwatched())
-        self._undo.callback(_listen(_shielded(_handler(self._rows))))
+        self._undo.callback(_listen(_shielded(_handler(self._rows, self._read))))
         self._undo.callback(self._set, 0, 0)  # runs first: no tick comes to a handler that has gone
         self._began = time.monotonic_ns()
         self._set(self._began + self.period_ns, self.period_ns)
 
-    def stop(self) -> list[tuple[int, list[Any]]]:
-        """End, and tell for each stack that was met how many ticks are its."""
+    def stop(self) -> list[Row]:
+        """End, and tell for each stack that was met how many ticks are its, and what was read with it.
+
+        A tick that comes while one is handled is handled first: they are put in order.
+        """
         self.close()
         counted, last = [], 0
-        for at, stack in self._rows:
+        for at, stack, read in sorted(self._rows, key=lambda row: row[0]):
             now = (at - self._began) // self.period_ns
             if now > last:
-                counted.append((now - last, stack))
+                counted.append((now - last, stack, read))
                 last = now
         return counted
 
@@ -154,7 +160,7 @@ def _listen(handler: Callable[..., Any]) -> Callable[[], None]:
     return restore
 
 
-def _handler(rows: list[Row]) -> Callable[[int, FrameType | None], None]:
+def _handler(rows: list[Row], read: Callable[[], Any]) -> Callable[[int, FrameType | None], None]:
     """Writes down where the thread is; the code's own hash and line are dear, and wait until later."""
     clock = time.monotonic_ns
 
@@ -165,17 +171,17 @@ def _handler(rows: list[Row]) -> Callable[[int, FrameType | None], None]:
             add(frame.f_code)
             add(frame.f_lasti)
             frame = frame.f_back
-        rows.append((clock(), stack))
+        rows.append((clock(), stack, read()))
 
     return tick
 
 
 def _shielded(handler: Callable[[int, FrameType | None], None]) -> Callable[..., Any]:
-    """Keep torch's compiler from compiling the handler, where a compiled step is interrupted."""
+    """Keep torch's compiler from compiling the handler and what it calls, where a compiled step is interrupted."""
     if "torch._dynamo" not in sys.modules:
         return handler
-    skipped: Callable[..., Any] = importlib.import_module("torch._dynamo.decorators").skip(handler)
-    return skipped
+    disabled: Callable[..., Any] = importlib.import_module("torch._dynamo.decorators").disable(handler)
+    return disabled
 
 
 def line_of(code: CodeType, at: int) -> int:

@@ -8,10 +8,11 @@ itself: `loss = model(x).square().mean()` is forward with all its ops. The rest 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
-from syncscan.model.capture import HostFrame, HostSamples
+from syncscan.model.capture import HostFrame, HostSamples, ThreadPlace
 from syncscan.model.finding import Phase
-from syncscan.model.host import USER, HostNode, SampledHost
+from syncscan.model.host import USER, HostNode, OtherThread, SampledHost, ThreadUse
 from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.trace import Trace
 
@@ -54,22 +55,62 @@ def sampled_of(trace: Trace, unprofiled_us: float | None) -> SampledHost | None:
         return None
     undisturbed = capture.unprofiled_step_us
     step_us = unprofiled_us or samples.step_us
+    phases, totals = _phases(samples)
+    order = _callers_first(samples, totals)
     return SampledHost(
         step_us=step_us,
         steps=samples.steps,
         samples=samples.samples,
         overhead=samples.step_us / undisturbed - 1 if undisturbed else None,
-        nodes=_tree(samples, step_us),
+        nodes=_tree(samples, step_us, order, phases, totals),
+        used=_used(samples, step_us, order),
+        others=_others(samples, step_us),
     )
 
 
-def _tree(samples: HostSamples, step_us: float) -> tuple[HostNode, ...]:
-    phases, totals = _phases(samples)
+def _used(samples: HostSamples, step_us: float, order: Sequence[int]) -> ThreadUse | None:
+    used = samples.used
+    if used is None:
+        return None
+    scale = step_us / used.wall_ns
+    return ThreadUse(
+        off_us=used.off_ns * scale,
+        on_us=max(0, used.wall_ns - used.off_ns) / samples.steps / 1e3,
+        delayed_us=None if used.delayed_ns is None else used.delayed_ns * scale,
+        faults=used.faults / samples.steps,
+        fault_us=None if used.fault_ns is None else used.fault_ns / 1e3,
+        stopped_us=tuple(samples.nodes[number].stopped_ns * scale for number in order),
+        touching_us=tuple(samples.nodes[number].touching_ns * scale for number in order),
+        huge=(used.huge or 0) / samples.steps,
+        faults_in=tuple(samples.nodes[number].faults / samples.steps for number in order),
+    )
+
+
+def _others(samples: HostSamples, step_us: float) -> tuple[OtherThread, ...]:
+    scale = step_us / samples.used.wall_ns if samples.used else 0.0
+    return tuple(
+        OtherThread(
+            name=thread.name,
+            us=thread.ran_ns * scale,
+            beside_us=thread.beside_ns * scale,
+            places=tuple(_told(place) for place in thread.places),
+        )
+        for thread in samples.threads
+    )
+
+
+def _told(place: ThreadPlace) -> str:
+    return f"{PurePath(place.file.replace(chr(92), '/')).name}:{place.line} {place.function}"
+
+
+def _tree(
+    samples: HostSamples, step_us: float, order: Sequence[int], phases: Sequence[Phase], totals: Sequence[int]
+) -> tuple[HostNode, ...]:
     owners = [package_of(frame.file) or USER for frame in samples.frames]
     us = step_us / samples.samples
     made: list[HostNode] = []
     place = {-1: -1}
-    for number in _callers_first(samples, totals):
+    for number in order:
         node = samples.nodes[number]
         frame = samples.frames[node.frame]
         place[number] = len(made)

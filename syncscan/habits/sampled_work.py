@@ -84,9 +84,9 @@ class Spent:
 
 def spent_on(sampled: SampledHost, kind: Kind) -> Spent:
     """What this kind of work takes of a step."""
-    kinds = _kinds(sampled.nodes)
-    mine = [node for node, other in zip(sampled.nodes, kinds, strict=True) if other is kind]
-    begins = [n for n, k in zip(sampled.nodes, kinds, strict=True) if k is kind and _of(kinds, n.parent) is not kind]
+    found = kinds(sampled.nodes)
+    mine = [node for node, other in zip(sampled.nodes, found, strict=True) if other is kind]
+    begins = [n for n, k in zip(sampled.nodes, found, strict=True) if k is kind and _of(found, n.parent) is not kind]
     us = sum(node.self_us for node in mine)
     samples = sampled.samples * us / sampled.step_us if sampled.step_us > 0 else 0.0
     return Spent(us, samples, tuple(sorted(begins, key=lambda node: -node.us)))
@@ -103,18 +103,26 @@ def sampled_habit(context: Context, advice: Advice, kind: Kind) -> Iterable[Habi
     spent = spent_on(context.sampled, kind)
     if spent.samples < LEAST_SAMPLES or spent.us < context.notable_us:
         return
+    sure = deviation(spent.samples)
+    gain = gained(context, spent.us, SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us)
     habit = context.habit(advice, [], spent.us, _evidence(context.sampled, spent))
-    yield replace(habit, gain=_gain(context, spent), per_step=1.0)
+    yield replace(habit, gain=gain, per_step=1.0)
 
 
-def _gain(context: Context, spent: Spent) -> HabitGain | None:
-    """None where an upper bound is all that can be said."""
+def deviation(samples: float) -> float:
+    """Within which part of it a time lies that so many samples tell: twice the deviation of their number."""
+    return 2 / math.sqrt(samples)
+
+
+def gained(context: Context, likely: float, low: float, high: float) -> HabitGain | None:
+    """What a step gains that its host bounds if its thread spares so much, in µs: no more than the device leaves.
+
+    None for any other step, where an upper bound is all that can be said.
+    """
     if context.step.bound is not Bound.HOST:
         return None
     most = max(0.0, context.period_us - context.step.device_busy_us)
-    sure = 2 / math.sqrt(spent.samples)
-    low, high = SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us
-    return HabitGain(min(spent.us, most), (min(low, most), min(high, most)), Basis.SAMPLES)
+    return HabitGain(min(likely, most), (min(low, most), min(high, most)), Basis.SAMPLES)
 
 
 def _evidence(sampled: SampledHost, spent: Spent) -> list[str]:
@@ -126,18 +134,18 @@ def _evidence(sampled: SampledHost, spent: Spent) -> list[str]:
     ]
 
 
-def _kinds(nodes: Sequence[HostNode]) -> list[Kind | None]:
+def kinds(nodes: Sequence[HostNode]) -> list[Kind | None]:
     """For each node what it works for: as its caller, unless that hands on; else by itself."""
-    kinds: list[Kind | None] = []
+    found: list[Kind | None] = []
     for node in nodes:
-        caller, own = _of(kinds, node.parent), _kind(node)
+        caller, own = _of(found, node.parent), _kind(node)
         handed_on = caller in _HANDING_ON and own is not caller and node.owner not in _SERVING
-        kinds.append(own if caller is None or handed_on else caller)
-    return kinds
+        found.append(own if caller is None or handed_on else caller)
+    return found
 
 
-def _of(kinds: Sequence[Kind | None], place: int) -> Kind | None:
-    return kinds[place] if 0 <= place < len(kinds) else None
+def _of(found: Sequence[Kind | None], place: int) -> Kind | None:
+    return found[place] if 0 <= place < len(found) else None
 
 
 def _kind(node: HostNode) -> Kind | None:

@@ -18,6 +18,7 @@ Index = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 """A place in another list, -1 for none."""
 Tid = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Handle = int | str
 MOST_NODES = 100_000
 """Of a sampled tree; capture stores five times fewer."""
@@ -142,13 +143,54 @@ class HostSample(msgspec.Struct, frozen=True, array_like=True):
     """A node of the sampled tree: a line of a function, reached by one way.
 
     `parent` is its caller's place in `HostSamples.nodes`, before its own, -1 for none; `frame` the function's in
-    `HostSamples.frames`; `own` counts the samples in this line itself and in what it calls that isn't Python.
+    `HostSamples.frames`; `own` counts the samples in this line itself and in what it calls that isn't Python. So
+    do `stopped_ns`, how long the thread was off its core there while others ran, `faults`, pages that it touched first,
+    and `touching_ns`, how long it was in the system's own code where it touched some.
     """
 
     parent: Index
     frame: Index
     line: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
     own: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    stopped_ns: Count = 0
+    faults: Count = 0
+    touching_ns: Count = 0
+
+
+class ThreadUse(msgspec.Struct, frozen=True):
+    """What the step's thread used while it was sampled."""
+
+    wall_ns: Annotated[int, msgspec.Meta(gt=0, le=2**62)]
+    off_ns: Count
+    """Off its core: waiting, for whatever that was."""
+    faults: Count
+    """Pages of memory that it touched first."""
+    fault_ns: Positive | None = None
+    """What one costs on that machine, with giving it back."""
+    huge: Count | None = None
+    """Huge pages that the system made meanwhile, for any process; None where it doesn't tell."""
+    delayed_ns: Count | None = None
+    """Of the time off its core: ready to run, but others were on it."""
+
+
+class ThreadPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Where another thread was met while it ran, and how often."""
+
+    file: str
+    function: str
+    line: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    count: Count
+
+
+class OtherThread(msgspec.Struct, frozen=True):
+    """Another thread of the process that ran Python, while the step's was sampled."""
+
+    name: str
+    ran_ns: Count
+    beside_ns: Count
+    """Of that, while the step's thread was off its core."""
+    places: tuple[ThreadPlace, ...] = ()
+    """The program's innermost functions, the most frequent first."""
 
 
 class HostSamples(msgspec.Struct, frozen=True):
@@ -161,6 +203,9 @@ class HostSamples(msgspec.Struct, frozen=True):
     nodes: Annotated[tuple[HostSample, ...], msgspec.Meta(max_length=MOST_NODES)]
     rate: Positive | None = None
     """Samples a second that were asked for."""
+    used: ThreadUse | None = None
+    """None in captures before 0.2."""
+    threads: Annotated[tuple[OtherThread, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is no tree.

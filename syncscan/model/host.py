@@ -32,6 +32,44 @@ class HostNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherThread:
+    """Another thread of Python's in the process, as it was while the step's thread was sampled."""
+
+    name: str
+    us: float
+    """How long it ran, in µs a step."""
+    beside_us: float
+    """Of that, while the step's thread was off its core."""
+    places: tuple[str, ...]
+    """Where it was met, the most frequent first: `file.py:LINE function`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadUse:
+    """What the step's thread used while it was sampled, in µs a step."""
+
+    off_us: float
+    """Off its core."""
+    on_us: float
+    """On its core, in the sampled steps as they were: on another scale than the rest where those took another time.
+    What a thread computes stays the same from step to step, how long it waits doesn't."""
+    delayed_us: float | None
+    """Of that, ready to run without a core to run on; None where the system doesn't tell."""
+    faults: float
+    """Pages of memory that it touched first."""
+    fault_us: float | None
+    """What one costs, with giving it back; None where none is counted."""
+    stopped_us: tuple[float, ...]
+    """By place in `SampledHost.nodes`: off its core in this function itself, while other threads of Python's ran."""
+    faults_in: tuple[float, ...]
+    """By the same place: how many of the pages were touched in this function itself."""
+    touching_us: tuple[float, ...]
+    """By the same place: in the system's own code where pages were touched first; all 0 where it doesn't tell."""
+    huge: float
+    """Huge pages that the system made a step meanwhile, for any process; 0 where it doesn't tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostShare:
     """What one phase, owner or function takes of a step."""
 
@@ -54,6 +92,10 @@ class SampledHost:
     """By which part sampled steps were longer than those without; None where that isn't known."""
     nodes: tuple[HostNode, ...]
     """Callers before what they call; of one caller's calls the longest first."""
+    used: ThreadUse | None = None
+    """None where capture didn't ask."""
+    others: tuple[OtherThread, ...] = ()
+    """The busiest first."""
 
     def by_phase(self) -> tuple[HostShare, ...]:
         """What each phase takes itself, the longest first; they add up to the step."""

@@ -17,7 +17,8 @@ import pytest
 
 from syncscan.capture import signals, ticks
 from syncscan.capture.signals import Ending
-from syncscan.capture.ticks import SIGNAL, NotSampled, Ticks, line_of, name_of
+from syncscan.capture.ticks import SIGNAL, NotSampled, Row, Ticks, line_of, name_of
+from syncscan.capture.usage import Meter
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="samples on Linux alone")
 
@@ -38,10 +39,10 @@ def busy(seconds: float) -> int:
     return count
 
 
-def functions(samples: list[tuple[int, list[Any]]]) -> Counter[str]:
+def functions(samples: list[Row]) -> Counter[str]:
     """How many ticks each function has, alone and with what it calls."""
     counts: Counter[str] = Counter()
-    for count, stack in samples:
+    for count, stack, _ in samples:
         for name in {name_of(code).rpartition(".")[2] for code in stack[::2]}:
             counts[name] += count
     return counts
@@ -63,18 +64,18 @@ def test_a_share_of_ticks_is_a_share_of_time(sampler: Ticks) -> None:
         in_c(0.2)
     took = time.perf_counter() - began
     samples = sampler.stop()
-    counts, total = functions(samples), sum(count for count, _ in samples)
+    counts, total = functions(samples), sum(count for count, *_ in samples)
     assert total == pytest.approx(500 * took, rel=0.1)
     assert counts["busy"] == pytest.approx(total / 3, rel=0.2)
     assert counts["in_c"] == pytest.approx(total / 3, rel=0.3)
-    assert max(count for count, _ in samples) > 5
+    assert max(count for count, *_ in samples) > 5
 
 
 def test_a_sample_is_a_whole_stack_with_its_lines(sampler: Ticks) -> None:
     """Innermost first, down to where the program begins."""
     sampler.start()
     busy(0.1)
-    stacks = [stack for _, stack in sampler.stop() if name_of(stack[0]) == "busy"]
+    stacks = [stack for _, stack, _ in sampler.stop() if name_of(stack[0]) == "busy"]
     assert stacks
     for code, at in zip(stacks[0][::2], stacks[0][1::2], strict=True):
         assert line_of(code, at) >= code.co_firstlineno
@@ -119,7 +120,7 @@ def test_a_forked_child_is_not_sampled(sampler: Ticks) -> None:
         os._exit(len(sampler._rows) - before)
     assert os.waitpid(pid, 0)[1] == 0
     busy(0.1)
-    assert sum(count for count, _ in sampler.stop()) > 20
+    assert sum(count for count, *_ in sampler.stop()) > 20
 
 
 def test_a_program_that_is_started_meanwhile_is_not_killed(sampler: Ticks) -> None:
@@ -229,8 +230,8 @@ def test_a_system_without_timers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
         Ticks(500)
 
 
-def test_a_compiled_step_does_not_compile_the_handler(sampler: Ticks) -> None:
-    """Torch's compiler looks at every function that runs inside of what it has compiled."""
+def test_a_compiled_step_does_not_compile_the_handler() -> None:
+    """Torch's compiler looks at every function that runs inside of what it has compiled: here the reader's too."""
     torch = pytest.importorskip("torch")
     dynamo = pytest.importorskip("torch._dynamo")
     dynamo.reset()
@@ -244,9 +245,14 @@ def test_a_compiled_step_does_not_compile_the_handler(sampler: Ticks) -> None:
     x = torch.ones(8)
     step(x)
     compiled = sum(dynamo.utils.counters["frames"].values())
+    meter = Meter()
+    sampler = Ticks(500, meter.read)
+    meter.start()
     sampler.start()
     until = time.perf_counter() + 0.3
     while time.perf_counter() < until:
         step(x)
-    assert sum(count for count, _ in sampler.stop()) > 50
+    samples = sampler.stop()
+    assert sum(count for count, *_ in samples) > 50
+    assert all(read.cpu > 0 for *_, read in samples)
     assert sum(dynamo.utils.counters["frames"].values()) == compiled

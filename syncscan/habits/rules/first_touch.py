@@ -1,0 +1,138 @@
+"""Host memory that is fresh in every step: its pages are made when they are first touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from syncscan.habits.context import Context
+from syncscan.habits.sampled_work import Kind, gained, kinds
+from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.host import USER, HostNode, SampledHost
+
+ADVICE = Advice(
+    rule="first-touch",
+    area=Area.HOST,
+    title="The step's thread takes fresh host memory in every step",
+    why=(
+        "The C library gives large buffers (above 32 MB always) back to the system as soon as they are freed. The next "
+        "ones are new: at the first touch of each page the system clears it and maps it."
+    ),
+    fix=(
+        "Keep the buffers and fill them again: torch.stack(samples, out=batch), numpy's out=, tensor.copy_; one that "
+        "is pinned once spares a copy too. Without a change to the program: MALLOC_MMAP_MAX_=0 "
+        "MALLOC_TRIM_THRESHOLD_=10000000000 in its environment, or jemalloc, so that freed memory is kept."
+    ),
+    when_fine="When the device has work for as long, or memory is scarce.",
+)
+SPREAD = (0.6, 1.75)
+"""A page costs from this to that part of what touching fresh ones costs right after the samples: what is written to it
+and what else is in the caches matters (1.1 to 1.6 times as much in torch.ones and torch.stack of 40 MB, glibc 2.36,
+2 cores, a virtual machine)."""
+IN_HUGE = 512
+"""A huge page is cleared at no more than the price of so many small ones, which fill it (x86-64: 2 MB, 4 kB)."""
+PLACES = 3
+"""Lines that the evidence names."""
+LEAST_PART = 0.05
+"""A line with less of the pages isn't told."""
+FILLING = 0.25
+"""A line of whose time its pages take this part or more does little but fill them, and all of it may be theirs: they
+took 0.57 to 0.75 of such lines on 2 cores, and on an H200's host, where 16 threads fill a buffer, 0.52 by their price.
+Any other line does something else for the most part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a step's thread touches first, by the nodes of the sampled tree that another habit's time doesn't hold."""
+
+    pages: tuple[float, ...]
+    page_us: float
+    system_us: float
+    """In the system's own code meanwhile; 0 where that isn't known."""
+    filling_us: float
+    """All the time of the lines that do little else."""
+    huge: float
+    """Of the pages, at most."""
+
+    @property
+    def surely_us(self) -> float:
+        """What so many small pages cost at least."""
+        return SPREAD[0] * sum(self.pages) * self.page_us
+
+    @property
+    def likely_us(self) -> float:
+        """The system's time, between what so many pages can cost least and most; else what they cost by their price.
+
+        It was all that buffers which stay spared a thread alone: 22.6 of 22.5 ms in torch.stack of 38 MB, 12.1 of 12.4
+        with numpy's huge pages (2 cores, a virtual machine).
+        """
+        small, huge = sum(self.pages) - self.huge, self.huge * IN_HUGE
+        if not self.system_us:
+            return sum(self.pages) * self.page_us
+        return max(self.surely_us, min(self.system_us, SPREAD[1] * (small + huge) * self.page_us))
+
+    @property
+    def most_us(self) -> float:
+        """All that lines take which do little else, and what giving back takes behind them: no more than touching did.
+
+        Other threads that fill the same buffer touch pages too, hold each other up, and are waited for in that line.
+        """
+        return max(SPREAD[1] * self.likely_us, self.filling_us + self.likely_us)
+
+
+def find(context: Context) -> Iterable[Habit]:
+    """Pages that the step's thread touched first while it was sampled, by the time that this took of it."""
+    sampled = context.sampled
+    touched = _touched(sampled) if sampled else None
+    if sampled is None or touched is None or touched.likely_us < context.notable_us:
+        return
+    low, likely, high = touched.surely_us, touched.likely_us, touched.most_us
+    habit = context.habit(ADVICE, [], min(high, context.period_us), _evidence(context, sampled, touched))
+    yield replace(habit, gain=gained(context, likely, low, high), per_step=1.0)
+
+
+def _touched(sampled: SampledHost) -> Touched | None:
+    """None where capture didn't ask, or no page was touched; what a loader or a collate function touches is theirs."""
+    used = sampled.used
+    if used is None or used.fault_us is None:
+        return None
+    elsewhere = (Kind.LOADING, Kind.COLLATING)
+    own = [kind not in elsewhere for kind in kinds(sampled.nodes)]
+    pages = tuple(n if mine else 0.0 for n, mine in zip(used.faults_in, own, strict=True))
+    if not sum(pages):
+        return None
+    touching = [max(n * used.fault_us, us) for n, us in zip(pages, used.touching_us, strict=True)]
+    return Touched(
+        pages=pages,
+        page_us=used.fault_us,
+        system_us=sum(us for us, n in zip(used.touching_us, pages, strict=True) if n),
+        filling_us=sum(
+            node.self_us
+            for node, us in zip(sampled.nodes, touching, strict=True)
+            if us and us >= FILLING * node.self_us
+        ),
+        huge=min(sum(pages), used.huge),
+    )
+
+
+def _evidence(context: Context, sampled: SampledHost, touched: Touched) -> list[str]:
+    pages, lines = sum(touched.pages), dict[str, float]()
+    for number, n in enumerate(touched.pages):
+        place = _place(sampled.nodes, number)
+        lines[place] = lines.get(place, 0.0) + n
+    most = sorted(lines, key=lambda place: -lines[place])[:PLACES]
+    where = ", ".join(f"{place} ({lines[place] / pages:.0%})" for place in most if lines[place] >= LEAST_PART * pages)
+    took = f"{touched.likely_us / 1e3:.2f} ms ({touched.likely_us / context.period_us:.0%} of the step)"
+    how = "in the system's own code meanwhile" if touched.system_us else f"at {touched.page_us:.2f} µs each"
+    huge = f", {touched.huge:.0f} of them huge" if touched.huge >= LEAST_PART * pages else ""
+    return [f"{pages:.0f} pages a step are touched first{huge}: {took} {how}", f"in {where}"]
+
+
+def _place(nodes: Sequence[HostNode], number: int) -> str:
+    """The program's line that led to this node, or its own where none did."""
+    at = number
+    while at >= 0 and nodes[at].owner != USER:
+        at = nodes[at].parent
+    node = nodes[at if at >= 0 else number]
+    return f"{PurePath(node.file.replace(chr(92), '/')).name}:{node.line} {node.function}"

@@ -1,0 +1,62 @@
+"""Another thread of Python's holds the interpreter's lock, and the step's thread waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from syncscan.habits.context import Context
+from syncscan.habits.sampled_work import LEAST_SAMPLES, SURELY, deviation, gained
+from syncscan.habits.stopped_thread import Stopped, stopped_by_others
+from syncscan.model.finding import Confidence
+from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.host import SampledHost
+
+ADVICE = Advice(
+    rule="lock-held",
+    area=Area.HOST,
+    title="Another thread holds Python's lock, and the step waits for it",
+    why=(
+        "Only one thread runs Python at a time. Each op of torch's gives the lock away and wants it back; a thread "
+        "that has taken it meanwhile keeps it for up to 5 ms, and longer in a call that doesn't let it go."
+    ),
+    fix=(
+        "Do that work in a process of its own (a DataLoader's workers, multiprocessing, a ProcessPoolExecutor); or "
+        "rarely, and in calls that give the lock away (torch, numpy, zlib). sys.setswitchinterval(5e-4) makes each "
+        "wait ten times shorter where that thread runs plain Python."
+    ),
+    when_fine="When the device has work for as long.",
+)
+NAMED = 2
+"""Threads that the evidence names."""
+
+
+def find(context: Context) -> Iterable[Habit]:
+    """Time in which the step's thread wasn't on its core, but another thread of Python's ran, by samples."""
+    sampled = context.sampled
+    stopped = stopped_by_others(sampled) if sampled else None
+    if sampled is None or stopped is None or stopped.surely_us < context.notable_us:
+        return
+    samples = sampled.samples * stopped.surely_us / sampled.step_us
+    if samples < LEAST_SAMPLES:
+        return
+    low, high = SURELY * (1 - deviation(samples)) * stopped.surely_us, max(stopped.most_us, stopped.likely_us)
+    habit = context.habit(ADVICE, [], high, _evidence(sampled, stopped), confidence=Confidence.MEDIUM)
+    yield replace(habit, gain=gained(context, stopped.likely_us, low, high), per_step=1.0)
+
+
+def _evidence(sampled: SampledHost, stopped: Stopped) -> list[str]:
+    ran = [other for other in sampled.others if other.beside_us]
+    threads = [
+        f"thread {other.name} ran for {other.us / 1e3:.2f} ms a step, {other.beside_us / other.us:.0%} of it while the "
+        f"step's was off its core{', in ' + other.places[0] if other.places else ''}"
+        for other in sorted(ran, key=lambda other: -other.beside_us)[:NAMED]
+    ]
+    backward = stopped.likely_us - stopped.surely_us
+    also = f", and for {backward / 1e3:.2f} ms in the backward pass" if backward else ""
+    return [
+        f"the step's thread was stopped for {stopped.surely_us / 1e3:.2f} ms ({stopped.surely_us / sampled.step_us:.0%}"
+        f" of the step) where it waits for nothing itself{also}; it was off its core for "
+        f"{stopped.most_us / 1e3:.2f} ms in all",
+        *threads,
+    ]

@@ -1,0 +1,96 @@
+"""Facts about casts under autocast: which it makes again, and which it must make."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan import api
+from tests.builder import TraceBuilder
+
+LAYERS, STEP_US = 20, 3000.0
+
+
+def cast(t, at, sequence, lasts=20):
+    with t.op("aten::to", at, at + lasts, sequence):
+        t.launch("copy", at=at + 2, lasts=2)
+
+
+def layer(t, at, *, weight, first=None, wrapped=True):
+    """A linear layer of 60 µs: casts of its weight and, without a number of its own, its input; then itself again."""
+    with t.op("aten::linear", at, at + 60, weight):
+        if first is not None:
+            cast(t, at + 1, first, 10)
+        cast(t, at + 12, weight)
+        with t.op("aten::linear" if wrapped else "aten::addmm", at + 40, at + 58, weight):
+            t.launch("gemm", at=at + 45, lasts=2)
+
+
+def frozen(wrapped=True, lasts=20, head=True):
+    """Steps of 3 ms: frozen layers whose casts all bear the number of the head's, the first that has a node."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": STEP_US})
+    for start in t.steps(3, lasts=STEP_US):
+        number = int(start) + 1
+        for k in range(LAYERS):
+            layer(t, start + 10 + 70 * k, weight=number, wrapped=wrapped)
+        if head:
+            layer(t, start + 1500, weight=number, wrapped=wrapped)
+            with t.thread("pt_autograd_0"), t.backward("ToCopyBackward0", start + 1700, start + 1720, number):
+                t.launch("copy", at=start + 1702, lasts=2)
+    return t
+
+
+def accumulated(passes):
+    """Steps of 3 ms with so many passes over the same weights, each cast under a number of its own."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": STEP_US})
+    for start in t.steps(3, lasts=STEP_US):
+        for number in range(passes):
+            begin = start + 1400 * number
+            for k in range(10):
+                layer(t, begin + 10 + 62 * k, weight=int(start) + 100 * number + k + 1)
+            with t.op("aten::mse_loss", begin + 640, begin + 650, int(start) + 100 * number + 50):
+                t.launch("loss", at=begin + 642, lasts=2)
+            with t.thread("pt_autograd_0"):
+                for k in range(10):
+                    at = begin + 670 + 60 * k
+                    with t.backward("ToCopyBackward0", at, at + 10, int(start) + 100 * number + k + 1):
+                        t.launch("copy", at=at + 2, lasts=2)
+                    with t.backward("torch::autograd::AccumulateGrad", at + 20, at + 30):
+                        pass
+    return t
+
+
+def habit(builder):
+    return {h.rule: h for h in api.analyze_trace(builder.trace()).habits}.get("autocast-casts")
+
+
+def test_weights_without_a_gradient_are_cast_at_each_use():
+    """20 casts of 20 µs; the head's, with the same number but a node, must be."""
+    found = habit(frozen())
+    assert found.per_step == LAYERS
+    assert found.gain.recoverable_us == pytest.approx(LAYERS * 20, rel=0.1)
+    assert found.evidence == (
+        "20 casts a step in 20 ops are of what has no gradient, which autocast doesn't keep from one pass to the next",
+        "they take 0.40 ms of the host and 0.04 ms of the device",
+    )
+
+
+def test_without_any_gradient_all_are():
+    """As in inference."""
+    assert habit(frozen(head=False)).per_step == LAYERS
+
+
+def test_a_cast_in_an_op_that_does_not_hold_itself_again_is_the_programs_own():
+    """No autocast is around it."""
+    assert habit(frozen(wrapped=False)) is None
+
+
+def test_a_later_pass_of_the_same_step_casts_the_same_weights():
+    """Ten of the twenty; each by a node right before its gradient is added."""
+    found = habit(accumulated(2))
+    assert found.per_step == 10
+    assert found.evidence[0] == "10 casts a step are of weights that it has cast before"
+
+
+def test_one_pass_casts_what_it_must():
+    """Weights change between the steps."""
+    assert habit(accumulated(1)) is None

@@ -1,0 +1,120 @@
+"""Facts about a step's thread that others stop by the interpreter's lock, and about what only looks like it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from syncscan.habits.stopped_thread import stopped_by_others
+from syncscan.model.finding import Phase
+from syncscan.model.habit import Basis
+from syncscan.model.host import USER, HostNode, OtherThread, SampledHost, ThreadUse
+from syncscan.model.step import Bound
+from tests.habits.test_sampled_work import STEP_US, found
+
+TRAIN = "/home/me/train.py"
+SITE = "/opt/env/lib/python3.11/site-packages/"
+GRAPH = SITE + "torch/autograd/graph.py"
+
+
+def node(function="main", file=TRAIN, owner=USER, phase=Phase.OTHER):
+    common = {"parent": -1, "line": 7, "us": 500.0, "self_us": 500.0}
+    return HostNode(function=function, file=file, owner=owner, phase=phase, **common)
+
+
+OWN, WAITING = node(), node("wait", "/usr/lib/python3.11/threading.py", "python")
+ENGINE = node("_engine_run_backward", GRAPH, "torch", Phase.BACKWARD)
+LOADING = node("get", SITE + "torch/utils/data/dataloader.py", "torch", Phase.DATA)
+
+
+def sampled(*stopped, off=500.0, delayed=0.0, ran=400.0, beside=None, on=500.0, names=("reporter",)):
+    """A step of 1,000 µs with (node, µs for which it was off its core while others ran)."""
+    beside = sum(us for _, us in stopped) if beside is None else beside
+    used = ThreadUse(
+        off_us=off,
+        on_us=on,
+        delayed_us=delayed,
+        faults=0.0,
+        fault_us=1.0,
+        stopped_us=tuple(us for _, us in stopped),
+        faults_in=(0.0,) * len(stopped),
+        touching_us=(0.0,) * len(stopped),
+        huge=0.0,
+    )
+    return SampledHost(
+        step_us=STEP_US,
+        steps=50,
+        samples=1000,
+        overhead=0.0,
+        nodes=tuple(n for n, _ in stopped),
+        used=used,
+        others=tuple(OtherThread(name=n, us=ran, beside_us=beside, places=("log.py:3 write",)) for n in names),
+    )
+
+
+def test_time_off_its_core_while_another_ran_is_the_locks():
+    """400 of 500 µs off its core; the other never ran while it was on."""
+    found = stopped_by_others(sampled((OWN, 400.0)))
+    assert (found.surely_us, found.likely_us, found.most_us) == pytest.approx((400, 400, 500))
+
+
+def test_a_thread_that_needs_no_lock_runs_in_both_alike():
+    """800 µs in all, in proportion: half of them while the thread was on its core."""
+    found = stopped_by_others(sampled((OWN, 400.0), ran=800.0))
+    assert found.surely_us == pytest.approx(0)
+
+
+@pytest.mark.parametrize("waits", [WAITING, LOADING])
+def test_where_the_thread_waits_by_itself_nobody_stops_it(waits):
+    """For a lock of its own, or for a loader's workers."""
+    found = stopped_by_others(sampled((waits, 400.0)))
+    assert (found.surely_us, found.likely_us) == (0, 0)
+
+
+def test_in_the_backward_pass_it_is_likely_and_not_sure():
+    """Autograd's thread may compute meanwhile, or be stopped as well."""
+    found = stopped_by_others(sampled((OWN, 100.0), (ENGINE, 300.0)))
+    assert (found.surely_us, found.likely_us) == pytest.approx((100, 400))
+
+
+def test_waiting_for_a_core_is_not_waiting_for_the_lock():
+    """Of 500 µs off its core 450 were for want of one."""
+    found = stopped_by_others(sampled((OWN, 400.0), delayed=450.0))
+    assert (found.surely_us, found.most_us) == pytest.approx((50, 50))
+
+
+def test_what_the_thread_computes_stays_and_all_else_may_be_the_locks():
+    """Sampled steps in which it was on its core for 100 µs, where a step takes 1,000."""
+    assert stopped_by_others(sampled((OWN, 400.0), on=100.0)).most_us == pytest.approx(900)
+
+
+def test_without_other_threads_nothing_is_said():
+    """Nor where the system doesn't tell who waited for a core."""
+    assert stopped_by_others(sampled((OWN, 400.0), names=())) is None
+    assert stopped_by_others(sampled((OWN, 400.0), delayed=None)) is None
+    assert stopped_by_others(replace(sampled((OWN, 400.0)), used=None)) is None
+
+
+def test_the_habit_names_the_thread_and_its_line():
+    """The device works for 300 of 1,000 µs: 500 of them can be gained, and no more."""
+    habit = found(sampled((OWN, 400.0)))["lock-held"]
+    assert habit.gain.basis is Basis.SAMPLES
+    assert habit.gain.recoverable_us == pytest.approx(400)
+    assert habit.gain.range_us == pytest.approx((180, 500))
+    assert habit.evidence == (
+        "the step's thread was stopped for 0.40 ms (40% of the step) where it waits for nothing itself; it was off its "
+        "core for 0.50 ms in all",
+        "thread reporter ran for 0.40 ms a step, 100% of it while the step's was off its core, in log.py:3 write",
+    )
+
+
+@pytest.mark.parametrize("stopped", [(OWN, 5.0), (WAITING, 400.0), (ENGINE, 400.0)])
+def test_what_is_too_little_or_may_be_its_own_waiting_is_no_habit(stopped):
+    """Half a percent; a lock of the program's; a backward pass alone."""
+    assert "lock-held" not in found(sampled(stopped))
+
+
+def test_a_step_that_its_device_bounds_is_told_an_upper_bound():
+    """It may work meanwhile."""
+    assert found(sampled((OWN, 400.0)), Bound.DEVICE)["lock-held"].gain.basis is Basis.UPPER_BOUND
