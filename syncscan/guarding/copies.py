@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Any
 
 from syncscan.capture.entry_points import Function, Method, replaced
 
-STAGED_BYTES = 262_144
-"""Bytes that went from pageable memory to a busy device without waiting: measured on an H200, torch 2.11 (op
-`h2d_pageable_nonblocking` of the truth table: 256 KB). The driver takes so many into a buffer of its own."""
+STAGED_BYTES = 1_048_576
+"""Bytes that went from pageable memory to a busy device without waiting, in 0.1 ms; 4 MB took the device's 100 ms
+(H200, torch 2.11, `benchmarks/guard_cost.py`). The driver takes so many into a buffer of its own."""
+SHORT_NS = 50_000
+"""A copy of more than `STAGED_BYTES` from pageable memory takes at least as long, as the host reads its bytes: 0.1 ms a MB
+(measured there). Shorter calls to a device aren't looked at: asking `is_pinned()` alone takes 1.4 µs."""
 
 _PLACES = (("to", True), ("cuda", True), ("copy_", False))
 """A method of tensors, and whether it copies from its tensor; else into it."""
@@ -37,11 +41,18 @@ def watch(note: Callable[[], None]) -> Callable[[], None]:
 def _noting(note: Callable[[], None], plain: tuple[type, ...], outwards: bool) -> Callable[[Function], Method]:
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
+            begun = perf_counter_ns()
             result = original(tensor, *arguments, **keywords)
             if (keywords and keywords.get("non_blocking")) or (len(arguments) > 1 and _flag(arguments)):
+                long = perf_counter_ns() - begun >= SHORT_NS
                 source, target = (tensor, result) if outwards else (arguments[0] if arguments else None, tensor)
                 # Tracers' tensors, which have no memory, are of classes of their own.
-                if type(source) in plain and type(target) in plain and holds(source, target):
+                if (
+                    type(source) in plain
+                    and type(target) in plain
+                    and (long or target.is_cpu)
+                    and holds(source, target)
+                ):
                     note()
             return result
 

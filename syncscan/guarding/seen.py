@@ -29,6 +29,8 @@ _COMPILES = re.compile(
 )
 _CAPTURES = str(Path(__file__).parents[1] / "capture/session.py")
 """Whatever a capture does in a loop it does below a call of this file's."""
+_WRAPPERS = frozenset(str(Path(__file__).with_name(name)) for name in ("copies.py", "process.py"))
+"""A blocking `.to()` that torch warns of itself comes up through the wrapper that looks at non-blocking ones."""
 COMPILING = "torch.compile was at work"
 CAPTURING = "a capture was at work"
 _RUNS = frozenset({"run", "launch", "__call__", "deferred_cudagraphify", "execute_node", "inner", "wrapper"})
@@ -78,10 +80,11 @@ Chain = tuple[tuple[str, int, str], ...]
 
 
 def frames_of(frame: FrameType | None) -> list[FrameType]:
-    """A frame and those around it, innermost first."""
+    """A frame and those around it, innermost first, without those of what stands around torch's own functions."""
     found: list[FrameType] = []
     while frame is not None and len(found) < DEEPEST:
-        found.append(frame)
+        if _file(frame) not in _WRAPPERS:
+            found.append(frame)
         frame = frame.f_back
     return found
 

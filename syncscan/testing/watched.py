@@ -45,9 +45,12 @@ class Watched:
 
     @contextmanager
     def guarded(self, warmup: int = 0) -> Iterator[None]:
-        """Note each sync of this thread, once `warmup` steps have ended."""
+        """Note each sync of this thread, once `warmup` steps have ended; at the end those that a block allowed too."""
         with Guard(0, None, self.syncs.append, warmup=warmup, name="test") as guard, self._telling(guard.step):
-            yield
+            try:
+                yield
+            finally:
+                self.syncs += guard.allowed
 
     @contextmanager
     def record(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from syncscan.guarding import copies
+from syncscan.guarding.seen import frames_of
 
 torch = pytest.importorskip("torch")
 
@@ -95,6 +97,32 @@ def test_non_blocking_is_found_wherever_it_stands(call: Any, asked: bool, monkey
     assert bool(noted) is asked
     if isinstance(watched, torch.Tensor):
         assert torch.equal(watched, call(torch.ones(3)))
+
+
+def test_a_short_call_is_not_looked_at_where_it_copies_to_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking whether memory is pinned takes longer than what a guard may add; a wait takes long."""
+    looked: list[int] = []
+    monkeypatch.setattr(copies, "holds", lambda source, target: looked.append(1))
+    monkeypatch.setattr(copies, "SHORT_NS", 10**12)
+    target = torch.empty(3)
+    stop = copies.watch(lambda: None)
+    try:
+        target.copy_(torch.ones(3), non_blocking=True)
+        torch.empty(3, device="meta").copy_(torch.ones(3), non_blocking=True)
+    finally:
+        stop()
+    assert looked == [1]
+
+
+def test_a_blocking_copy_is_its_callers_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch warns of it below the wrapper, whose frames are nobody's."""
+    chains: list[Any] = []
+
+    class Tensor:
+        to = copies._noting(lambda: None, (), True)(lambda tensor: chains.append(frames_of(sys._getframe())))
+
+    Tensor().to()
+    assert [frame.f_code.co_filename for frame in chains[0][:2]] == [__file__, __file__]
 
 
 def test_subclasses_are_asked_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,6 @@ def test_a_planted_sync_fails_with_its_line(
     done = pytester.runpytest_subprocess("-p", "syncscan.pytest_plugin")
     done.assert_outcomes(passed=int(passes), failed=int(not passes))
     if not passes:
-        line = next(number for number, text in enumerate(program.splitlines(), 1) if "loss.item()" in text)
+        line = next(number for number, text in enumerate(program.strip().splitlines(), 1) if "loss.item()" in text)
         assert f"test_it.py:{line} in log" in done.stdout.str()
         assert "syncscan explain item" in done.stdout.str()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import syncscan as library
 from syncscan import api
 from syncscan.capture import device
 from tests.as_on_a_gpu import Machine, torch
@@ -60,6 +61,16 @@ def run(pytester: pytest.Pytester, machine: Machine, monkeypatch: pytest.MonkeyP
             return pytester.runpytest_inprocess("-p", "syncscan.pytest_plugin", "--strict-markers", *options)
 
     return run_file
+
+
+def test_what_a_block_allows_is_known_of_a_guarded_test(machine: Machine) -> None:
+    """A recording leaves those lines out, and hears of them from the guard."""
+    watched = importlib.import_module("syncscan.testing.watched").Watched()
+    with watched.guarded():
+        with library.allow("its log"):
+            machine.sync()
+        machine.sync()
+    assert [sync.allowed for sync in watched.syncs] == ["", "its log"]
 
 
 def test_a_sync_fails_with_line_chain_and_fix(run, machine: Machine) -> None:
