@@ -18,7 +18,7 @@ STAGED_BYTES = 1_048_576
 """Bytes that went from pageable memory to a busy device without waiting, in 0.1 ms; 4 MB took the device's 100 ms
 (H200, torch 2.11, `benchmarks/guard_cost.py`). The driver takes so many into a buffer of its own."""
 SHORT_NS = 50_000
-"""A copy of more than `STAGED_BYTES` from pageable memory takes at least as long, as the host reads its bytes: 0.1 ms a MB
+"""A copy of more than `STAGED_BYTES` from pageable memory takes at least as long: the host reads its bytes, 0.1 ms a MB
 (measured there). Shorter calls to a device aren't looked at: asking `is_pinned()` alone takes 1.4 µs."""
 
 _PLACES = (("to", True), ("cuda", True), ("copy_", False))
