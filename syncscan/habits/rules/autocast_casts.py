@@ -1,4 +1,45 @@
-"""Weights that autocast casts in each pass anew."""
+"""Weights that autocast casts in each pass anew.
+
+## What it finds
+
+Casts under autocast of what has no gradient (frozen weights, and in inference all), and of weights that an earlier pass
+of the same step has cast.
+
+## How it shows in the trace
+
+An op under autocast holds itself again, behind the `aten::to`s of what it takes. A cast whose number no
+`ToCopyBackward0` bears is of what has no gradient; one is repeated where its node runs right before the gradient is
+added in a second backward pass of the step.
+
+## Example
+
+```python
+frozen = torch.nn.Linear(64, 64, device=device).requires_grad_(False)
+for _ in range(3):
+    with torch.autocast(device, torch.bfloat16):
+        frozen(torch.ones(8, 64, device=device))
+```
+
+## Use instead
+
+```python
+frozen = torch.nn.Linear(64, 64, device=device).requires_grad_(False).to(torch.bfloat16)
+for _ in range(3):
+    with torch.autocast(device, torch.bfloat16):
+        frozen(torch.ones(8, 64, device=device))
+```
+
+## What it would save
+
+The step is replayed without them. At least those that remain when the first of each op is of its input; casts of less
+than 4 % of the step aren't told, for that can't be measured.
+
+## References
+
+- https://docs.pytorch.org/docs/stable/amp.html#torch.autocast
+- `cached_cast` in aten/src/ATen/autocast_mode.cpp of PyTorch
+- benchmarks/host_stalls.py
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,44 @@
-"""Host memory that is fresh in every step: its pages are made when they are first touched."""
+"""Host memory that is fresh in every step: its pages are made when they are first touched.
+
+## What it finds
+
+Large buffers on the host that are taken and let go in each step: a batch that is put together, numpy's intermediates.
+
+## How it shows in the trace
+
+In no slice: while capture samples the step's thread (`syncscan profile`), it counts the pages that this one touches
+first and the time that it is in the system's own code meanwhile, and tries what a page costs on that machine.
+
+## Example
+
+```python
+samples = [torch.rand(3, 64, 64) for _ in range(32)]
+for _ in range(3):
+    images = torch.stack(samples)
+    train(x, labels)
+```
+
+## Use instead
+
+```python
+samples = [torch.rand(3, 64, 64) for _ in range(32)]
+images = torch.empty(32, 3, 64, 64)
+for _ in range(3):
+    torch.stack(samples, out=images)
+    train(x, labels)
+```
+
+## What it would save
+
+Likely the system's time, which no buffer that stays costs. At least what so many pages cost; at most all the time of
+lines that do little else, and of giving the memory back: other threads that fill the same buffer hold each other up.
+Measured: 66 % of a step that stacks 38 MB.
+
+## References
+
+- https://man7.org/linux/man-pages/man3/mallopt.3.html (`M_MMAP_THRESHOLD`, `M_TRIM_THRESHOLD`)
+- benchmarks/host_stalls.py
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ for _ in range(3):
 ## What it would save
 
 The step is replayed without collections of a generation that most steps collect. Of rarer ones the recorded steps
-don't tell how often they come: an upper bound.
+don't tell how often they come: an upper bound. At most the rest of the step gets shorter too, for a collection leaves
+cold caches behind.
 
 ## References
 
