@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import zoo
 from torch.profiler import record_function as scope
 
-from syncscan.capture import demo_step
+from syncscan.capture import demo_step, logged_step
 
 Step = Callable[[], None]
 
@@ -76,6 +76,8 @@ WORKLOADS: dict[str, Callable[[], Step]] = {
     "log_item": classify("log_item"),
     "pageable": classify("pageable"),
     "clean": classify("clean"),
+    "logged": lambda: logged_step.build(DEVICE),
+    "logged.kept": lambda: logged_step.build(DEVICE, reads=False),
     "lines": zoo.build,
     "lines.stacks": zoo.build,
 }

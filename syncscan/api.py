@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from syncscan import cost, gate, habits, load, whatif
-from syncscan.attribute import attribute
-from syncscan.attribute.source_file import excerpts, text_of
+from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, source_files, with_excerpts
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
 from syncscan.gate import Baseline
@@ -40,10 +39,11 @@ def analyze(
     *,
     step_ms: float | None = None,
     step_scope: str | None = None,
-    steps: Literal["auto", "none"] = "auto",
+    steps: Literal["auto", "none"] | slice = "auto",
     progress: Progress | None = None,
     max_memory: int | None = None,
     process: str | None = None,
+    source_roots: Sequence[str] = (),
 ) -> Analysis:
     """Find, name and cost the host-device syncs of a recorded trace, and project the step without them.
 
@@ -53,22 +53,26 @@ def analyze(
         step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
         step_scope: glob; every range whose name it matches is a step. By default steps are the profiler's, else a
             serving framework's, else what repeats.
-        steps: `none` takes the whole trace as one step.
+        steps: `none` takes the whole trace as one step; `slice(1, 3)` only the second and the third of those found.
         progress: called with (bytes read, bytes in all) while the trace is read.
         max_memory: bytes that this may take, about; by default most of what is free.
         process: of a trace that holds several, as of merged ranks, the pid of the one to analyse; by default the one
             with the most steps.
+        source_roots: folders that the program's sources may be read below, besides the working directory: each `DIR`,
+            or `OLD=NEW` where the trace was recorded below OLD and its sources lie below NEW.
 
     Raises:
-        UsageError: the trace holds no such process.
+        UsageError: the trace holds no such process or no such steps, or a source root is no folder.
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there, or nothing was recorded.
         TraceTooLarge: it doesn't fit into memory.
         UsageError: no range is called `step_scope`, or there is to be none; or the recorded step can't take `step_ms`.
     """
     if step_ms is not None and not 0 < step_ms < math.inf:
         raise UsageError(f"A step takes more than 0 ms, and step_ms is {step_ms}.")
-    if steps not in ("auto", "none"):
-        raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none'.")
+    if not (isinstance(steps, slice) and steps.step is None) and steps not in ("auto", "none"):
+        raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none' nor slice(A, B).")
+    chosen = steps if isinstance(steps, slice) else None
+    files = source_files(source_roots)
     if step_scope is not None and steps == "none":
         raise UsageError("A scope that makes steps, and no steps: both can't be.", "Leave one of them out.")
     try:
@@ -80,9 +84,11 @@ def analyze(
             step_ms, process = step_ms or before.step_ms, process or before.process
             if step_scope is None:
                 step_scope, steps = before.step_scope, "none" if steps == "none" else before.steps
+            if chosen is None and before.chosen:
+                chosen = slice(*before.chosen)
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, whole=steps == "none")
-        return analyze_trace(trace, step_ms=step_ms, process=process)
+        return analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files)
     except MemoryError:
         raise TraceTooLarge(
             f"{os.fspath(path)} needs more memory than there is, or than was allowed.", "Record fewer steps."
@@ -97,12 +103,21 @@ def _nothing_recorded(trace: Trace) -> TraceEmpty:
     )
 
 
-def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | None = None) -> Analysis:
+def analyze_trace(
+    trace: Trace,
+    *,
+    step_ms: float | None = None,
+    process: str | None = None,
+    chosen: slice | None = None,
+    files: SourceFiles = OWN,
+) -> Analysis:
     """The stages behind loading, on a trace that is already in memory."""
     whole = trace
     trace, processes, lacks = cost.apart(trace, process)
+    if chosen is not None:
+        trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
     points, broken_rules = detect(trace)
-    places = attribute(trace, points)
+    places = attribute(trace, points, files)
     integrity = cost.integrity_of(trace, lacks)
     costs = cost.costs_of(trace, points, integrity)
     occurrences = [Occurrence(*parts) for parts in zip(points, places, costs, strict=True)]
@@ -120,7 +135,7 @@ def analyze_trace(trace: Trace, *, step_ms: float | None = None, process: str | 
     return Analysis(
         trace=trace,
         step=gains.step,
-        findings=gains.findings,
+        findings=with_excerpts(trace, gains.findings, files),
         groups=gains.groups,
         overlaps=gains.overlaps,
         habits=found,
@@ -165,7 +180,7 @@ def check(
     kept = analysis.trace.info.kept
 
     def source_text(file: str) -> str | None:
-        return text_of(file, kept.sources if kept else None)
+        return SourceFiles(kept=kept.sources if kept else None).text_of(file)
 
     return gate.check(analysis, rules, baseline or gate.EMPTY, source_text, today or datetime.date.today())
 
@@ -181,7 +196,7 @@ def _rendered(analysis: Analysis, form: str, **options: Any) -> str:
         return evidence.render(analysis, options["finding"])
     if form == "saved":
         found = (f.where.source for f in analysis.findings)
-        kept = excerpts(source for source in found if source)
+        kept = kept_sources(source for source in found if source)
         return saved.render(analysis, report.render(analysis, "json"), kept)
     return report.render(analysis, form)
 
@@ -233,6 +248,11 @@ def preamble_of(rule: RuleDoc) -> str:
     return documentation.PREAMBLE if rule.of_habit else PREAMBLE
 
 
+def rule_ids() -> tuple[str, ...]:
+    """The ids of all rules: those that name syncs, then those that find habits."""
+    return tuple(rule.id for rule in (*rules(), *habit_rules()))
+
+
 __all__ = [
     "RuleDoc",
     "analyze",
@@ -243,5 +263,6 @@ __all__ = [
     "habit_rules",
     "missing",
     "preamble_of",
+    "rule_ids",
     "rules",
 ]

@@ -32,6 +32,8 @@ MUST_FIND: dict[str, set[tuple[str, str]]] = {
     "log_item": {("item", "log loss")},
     "pageable": {("to-device", "data")},
     "clean": set(),
+    "logged": {("item", "log loss")},
+    "logged.kept": set(),
 }
 """Per trace: rule and scopes of each finding above info."""
 

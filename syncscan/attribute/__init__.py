@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from syncscan.attribute.backward import ForwardOps
+from syncscan.attribute.excerpts import at_hand, with_excerpts
 from syncscan.attribute.guess import candidates
 from syncscan.attribute.phase import Phases
 from syncscan.attribute.place import modules, parse, pick
 from syncscan.attribute.program import path_in_program, program_root
+from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
 from syncscan.attribute.use import use_of
 from syncscan.attribute.warned import WarnedLines
 from syncscan.model.capture import Frame
@@ -19,16 +21,21 @@ from syncscan.model.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.trace import NONE, Trace
 
 
-def attribute(trace: Trace, points: Iterable[SyncPoint]) -> tuple[Attribution, ...]:
+def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OWN) -> tuple[Attribution, ...]:
     """Say where each sync point belongs.
 
     One on an autograd thread is led to the forward op that made it, and takes scope, module and line from there.
+
+    Args:
+        trace: linked.
+        points: of the trace.
+        files: the source files that may be read, for lines that nobody recorded and for what a value is used for.
 
     Returns:
         One attribution a sync point, in their order.
     """
     points = tuple(points)
-    attributor = _Attributor(trace, points)
+    attributor = _Attributor(trace, points, at_hand(trace, files))
     origins = [attributor.origin(p) for p in points]
     root = program_root(origin.frames for origin in origins)
     return tuple(attributor.attribution(p, origin, root) for p, origin in zip(points, origins, strict=True))
@@ -49,9 +56,9 @@ class _Origin:
 
 
 class _Attributor:
-    def __init__(self, trace: Trace, points: Sequence[SyncPoint]) -> None:
+    def __init__(self, trace: Trace, points: Sequence[SyncPoint], files: SourceFiles) -> None:
         self.trace = trace
-        self.sources = trace.info.kept.sources if trace.info.kept else None
+        self.files = files
         self.forward = ForwardOps(trace)
         self.stacks = RecordedStacks(trace)
         self.warned = WarnedLines(trace, points)
@@ -108,7 +115,7 @@ class _Attributor:
         if self.warned.of(point):
             return replace(source, candidates=(source.line,))
         called = (self.trace.name(origin),) if origin != NONE else ops
-        lines = candidates(source, called, point.api, self.sources)
+        lines = candidates(source, called, point.api, self.files)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
     def _recorded(self, point: SyncPoint, origin: int) -> RecordedStack | None:
@@ -126,7 +133,7 @@ class _Attributor:
         if said is not Use.UNKNOWN or source is None or owner != "user":
             return said
         if (source, ops) not in self.uses:
-            self.uses[source, ops] = use_of(source, ops, self.sources)
+            self.uses[source, ops] = use_of(source, ops, self.files)
         return self.uses[source, ops]
 
     def _thread(self, track: int) -> str:
@@ -136,3 +143,6 @@ class _Attributor:
     def _step(self, at: int) -> int | None:
         step = self.trace.step_at(at)
         return step.number if step else None
+
+
+__all__ = ["OWN", "SourceFiles", "attribute", "kept_sources", "source_files", "with_excerpts"]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence, Set
 from string import digits
 
-from syncscan.attribute.source_file import Sources, tree_of
+from syncscan.attribute.source_file import OWN, SourceFiles
 from syncscan.model.finding import Source
 from syncscan.model.runtime_calls import is_synchronise
 
@@ -25,18 +25,18 @@ _SPELLINGS = {
 _BRANCH = (ast.If, ast.While, ast.Assert, ast.IfExp)
 
 
-def candidates(source: Source, ops: Sequence[str], api: str, kept: Sources = None) -> tuple[int, ...]:
+def candidates(source: Source, ops: Sequence[str], api: str, files: SourceFiles = OWN) -> tuple[int, ...]:
     """Lines of a function that can have made a sync call: those that call the outermost op that it calls at all.
 
-    Empty where the file isn't at hand (`source_file.tree_of`).
+    Empty where the file isn't at hand.
 
     Args:
         source: the function, with the line of its `def` as the profiler records it.
         ops: ops around the call, outermost first.
         api: the runtime call, for a sync without an op (`torch.cuda.synchronize()`).
-        kept: sources that were saved with the trace.
+        files: what may be read.
     """
-    tree = tree_of(source.file, kept)
+    tree = files.tree_of(source.file)
     function = _function(tree, source) if tree else None
     if function is None:
         return ()

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from syncscan.attribute.guess import reads_on
-from syncscan.attribute.source_file import Sources, function_with, tree_of
+from syncscan.attribute.source_file import OWN, SourceFiles, function_with
 from syncscan.model.finding import Source, Use
 
 _SHOWS = frozenset(
@@ -23,18 +23,18 @@ _KEEPS = frozenset("float int bool round abs str repr format".split())
 """Functions whose result is the value again, in another form."""
 
 
-def use_of(source: Source, ops: Sequence[str], kept: Sources = None) -> Use:
+def use_of(source: Source, ops: Sequence[str], files: SourceFiles = OWN) -> Use:
     """What becomes of the value that is read in a line, as far as its function shows it.
 
     Args:
         source: the line, or the lines that it can be.
         ops: ops around the call, outermost first.
-        kept: sources that were saved with the trace.
+        files: what may be read.
 
     Returns:
         UNKNOWN where the source isn't at hand, or where the value leaves the function.
     """
-    tree = tree_of(source.file, kept)
+    tree = files.tree_of(source.file)
     function = function_with(tree, source) if tree else None
     lines = (source.line,) if source.exact else source.candidates
     if function is None or not lines:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -9,11 +11,15 @@ import click
 from syncscan.cli.asked import Asked, options
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, refuse, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.terminal import colors, links, width
+from syncscan.cli.view import VIEW, refuse_unknown, viewed
+from syncscan.cli.view import options as view_options
 from syncscan.errors import TraceError, UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
+    from syncscan.model.view import View
+    from syncscan.report.traces import TraceRow
 
 FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 
@@ -25,11 +31,15 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--evidence", metavar="NAME", help="A finding or habit for a pull request, by number, id or rule.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
+@view_options
 @options
 @needs(
     Need("verbose", "form", ("text",)),
     Need("verbose", "evidence", never=True),
     Need("evidence", "form", ("text", "markdown")),
+    Need("everything", "form", ("text",)),
+    Need("everything", "top", never=True),
+    *(Need(option, "evidence", never=True) for option in VIEW),
 )
 def command(
     traces: tuple[str, ...],
@@ -39,33 +49,46 @@ def command(
     evidence: str | None,
     verbose: int,
     asked: Asked,
+    view: View,
+    everything: bool,
 ) -> None:
     """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.
 
-    Of several traces one that can't be read costs only its own report, and the exit code.
+    Of several traces one that can't be read costs only its own report, and the exit code; text and Markdown end with
+    one table of all of them, JSON is a list.
+
+    --top, --all, --min-saves, --select, --ignore and --user-only choose what is listed; what is said of the step is of
+    all of it. --steps A:B analyzes less.
 
     TRACE is a file that torch.profiler wrote (.json, .json.gz, .json.zst), a folder of them, or - for standard input.
     An analysis that was saved with -o NAME.syncscan.json takes a trace's place in every command that asks something.
     """
     from syncscan import api
+    from syncscan.report import traces as traces_table
 
     form = _form(form, output, evidence)
     paths = api.find(traces)
     if len(paths) > 1 and form not in ("text", "json", "csv", "markdown", "github"):
         raise UsageError(f"{_asked_for(form)} takes one trace at a time, and these are {len(paths)}.")
+    refuse_unknown(view)
     refuse(output, force, *paths)
-    reports, failed = [], 0
+    reports, rows, failed = [], [], 0
     for path in paths:
         try:
-            analysis = asked.analysis_of(path)
+            analysis = viewed(asked.analysis_of(path), view)
         except TraceError as error:
             if len(paths) == 1:
                 raise
             explain(error)
+            rows.append(traces_table.unread(path, error.message))
             failed = error.exit_code
             continue
         warn(analysis.warnings)
-        reports.append(_evidence(analysis, evidence) if evidence else _render(analysis, form, verbose, output is None))
+        rows.append(traces_table.row(analysis))
+        shown = _Shown(form, verbose, everything, output is None)
+        reports.append(_evidence(analysis, evidence) if evidence else shown.render(analysis))
+    if len(paths) > 1 and form in ("text", "markdown") and not evidence:
+        reports.append(_table(rows, form, output is None))
     if reports:
         deliver(_joined(reports, form, len(paths) > 1), output, force)
     if failed:
@@ -84,14 +107,37 @@ def _form(form: str, output: str | None, evidence: str | None) -> str:
     return "saved"
 
 
-def _render(analysis: Analysis, form: str, verbose: int, to_terminal: bool) -> str:
-    from syncscan import report
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How an analysis is shown."""
 
-    if form == "saved":
-        return analysis.to_saved()
-    if form == "text":
-        return report.render(analysis, form, verbose=verbose, width=width(), color=to_terminal and colors())
-    return report.render(analysis, form)
+    form: str
+    verbose: int
+    everything: bool
+    to_terminal: bool
+
+    def render(self, analysis: Analysis) -> str:
+        from syncscan import report
+
+        if self.form == "saved":
+            return analysis.to_saved()
+        if self.form != "text":
+            return report.render(analysis, self.form)
+        return report.render(
+            analysis,
+            self.form,
+            verbose=self.verbose,
+            width=width(),
+            color=self.to_terminal and colors(),
+            links=self.to_terminal and links(),
+            everything=self.everything,
+        )
+
+
+def _table(rows: Sequence[TraceRow], form: str, to_terminal: bool) -> str:
+    from syncscan.report import traces
+
+    return traces.markdown(rows) if form == "markdown" else traces.render(rows, width(), to_terminal and colors())
 
 
 def _asked_for(form: str) -> str:

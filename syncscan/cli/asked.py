@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +17,8 @@ from syncscan.cli.progress import reading
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 
+_SLICE = re.compile(r"(\d{0,9}):(\d{0,9})")
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -23,9 +26,10 @@ class Asked:
 
     step_ms: float | None
     step_scope: str | None
-    steps: Literal["auto", "none"]
+    steps: Literal["auto", "none"] | slice
     process: str | None
     max_memory: int | None
+    source_root: tuple[str, ...]
 
     def analysis_of(self, trace: str) -> Analysis:
         """Read and analyse a trace, with a bar where that takes a while."""
@@ -40,7 +44,20 @@ class Asked:
                 process=self.process,
                 progress=progress,
                 max_memory=self.max_memory,
+                source_roots=self.source_root or (),
             )
+
+
+class _Steps(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    name = "steps"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, slice) or value in ("auto", "none"):
+            return value
+        match = _SLICE.fullmatch(str(value))
+        if match is None:
+            self.fail(f"{value!r} is neither 'auto' nor 'none' nor A:B, such as 1:3.", param, ctx)
+        return slice(*(int(number) if number else None for number in match.groups()))
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,9 +85,16 @@ def _of_steps(command: Callable[..., Any]) -> Callable[..., Any]:
     scope = click.option("--step-scope", metavar="GLOB", help="Take every range of this name as a step.")
     steps = click.option(
         "--steps",
-        type=click.Choice(("auto", "none")),
+        type=_Steps(),
         default="auto",
         show_default=True,
-        help="Find the steps, or take the whole trace as one.",
+        metavar="auto|none|A:B",
+        help="Find the steps; take the whole trace as one; or analyze only those from A to before B, counted from 0.",
     )
-    return scope(steps(command))
+    roots = click.option(
+        "--source-root",
+        multiple=True,
+        metavar="DIR|OLD=NEW",
+        help="Where sources lie: below DIR, or what the trace has below OLD below NEW.",
+    )
+    return scope(steps(roots(command)))

@@ -1,20 +1,25 @@
-"""`syncscan demo`: captures the masked-loss step on this machine, analyses it, and shows what it means."""
+"""`syncscan demo`: a step that gains by losing its wait, one that gains nothing, and what that means."""
 
 from __future__ import annotations
 
 import importlib.util
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from syncscan.cli.output import warn
+from syncscan.cli.terminal import colors, links, width
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 
-RECORDED = Path(__file__).parent.parent / "demo" / "masked_loss.h200.pt.trace.json.gz"
-"""The same step, recorded on an H200: what a machine without a GPU can't show."""
+PACKAGE = Path(__file__).parent.parent
+GAINS = PACKAGE / "demo" / "logged_loss.h200.pt.trace.json.gz"
+"""A step that reads its loss before it makes the next batch, recorded on an H200."""
+NOTHING = PACKAGE / "demo" / "masked_loss.h200.pt.trace.json.gz"
+"""The masked loss of a segmentation network, likewise: what a machine without a GPU can't show."""
 
 
 @click.command("demo")
@@ -22,65 +27,68 @@ RECORDED = Path(__file__).parent.parent / "demo" / "masked_loss.h200.pt.trace.js
     "--out", default="syncscan-out", show_default=True, metavar="FOLDER", help="Where the captured trace goes."
 )
 def command(out: str) -> None:
-    """Capture a training step whose loss waits for the device, analyse it, and say what to do.
+    """Show a step that gains by losing its wait, and one that waits far longer and gains nothing; say what that means.
 
-    The step is the masked loss of a segmentation network: nonzero, unique and a boolean mask, each in its own scope. It
-    runs on a GPU if there is one; without, the recording of the same step on an H200 is analysed too.
+    The first reads its loss before it makes the next batch. The second has the masked loss of a segmentation network:
+    nonzero, unique and a boolean mask. Both were recorded on an H200; the second is captured on this machine too.
     """
-    own = _capture(out)
-    analysis = own if own and own.findings else _recorded()
-    _say(_conclusion(analysis))
+    _say(["1. A step that reads its loss before it makes the next batch, recorded on an NVIDIA H200:", ""])
+    gains = _analysis(GAINS)
+    _show(gains)
+    _say(["", "2. A step whose loss looks at its targets with nonzero, unique and a mask, recorded there too:", ""])
+    nothing = _analysis(NOTHING)
+    _show(nothing)
+    _capture(out)
+    _say(["", textwrap.fill(_conclusion(gains, nothing), width()), "Next: syncscan profile your_script.py"])
 
 
-def _capture(out: str) -> Analysis | None:
+def _analysis(trace: Path) -> Analysis:
     from syncscan import api
+
+    return api.analyze(trace, source_roots=[f"syncscan={PACKAGE}"])
+
+
+def _capture(out: str) -> None:
+    """The second step on this machine."""
     from syncscan.errors import installing
 
     if importlib.util.find_spec("torch") is None:
-        _say([f"PyTorch isn't installed, so nothing is captured here: {installing('capture')}", ""])
-        return None
+        _say(["", f"PyTorch isn't installed, so nothing is captured here: {installing('capture')}"])
+        return
     from syncscan.capture import demo_step
     from syncscan.model.printable import printable
 
-    _say(["1. Capturing the masked-loss step on this machine: wait 1, warmup 4, active 3 steps."])
+    _say(["", "3. The second step on this machine: wait 1, warmup 4, active 3 steps."])
     trace = demo_step.capture(out)
     _say([f"   Wrote {printable(str(trace))}", ""])
-    analysis = api.analyze(trace)
-    _show(analysis)
-    return analysis
-
-
-def _recorded() -> Analysis:
-    from syncscan import api
-
-    _say(["", "2. No GPU did the work above, so nothing waited. The same step, as recorded on an NVIDIA H200:", ""])
-    analysis = api.analyze(RECORDED)
-    _show(analysis)
-    return analysis
+    _show(_analysis(trace))
 
 
 def _show(analysis: Analysis) -> None:
-    from syncscan.cli.terminal import colors, width
     from syncscan.report import text
 
     warn(analysis.warnings)
-    click.echo(text.render(analysis, width=width(), color=colors()), nl=False)
+    click.echo(text.render(analysis, width=width(), color=colors(), links=links()), nl=False)
 
 
-def _conclusion(analysis: Analysis) -> list[str]:
-    from syncscan.report.units import duration, percent
+def _conclusion(gains: Analysis, nothing: Analysis) -> str:
+    """In one sentence, with the numbers of both reports."""
+    first, second = (_told(analysis) for analysis in (gains, nothing))
+    return (
+        f"So: the first step waits {first[0]} of its time and would be {first[1]} shorter without its wait; the second "
+        f"waits {second[0]} and would be {second[1]} shorter. How long a wait lasts doesn't say what it costs."
+    )
 
-    real = [f for f in analysis.findings if f.severity.value != "info"]
+
+def _told(analysis: Analysis) -> tuple[str, str]:
+    """The parts of a step that it waits for, and that it would be shorter by."""
+    from syncscan.report.phrases import measurable, replayed, saving
+    from syncscan.report.units import percent
+
     step = analysis.step
-    scopes = ", ".join(dict.fromkeys(f.where.scope[-1] for f in real if f.where.scope))
-    gain = step.recoverable_us or 0.0
-    return [
-        "",
-        f"Found: {len(real)} places ({scopes}) where the host waits {duration(step.wait_us)}"
-        f" of a {duration(step.observed_us)} step.",
-        f"Cost: removing all of them would save {duration(gain)} ({percent(gain, step.observed_us)}): {step.reason}",
-        "Next: syncscan profile your_script.py",
-    ]
+    us, whole = step.recoverable_us or 0.0, replayed(step)
+    shorter = percent(us, whole) if measurable(us, whole) else saving(us, whole)
+    return percent(step.wait_us, step.observed_us), shorter
 
 
 def _say(lines: list[str]) -> None:

@@ -27,7 +27,9 @@ _HASH = re.compile(r"-[0-9a-f]{8}$")
 @click.argument("trace", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
 @options
-@needs(*(Need(option, "trace") for option in ("step_ms", "step_scope", "steps", "process", "max_memory")))
+@needs(
+    *(Need(option, "trace") for option in ("step_ms", "step_scope", "steps", "process", "source_root", "max_memory"))
+)
 def command(name: str, trace: str | None, form: str, asked: Asked) -> None:
     """Explain NAME: what it finds, why that costs time, how it shows in a trace, what to use instead, when to leave it.
 

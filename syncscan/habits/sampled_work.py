@@ -18,6 +18,7 @@ from syncscan.model.habit import Advice, Basis, Habit, HabitGain
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.libraries import in_package
 from syncscan.model.step import Bound
+from syncscan.model.units import duration
 
 
 class Kind(enum.Enum):
@@ -128,7 +129,7 @@ def gained(context: Context, likely: float, low: float, high: float) -> HabitGai
 def _evidence(sampled: SampledHost, spent: Spent) -> list[str]:
     places = dict.fromkeys(f"{PurePath(n.file.replace(chr(92), '/')).name}:{n.line} {n.function}" for n in spent.places)
     return [
-        f"{spent.us / 1e3:.2f} ms of the step's thread ({spent.us / sampled.step_us:.0%} of the step), by "
+        f"{duration(spent.us)} of the step's thread ({spent.us / sampled.step_us:.0%} of the step), by "
         f"{spent.samples:.0f} samples without the profiler",
         f"in {', '.join(list(places)[:3])}",
     ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.trace import Category
+from syncscan.model.units import duration
 
 
 def waiting_for(
@@ -27,8 +28,8 @@ def waiting_for(
         return
     ms = context.length_us(rows) * context.host_scale / 1e3
     evidence = [
-        took.format(ms=f"{ms:.2f} ms"),
-        f"the device idles for {idle / 1e3:.2f} ms of it, {idle / context.period_us:.0%} of the step",
+        took.format(ms=duration(1e3 * ms)),
+        f"the device idles for {duration(idle)} of it, {idle / context.period_us:.0%} of the step",
     ]
     changes = [Change(host=tuple(context.interval(r, keep) for r in rows)) for keep in kept]
     yield context.habit(advice, rows, idle, evidence, changes)

@@ -12,7 +12,7 @@ from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.folder import find
 from syncscan.load.saved import PEEK, is_saved, named_as_saved, open_events, read_saved
 from syncscan.load.split import PIECE
-from syncscan.load.steps import with_steps
+from syncscan.load.steps import with_chosen_steps, with_steps
 from syncscan.model.trace import Trace
 
 
@@ -89,4 +89,13 @@ def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
         return reader.read_odd_pieces(stream, name, piece, None if most is None else most // 2)
 
 
-__all__ = ["ByteStream", "find", "load", "named_as_saved", "open_bytes", "open_events", "with_steps"]
+__all__ = [
+    "ByteStream",
+    "find",
+    "load",
+    "named_as_saved",
+    "open_bytes",
+    "open_events",
+    "with_chosen_steps",
+    "with_steps",
+]

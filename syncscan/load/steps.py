@@ -53,6 +53,28 @@ def with_steps(trace: Trace, scope: str | None = None, whole: bool = False) -> T
     return dataclasses.replace(trace, steps=(), steps_found=StepsFound())
 
 
+def with_chosen_steps(trace: Trace, first: int | None, last: int | None) -> Trace:
+    """The trace with some of its steps, counted from 0.
+
+    Args:
+        trace: with its steps.
+        first: the first that stays; None for the first there is.
+        last: the first behind it that doesn't; None for all there are.
+
+    Raises:
+        UsageError: there are no such steps.
+    """
+    steps = trace.main_steps
+    count = len(steps)
+    begin, end = 0 if first is None else first, count if last is None else last
+    if not 0 <= begin < end <= count:
+        asked = f"{'' if first is None else first}:{'' if last is None else last}"
+        there = f"It has {count}, counted from 0: the last of them is {count - 1}:{count}." if count else "It has none."
+        raise UsageError(f"{trace.info.path} has no steps {asked}.", there)
+    found = dataclasses.replace(trace.steps_found, chosen=(begin, end), count=count)
+    return dataclasses.replace(trace, steps=steps[begin:end], steps_found=found)
+
+
 def _of_profiler(trace: Trace) -> tuple[Step, ...]:
     s = trace.slices
     rows = _ranges(trace, lambda name: step_number(name) is not None)

@@ -18,6 +18,7 @@ from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
+from syncscan.model.view import EVERYTHING, Shown, View, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +52,8 @@ class Analysis:
     """The trace with all its processes, where the file holds several and this is said of one."""
     warnings: tuple[str, ...] = ()
     """What the trace lacks, and what went wrong while it was read; a sentence each."""
+    view: View = EVERYTHING
+    """What of the findings and habits reports show."""
     _projector: Projects | None = field(default=None)
     """Replays the step; `api` hands it in, as a value can't import the stage that makes it."""
     _renderer: Callable[..., str] | None = field(default=None)
@@ -71,6 +74,12 @@ class Analysis:
         if self._renderer is None:
             return {"text/plain": repr(self)}
         return {"text/html": self._rendered("fragment"), "text/plain": self._rendered("text")}
+
+    @property
+    def shown(self) -> Shown:
+        """What of the findings and habits its view lets through: what every report lists."""
+        step = self.step
+        return shown(self.view, self.findings, self.habits, step.unprofiled_us or step.observed_us)
 
     @property
     def replayable(self) -> bool:

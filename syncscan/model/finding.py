@@ -166,6 +166,21 @@ class Source:
     candidates: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """Lines of a source file around the flagged ones, as the file is now. Their text may hold anything."""
+
+    path: str
+    """Where the file lies here; empty of one that was saved with the trace."""
+    first: int
+    """The number of the first line."""
+    lines: tuple[str, ...]
+    marked: tuple[int, ...]
+    """The numbers of the flagged lines: the one, or those that it can be."""
+    newer: bool
+    """Whether the file was written after the trace was recorded, so that the lines may be others by now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attribution:
     """Where a sync point belongs: everything a reader needs to find it in the program."""
@@ -243,6 +258,8 @@ class Finding:
     bubble_us: float
     occurrences: tuple[Occurrence, ...]
     gain: Gain | None = None
+    excerpt: Excerpt | None = None
+    """Its source lines, where the file is at hand."""
 
     @property
     def rule(self) -> str:

@@ -54,7 +54,7 @@ _HELPERS = (
 _KEPT = 1 << 16
 """Answers remembered: the same few files are asked about at every call."""
 
-_DEMO = "syncscan/capture/demo_step.py"
+_DEMO = ("syncscan/capture/demo_step.py", "syncscan/capture/logged_step.py")
 """The program that `syncscan demo` profiles stands for a user's."""
 
 _INSTALLED = re.compile(r".*(?:^|/)(?:(?:site|dist)-packages|lib(?:64)?/python3(?:\.\d+)?)/(?P<inside>.+)")

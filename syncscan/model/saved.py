@@ -64,6 +64,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     step_scope: str | None = None
     steps: Literal["auto", "none"] = "auto"
     process: str | None = None
+    chosen: tuple[Count, Count] | None = None
+    """Of the steps found the first that is analysed, and the first behind."""
 
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -9,6 +9,10 @@ BOUND_FROM = 0.9
 """What works at least this part of a step bounds it: the device, or the host."""
 
 
+REPEATABILITY = 0.01
+"""Two measurements of the same step differ by about this part of it: a smaller saving can't be measured."""
+
+
 class Bound(str, enum.Enum):
     """What a step's time is bound by."""
 

@@ -25,12 +25,16 @@ class StepsFound:
         name: glob of the scopes, or name of the framework.
         calls: of a repeated sequence, how many it has.
         asked: whether the caller wanted the whole as one step.
+        chosen: of the steps found the first that is analysed, and the first behind, where the caller chose some.
+        count: how many were found, where some of them were chosen.
     """
 
     by: FoundBy = FoundBy.NONE
     name: str = ""
     calls: int = 0
     asked: bool = False
+    chosen: tuple[int, int] | None = None
+    count: int = 0
 
 
 NO_STEPS = StepsFound()

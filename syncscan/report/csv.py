@@ -25,7 +25,7 @@ def render(analysis: Analysis) -> str:
     writer.writeheader()
     writer.writerows(
         {k: _cell(v) for k, v in row.items()}
-        for row in finding_rows(analysis.findings, analysis.trace.info.path, analysis.step.waits_withheld)
+        for row in finding_rows(analysis.shown.findings, analysis.trace.info.path, analysis.step.waits_withheld)
     )
     return out.getvalue()
 

@@ -14,10 +14,10 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.phases import PhaseSummary
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, picture, remedies
+from syncscan.report import habits, host, picture, remedies, source
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
-from syncscan.report.phrases import USES, certainty, chain, measured, places, projected
+from syncscan.report.phrases import USES, certainty, chain, measured, places, projected, sentences
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import ToldFinding, story_of
 from syncscan.report.units import duration, times
@@ -34,7 +34,7 @@ def render(analysis: Analysis) -> str:
     return _template().render(
         headline=_headline(analysis),
         verdict=story.verdict,
-        steps_found=shown(story.steps_found, _TEXT),
+        steps_found=shown(sentences(story.steps_found, story.hidden), _TEXT),
         phases=[_phase(p) for p in story.phases[:MAX_ROWS]],
         reason=shown(story.opening, 2 * _TEXT),
         nothing=shown(story.nothing, _TEXT),
@@ -144,17 +144,19 @@ def _row(told: ToldFinding, step: StepSummary) -> dict[str, Any]:
         "place": shown(places(f.where), 120),
         "often": ", ".join(often),
         "facts": [(name, shown(text, _TEXT)) for name, text in _facts(f, step) if text],
+        "source": source.numbered(f.excerpt) if f.excerpt else [],
+        "newer": source.NEWER if f.excerpt and f.excerpt.newer else "",
     }
 
 
 def _facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
-    d, source = f.diagnosis, f.where.source
+    d, line = f.diagnosis, f.where.source
     return [
         ("why", d.why),
         ("instead", d.fix),
         ("safe to remove", USES[f.where.use]),
         ("fine", d.when_fine),
-        ("line", certainty(source) if source else ""),
+        ("line", certainty(line) if line else ""),
         ("scope", " > ".join(f.where.scope)),
         ("chain", " > ".join(chain(f))),
         ("measured", measured(f, step)),

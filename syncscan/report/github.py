@@ -24,7 +24,7 @@ def render(analysis: Analysis) -> str:
     """
     room = {"error": A_KIND, "warning": A_KIND, "notice": A_KIND - 1}
     lines = []
-    found = real(analysis.findings)
+    found = real(analysis.shown.findings)
     for f in found:
         kind = KINDS[f.severity]
         if room[kind]:
@@ -49,5 +49,5 @@ def _library(f: Finding) -> str:
 def _closing(analysis: Analysis, left_out: int) -> str:
     story = story_of(analysis)
     more = f"{left_out} more of them have no annotation: GitHub shows {A_KIND} of a kind" if left_out else ""
-    message = sentences(story.verdict, story.opening, *story.advice, story.steps_found, more)
+    message = sentences(story.verdict, story.opening, *story.advice, story.steps_found, story.hidden, more)
     return command("notice", {"title": "syncscan"}, message, CLOSING)

@@ -34,6 +34,7 @@ class ToldHabit:
     """What a report says of a habit. Names in it are as they stand in the trace."""
 
     id: str
+    rule: str
     severity: Severity
     title: str
     where: str
@@ -68,20 +69,25 @@ def told(analysis: Analysis, step_us: float) -> tuple[ToldHabit, ...]:
         step_us: the time of a step that the gains are parts of.
     """
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
-    return tuple(_told(habit, step_us, numbers) for habit in analysis.habits)
+    return tuple(_told(habit, step_us, numbers) for habit in analysis.shown.habits)
 
 
 def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
     a, gain = habit.advice, habit.gain
     return ToldHabit(
         id=habit.id,
+        rule=a.rule,
         severity=habit.severity,
         title=a.title,
         where="".join(habit.scope[-1:]),
         saving_us=gain.recoverable_us if gain else None,
         basis=gain.basis if gain else None,
         saves=figure(gain.recoverable_us, gain.basis, step_us) if gain else "spoils the measurement",
-        doubt="" if gain is None else "not projected" if gain.basis is Basis.UPPER_BOUND else spread(gain.range_us),
+        doubt=""
+        if gain is None
+        else "not projected"
+        if gain.basis is Basis.UPPER_BOUND
+        else spread(gain.range_us, step_us),
         evidence="; ".join(habit.evidence),
         segments=tuple(map(_segment, habit.segments)),
         splits=tuple(ToldSplit(text=_split(s), finding=numbers.get(s.finding)) for s in habit.splits),

@@ -32,17 +32,18 @@ def render(analysis: Analysis) -> str:
 
 def document(analysis: Analysis) -> dict[str, Any]:
     """The analysis as plain dicts and lists, ready for any encoder."""
-    story = story_of(analysis)
+    story, shown = story_of(analysis), analysis.shown
     return {
         "schema": SCHEMA,
         "syncscan": __version__,
         "trace": _trace(analysis),
         "step": {**_step(analysis), "verdict": story.verdict, "summary": story.summary, "advice": list(story.advice)},
-        "findings": [finding(f, analysis.step) for f in analysis.findings],
+        "findings": [finding(f, analysis.step) for f in shown.findings],
         "groups": [_group(g) for g in analysis.groups],
-        "habits": habits.document(analysis.habits),
+        "habits": habits.document(shown.habits),
         "host": host.document(analysis.host_time),
         "remedies": remedies.document(analysis.remedies, story.remedies),
+        "hidden": [{"by": h.option, "findings": h.findings, "habits": h.habits} for h in shown.hidden],
         "overlaps": [_overlap(o) for o in analysis.overlaps],
     }
 

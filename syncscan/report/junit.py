@@ -21,7 +21,7 @@ _TEXT = 1000
 
 def render(analysis: Analysis) -> str:
     """The findings as one test suite; times in seconds a step, as the format wants them."""
-    found, s, story = analysis.findings, analysis.step, story_of(analysis)
+    found, s, story = analysis.shown.findings, analysis.step, story_of(analysis)
     failed = sum(f.severity in FAILING for f in found)
     counts = {"tests": str(max(len(found), 1)), "failures": str(failed), "errors": "0"}
     counts["skipped"] = str(len(found) - failed)
@@ -87,7 +87,7 @@ def _body(f: Finding, step: StepSummary) -> str:
 
 def _said(story: Story) -> str:
     """Verdict and advice."""
-    return sentences(story.verdict, story.opening, *story.advice, story.steps_found, *story.warnings)
+    return sentences(story.verdict, story.opening, *story.advice, story.steps_found, story.hidden, *story.warnings)
 
 
 def _s(us: float) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Source
+from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.phases import PhaseSummary
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, remedies
+from syncscan.report import habits, host, remedies, source
 from syncscan.report.habits import ToldHabit
 from syncscan.report.markup import cell, code, escaped
 from syncscan.report.names import shown
-from syncscan.report.phrases import USES, certainty, chain, measured, places, projected
+from syncscan.report.phrases import USES, certainty, chain, measured, places, projected, sentences
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import Story, ToldFinding, story_of
 from syncscan.report.units import duration, times
@@ -41,12 +42,12 @@ def render(analysis: Analysis) -> str:
     if story.host_leads:
         top += _host(story)
     bottom = [
-        escaped(story.steps_found),
+        escaped(sentences(story.steps_found, story.hidden)),
         *(f"> warning: {escaped(w)}" for w in story.warnings[:10]),
         _provenance(analysis),
     ]
     room = MAX_CHARACTERS - sum(len(part) + 2 for part in top + bottom)
-    return "\n\n".join([*top, *_details(analysis.findings, s, room), *bottom]) + "\n"
+    return "\n\n".join([*top, *_details([told.of for told in story.findings], s, room), *bottom]) + "\n"
 
 
 def _to_do(story: Story) -> Iterator[str]:
@@ -151,10 +152,10 @@ def _details(findings: Sequence[Finding], step: StepSummary, room: int) -> Itera
 
 
 def _detail(number: int, f: Finding, step: StepSummary) -> str:
-    d, source = f.diagnosis, f.where.source
+    d, line = f.diagnosis, f.where.source
     lines = [
         f"**{number}. {escaped(d.title)}** ({code(f.id)}, {d.cause.value}, confidence {f.confidence.value})",
-        f"- line: {code(places(f.where))}{_doubt(source)}" if places(f.where) else "",
+        f"- line: {code(places(f.where))}{_doubt(line)}" if places(f.where) else "",
         f"- scope: {code(' > '.join(f.where.scope))}" if f.where.scope else "",
         f"- chain: {code(' > '.join(chain(f)))}",
         f"- measured: {measured(f, step)}",
@@ -164,11 +165,21 @@ def _detail(number: int, f: Finding, step: StepSummary) -> str:
         f"- safe to remove: {USES[f.where.use]}",
         f"- fine: {escaped(d.when_fine)}",
     ]
-    return "\n".join(text for text in lines if text)
+    return "\n".join([*(text for text in lines if text), *_source(f.excerpt)])
 
 
-def _doubt(source: Source | None) -> str:
-    return f", {escaped(certainty(source))}" if source else ""
+def _source(excerpt: Excerpt | None) -> Iterator[str]:
+    """The flagged line with those around it, as a fenced block that no line in it can end."""
+    if excerpt:
+        text = "\n".join(source.numbered(excerpt))
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+        yield f"\n{fence}python\n{text}\n{fence}"
+        if excerpt.newer:
+            yield source.NEWER
+
+
+def _doubt(line: Source | None) -> str:
+    return f", {escaped(certainty(line))}" if line else ""
 
 
 def _provenance(analysis: Analysis) -> str:

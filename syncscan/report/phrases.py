@@ -13,7 +13,7 @@ from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.period import earlier_work, later_work
-from syncscan.model.step import StepSummary
+from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Trace
 from syncscan.report.units import duration, percent, times
@@ -36,14 +36,22 @@ def summary(analysis: Analysis) -> str:
     places = "1 place waits" if len(found) == 1 else f"{len(found)} places wait"
     often = times(sum(f.per_step for f in found))
     if s.waits_withheld:
-        return f"{places} for the device, {often}; how long can't be measured."
-    waits = f"{places} for the device, {often}, {share(s.wait_us, s)} in all"
+        return f"{places} {often}; how long can't be measured."
+    waits = f"{places} {often}, {share(s.wait_us, s)}"
     if s.recoverable_us is None:
         return f"{waits}."
-    limits = s.recoverable_range_us
-    spread = f"; {duration(limits[0])} to {duration(limits[1])}" if limits else ""
-    gain = f"{duration(s.recoverable_us)} ({percent(s.recoverable_us, replayed(s))}{spread})"
-    return f"{waits}; without them the step would be {gain} shorter."
+    them = "it" if len(found) == 1 else "them"
+    return f"{waits}; a step without {them} is {_shorter(s, s.recoverable_us)}."
+
+
+def _shorter(s: StepSummary, us: float) -> str:
+    """`432 µs shorter (9%; up to 571 µs)`."""
+    whole, limits = replayed(s), s.recoverable_range_us
+    doubt = f"; {spread(limits, whole)}" if limits else ""
+    if measurable(us, whole):
+        return f"{duration(us)} shorter ({percent(us, whole)}{doubt})"
+    most = f" ({spread(limits, whole)})" if limits and measurable(limits[1], whole) else ""
+    return f"{saving(us, whole)} shorter{most}"
 
 
 def steps_found(analysis: Analysis) -> str:
@@ -52,7 +60,15 @@ def steps_found(analysis: Analysis) -> str:
 
 
 def _how_found(trace: Trace) -> str:
-    found, count = trace.steps_found, len(trace.steps)
+    found = trace.steps_found
+    if found.chosen is None:
+        return _all_found(trace, len(trace.steps))
+    begin, end = found.chosen
+    return f"{_all_found(trace, found.count)[:-1]}; analysed are {begin}:{end} of them, counted from 0, as asked for."
+
+
+def _all_found(trace: Trace, count: int) -> str:
+    found = trace.steps_found
     if found.by is FoundBy.PROFILER:
         return f"Steps are the profiler's marks: {count}."
     if found.by is FoundBy.SCOPE:
@@ -96,15 +112,30 @@ def replayed(step: StepSummary) -> float:
     return step.unprofiled_us or step.observed_us
 
 
+def measurable(us: float, step_us: float) -> bool:
+    """Whether two measurements of a step could tell a saving from none."""
+    return us >= REPEATABILITY * step_us and us > 0.0
+
+
+def saving(us: float, step_us: float) -> str:
+    """What something saves of a step: `432 µs`, or `less than 1%` where that is less than can be measured."""
+    return duration(us) if measurable(us, step_us) else f"less than {REPEATABILITY:.0%}"
+
+
 def figure(us: float, basis: Basis, step_us: float) -> str:
     """What something saves, and its part of the step: `432 µs (9%)`; `at most` where that is only an upper bound."""
+    if not measurable(us, step_us):
+        return saving(us, step_us)
     most = "at most " if basis is Basis.UPPER_BOUND else ""
     return f"{most}{duration(us)} ({percent(us, step_us)})"
 
 
-def spread(limits: tuple[float, float]) -> str:
-    """The limits of a projection: `0 µs to 571 µs`."""
-    return f"{duration(limits[0])} to {duration(limits[1])}"
+def spread(limits: tuple[float, float], step_us: float) -> str:
+    """The limits of a projection: `951 µs to 3.28 ms`; `up to 571 µs` where the lower is less than can be measured."""
+    low, high = limits
+    if not measurable(high, step_us):
+        return saving(high, step_us)
+    return f"{duration(low)} to {duration(high)}" if measurable(low, step_us) else f"up to {duration(high)}"
 
 
 def share(us: float, step: StepSummary) -> str:
@@ -203,10 +234,12 @@ def projected(f: Finding, step: StepSummary) -> str:
     """What removing it would gain, with its range and what would only move; empty where nothing was projected."""
     if f.gain is None:
         return ""
-    low, high = f.gain.range_us
-    part = percent(f.gain.recoverable_us, replayed(step))
-    saved = f"{duration(f.gain.recoverable_us)} a step ({part}; {duration(low)} to {duration(high)})"
-    saves = f"Removing it would save {saved}"
+    us, whole = f.gain.recoverable_us, replayed(step)
+    part = f"{percent(us, whole)}; " if measurable(us, whole) else ""
+    often = " a step" if measurable(us, whole) else " of the step"
+    saves = f"Removing it would save {saving(us, whole)}{often}"
+    if measurable(f.gain.range_us[1], whole):
+        saves += f" ({part}{spread(f.gain.range_us, whole)})"
     if f.gain.moved_us >= 0.01 * f.wait_us:
         saves += f"; {duration(f.gain.moved_us)} of the wait would move to the next sync"
     return sentences(saves, f.gain.untold) if f.gain.untold else saves

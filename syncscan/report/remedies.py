@@ -13,7 +13,17 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.remedy import Remedy
-from syncscan.report.phrases import figure, real, replayed, sentences, spread, waited, whereabouts
+from syncscan.report.phrases import (
+    figure,
+    measurable,
+    real,
+    replayed,
+    saving,
+    sentences,
+    spread,
+    waited,
+    whereabouts,
+)
 from syncscan.report.units import duration
 
 SHOWN = 5
@@ -59,6 +69,8 @@ class ToldRemedy:
     """`432 µs (9%)`; what it costs, where what it saves isn't projected."""
     doubt: str
     """Between which limits, what is left of it after those above, and how sure that is."""
+    left: str
+    """Of the doubt what the shortest report needs: what saves nothing alone, or something else after those above."""
     fix: str
 
     @property
@@ -105,7 +117,8 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
         after_us=remedy.after_us,
         basis=remedy.basis,
         saves=figure(remedy.alone_us, remedy.basis, replayed(analysis.step)),
-        doubt=_doubt(remedy, number == 1, [f for _, f in members]),
+        doubt=_doubt(remedy, number == 1, [f for _, f in members], replayed(analysis.step)),
+        left=_left_of(remedy, [f for _, f in members], replayed(analysis.step)),
         fix=" ".join(list(dict.fromkeys(fixes))[:FIXES]),
     )
 
@@ -125,6 +138,7 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
         basis=None,
         saves="waits, nobody knows how long" if step.waits_withheld else costs,
         doubt="not projected",
+        left="",
         fix=f.diagnosis.fix,
     )
 
@@ -139,17 +153,34 @@ def _places(members: Sequence[Finding]) -> str:
     return f"{', '.join(places[:PLACES])}{more}"
 
 
-def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding]) -> str:
+def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding], step_us: float) -> str:
     if remedy.basis is Basis.UPPER_BOUND:
         return "not projected"
-    alone = max((f.gain.recoverable_us for f in members if f.gain), default=0.0)
     said = [
-        spread(remedy.range_us),
+        spread(remedy.range_us, step_us),
         "" if first or remedy.after_us is None else f"{_left(remedy.after_us)} after those above",
-        f"any one of them alone at most {duration(alone)}" if len(members) > 1 else "",
+        _alone(members, step_us),
         "" if remedy.confidence is Confidence.HIGH else f"confidence {remedy.confidence.value}",
     ]
     return "; ".join(part for part in said if part)
+
+
+def _left_of(remedy: Remedy, members: Sequence[Finding], step_us: float) -> str:
+    """Said where it isn't what the remedy saves alone, as far as that can be measured."""
+    if remedy.basis is Basis.UPPER_BOUND:
+        return "not projected"
+    changed = remedy.after_us is not None and measurable(abs(remedy.after_us - remedy.alone_us), step_us)
+    left = duration(remedy.after_us) if remedy.after_us else "nothing measurable"
+    said = [f"{left} after those above" if changed else "", _alone(members, step_us)]
+    return "; ".join(part for part in said if part)
+
+
+def _alone(members: Sequence[Finding], step_us: float) -> str:
+    """What the best of several syncs saves without the others; empty of one."""
+    if len(members) < 2:
+        return ""
+    us = max((f.gain.recoverable_us for f in members if f.gain), default=0.0)
+    return f"any one of them alone {'at most ' if measurable(us, step_us) else ''}{saving(us, step_us)}"
 
 
 def _left(after_us: float) -> str:
@@ -173,8 +204,8 @@ def document(found: Sequence[Remedy], told: Sequence[ToldRemedy]) -> list[dict[s
     """The remedies as plain dicts and lists; all times in µs a step.
 
     Args:
-        found: an analysis's.
-        told: the same.
+        found: all of an analysis's.
+        told: those that are shown.
     """
     return [
         {
@@ -189,5 +220,5 @@ def document(found: Sequence[Remedy], told: Sequence[ToldRemedy]) -> list[dict[s
             "basis": r.basis.value,
             "confidence": r.confidence.value,
         }
-        for r, t in zip(found, told, strict=False)
+        for r, t in ((found[t.number - 1], t) for t in told if found)
     ]

@@ -35,7 +35,7 @@ def render(analysis: Analysis) -> str:
 
 def _run(analysis: Analysis) -> dict[str, Any]:
     rules: dict[str, Diagnosis] = {}
-    for f in analysis.findings:
+    for f in analysis.shown.findings:
         rules.setdefault(f.rule, f.diagnosis)
     driver = {"name": "syncscan", "version": __version__, "rules": [_rule(d) for d in rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
@@ -45,8 +45,12 @@ def _run(analysis: Analysis) -> dict[str, Any]:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
-        "results": [_result(f, index[f.rule], analysis) for f in analysis.findings],
-        "properties": {"step": _step(analysis.step, story.verdict), "stepsFound": _text(story.steps_found)},
+        "results": [_result(f, index[f.rule], analysis) for f in analysis.shown.findings],
+        "properties": {
+            "step": _step(analysis.step, story.verdict),
+            "stepsFound": _text(story.steps_found),
+            "hidden": _text(story.hidden),
+        },
     }
 
 

@@ -41,6 +41,7 @@ def _asked(analysis: Analysis) -> Asked:
         step_scope=found.name if found.by is FoundBy.SCOPE else None,
         steps="none" if found.asked else "auto",
         process=step.processes[0].process if step.processes else None,
+        chosen=found.chosen,
     )
 
 

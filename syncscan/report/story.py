@@ -5,17 +5,31 @@ Names in a story are as they stand in the trace: each renderer escapes them for 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import Bound
+from syncscan.model.view import Hidden
 from syncscan.report import habits, host, remedies
 from syncscan.report.habits import ToldHabit
-from syncscan.report.phrases import lacking, replayed, sentences, steps_found, summary, waited, what, whereabouts
+from syncscan.report.phrases import (
+    lacking,
+    measurable,
+    replayed,
+    saving,
+    sentences,
+    spread,
+    steps_found,
+    summary,
+    waited,
+    what,
+    whereabouts,
+)
 from syncscan.report.remedies import ToldRemedy
-from syncscan.report.units import duration
+from syncscan.report.units import percent
 
 VERDICTS = {
     Bound.DEVICE: "The device is the limit",
@@ -43,6 +57,11 @@ class ToldFinding:
     where: str
     """Line, scopes, op."""
     saves: str
+    """Alone; a dash where it wasn't projected."""
+    share: str
+    """That as a part of the step; empty where it can't be measured."""
+    doubt: str
+    """Between which limits; empty where it says no more."""
     waits: str
     idle: str
     """How long the device stands idle behind it."""
@@ -69,6 +88,10 @@ class Story:
     """What limits the step without its syncs; empty where removing them gains nothing. Stands behind the list."""
     findings: tuple[ToldFinding, ...]
     habits: tuple[ToldHabit, ...]
+    ranked: tuple[ToldFinding | ToldHabit, ...]
+    """Both in one list, the largest saving first."""
+    hidden: str
+    """How many findings and habits an option hides; empty where none."""
     host_leads: bool
     """Whether where the host's time goes belongs on the first screen."""
     host_sentence: str
@@ -79,6 +102,8 @@ class Story:
     """What a served step does, by batch."""
     steps_found: str
     warnings: tuple[str, ...]
+    next: tuple[str, ...]
+    """The command that fits this trace best, word for word."""
 
     @property
     def because(self) -> str:
@@ -98,7 +123,11 @@ class Story:
 
 def story_of(analysis: Analysis) -> Story:
     """The story of any analysis; what can't be told of it is empty."""
-    told = remedies.told(analysis)
+    told, shown = remedies.told(analysis), analysis.shown
+    numbers = {f.id: number for number, f in enumerate(analysis.findings)}
+    findings = {f.id: _finding(numbers[f.id], f, analysis) for f in shown.findings}
+    found = {habit.id: habit for habit in habits.told(analysis, replayed(analysis.step))}
+    told_here = tuple(r for r in told if r.habit in found or any(m.id in findings for m in r.members))
     return Story(
         bound=analysis.step.bound,
         verdict=VERDICTS[analysis.step.bound],
@@ -106,10 +135,12 @@ def story_of(analysis: Analysis) -> Story:
         lacking=tuple(lacking(analysis)),
         summary=summary(analysis),
         nothing=_nothing(analysis, told),
-        remedies=told,
+        remedies=told_here,
         then=_then(analysis, told),
-        findings=tuple(_finding(number, f, analysis) for number, f in enumerate(analysis.findings)),
-        habits=habits.told(analysis, replayed(analysis.step)),
+        findings=tuple(findings.values()),
+        habits=tuple(found.values()),
+        ranked=tuple(findings.get(x.id) or found[x.id] for x in shown.ranked),
+        hidden=_hidden(shown.hidden),
         host_leads=host.leads(analysis),
         host_sentence=host.sentence(analysis),
         host_tables=tuple(host.tables(analysis.host_time)),
@@ -117,7 +148,37 @@ def story_of(analysis: Analysis) -> Story:
         phases=tuple(phases_of(analysis.trace)),
         steps_found=steps_found(analysis),
         warnings=analysis.warnings,
+        next=_next(analysis, told_here),
     )
+
+
+def _hidden(hidden: Sequence[Hidden]) -> str:
+    """As in `12 findings and 1 habit are hidden by --select, 3 findings by --min-saves`."""
+    if not hidden:
+        return ""
+    (first, *more) = [(_counted(h), h.option) for h in hidden]
+    verb = "is" if hidden[0].findings + hidden[0].habits == 1 else "are"
+    said = [f"{first[0]} {verb} hidden by {first[1]}", *(f"{count} by {option}" for count, option in more)]
+    return f"{', '.join(said)}."
+
+
+def _counted(hidden: Hidden) -> str:
+    parts = [(hidden.findings, "finding"), (hidden.habits, "habit")]
+    return " and ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in parts if count)
+
+
+def _next(analysis: Analysis, told: Sequence[ToldRemedy]) -> tuple[str, ...]:
+    """Several syncs: what they save together; one change: why, and what to write; else a look at the timeline."""
+    trace = analysis.trace.info.path
+    if not len(analysis.trace.device_rows):
+        return "syncscan", "profile", "train.py"
+    if told and len(told[0].members) > 1 and trace != "-":
+        rules = dict.fromkeys(analysis.findings[m.number].rule for m in told[0].members)
+        return "syncscan", "whatif", trace, *(word for rule in rules for word in ("--remove", f"rule:{rule}"))
+    if told:
+        rule = next((h.rule for h in analysis.habits if h.id == told[0].habit), "")
+        return "syncscan", "explain", rule or analysis.findings[told[0].members[0].number].rule
+    return ("syncscan", "rules") if trace == "-" else ("syncscan", "report", trace, "-o", "report.html")
 
 
 def _nothing(analysis: Analysis, told: tuple[ToldRemedy, ...]) -> str:
@@ -135,6 +196,15 @@ def _then(analysis: Analysis, told: tuple[ToldRemedy, ...]) -> str:
     return outlook.beside if any(r.habit for r in told) else outlook.said
 
 
+def _doubt(f: Finding, step_us: float) -> str:
+    return spread(f.gain.range_us, step_us) if f.gain and measurable(f.gain.range_us[1], step_us) else ""
+
+
+def _share(f: Finding, step_us: float) -> str:
+    known = f.gain is not None and measurable(f.gain.recoverable_us, step_us)
+    return percent(f.gain.recoverable_us, step_us) if f.gain and known else ""
+
+
 def _finding(number: int, f: Finding, analysis: Analysis) -> ToldFinding:
     return ToldFinding(
         of=f,
@@ -145,7 +215,9 @@ def _finding(number: int, f: Finding, analysis: Analysis) -> ToldFinding:
         title=f.diagnosis.title,
         what=what(f),
         where=whereabouts(f),
-        saves=duration(f.gain.recoverable_us) if f.gain else "–",
+        saves=saving(f.gain.recoverable_us, replayed(analysis.step)) if f.gain else "–",
+        share=_share(f, replayed(analysis.step)),
+        doubt=_doubt(f, replayed(analysis.step)),
         waits=waited(f.wait_us, analysis.step),
         idle=waited(f.bubble_us, analysis.step),
     )

@@ -13,7 +13,8 @@ def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
     """Draw the parts one below the other, without spaces at the ends of lines.
 
     Args:
-        parts: what to draw; a `Text` that says `no_wrap` is cut at the terminal's edge.
+        parts: what to draw; a `Text` that says `no_wrap` is cut at the terminal's edge; one
+            that ignores its overflow stands on one line, however long, so that it can be copied.
         width: of the terminal, in characters.
         color: whether to write colours.
     """
@@ -28,5 +29,8 @@ def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
         legacy_windows=False,
     )
     for part in parts:
-        console.print(part, overflow="ellipsis" if isinstance(part, Text) and part.no_wrap else None)
+        if isinstance(part, Text) and part.overflow == "ignore":
+            console.print(part, soft_wrap=True)
+        else:
+            console.print(part, overflow="ellipsis" if isinstance(part, Text) and part.no_wrap else None)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

@@ -1,24 +1,29 @@
-"""From an Analysis to a terminal report: a first screen of ten lines, the findings' table, and the rest on demand."""
+"""From an Analysis to a terminal report: a first screen of ten lines, a table of ten rows, and the rest on demand."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
+from textwrap import wrap
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity, Source
+from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.model.phases import PhaseSummary
 from syncscan.model.printable import printable
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, phrases, remedies
+from syncscan.report import habits, host, phrases, remedies, source
 from syncscan.report.habits import ToldHabit
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import Story, ToldFinding, story_of
@@ -29,138 +34,283 @@ _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 PHASES = 12
 """Phases and batches that are shown; JSON has them all."""
-WIDE = 100
-"""Columns from which there is room on the first screen for what to do about a sync."""
+SCREEN = 10
+"""Lines of the first screen: as long as there is room, it says how to change what it lists."""
 WORST = 3
-"""How many things to change the first screen shows; where there are none, how many findings."""
+"""How many things to change the first screen lists."""
+ROWS = 10
+"""How many findings and habits the table shows unasked."""
+WIDE = 100
+"""Columns from which a finding may have its row to itself; below it takes two lines."""
+_GAP = 2
+"""Columns between two of a table."""
+RANKED = "Ranked by what each saves alone; what is 'at most' or not projected comes last."
 
 
-def render(analysis: Analysis, verbose: int = 0, width: int = 100, color: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Where the text goes, and how much of it is wanted."""
+
+    width: int
+    verbose: bool
+    links: bool
+    """Whether a place in a file at hand is a hyperlink."""
+    rows: int | None
+    """Of the table; None for all."""
+
+
+def render(
+    analysis: Analysis,
+    verbose: int = 0,
+    width: int = 100,
+    color: bool = False,
+    links: bool = False,
+    everything: bool = False,
+) -> str:
     """The report as text.
 
     Args:
-        verbose: 0 for first screen and table, 1 for why, fix and evidence of each finding too.
+        verbose: 0 for first screen, table and flagged lines, 1 for why, fix and evidence of each finding and habit too.
         width: of the terminal, in characters.
         color: whether to write colours.
+        links: whether to write hyperlinks (OSC 8), which need colours.
+        everything: whether the table has all rows.
     """
-    return written(_parts(analysis, story_of(analysis), verbose, width), width, color)
+    rows = None if everything or analysis.view.top is not None else ROWS
+    terminal = Terminal(width, bool(verbose), links, rows)
+    return written(_parts(analysis, story_of(analysis), terminal), width, color)
 
 
-def _parts(analysis: Analysis, story: Story, verbose: int, width: int) -> Iterator[RenderableType]:
-    yield from _first_screen(analysis, story, verbose, width)
+def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[RenderableType]:
+    yield from _first_screen(analysis, story, terminal)
+    yield from _table(story, terminal)
+    if not terminal.verbose:
+        yield from _sources(story, terminal)
     if story.phases:
         yield _phases(story.phases)
-    if story.findings:
-        yield _table(story.findings, width)
-    yield from _habits(story, verbose)
-    if verbose or story.host_leads:
+    if terminal.verbose or story.host_leads:
         yield from _host(story)
-    if verbose:
-        yield from (_details(finding, analysis.step) for finding in analysis.findings)
-    yield Text(printable(story.steps_found), style="dim")
-    if not verbose and story.findings:
-        yield Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim")
+    if terminal.verbose:
+        yield from _all_details(analysis, story, terminal)
+    yield from _closing(story, terminal)
 
 
-def _first_screen(analysis: Analysis, story: Story, verbose: int, width: int) -> Iterator[RenderableType]:
-    yield Text(_headline(analysis), style="dim")
-    yield Text.assemble((f"{story.verdict}. ", "bold"), printable(story.reason))
+def _first_screen(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[RenderableType]:
+    above = [
+        Text(_headline(analysis, terminal.width), style="dim"),
+        Text.assemble((f"{story.verdict}. ", "bold"), _text(story.reason)),
+    ]
     if story.host_leads:
-        yield Text(printable(story.host_sentence))
-    for sentence in story.lacking:
-        yield Text.assemble(("! ", "bold yellow"), printable(sentence))
-    yield Text(printable(story.summary))
-    if not story.remedies:
-        worst = [told for told in story.findings if told.severity is not Severity.INFO][:WORST]
-        yield from (_one_line(number, told) for number, told in enumerate(worst, 1))
-    if story.nothing:
-        yield _arrow(story.nothing)
-    yield from _remedies(story.remedies, verbose, width)
-    if story.then:
-        yield _arrow(story.then)
+        above.append(_text(story.host_sentence))
+    above += [Text.assemble(("! ", "bold yellow"), _text(sentence)) for sentence in story.lacking]
+    above.append(_text(story.summary))
+    above += [_arrow(sentence) for sentence in (story.nothing,) if sentence]
+    yield from above
+    yield from _remedies(story, terminal, SCREEN - _height(above, terminal.width))
+
+
+def _height(parts: Sequence[RenderableType], width: int) -> int:
+    return len(written(parts, width, False).splitlines()) if parts else 0
+
+
+def _text(said: str, limit: int = 0) -> Text:
+    return Text(printable(said, limit))
 
 
 def _arrow(sentence: str) -> Text:
-    return Text.assemble(("→ ", "bold green"), printable(sentence))
+    return Text.assemble(("→ ", "bold green"), _text(sentence))
 
 
-def _remedies(found: Sequence[ToldRemedy], verbose: int, width: int) -> Iterator[RenderableType]:
-    """The list of what to change: the first with its fix; those of the others stand with the findings and habits."""
-    if len(found) > 1:
-        yield Text(f"{remedies.title(found)}:", "bold")
-    if found:
-        yield _list(found if verbose else found[:WORST], len(found) > 1, verbose, width)
-    if len(found) > WORST and not verbose:
-        yield Text(f" … and {len(found) - WORST} more with -v.")
+def _headline(analysis: Analysis, width: int) -> str:
+    """On one line where it can be: the device's name is the first to go."""
+    parts = [_told_of_trace(analysis, device) for device in (True, False)]
+    return next((said for said in parts if cell_len(said) <= width), parts[0])
 
 
-def _list(found: Sequence[ToldRemedy], numbered: bool, verbose: int, width: int) -> Table:
-    grid = Table.grid()
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for told in found:
-        mark = Text(f" {told.number}. ") if numbered else Text("→ ", "bold green")
-        grid.add_row(mark, Text.assemble((told.saves, "bold"), f", {told.doubt}: ", printable(told.name, 240)))
-        if told.number == 1 and (fix := _fix(told, verbose, width)):
-            grid.add_row("", Text(printable(fix)))
-    return grid
-
-
-def _fix(told: ToldRemedy, verbose: int, width: int) -> str:
-    """Of a sync's fix the first sentence, or none where lines are short: -v has all, the first screen ten lines."""
-    if told.habit or verbose:
-        return told.fix
-    return _SENTENCE.split(told.fix, 1)[0] if width >= WIDE else ""
-
-
-def _headline(analysis: Analysis) -> str:
+def _told_of_trace(analysis: Analysis, device: bool) -> str:
     info, s = analysis.trace.info, analysis.step
     parts = [PurePath(info.path).name or info.path]
-    if info.devices:
+    if info.devices and device:
         parts.append(info.devices[0] if len(info.devices) == 1 else f"{len(info.devices)} × {info.devices[0]}")
     if info.world_size and info.world_size > 1:
         parts.append(f"rank {info.rank} of {info.world_size}")
-    steps = f"{s.count} step{'s' if s.count != 1 else ''}" if analysis.trace.steps else "no steps marked"
-    parts += [steps, f"{duration(s.observed_us)} a step" if analysis.trace.steps else duration(s.observed_us)]
-    if s.unprofiled_us:
-        parts.append(f"{duration(s.unprofiled_us)} without the profiler")
-    return printable(" · ".join(parts))
+    known = f" ({duration(s.unprofiled_us)} unprofiled)" if s.unprofiled_us else ""
+    steps = f"{s.count} step{'s' if s.count != 1 else ''} of " if analysis.trace.steps else "no steps marked, "
+    return printable(" · ".join([*parts, f"{steps}{duration(s.observed_us)}{known}"]))
 
 
-def _one_line(number: int, told: ToldFinding) -> Text:
-    line = Text(f" {number}. ", no_wrap=True)
-    line.append(f"{told.severity.value:6} ", _COLORS[told.severity])
-    line.append(printable(told.what, 60), "bold")
-    line.append(f"  waits {told.waits}")
-    if told.of.gain:
-        line.append(f", would save {told.saves}")
-    if where := _where(told.of):
-        line.append(f"  {where}", "blue")
+def _remedies(story: Story, terminal: Terminal, room: int) -> Iterator[RenderableType]:
+    """What to change, each on its line; below it how, as far as there is room: all of it stands with `-v`."""
+    found = story.remedies if terminal.verbose else story.remedies[:WORST]
+    then = [_arrow(story.then)] if story.then else []
+    if not found:
+        yield from then
+        return
+    more = len(story.remedies) - len(found)
+    left = f" ({more} more with -v)" if more else ""
+    yield Text(f"{remedies.title(story.remedies)}{left}:", "bold")
+    lines = [_remedy(told, story, terminal) for told in found]
+    room -= 1 + _height([_listed(lines, found, {}), *then], terminal.width)
+    fixes = {t.number: t.fix for t in found} if terminal.verbose else _fitting(found, room, terminal.width - 4)
+    yield _listed(lines, found, fixes)
+    yield from then
+
+
+def _fitting(found: Sequence[ToldRemedy], room: int, width: int) -> dict[int, str]:
+    """The first sentences of the fixes for which there is room, by number; the first in one line at least."""
+    fixes: dict[int, str] = {}
+    for told in found:
+        sentence = printable(_SENTENCE.split(told.fix, 1)[0])
+        lines = wrap(sentence, width, break_long_words=False)
+        if told is found[0]:
+            lines = wrap(sentence, width, max_lines=max(room, 1), placeholder=" …", break_long_words=False)
+        room -= len(lines)
+        if room >= 0 or told is found[0]:
+            fixes[told.number] = " ".join(lines)
+    return fixes
+
+
+def _listed(lines: Sequence[Text], found: Sequence[ToldRemedy], fixes: dict[int, str]) -> Table:
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="ellipsis")
+    for line, told in zip(lines, found, strict=True):
+        grid.add_row(f" {told.number}. ", line)
+        if fix := fixes.get(told.number):
+            grid.add_row("", Text(printable(fix), "dim"))
+    return grid
+
+
+def _remedy(told: ToldRemedy, story: Story, terminal: Terminal) -> Text:
+    """`432 µs (9%), 468 µs after those above: .item() waits for a number (train.py:52)`."""
+    doubt = told.doubt if terminal.verbose else told.left
+    line = Text.assemble((told.saves, "bold"), f", {printable(doubt)}" if doubt else "", ": ", _text(told.what, 160))
+    first = next((f for f in story.findings if told.members and f.id == told.members[0].id), None)
+    where = next(iter(_circumstances(first.of, terminal)), Text()) if first else _text(told.where, 60)
+    if where:
+        line.append(" (").append_text(where).append(")")
     return line
 
 
-def _habits(story: Story, verbose: int) -> Iterator[RenderableType]:
-    """Each habit with what it saves and what proves it; the fix too, where it doesn't stand above already."""
-    if story.habits:
-        yield Text(f"{habits.TITLE}:", "bold")
-    above = story.remedies[0].habit if story.remedies else ""
-    for told in story.habits if verbose else story.habits[: habits.SHOWN]:
-        name = (f" {told.severity.value:6} ", _COLORS[told.severity])
-        yield Text.assemble(name, f"{printable(told.name, 120)}: {told.saves}")
-        yield from (Padding(Text(printable(line)), (0, 0, 0, 8)) for line in _of_habit(told, told.id == above, verbose))
-    if len(story.habits) > habits.SHOWN and not verbose:
-        yield Text(f" … and {len(story.habits) - habits.SHOWN} more with -v.")
+def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
+    shown = story.ranked[: terminal.rows]
+    if not shown:
+        return
+    rows = [_row(told, terminal) for told in shown]
+    yield Text("")
+    yield Text(RANKED, style="dim")
+    yield _one_line_each(rows, terminal.width) or _two_lines_each(rows, terminal.width)
+    if len(story.ranked) > len(shown):
+        yield Text(f" {len(story.ranked) - len(shown)} more: --all", style="bold")
 
 
-def _of_habit(told: ToldHabit, fix_is_told: bool, verbose: int) -> Iterator[str]:
-    yield printable(told.evidence, 240)
-    yield from (f"{name}: {printable(text, 400)}" for name, text in habits.graphs(told))
-    if verbose or not fix_is_told:
-        yield f"→ {told.fix}"
-    if verbose:
-        yield f"why: {told.why}"
-        yield f"fine when: {told.when_fine}"
-        yield f"id {told.id}, {f'{told.doubt}, ' if told.doubt else ''}confidence {told.confidence}"
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What the table says of a finding or a habit."""
+
+    saves: Text
+    doubt: str
+    """Between which limits; empty where it saves nothing that can be measured."""
+    waits: str
+    """Empty of a habit, which is no wait."""
+    title: Text
+    rule: str
+    where: tuple[Text, ...]
+
+
+def _row(told: ToldFinding | ToldHabit, terminal: Terminal) -> _Row:
+    saves, title = Text(told.saves, _COLORS[told.severity]), _text(told.title, 160)
+    if isinstance(told, ToldHabit):
+        return _Row(saves, told.doubt, "", title, told.rule, (_text(told.where, 60),))
+    saves.append(f" ({told.share})" if told.share else "")
+    return _Row(
+        saves, told.doubt if told.share else "", told.waits, title, told.rule, _circumstances(told.of, terminal)
+    )
+
+
+def _circumstances(f: Finding, terminal: Terminal) -> tuple[Text, ...]:
+    """Place, scope, backward, how often."""
+    parts = [_place(f, terminal), _text(" › ".join(f.where.scope[-1:]), 60)]
+    if f.diagnosis.intended:
+        parts.append(Text("intended"))
+    if f.where.phase.value == "backward":
+        parts.append(Text("backward"))
+    if abs(f.per_step - 1) >= 0.005:
+        parts.append(Text(times(f.per_step)))
+    return tuple(part for part in parts if part)
+
+
+def _headed(*names: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for name in names:
+        number = name in ("saves alone", "waits")
+        table.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="ellipsis")
+    return table
+
+
+def _one_line_each(rows: Sequence[_Row], width: int) -> Table | None:
+    """None where a line is too short for one of them."""
+    cells = [(row.saves, Text(row.waits or "–"), row.title, Text(row.rule), _joined(row.where, width)) for row in rows]
+    names = ("saves alone", "waits", "what", "rule", "where")
+    columns = zip(names, *cells, strict=True)
+    widest = [max(cell_len(name), *(text.cell_len for text in column)) for name, *column in columns]
+    if width < WIDE or sum(widest) + _GAP * len(names) > width:
+        return None
+    table = _headed(*names)
+    for row in cells:
+        table.add_row(*row)
+    return table
+
+
+def _two_lines_each(rows: Sequence[_Row], width: int) -> Table:
+    table = _headed("saves alone", "what; rule, where, how long it waits")
+    room = width - _GAP * 2 - max(cell_len("saves alone"), *(row.saves.cell_len for row in rows))
+    for row in rows:
+        waits = Text(f"waits {row.waits}" if row.waits else "")
+        table.add_row(row.saves, Group(row.title, _joined((Text(row.rule), *row.where, waits, Text(row.doubt)), room)))
+    return table
+
+
+def _joined(parts: Sequence[Text], width: int) -> Text:
+    """Parts with points between them; a line ends between two parts where it can."""
+    said = Text()
+    left = width
+    for part in parts:
+        if said and part and part.cell_len + 3 > left:
+            said.append(" ·\n")
+            left = width
+        elif said and part:
+            said.append(" · ")
+            left -= 3
+        said.append_text(part)
+        left -= part.cell_len
+    return said
+
+
+def _sources(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
+    """The flagged lines of what to change first, each once; where nothing is to be changed, of the first finding."""
+    listed = [m.id for told in story.remedies[:WORST] for m in told.members]
+    found = {told.id: told for told in story.findings if told.of.excerpt}
+    chosen = [found[id] for id in listed if id in found] if story.remedies else list(found.values())[:1]
+    shown: list[Excerpt] = []
+    for told in chosen:
+        excerpt = told.of.excerpt
+        if excerpt and excerpt not in shown and len(shown) < WORST:
+            shown.append(excerpt)
+            yield Text("")
+            yield Text.assemble(" ", _place(told.of, terminal), f"  {told.rule}")
+            yield _excerpt(excerpt)
+
+
+def _excerpt(excerpt: Excerpt) -> RenderableType:
+    """Numbered lines, the flagged ones marked; each is cut at the terminal's edge."""
+    shown = source.lines(excerpt)
+    texts = [
+        Text(line, "bold" if x.flagged else "dim", no_wrap=True, overflow="ellipsis")
+        for line, x in zip(source.numbered(excerpt), shown, strict=True)
+    ]
+    note = [Text(source.NEWER, "dim italic")] if excerpt.newer else []
+    return Padding(Group(*texts, *note), (0, 0, 0, 1))
 
 
 def _phases(phases: Sequence[PhaseSummary]) -> Table:
@@ -178,6 +328,7 @@ def _phases(phases: Sequence[PhaseSummary]) -> Table:
 def _host(story: Story) -> Iterator[RenderableType]:
     """Where the host's time goes: its tables, and what they rest on."""
     if story.host_tables:
+        yield Text("")
         yield Text(f"{host.TITLE}:", "bold")
         yield from (Padding(_of_host(table), (0, 0, 0, 1)) for table in story.host_tables)
         yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.host_notes)
@@ -186,7 +337,12 @@ def _host(story: Story) -> Iterator[RenderableType]:
 def _of_host(found: host.Table) -> Group:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     for number, name in enumerate(found.head):
-        table.add_column(printable(name, 40), justify="left" if number < found.words else "right", overflow="fold")
+        table.add_column(
+            printable(name, 40),
+            justify="left" if number < found.words else "right",
+            overflow="ellipsis",
+            no_wrap=number == 0,
+        )
     for row in found.rows:
         table.add_row(*(Text(printable(text, 60)) for text in row))
     if found.more:
@@ -194,45 +350,36 @@ def _of_host(found: host.Table) -> Group:
     return Group(Text(found.title), table)
 
 
-def _table(findings: Sequence[ToldFinding], width: int) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), width=width, show_edge=False)
-    table.add_column("severity", no_wrap=True)
-    for name in ("saves", "waits", "idle behind"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("what", ratio=3, overflow="fold")
-    table.add_column("where", ratio=4, overflow="fold")
-    for told in findings:
-        table.add_row(
-            Text(told.severity.value, _COLORS[told.severity]),
-            told.saves,
-            told.waits,
-            told.idle,
-            Text(printable(told.title, 90)),
-            Text(_long_where(told.of)),
-        )
-    return table
+def _all_details(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[RenderableType]:
+    yield Text("")
+    for told in story.ranked:
+        if isinstance(told, ToldHabit):
+            yield _details(told.name, _of_habit(told), None)
+        else:
+            yield _details(told.title, _of_finding(told.of, analysis.step), told.of.excerpt)
 
 
-def _long_where(f: Finding) -> str:
-    parts = [printable(" > ".join(f.where.scope), 70), _where(f)]
-    if f.where.phase.value == "backward":
-        parts.append("in backward")
-    if abs(f.per_step - 1) > 0.005:
-        parts.append(times(f.per_step))
-    return ", ".join(p for p in parts if p)
-
-
-def _details(f: Finding, step: StepSummary) -> Padding:
-    d = f.diagnosis
+def _details(title: str, facts: Sequence[tuple[str, str]], excerpt: Excerpt | None) -> Padding:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right", style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    facts = [
+    for name, value in facts:
+        if value:
+            grid.add_row(name, Text(printable(value)))
+    return Padding(
+        Group(Text(printable(title, 240), "bold"), grid, *([_excerpt(excerpt)] if excerpt else [])), (0, 0, 1, 1)
+    )
+
+
+def _of_finding(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
+    d = f.diagnosis
+    return [
         ("id", f.id),
         ("rule", f"{d.rule} ({d.cause.value}), confidence {f.confidence.value}, {f.where.owner}'s code"),
         ("line", _exact_line(f)),
         ("called from", _called_from(f)),
         ("module", " > ".join(f.where.module)),
+        ("scope", " > ".join(f.where.scope)),
         ("chain", " > ".join(phrases.chain(f))),
         ("thread", f"{f.where.thread}, {f.where.phase.value}, {times(f.per_step)}"),
         ("measured", phrases.measured(f, step)),
@@ -242,14 +389,40 @@ def _details(f: Finding, step: StepSummary) -> Padding:
         ("safe to remove", phrases.USES[f.where.use]),
         ("fine when", d.when_fine),
     ]
-    for name, value in facts:
-        if value:
-            grid.add_row(name, Text(printable(value)))
-    return Padding(Group(Text(printable(d.title), "bold"), grid), (0, 0, 1, 1))
+
+
+def _of_habit(told: ToldHabit) -> list[tuple[str, str]]:
+    return [
+        ("id", told.id),
+        ("rule", f"{told.rule}, confidence {told.confidence}"),
+        ("saves", f"{told.saves}, {told.doubt}" if told.doubt else told.saves),
+        ("evidence", told.evidence),
+        *habits.graphs(told),
+        ("why", told.why),
+        ("fix", told.fix),
+        ("fine when", told.when_fine),
+    ]
+
+
+def _closing(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
+    yield Text("")
+    yield Text(printable(story.steps_found), style="dim")
+    if story.hidden:
+        yield Text(story.hidden)
+    if not terminal.verbose and story.ranked:
+        yield Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim")
+    yield Text.assemble("Next: ", (printable(shlex.join(story.next)), "bold"), overflow="ignore")
+
+
+def _place(f: Finding, terminal: Terminal) -> Text:
+    """The line with its file's name alone, and the library's with its package; a link where the file is at hand."""
+    said = Text(_where(f), "blue")
+    if said and terminal.links and f.excerpt:
+        said.stylize(Style(link=PurePath(f.excerpt.path).as_uri()))
+    return said
 
 
 def _where(f: Finding) -> str:
-    """The user's line with its file's name alone, and the library's with its package and its file's name."""
     library = f.where.in_library
     user, inner = _short(f.where.source), _short(library, in_package=True)
     if not (user and inner):

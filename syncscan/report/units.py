@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-
-def duration(us: float) -> str:
-    """A time in µs with three significant digits and a fitting unit: `254 ms`, `6.3 µs`, `1.2 s`."""
-    for size, unit in ((1e6, "s"), (1e3, "ms")):
-        if abs(us) >= size:
-            return f"{_three(us / size)} {unit}"
-    return f"{_three(us)} µs"
+from syncscan.model.units import duration
 
 
 def part_of(us: float, whole_us: float) -> str:
@@ -16,14 +10,6 @@ def part_of(us: float, whole_us: float) -> str:
     number, unit = duration(whole_us).split()
     size = {"s": 1e6, "ms": 1e3, "µs": 1.0}[unit]
     return f"{us / size:.{len(number.partition('.')[2])}f}"
-
-
-def _three(value: float) -> str:
-    if abs(value) >= 100:
-        return f"{value:.0f}"
-    if abs(value) < 0.005:
-        return "0"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def percent(part: float, whole: float) -> str:
@@ -43,3 +29,6 @@ def times(per_step: float) -> str:
         if per_step >= 10 or per_step == int(per_step)
         else f"{per_step:.1f} times a step"
     )
+
+
+__all__ = ["duration", "part_of", "percent", "times"]

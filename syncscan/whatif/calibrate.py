@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, period, prepare
 
@@ -21,8 +22,6 @@ MIN_SCALE, MAX_SCALE = 0.2, 1.5
 """What a known step time may say of the host: the profiler at most five times its work, or a slower machine."""
 MIN_STRETCH, MAX_STRETCH = 0.7, 1.5
 """What it may say of the device: other clocks."""
-REPEATABILITY = 0.01
-"""Two measurements of the same step differ by about this part of it."""
 LESS = 0.8
 """A step that takes as long with so much of the host's time isn't held by the host."""
 _ROUNDS = 24

@@ -8,9 +8,9 @@ from functools import cached_property
 
 from syncscan.model.finding import Finding, Removal
 from syncscan.model.projection import Projection
-from syncscan.model.step import BOUND_FROM, Bound
+from syncscan.model.step import BOUND_FROM, REPEATABILITY, Bound
 from syncscan.model.trace import Trace
-from syncscan.whatif.calibrate import REPEATABILITY, Calibration
+from syncscan.whatif.calibrate import Calibration
 from syncscan.whatif.graph import Graph, HostWait
 from syncscan.whatif.power import slowdown
 from syncscan.whatif.replay import Replay, Steady, period, prepare, steady

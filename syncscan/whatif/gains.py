@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Group, Overlap, Projection
-from syncscan.model.step import StepSummary
+from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.whatif.advice import outlook, removals
 from syncscan.whatif.bound import decided, unsettled, without_replay
-from syncscan.whatif.calibrate import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import worth_removing
 from syncscan.whatif.overlap import overlaps

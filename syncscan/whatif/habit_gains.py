@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from syncscan.model.habit import Basis, Change, Habit, HabitGain, Segment
-from syncscan.whatif.calibrate import REPEATABILITY
+from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period

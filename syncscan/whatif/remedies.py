@@ -9,7 +9,7 @@ from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Basis, Change, Habit
 from syncscan.model.projection import Group
 from syncscan.model.remedy import Remedy
-from syncscan.whatif.calibrate import REPEATABILITY
+from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period

@@ -68,3 +68,59 @@ def test_a_process_that_is_not_there(trace: str, command: tuple[str, ...]) -> No
     error = run(*command, trace, "--process", "4711").exception
     assert isinstance(error, UsageError)
     assert "holds no process 4711" in str(error)
+
+
+def test_some_of_the_steps(trace: str) -> None:
+    """Counted from 0, as slices are; the report says which of how many."""
+    found = json.loads(run("analyze", trace, "--steps", "1:2", "--format", "json").stdout)
+    assert (found["step"]["count"], found["findings"][0]["count"]) == (1, 3)
+    said = "Steps are the profiler's marks: 2; analysed are 1:2 of them, counted from 0, as asked for."
+    assert found["trace"]["steps_found"]["sentence"] == said
+    assert json.loads(run("analyze", trace, "--steps", ":", "--format", "json").stdout)["step"]["count"] == 2
+    scoped = run("analyze", trace, "--step-scope", "part", "--steps", "2:", "--format", "json").stdout
+    assert json.loads(scoped)["step"]["count"] == 4
+
+
+@pytest.mark.parametrize("steps", ["1:3", "2:2", "1:0", "5:"])
+def test_steps_that_are_not_there_are_a_usage_error(trace: str, steps: str) -> None:
+    """Which says how many there are."""
+    error = run("analyze", trace, "--steps", steps).exception
+    assert isinstance(error, UsageError)
+    assert "has no steps" in error.message
+    assert "It has 2" in error.hint
+
+
+@pytest.mark.parametrize("steps", ["1", "a:b", "-1:1", "1:2:3", "all"])
+def test_steps_are_two_numbers(trace: str, steps: str) -> None:
+    """Or one of two words."""
+    result = run("analyze", trace, "--steps", steps)
+    assert result.exit_code == 2
+    assert "A:B" in result.stderr
+
+
+def test_a_source_root_shows_the_flagged_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the packaged recording, whose sources this repository has."""
+    monkeypatch.chdir(tmp_path)
+    root = Path(__file__).parents[2]
+    recorded = str(root / "sample_traces" / "log_item.pt.trace.json.gz")
+    line = "> 52 |         history.append(loss.item())"
+    assert line not in run("analyze", recorded).stdout
+    for form in ("text", "markdown"):
+        shown = run("analyze", recorded, "--source-root", str(root), "--format", form).stdout
+        assert line in shown
+    assert isinstance(run("analyze", recorded, "--source-root", "gone").exception, UsageError)
+
+
+def test_a_saved_analysis_keeps_the_choice_of_steps_and_the_flagged_line(
+    trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it was asked for then; of the sources it has what was at hand, and nothing is read."""
+    kept = str(tmp_path / "kept.syncscan.json")
+    assert run("analyze", trace, "--steps", "1:2", "-o", kept).exit_code == 0
+    assert json.loads(run("analyze", kept, "--format", "json").stdout)["step"]["count"] == 1
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(root)
+    lines = str(tmp_path / "lines.syncscan.json")
+    assert run("analyze", str(root / "sample_traces" / "log_item.pt.trace.json.gz"), "-o", lines).exit_code == 0
+    monkeypatch.chdir(tmp_path)
+    assert "> 52 | " in run("analyze", lines).stdout

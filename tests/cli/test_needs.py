@@ -12,7 +12,7 @@ from syncscan.cli import COMMANDS, group
 from syncscan.cli.needs import Need, name
 from syncscan.errors import UsageError
 
-READING = "step_ms step_scope steps process max_memory"
+READING = "step_ms step_scope steps process source_root max_memory"
 ALWAYS = {
     "demo": "out",
     "profile": (
@@ -20,7 +20,7 @@ ALWAYS = {
         "on_signal viewer max_memory"
     ),
     "analyze": f"form output {READING}",
-    "diff": "before after fail_on form output step_scope steps max_memory",
+    "diff": "before after fail_on form output step_scope steps source_root max_memory",
     "check": f"syncs wait_ms recoverable limit config baseline update_baseline {READING}",
     "whatif": f"remove keep_timing pipeline form output {READING}",
     "report": f"output {READING}",
@@ -45,6 +45,10 @@ VALUES = {
     "max_batch": "8",
     "output": "OUT",
     "steps": "none",
+    "min_saves": "1us",
+    "select": "item",
+    "ignore": "item",
+    "source_root": ".",
     "max_memory": "4G",
 }
 

@@ -43,7 +43,7 @@ def test_memory_that_every_step_takes_is_gained():
     assert found.op == "aten::empty"
     assert found.confidence is Confidence.MEDIUM
     assert found.evidence == (
-        "calls a step that ask the driver for memory: cudaMalloc: 4; they take 0.20 ms of the host",
+        "calls a step that ask the driver for memory: cudaMalloc: 4; they take 200 µs of the host",
     )
 
 

@@ -70,7 +70,7 @@ def test_weights_without_a_gradient_are_cast_at_each_use():
     assert found.gain.recoverable_us == pytest.approx(LAYERS * 20, rel=0.1)
     assert found.evidence == (
         "20 casts a step in 20 ops are of what has no gradient, which autocast doesn't keep from one pass to the next",
-        "they take 0.40 ms of the host and 0.04 ms of the device",
+        "they take 400 µs of the host and 40.0 µs of the device",
     )
 
 

@@ -44,8 +44,8 @@ def test_zeros_and_what_is_added_to_them_go_with_none():
     assert found.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
     assert found.gain.range_us[0] < 410 < found.gain.range_us[1]
     assert found.evidence == (
-        "zero_grad launches 40 kernels a step, the backward pass behind it 40 that add to zeros: 0.73 ms of the host, "
-        "0.16 ms of the device",
+        "zero_grad launches 40 kernels a step, the backward pass behind it 40 that add to zeros: 730 µs of the host, "
+        "160 µs of the device",
     )
 
 

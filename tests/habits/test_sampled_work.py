@@ -66,7 +66,7 @@ def test_each_is_told_by_its_functions(rule, node):
     assert habit.gain.recoverable_us == 200.0
     assert habit.gain.range_us == pytest.approx((86, 228), abs=1)
     assert habit.severity is Severity.HIGH
-    assert habit.evidence[0] == ("0.20 ms of the step's thread (20% of the step), by 200 samples without the profiler")
+    assert habit.evidence[0] == ("200 µs of the step's thread (20% of the step), by 200 samples without the profiler")
 
 
 def test_the_evidence_names_the_line():

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import syncscan
+from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.report import render
 from syncscan.report.units import duration
@@ -53,8 +54,14 @@ def of_json(text: str) -> Facts:
     """From its numbers, as a program would."""
     document = json.loads(text)
 
+    step = document["step"]["unprofiled_us"] or document["step"]["observed_us"]
+
     def saves(us: float | None, basis: str = "") -> str:
-        return "–" if us is None else ("at most " if basis == "upper bound" else "") + duration(us)
+        if us is None:
+            return "–"
+        if us < 0.01 * step or not us:
+            return "less than 1%"
+        return ("at most " if basis == "upper bound" else "") + duration(us)
 
     return Facts(
         verdict=document["step"]["verdict"],
@@ -67,24 +74,26 @@ def of_json(text: str) -> Facts:
 
 def figure(said: str) -> str:
     """A saving without its share; a dash where there is none."""
-    return said.partition(" (")[0] if "(" in said else "–"
+    return said.partition(" (")[0] if "(" in said or said.startswith("less") else "–"
 
 
-TEXT_REMEDY = re.compile(r"^(?: \d+\. |→ )((?:at most )?[\d.]+ [µm]?s \([^)]*\)), .*?: (.*)$", re.M)
-TEXT_HABIT = re.compile(r"^ (?:high|medium|low|info) +(\S.*): ((?:at most )?[\d.]+ [µm]?s \(.*\)|spoils .*)$", re.M)
+SAVES = r"(?:at most )?[\d.]+ [µm]?s \([\d.]+%\)|less than 1%"
+TEXT_REMEDY = re.compile(rf"^ \d+\. ({SAVES}), .*?: (.*)$", re.M)
+HABITS = frozenset(rule.id for rule in api.habit_rules())
 
 
 def of_text(text: str) -> Facts:
     """From a terminal so wide that no line wraps."""
     verdict = text.splitlines()[1].partition(". ")[0]
-    table = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
-    habits = TEXT_HABIT.findall(text)
+    _, *table = re.split(r"^ *saves alone  +waits.*$", text, maxsplit=1, flags=re.M)
+    lines = "".join(table).partition("\n\n")[0].splitlines()[2:]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines]
     return Facts(
         verdict=verdict,
         remedies=[figure(saves) for saves, _ in TEXT_REMEDY.findall(text)],
         changes=[without_place(what) for _, what in TEXT_REMEDY.findall(text)],
-        findings=[(row[4], row[1]) for row in table if row[0] in ("high", "medium", "low", "info") and len(row) > 4],
-        habits=[(without_place(name), figure(saves)) for name, saves in habits],
+        findings=[(row[2], figure(row[0])) for row in rows if row[3] not in HABITS],
+        habits=[(row[2], figure(row[0])) for row in rows if row[3] in HABITS],
     )
 
 
@@ -176,7 +185,7 @@ def of_fragment(text: str) -> Facts:
     )
 
 
-SENTENCE = re.compile(r"(?:^|\. |… )\d+\. .*?: ((?:at most )?[\d.]+ [µm]?s \([\d.]+%\)), ")
+SENTENCE = re.compile(rf"(?:^|\. |… )\d+\. .*?: ({SAVES}), ")
 
 
 def of_github(text: str) -> Facts:
@@ -219,7 +228,7 @@ SHORT = ("markdown", "fragment", "github", "junit")
 @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name.partition(".json")[0])
 def test_every_format_tells_the_same(trace: Path, form: str) -> None:
     """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
-    options: dict[str, Any] = {"verbose": 1, "width": 1000} if form == "text" else {}
+    options: dict[str, Any] = {"verbose": 1, "width": 1000, "everything": True} if form == "text" else {}
     told, said = of_json(render(analysis(trace), "json")), READ[form](render(analysis(trace), form, **options))
     listed = LISTED if form in SHORT else None
     rows = {"markdown": 50, "fragment": ROWS}.get(form)
@@ -238,6 +247,23 @@ def test_a_finding_s_evidence_rests_on_the_same_verdict(trace: Path) -> None:
     verdict = of_json(render(analysis(trace), "json")).verdict
     for finding in analysis(trace).findings[:1]:
         assert f". {plain(verdict)}: " in evidence.render(analysis(trace), finding)
+
+
+def words(text: str) -> set[str]:
+    """Without the marks around them."""
+    return {stripped for word in text.split() if (stripped := word.strip("();:,.·"))}
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name.partition(".json")[0])
+def test_the_first_screen_is_one_screen(trace: Path) -> None:
+    """Ten lines at 120 columns, a few more below, ten rows behind it; no line too long, no word cut in two."""
+    known = words(render(analysis(trace), "text", verbose=1, width=1000))
+    for width, most in ((80, 14), (100, 12), (120, 10)):
+        screen, *rest = render(analysis(trace), "text", width=width).split("\n\n")
+        assert screen.count("\n") < most
+        assert max(map(len, "\n".join([screen, *rest]).splitlines()[:-1])) <= width
+        ranked = [part.split("\n", 3)[3] for part in rest if part.startswith("Ranked by")]
+        assert words("".join(ranked)) - known == set()
 
 
 def test_the_traces_have_something_to_tell() -> None:

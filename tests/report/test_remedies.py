@@ -24,7 +24,7 @@ def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left()
         " 1.00 ms after those above; confidence medium."
     )
     assert together.doubt == (
-        "0 µs to 500 µs; nothing that can be measured after those above; any one of them alone at most 310 µs;"
+        "up to 500 µs; nothing that can be measured after those above; any one of them alone at most 310 µs;"
         " confidence medium"
     )
 
@@ -62,7 +62,7 @@ def test_of_many_the_first_are_named():
     many = replace(analysis(finding()), remedies=(remedy(),) * 8)
     assert len(report.in_words(report.told(many))) == 6
     assert "… and 3 more." in render(many, "markdown")
-    assert " … and 5 more with -v." in render(many, "text").splitlines()
+    assert "What to change, by what each saves alone (5 more with -v):" in render(many, "text").splitlines()
     assert " 8. 9.00 ms" in render(many, "text", verbose=1)
 
 

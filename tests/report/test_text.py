@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from syncscan.api import analyze_trace
-from syncscan.report import text, units
+from syncscan.model.finding import Excerpt
+from syncscan.report import phrases, text, units
 from tests.builder import TraceBuilder
+from tests.report.example import analysis, finding
 
 
 def report(t: TraceBuilder, **options: int) -> str:
@@ -85,3 +89,35 @@ def test_a_queue_that_is_as_long_at_both_ends_is_not_mentioned() -> None:
     for start in t.steps(3, lasts=1000):
         t.launch("gemm", at=start + 5, lasts=1000, begins=5000)
     assert "launched" not in report(t)
+
+
+def test_what_cannot_be_measured_is_called_so() -> None:
+    """Less than 1 % of a step, and no range that means nothing."""
+    step = 10_000.0
+    assert [phrases.saving(us, step) for us in (0.0, 99.0, 100.0)] == ["less than 1%", "less than 1%", "100 µs"]
+    assert phrases.spread((0.0, 50.0), step) == "less than 1%"
+    assert phrases.spread((0.0, 571.0), step) == "up to 571 µs"
+    assert phrases.spread((951.0, 3280.0), step) == "951 µs to 3.28 ms"
+
+
+def test_a_place_at_hand_is_a_link_where_links_are_wanted() -> None:
+    """OSC 8, to the file that its lines are shown of; else there is no such thing."""
+    excerpt = Excerpt(path="/home/me/my train.py", first=41, lines=("a", "b"), marked=(42,), newer=False)
+    found = analysis(replace(finding(), excerpt=excerpt))
+    linked = text.render(found, color=True, links=True)
+    assert "file:///home/me/my%20train.py\x1b\\\\" in linked.replace("\x1b\\", "\x1b\\\\")
+    assert "\x1b]8;" not in text.render(found, color=True)
+    assert "\x1b]8;" not in text.render(analysis(finding()), color=True, links=True)
+    assert "> 42 | b" in text.render(found)
+
+
+def test_a_command_stands_on_one_line() -> None:
+    """However long, so that it can be copied; its path is quoted."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=100):
+        t.launch("gemm", at=start + 5, lasts=90)
+    found = analyze_trace(t.trace())
+    info = replace(found.trace.info, path="/data/" + "long/" * 30 + "a trace.json")
+    last = text.render(replace(found, trace=replace(found.trace, info=info)), width=60).splitlines()[-1]
+    assert last.startswith("Next: syncscan report '/data/long/")
+    assert last.endswith("a trace.json' -o report.html")

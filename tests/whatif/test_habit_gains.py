@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from syncscan import api, habits
 from syncscan.model.analysis import Analysis
-from syncscan.whatif.calibrate import REPEATABILITY
+from syncscan.model.step import REPEATABILITY
 from tests.builder import TraceBuilder
 
 RECORDED = Path(__file__).parent.parent.parent / "sample_traces"

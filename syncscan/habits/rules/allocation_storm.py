@@ -47,6 +47,7 @@ from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.names import is_loader
 from syncscan.model.runtime_calls import allocates, api_name, frees, pins, unmaps
 from syncscan.model.trace import Category
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="allocation-storm",
@@ -123,7 +124,7 @@ def _steady(context: Context, rows: Sequence[int]) -> bool:
 def _evidence(context: Context, rows: Sequence[int], took: float, given_back: Sequence[str]) -> list[str]:
     names = Counter(api_name(context.trace.name(row)) for row in rows)
     calls = ", ".join(f"{name}: {count / context.count:.3g}" for name, count in names.most_common(3))
-    said = [f"calls a step that ask the driver for memory: {calls}; they take {took / 1e3:.2f} ms of the host"]
+    said = [f"calls a step that ask the driver for memory: {calls}; they take {duration(took)} of the host"]
     if given_back:
         said.append(f"memory is given back in the steps, a sync of its own: {', '.join(given_back[:3])}")
     return said

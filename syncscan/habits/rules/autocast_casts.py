@@ -51,6 +51,7 @@ import numpy as np
 from syncscan.habits.autocast import Casts, autocast_casts
 from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="autocast-casts",
@@ -117,5 +118,5 @@ def _evidence(context: Context, casts: Casts, host_us: float, device_us: float) 
         )
     if casts.repeated:
         said.append(f"{len(casts.repeated) / context.count:.0f} casts a step are of weights that it has cast before")
-    said.append(f"they take {host_us / 1e3:.2f} ms of the host and {device_us / 1e3:.2f} ms of the device")
+    said.append(f"they take {duration(host_us)} of the host and {duration(device_us)} of the device")
     return said

@@ -55,6 +55,7 @@ from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.runtime_calls import comes_first
 from syncscan.model.trace import Category
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="no-warm-up",
@@ -86,7 +87,7 @@ def find(context: Context) -> Iterable[Habit]:
         [],
         None,
         [
-            f"the first step takes {lengths[0] / 1e6:.1f} ms, the others {usual / 1e6:.1f} ms",
+            f"the first step takes {duration(lengths[0] / 1e3)}, the others {duration(usual / 1e3)}",
             f"it makes {calls[0]} calls of the kind that is made once (memory, kernels, handles), the others at most "
             f"{max(calls[1:])}",
             f"the mean of all is {lengths.mean() / usual:.1f} times the others' median",

@@ -58,6 +58,7 @@ import numpy as np
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import copies_to_device
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="copy-in-line",
@@ -90,7 +91,7 @@ def find(context: Context) -> Iterable[Habit]:
         [c.call for c in mine],
         alone,
         [
-            f"{len(mine) / context.count:.0f} copies a step, {size / 1e6:.1f} MB, take {alone / 1e3:.2f} ms "
+            f"{len(mine) / context.count:.0f} copies a step, {size / 1e6:.1f} MB, take {duration(alone)} "
             f"in which no kernel runs",
         ],
         [Change(work=tuple((c.row, 0.0) for c in mine)), Change(), Change(work=tuple((c.row, 0.3) for c in mine))],

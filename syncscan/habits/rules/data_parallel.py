@@ -54,6 +54,7 @@ from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="data-parallel",
@@ -86,7 +87,7 @@ def find(context: Context) -> Iterable[Habit]:
         max(host, device),
         [
             f"{len(moving) / context.count:.0f} transfers a step between {len(context.work.devices)} devices take "
-            f"{host / 1e3:.2f} ms of the host and {device / 1e3:.2f} ms of the devices",
+            f"{duration(host)} of the host and {duration(device)} of the devices",
         ],
         _changes(context, scopes, intervals, copied),
     )

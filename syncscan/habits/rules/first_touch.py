@@ -50,6 +50,7 @@ from syncscan.habits.context import Context
 from syncscan.habits.sampled_work import Kind, gained, kinds
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.host import USER, HostNode, SampledHost
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="first-touch",
@@ -163,7 +164,7 @@ def _evidence(context: Context, sampled: SampledHost, touched: Touched) -> list[
         lines[place] = lines.get(place, 0.0) + n
     most = sorted(lines, key=lambda place: -lines[place])[:PLACES]
     where = ", ".join(f"{place} ({lines[place] / pages:.0%})" for place in most if lines[place] >= LEAST_PART * pages)
-    took = f"{touched.likely_us / 1e3:.2f} ms ({touched.likely_us / context.period_us:.0%} of the step)"
+    took = f"{duration(touched.likely_us)} ({touched.likely_us / context.period_us:.0%} of the step)"
     how = "in the system's own code meanwhile" if touched.system_us else f"at {touched.page_us:.2f} µs each"
     huge = f", {touched.huge:.0f} of them huge" if touched.huge >= LEAST_PART * pages else ""
     return [f"{pages:.0f} pages a step are touched first{huge}: {took} {how}", f"in {where}"]

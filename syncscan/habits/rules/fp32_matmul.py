@@ -46,6 +46,7 @@ from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import NONE, Category, Vendor
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="fp32-matmul",
@@ -122,7 +123,7 @@ def find(context: Context) -> Iterable[Habit]:
         [mine[longest], *(c for r, c in mine.items() if r != longest)],
         took,
         [
-            f"{len(mine) / context.count:.0f} fp32 products a step take {took / 1e3:.2f} ms of the device, "
+            f"{len(mine) / context.count:.0f} fp32 products a step take {duration(took)} of the device, "
             f"e.g. {trace.name(longest)[:70]}",
             f"{named} has tensor cores",
         ],

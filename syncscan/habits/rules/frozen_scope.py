@@ -69,6 +69,7 @@ from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.names import is_collective, is_collective_kernel, is_loader, is_step
 from syncscan.model.trace import NONE, Category
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="frozen-scope-in-line",
@@ -125,8 +126,8 @@ def find(context: Context) -> Iterable[Habit]:
             mine,
             min(took, rest),
             [
-                f"scope {name!r} launches {took / 1e3:.2f} ms of device work a step before anything is trained, "
-                f"the rest {rest / 1e3:.2f} ms, on the same stream",
+                f"scope {name!r} launches {duration(took)} of device work a step before anything is trained, "
+                f"the rest {duration(rest)}, on the same stream",
             ],
             [
                 Change(ahead=tuple(context.interval(r) for r in mine)),

@@ -54,6 +54,7 @@ from syncscan.habits.context import Context
 from syncscan.model.capture import Collection
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="garbage-collection",
@@ -161,14 +162,14 @@ def _collections(context: Context, found: Collected) -> str:
     each = ", ".join(f"{g}: {generations[g] / context.count:.3g}" for g in sorted(generations))
     return (
         f"{len(found) / context.count:.3g} collections a step (by generation {each}) hold its thread for "
-        f"{_took_us(context, found) / 1e3:.2f} ms, the longest {max(ms for _, ms in lengths):.2f} ms"
+        f"{duration(_took_us(context, found))}, the longest {duration(1e3 * max(ms for _, ms in lengths))}"
     )
 
 
 def _seldom(context: Context, steps: Mapping[int, Collected], rare: Collected, most: float | None) -> str:
     generations = sorted({c.generation for c in rare.values()})
     holding = sum(any(interval in rare for interval in mine) for mine in steps.values())
-    known = "" if most is None else f"; without the profiler rare pauses add {most / 1e3:.2f} ms to the median step"
+    known = "" if most is None else f"; without the profiler rare pauses add {duration(most)} to the median step"
     return (
         f"{holding} of {context.count} recorded steps collect generation {', '.join(map(str, generations))}, which "
         f"doesn't tell how often that comes{known}"

@@ -44,6 +44,7 @@ from dataclasses import replace
 from syncscan.habits.context import Context
 from syncscan.habits.zeroed_gradients import ZeroedGradients, zeroed_gradients
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="gradients-zeroed",
@@ -90,6 +91,6 @@ def _evidence(context: Context, zeroed: ZeroedGradients) -> list[str]:
     fills, sums = len(zeroed.fills) / context.count, len(zeroed.sums) / context.count
     adding = f", the backward pass behind it {sums:.0f} that add to zeros" if zeroed.additions else ""
     return [
-        f"zero_grad launches {fills:.0f} kernels a step{adding}: {zeroed.host_us / 1e3:.2f} ms of the host, "
-        f"{zeroed.device_us / 1e3:.2f} ms of the device",
+        f"zero_grad launches {fills:.0f} kernels a step{adding}: {duration(zeroed.host_us)} of the host, "
+        f"{duration(zeroed.device_us)} of the device",
     ]

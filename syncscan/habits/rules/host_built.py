@@ -40,6 +40,7 @@ from collections.abc import Iterable
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import copies_to_device, copying, factory_before
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="host-built-tensor",
@@ -66,14 +67,14 @@ def find(context: Context) -> Iterable[Habit]:
         if making + sending < context.notable_us or len(mine) < context.count:
             continue
         size = sum(c.size for c, _ in mine) / context.count
-        where = f"holds the host for {sending / 1e3:.2f} ms" if unsaid else "is a sync, listed as one"
+        where = f"holds the host for {duration(sending)}" if unsaid else "is a sync, listed as one"
         gone = [*(row for _, row in mine), *(copying(context, call) for call in unsaid)]
         yield context.habit(
             ADVICE,
             group,
             making + sending,
             [
-                f"{context.trace.name(mine[0][1])} fills it on the host in {making / 1e3:.2f} ms a step",
+                f"{context.trace.name(mine[0][1])} fills it on the host in {duration(making)} a step",
                 f"copying its {size / 1e6:.1f} MB {where}",
             ],
             [Change(host=tuple(context.interval(row) for row in gone))],

@@ -41,6 +41,7 @@ from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.names import is_loader
 from syncscan.model.trace import Category
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="inline-pin",
@@ -64,6 +65,6 @@ def find(context: Context) -> Iterable[Habit]:
             ADVICE,
             group,
             took,
-            [f"pin_memory takes {took / 1e3:.2f} ms a step of the thread that launches the work"],
+            [f"pin_memory takes {duration(took)} a step of the thread that launches the work"],
             [Change(host=tuple(context.interval(r) for r in group))],
         )

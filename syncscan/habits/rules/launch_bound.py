@@ -57,6 +57,7 @@ from syncscan.model.finding import Phase
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="launch-bound",
@@ -133,8 +134,8 @@ def find(context: Context) -> Iterable[Habit]:
 def _evidence(context: Context, parts: Sequence[Capturable], took: float, mean_ns: float, whole: bool) -> list[str]:
     count = len(_calls(parts)) / context.count
     return [
-        f"{count:.0f} launches a step of kernels of {mean_ns / 1e3:.1f} µs on average take "
-        f"{'' if context.step.unprofiled_us else 'at least '}{took / 1e3:.2f} ms of the host",
+        f"{count:.0f} launches a step of kernels of {duration(mean_ns / 1e3)} on average take "
+        f"{'' if context.step.unprofiled_us else 'at least '}{duration(took)} of the host",
         _compared(context),
         *([] if whole else [_in_the_way(context, count, len(parts) / context.count)]),
     ]
@@ -222,7 +223,7 @@ def _in_the_way(context: Context, count: float, parts: float) -> str:
 
 
 def _compared(context: Context) -> str:
-    busy = f"the device works {context.step.device_busy_us / 1e3:.2f} ms of it"
+    busy = f"the device works {duration(context.step.device_busy_us)} of it"
     if context.step.unprofiled_us:
-        return f"without the profiler the step takes {context.period_us / 1e3:.2f} ms, and {busy}"
-    return f"the recorded step takes {context.period_us / 1e3:.2f} ms, and {busy}"
+        return f"without the profiler the step takes {duration(context.period_us)}, and {busy}"
+    return f"the recorded step takes {duration(context.period_us)}, and {busy}"

@@ -57,6 +57,7 @@ from syncscan.habits.stopped_thread import Stopped, stopped_by_others
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.host import SampledHost
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="lock-held",
@@ -94,15 +95,15 @@ def find(context: Context) -> Iterable[Habit]:
 def _evidence(sampled: SampledHost, stopped: Stopped) -> list[str]:
     ran = [other for other in sampled.others if other.beside_us]
     threads = [
-        f"thread {other.name} ran for {other.us / 1e3:.2f} ms a step, {other.beside_us / other.us:.0%} of it while the "
+        f"thread {other.name} ran for {duration(other.us)} a step, {other.beside_us / other.us:.0%} of it while the "
         f"step's was off its core{', in ' + other.places[0] if other.places else ''}"
         for other in sorted(ran, key=lambda other: -other.beside_us)[:NAMED]
     ]
     backward = stopped.likely_us - stopped.surely_us
-    also = f", and for {backward / 1e3:.2f} ms in the backward pass" if backward else ""
+    also = f", and for {duration(backward)} in the backward pass" if backward else ""
     return [
-        f"the step's thread was stopped for {stopped.surely_us / 1e3:.2f} ms ({stopped.surely_us / sampled.step_us:.0%}"
+        f"the step's thread was stopped for {duration(stopped.surely_us)} ({stopped.surely_us / sampled.step_us:.0%}"
         f" of the step) where it waits for nothing itself{also}; it was off its core for "
-        f"{stopped.most_us / 1e3:.2f} ms in all",
+        f"{duration(stopped.most_us)} in all",
         *threads,
     ]

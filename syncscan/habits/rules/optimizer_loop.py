@@ -39,6 +39,7 @@ from collections.abc import Iterable
 from syncscan.habits.context import Context
 from syncscan.habits.looping_optimizer import find_looping_optimizer
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="optimizer-loop",
@@ -62,8 +63,8 @@ def find(context: Context) -> Iterable[Habit]:
         looping.steps,
         looping.took_us,
         [
-            f"{looping.kernels:.0f} kernels a step of {looping.mean_ns / 1e3:.1f} µs on average",
-            f"they take {looping.took_us / 1e3:.2f} ms of the host ({looping.took_us / context.period_us:.0%} of the "
+            f"{looping.kernels:.0f} kernels a step of {duration(looping.mean_ns / 1e3)} on average",
+            f"they take {duration(looping.took_us)} of the host ({looping.took_us / context.period_us:.0%} of the "
             "step)",
         ],
         [Change(host=tuple(context.interval(r, stay) for r in looping.steps)) for stay in STAY],

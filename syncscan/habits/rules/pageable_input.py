@@ -41,6 +41,7 @@ from collections.abc import Iterable
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import Copy, copies_to_device, copying, factory_before
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="pageable-input",
@@ -77,7 +78,7 @@ def find(context: Context) -> Iterable[Habit]:
             held,
             [
                 f"{len(mine) / context.count:.0f} copies a step, {size / 1e6:.1f} MB, "
-                f"hold the host for {held / 1e3:.2f} ms",
+                f"hold the host for {duration(held)}",
                 f"the bus runs at {_rate(mine):.1f} GB/s for them",
             ],
             [Change(host=tuple(context.interval(copying(context, c.call)) for c in mine))],

@@ -42,6 +42,7 @@ from syncscan.habits.context import Context
 from syncscan.habits.parameter_loops import ParameterLoop, parameter_loops
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="parameter-loop",
@@ -79,6 +80,6 @@ def _without(interval: ThreadInterval, stay: float) -> ThreadInterval:
 def _evidence(context: Context, loop: ParameterLoop) -> list[str]:
     return [
         f"{' '.join(name.removeprefix('aten::') for name in loop.ops)}: {loop.rounds:.0f} rounds a step, "
-        f"{loop.launches:.0f} kernels of {loop.mean_ns / 1e3:.1f} µs on average",
-        f"they take {loop.took_us / 1e3:.2f} ms of the host ({loop.took_us / context.period_us:.0%} of the step)",
+        f"{loop.launches:.0f} kernels of {duration(loop.mean_ns / 1e3)} on average",
+        f"they take {duration(loop.took_us)} of the host ({loop.took_us / context.period_us:.0%} of the step)",
     ]

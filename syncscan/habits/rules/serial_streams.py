@@ -60,6 +60,7 @@ from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.names import is_collective_kernel
 from syncscan.model.runtime_calls import is_stream_wait
 from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="streams-in-turn",
@@ -101,8 +102,8 @@ def find(context: Context) -> Iterable[Habit]:
                         waits,
                         least * a_step,
                         [
-                            f"streams {a} and {b} work {took[a] * a_step / 1e3:.2f} and "
-                            f"{took[b] * a_step / 1e3:.2f} ms a step and overlap for {shared / least:.1%} of that",
+                            f"streams {a} and {b} work {duration(took[a] * a_step)} and "
+                            f"{duration(took[b] * a_step)} a step and overlap for {shared / least:.1%} of that",
                             f"{len(waits) / context.count:.0f} waits between streams a step",
                         ],
                         confidence=Confidence.MEDIUM,

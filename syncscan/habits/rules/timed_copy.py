@@ -49,6 +49,7 @@ from syncscan.habits.event_timing import event_timings
 from syncscan.habits.input_copies import copies_to_device
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.interval import Interval
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="timed-transfer",
@@ -75,5 +76,5 @@ def find(context: Context) -> Iterable[Habit]:
         ADVICE,
         [c.call for c in mine],
         None,
-        [f"{size:.2f} MB a step are copied inside the timed part: {took:.0f} µs of it"],
+        [f"{size:.2f} MB a step are copied inside the timed part: {duration(took)} of it"],
     )

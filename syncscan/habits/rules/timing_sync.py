@@ -53,6 +53,7 @@ from collections.abc import Iterable
 from syncscan.habits.context import Context
 from syncscan.habits.event_timing import event_timings
 from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="timing-sync-in-loop",
@@ -85,7 +86,7 @@ def find(context: Context) -> Iterable[Habit]:
         None,
         [
             f"{context.trace.name(syncs[0])} {len(syncs) / context.count:.0f} times a step; events are read behind it",
-            f"the device then idles for {idle:.0f} µs until the next repetition's first kernel",
+            f"the device then idles for {duration(idle)} until the next repetition's first kernel",
         ],
     )
 

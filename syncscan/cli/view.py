@@ -1,0 +1,108 @@
+"""From the options that say which findings and habits are shown to a view."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncscan.errors import UsageError
+
+if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
+    from syncscan.model.view import View
+
+VIEW = ("top", "everything", "min_saves", "select", "ignore", "user_only")
+"""The options by their parameters' names."""
+_LEAST = re.compile(r"(\d+(?:\.\d+)?)\s*(us|µs|ms|s|%)")
+_UNITS = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
+
+
+class _Saving(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    name = "saving"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        """As (µs, part of a step), one of them 0."""
+        match = _LEAST.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value} is neither a time, such as 100us or 1ms, nor a part of the step, such as 2%.")
+        number, unit = float(match[1]), match[2]
+        return (0.0, number / 100) if unit == "%" else (number * _UNITS[unit], 0.0)
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add these options to a command, which gets them as one argument, `view`."""
+
+    @functools.wraps(command)
+    def with_view(
+        top: int | None,
+        everything: bool,
+        min_saves: tuple[float, float],
+        select: tuple[str, ...],
+        ignore: tuple[str, ...],
+        user_only: bool,
+        **arguments: Any,
+    ) -> Any:
+        from syncscan.model.view import View
+
+        view = View(
+            select=_globs(select),
+            ignore=_globs(ignore),
+            user_only=user_only,
+            least_us=min_saves[0],
+            least_share=min_saves[1],
+            top=top,
+        )
+        return command(view=view, everything=everything, **arguments)
+
+    top = click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show the N that save the most.")
+    everything = click.option("--all", "everything", is_flag=True, help="Show all; the text shows 10 unasked.")
+    least = click.option(
+        "--min-saves", type=_Saving(), default="0us", metavar="TIME", help="Hide what saves less: 100us, 1ms, 2%."
+    )
+    select = click.option("--select", multiple=True, metavar="RULE", help="Show these only: ids or globs, with commas.")
+    ignore = click.option("--ignore", multiple=True, metavar="RULE", help="Hide these: ids or globs, with commas.")
+    user = click.option("--user-only", is_flag=True, help="Hide findings in libraries' code.")
+    return top(everything(least(select(ignore(user(with_view))))))
+
+
+def refuse_unknown(view: View) -> None:
+    """Say before anything is read that a rule isn't there.
+
+    Raises:
+        UsageError: no rule is called so; with the nearest.
+    """
+    from syncscan import api
+
+    ids = api.rule_ids() if view.select or view.ignore else ()
+    for option, globs in (("--select", view.select), ("--ignore", view.ignore)):
+        for glob in globs:
+            if not any(fnmatchcase(id, glob) for id in ids):
+                close = difflib.get_close_matches(glob.strip("*?"), ids, 3, 0.4)
+                hint = f"Did you mean {' or '.join(close)}?" if close else "syncscan rules lists them."
+                raise UsageError(f"{option} {glob}: there is no such rule.", hint)
+
+
+def viewed(analysis: Analysis, view: View) -> Analysis:
+    """The analysis as it is to be shown.
+
+    Raises:
+        UsageError: only the user's own code is wanted, and nothing tells whose code it is.
+    """
+    from dataclasses import replace
+
+    if view.user_only and analysis.findings and all(f.where.owner == "unknown" for f in analysis.findings):
+        raise UsageError(
+            f"--user-only: {analysis.trace.info.path} tells of no finding whose code it is in.",
+            "Record it with syncscan profile, or with_stack=True.",
+        )
+    return replace(analysis, view=view)
+
+
+def _globs(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(glob for value in values for part in value.split(",") if (glob := part.strip()))

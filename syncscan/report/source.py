@@ -1,0 +1,41 @@
+"""From an excerpt of a source file to its lines as reports show them: numbered, cut to length, flagged ones marked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncscan.model.finding import Excerpt
+from syncscan.model.printable import printable
+
+LONGEST = 160
+"""Characters of a line that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of a source file; control characters of its text are replaced."""
+
+    number: int
+    text: str
+    flagged: bool
+
+
+def lines(excerpt: Excerpt) -> tuple[SourceLine, ...]:
+    """The lines without the indentation that all of them have."""
+    expanded = [text.expandtabs(4).rstrip() for text in excerpt.lines]
+    indent = min((len(text) - len(text.lstrip()) for text in expanded if text), default=0)
+    return tuple(
+        SourceLine(number, printable(text[indent:], LONGEST), number in excerpt.marked)
+        for number, text in enumerate(expanded, excerpt.first)
+    )
+
+
+def numbered(excerpt: Excerpt) -> list[str]:
+    """The same as text: `> 52 | total += loss.item()`."""
+    found = lines(excerpt)
+    digits = len(str(found[-1].number)) if found else 0
+    return [f"{'>' if x.flagged else ' '} {x.number:{digits}} | {x.text}".rstrip() for x in found]
+
+
+NEWER = "(written after the trace was recorded: lines may have moved)"
+"""Said of such a file."""

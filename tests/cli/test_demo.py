@@ -1,0 +1,28 @@
+"""`syncscan demo` as a reader without a GPU sees it."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from syncscan.cli import demo, group
+
+
+def test_it_shows_a_step_that_gains_and_one_that_doesn_t(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the guilty line of each, and ends with what that means; PyTorch is for capturing alone."""
+    real = importlib.util.find_spec
+    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name, *a: None if name == "torch" else real(name, *a))
+    shown: Any = CliRunner().invoke(group, ["demo"])
+    assert shown.exit_code == 0, shown.output
+    first, second = shown.stdout.split("\n2. ")
+    assert "Syncs are the limit." in first
+    assert "> 47 |         history.append(loss.item())" in first
+    assert "The device is the limit." in second
+    assert "> 147 |     where = torch.nonzero(" in second
+    end = " ".join(second[second.index("So:") :].split())
+    assert "waits 23% of its time and would be 27% shorter" in end
+    assert "the second waits 98% and would be less than 1% shorter" in end
+    assert end.endswith("Next: syncscan profile your_script.py")

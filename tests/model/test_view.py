@@ -1,0 +1,64 @@
+"""What a view lets through, and for which option the rest is hidden."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from syncscan.model.finding import Gain, Severity
+from syncscan.model.habit import Basis
+from syncscan.model.view import Hidden, View, ranked, shown
+from tests.report.example import EXPLICIT, LAUNCHES, TIMED, finding
+
+BIG, SMALL = finding("big"), finding("small", gain=Gain(50.0, (0.0, 90.0), 0.0))
+UNKNOWN = finding("unknown", gain=None)
+INTENDED = replace(finding("intended"), diagnosis=EXPLICIT, severity=Severity.INFO)
+STEP = 10_000.0
+
+
+def ids(view: View) -> list[str]:
+    return [x.id for x in shown(view, [BIG, SMALL, UNKNOWN, INTENDED], [LAUNCHES, TIMED], STEP).ranked]
+
+
+def test_findings_and_habits_are_one_list() -> None:
+    """By what each saves; what isn't projected behind it, and waits that are meant last."""
+    assert ids(View()) == ["big", LAUNCHES.id, "small", "unknown", TIMED.id, "intended"]
+
+
+def test_an_upper_bound_stands_behind_what_was_replayed() -> None:
+    """However large it is: it is no promise."""
+    assert LAUNCHES.gain is not None
+    bound = replace(LAUNCHES, gain=replace(LAUNCHES.gain, recoverable_us=1e9, basis=Basis.UPPER_BOUND))
+    assert ranked([SMALL], [bound]) == [SMALL, bound]
+
+
+@pytest.mark.parametrize(
+    ("view", "left"),
+    [
+        (View(select=("launch-*",)), [LAUNCHES.id]),
+        (View(select=("nonzero", "explicit-sync")), ["big", "small", "unknown", "intended"]),
+        (View(ignore=("n*", "timing-sync-in-loop")), [LAUNCHES.id, "intended"]),
+        (View(least_us=100.0), ["big", LAUNCHES.id, "unknown", TIMED.id, "intended"]),
+        (View(least_share=0.5), ["big", "unknown", TIMED.id, "intended"]),
+        (View(top=2), ["big", LAUNCHES.id]),
+    ],
+)
+def test_each_option_hides_what_it_says(view: View, left: list[str]) -> None:
+    """What isn't projected isn't known to save less."""
+    assert ids(view) == left
+
+
+def test_only_the_users_code() -> None:
+    """Habits have no owner and stay."""
+    library = replace(BIG, where=replace(BIG.where, owner="framework"), id="library")
+    found = shown(View(user_only=True), [library, SMALL], [LAUNCHES], STEP)
+    assert [x.id for x in found.ranked] == [LAUNCHES.id, "small"]
+    assert found.hidden == (Hidden("--user-only", 1, 0),)
+
+
+def test_what_two_options_hide_counts_once() -> None:
+    """For the first of them."""
+    found = shown(View(ignore=("launch-bound",), top=1), [BIG, SMALL], [LAUNCHES, TIMED], STEP)
+    assert found.hidden == (Hidden("--ignore", 0, 1), Hidden("--top", 1, 1))
+    assert (found.findings, found.habits) == ((BIG,), ())
