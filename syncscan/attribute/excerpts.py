@@ -17,7 +17,8 @@ _SINCE_NS = 1_400_000_000 * 10**9
 
 def at_hand(trace: Trace, files: SourceFiles) -> SourceFiles:
     """The sources that were saved with the trace, where it comes of a saved analysis; else these."""
-    return SourceFiles(kept=trace.info.kept.sources) if trace.info.kept else files
+    kept = trace.info.kept
+    return SourceFiles(kept=kept.sources, newer=kept.newer) if kept else files
 
 
 def with_excerpts(trace: Trace, findings: Iterable[Finding], files: SourceFiles) -> tuple[Finding, ...]:

@@ -48,11 +48,13 @@ class SourceRoot:
 class SourceFiles:
     """The source files that may be read: Python's, regular, below the working directory or below a root.
 
-    `kept` are texts by file that a saved analysis holds: with them nothing is read.
+    `kept` are texts by file that a saved analysis holds, and `newer` the files of them that had been written after the
+    trace was recorded: with them nothing is read.
     """
 
     roots: tuple[SourceRoot, ...] = ()
     kept: Mapping[str, str] | None = None
+    newer: tuple[str, ...] = ()
 
     def path_of(self, file: str) -> Path | None:
         """Where a file of the trace lies here; None for any that may not be read, or that isn't there.
@@ -113,7 +115,8 @@ class SourceFiles:
         if len(shown) <= marked[-1] - first or not all(shown[line - first].strip() for line in marked):
             return None
         path = self.path_of(source.file) if self.kept is None else None
-        newer = path is not None and 0 < recorded_ns < path.stat().st_mtime_ns
+        written_since = path is not None and 0 < recorded_ns < path.stat().st_mtime_ns
+        newer = written_since or source.file in self.newer
         return Excerpt(path=str(path or ""), first=first, lines=tuple(shown), marked=marked, newer=newer)
 
 

@@ -136,7 +136,7 @@ def _trace(saved: Saved) -> Trace:
         vendor=Vendor(known.vendor),
         warnings=known.warnings,
         complete=known.complete,
-        kept=Kept(asked=saved.asked, sources=saved.sources),
+        kept=Kept(asked=saved.asked, sources=saved.sources, newer=saved.newer),
     )
     return dataclasses.replace(trace, info=info)
 

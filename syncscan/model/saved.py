@@ -75,6 +75,8 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     asked: Asked
     sources: dict[str, str]
     """File of the program → its text as it was, functions without a sync left blank."""
+    newer: tuple[str, ...] = ()
+    """Those of these files that were written after the trace was recorded."""
     trace: SavedTrace
 
 

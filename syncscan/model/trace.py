@@ -178,6 +178,8 @@ class Kept:
     asked: Asked
     sources: Mapping[str, str]
     """File of the program → its text as it was when the analysis was saved."""
+    newer: tuple[str, ...] = ()
+    """Those of these files that had been written after the trace was recorded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -311,7 +311,7 @@ def _png(paint: Callable[[Any], None], rows: int) -> bytes:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        hint = "pip install 'syncscan[notebook]'."
+        hint = "pip install 'matplotlib>=3.8,<4'"
         raise MissingExtra("Pictures are drawn by matplotlib, which isn't installed.", hint) from None
     figure: Figure = Figure(figsize=(WIDTH, 1.0 + ROW * rows), dpi=DPI, layout="constrained", facecolor="white")
     paint(figure.add_subplot())

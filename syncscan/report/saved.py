@@ -30,7 +30,13 @@ def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
 def _saved(analysis: Analysis, sources: Mapping[str, str]) -> Saved:
     trace = analysis.whole or analysis.trace
     kept = trace.info.kept.sources if trace.info.kept else sources
-    return Saved(asked=_asked(analysis), sources=strict_value(dict(kept)), trace=_trace(trace))
+    newer = {f.where.source.file for f in analysis.findings if f.where.source and f.excerpt and f.excerpt.newer}
+    return Saved(
+        asked=_asked(analysis),
+        sources=strict_value(dict(kept)),
+        newer=tuple(sorted(newer & kept.keys())),
+        trace=_trace(trace),
+    )
 
 
 def _asked(analysis: Analysis) -> Asked:

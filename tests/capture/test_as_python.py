@@ -184,7 +184,7 @@ def profiled(folder: Path, *arguments: str) -> Ran:
     code, out, err = ran([sys.executable, "-m", "syncscan", "profile", *options, *arguments], folder)
     ours = ("syncscan: ", "warning: No device events", *NO_STEPS.splitlines())
     report = re.compile(
-        r"script\.\d+\.pt\.trace\.json\.gz ·.*No host-device syncs found\.\nSteps are[^\n]*\n", re.DOTALL
+        r"script\.\d+\.pt\.trace\.json\.gz ·.*No host-device syncs found\.\n.*?\nNext: [^\n]*\n", re.DOTALL
     )
     return code, report.sub("", out), [line for line in err if not line.startswith(ours)]
 

@@ -59,5 +59,5 @@ def test_recorded_stacks_and_samples_have_that_name(tmp_path: Path, monkeypatch:
     library.run(lines.on_sync("stream"))
     files = [file for file, _, _ in lines_table(recording)["frames"]]
     assert files[:2] == ["dgl/__init__.py", __file__]
-    frames, _ = tree([(1, ((str(library.__file__), "run", 2),))])
+    frames, _ = tree([((1,), ((str(library.__file__), "run", 2),))])
     assert frames == [["dgl/__init__.py", "run"]]
