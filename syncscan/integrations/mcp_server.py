@@ -1,0 +1,157 @@
+"""A door for programs: from calls of the Model Context Protocol to short answers about traces below one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from syncscan import api
+from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, UsageError
+from syncscan.report import brief, whatif
+from syncscan.version import __version__
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+    from syncscan.model.analysis import Analysis
+
+P = ParamSpec("P")
+INSTRUCTIONS = """\
+syncscan reads traces of torch.profiler: it finds where a PyTorch program makes its host wait for its device, names the
+line, and projects what removing a wait would really gain. A wait is not a loss: go by `saves`, not by `waits`. Begin with
+`analyze`, ask `explain` about an id or a rule, and `whatif` before you propose to remove several. Paths are relative to
+the folder that the server was started in. An answer that has more than a page says so: ask for `page` 2."""
+
+
+def server(root: Path) -> MCPServer:
+    """A server whose tools read what lies below a folder, and nothing else.
+
+    Args:
+        root: the folder.
+
+    Raises:
+        MissingExtra: the package `mcp` isn't installed.
+    """
+    try:
+        from mcp.server import MCPServer
+        from mcp.types import ToolAnnotations
+    except ImportError:
+        raise MissingExtra("The server needs the package mcp.", "Install the extra: pip install '.[mcp]'.") from None
+    made: MCPServer = MCPServer("syncscan", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    for tool in _tools(Traces(root)):
+        made.tool(annotations=ToolAnnotations(readOnlyHint=True), structured_output=False)(_anticipated(tool))
+    return made
+
+
+class Traces:
+    """The traces below a folder, analysed when they are asked for and kept for the next question.
+
+    Args:
+        root: the folder; a path that leads out of it, also by a symbolic link, isn't read.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def inside(self, path: str) -> Path:
+        """The file or folder of this name.
+
+        Raises:
+            UsageError: it lies elsewhere.
+            TraceNotFound: there is none.
+        """
+        try:
+            found = (self.root / path).resolve()
+        except (OSError, ValueError, RuntimeError):
+            raise UsageError(f"{path!r} is no path.") from None
+        if not found.is_relative_to(self.root):
+            raise UsageError(f"{path} isn't below the folder that the server was started in.", "Copy it there.")
+        if not found.exists():
+            raise TraceNotFound(f"There is no file {path} below the folder that the server was started in.")
+        return found
+
+    def analysis(self, path: str) -> Analysis:
+        """The analysis of the trace of this name; of a folder that holds one trace, of that.
+
+        Raises:
+            TraceError: it can't be read.
+            UsageError: the folder holds several.
+        """
+        found = api.find([str(self.inside(path))])
+        if len(found) > 1:
+            names = ", ".join(str(Path(name).relative_to(self.root)) for name in found[:20])
+            raise UsageError(f"{path} holds {len(found)} traces: name one.", f"There are {names}.")
+        file = self.inside(found[0])
+        state = file.stat()
+        return _analyzed(str(file), state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=2)
+def _analyzed(path: str, _changed_ns: int, _size: int) -> Analysis:
+    """Kept while the file is the same: a client asks for pages, explanations and projections of one trace in turn."""
+    return api.analyze(path)
+
+
+def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
+    """The tools; their docstrings and signatures are what a client's model reads."""
+
+    def analyze(trace: str, page: int = 1) -> str:
+        """Analyse a trace of torch.profiler: what limits the step, what to change first, every host-device sync.
+
+        Args:
+            trace: path of a .json, .json.gz or .json.zst file, or of a folder that holds one.
+            page: of a long answer, from 1.
+        """
+        return brief.render(traces.analysis(trace), page)
+
+    def explain(name: str, page: int = 1) -> str:
+        """Explain a rule: what it finds, why it stalls, what to write instead, with code before and after.
+
+        Args:
+            name: a rule's id, such as `item`, or a finding's id of an analysis.
+            page: of a long answer, from 1.
+        """
+        return brief.paged(api.explanation(name).splitlines(), page)
+
+    def whatif_(trace: str, remove: list[str] | None = None, page: int = 1) -> str:
+        """Replay the step of a trace without some of its syncs: what removing them together would really gain.
+
+        Args:
+            trace: path of a trace.
+            remove: selectors, each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`; by default all.
+            page: of a long answer, from 1.
+        """
+        analysis = traces.analysis(trace)
+        projection = analysis.whatif(*(remove or ["all"]))
+        return brief.paged(whatif.render(analysis, projection).splitlines(), page)
+
+    whatif_.__name__ = "whatif"
+    yield from (analyze, explain, whatif_)
+
+
+def _anticipated(tool: Callable[P, str]) -> Callable[P, str]:
+    """The tool, whose errors of ours reach the client as sentences; others are withheld from it by the server."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    @wraps(tool)
+    def called(*args: P.args, **kwargs: P.kwargs) -> str:
+        try:
+            return tool(*args, **kwargs)
+        except SyncscanError as error:
+            raise ToolError(str(error)) from None
+
+    return called
+
+
+def serve(root: Path) -> None:
+    """Answer one client on standard input and output until it hangs up.
+
+    Raises:
+        MissingExtra: the package `mcp` isn't installed.
+    """
+    server(root).run("stdio")
+
+
+__all__: list[Any] = ["Traces", "serve", "server"]
