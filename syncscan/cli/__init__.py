@@ -27,6 +27,7 @@ COMMANDS = {
     "rules": "List the rules.",
     "explain": "Explain a rule, a habit or a finding: what it is, what it costs, what to use instead.",
     "repair": "Write a valid trace from a broken one.",
+    "mcp": "Answer programs, such as assistants in editors, about the traces of this folder.",
 }
 """Command → its line in `--help`; kept here so that help imports no command."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from syncscan.model.view import View
     from syncscan.report.traces import TraceRow
 
-FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
+FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit", "brief")
 
 
 @click.command("analyze")
@@ -31,6 +31,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--evidence", metavar="NAME", help="A finding or habit for a pull request, by number, id or rule.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
+@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1.")
 @view_options
 @options
 @needs(
@@ -38,6 +39,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
     Need("verbose", "evidence", never=True),
     Need("evidence", "form", ("text", "markdown")),
     Need("everything", "form", ("text",)),
+    Need("page", "form", ("brief",)),
     Need("everything", "top", never=True),
     *(Need(option, "evidence", never=True) for option in VIEW),
 )
@@ -48,6 +50,7 @@ def command(
     force: bool,
     evidence: str | None,
     verbose: int,
+    page: int,
     asked: Asked,
     view: View,
     everything: bool,
@@ -85,7 +88,7 @@ def command(
             continue
         warn(analysis.warnings)
         rows.append(traces_table.row(analysis))
-        shown = _Shown(form, verbose, everything, output is None)
+        shown = _Shown(form, verbose, everything, output is None, page)
         reports.append(_evidence(analysis, evidence) if evidence else shown.render(analysis))
     if len(paths) > 1 and form in ("text", "markdown") and not evidence:
         reports.append(_table(rows, form, output is None))
@@ -115,12 +118,15 @@ class _Shown:
     verbose: int
     everything: bool
     to_terminal: bool
+    page: int
 
     def render(self, analysis: Analysis) -> str:
         from syncscan import report
 
         if self.form == "saved":
             return analysis.to_saved()
+        if self.form == "brief":
+            return report.render(analysis, self.form, page=self.page)
         if self.form != "text":
             return report.render(analysis, self.form)
         return report.render(

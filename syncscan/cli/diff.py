@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.asked import Asked, options_of_several
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
     from syncscan.model.diff import Diff
 
-FORMATS = ("text", "json", "markdown", "html")
+FORMATS = ("text", "json", "markdown", "html", "brief")
 FAILED = 1
 """Exit code where --fail-on is met."""
 
@@ -28,7 +29,9 @@ FAILED = 1
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1.")
 @options_of_several
+@needs(Need("page", "form", ("brief",)))
 def command(
     states: tuple[str, ...],
     before: tuple[str, ...],
@@ -37,6 +40,7 @@ def command(
     form: str,
     output: str | None,
     force: bool,
+    page: int,
     asked: Asked,
 ) -> None:
     """Say which syncs are gone, new or changed from BEFORE to AFTER, where their wait went, and what the step gained.
@@ -51,7 +55,7 @@ def command(
     for analysis in (*analyses[0], *analyses[1]):
         warn(analysis.warnings)
     found = api.diff(*analyses)
-    deliver(_rendered(found, analyses, form, output is None), output, force)
+    deliver(_rendered(found, analyses, form, page, output is None), output, force)
     if fail_on and (worse := found.worse):
         say(f"{len(worse)} sync{'s are' if len(worse) > 1 else ' is'} new, or waits more often than before.")
         click.get_current_context().exit(FAILED)
@@ -65,7 +69,7 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
     raise UsageError("A diff takes BEFORE and AFTER, or --before and --after, each once or more.")
 
 
-def _rendered(found: Diff, analyses: list[list[Analysis]], form: str, to_terminal: bool) -> str:
+def _rendered(found: Diff, analyses: list[list[Analysis]], form: str, page: int, to_terminal: bool) -> str:
     if form == "json":
         from syncscan.report import diff_json
 
@@ -78,6 +82,8 @@ def _rendered(found: Diff, analyses: list[list[Analysis]], form: str, to_termina
         from syncscan.report import diff_html
 
         return diff_html.render(found, analyses[0][0], analyses[1][0])
-    from syncscan.report import diff_text
+    from syncscan.report import brief, diff_text
 
+    if form == "brief":
+        return brief.paged(diff_text.render(found).splitlines(), page)
     return diff_text.render(found, width=width(), color=to_terminal and colors())

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,12 +11,6 @@ from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
-
-if TYPE_CHECKING:
-    from syncscan.api import RuleDoc
-
-_HASH = re.compile(r"-[0-9a-f]{8}$")
-"""What an id of a finding or a habit has behind its rule's."""
 
 
 @click.command("explain")
@@ -55,35 +46,10 @@ def _of_trace(name: str, trace: str, asked: Asked) -> str:
 
 def _of_rule(name: str) -> str:
     from syncscan import api
+    from syncscan.report import rule_page
 
-    doc = _find(name, {rule.id: rule for rule in (*api.rules(), *api.habit_rules())})
-    return _markdown(doc, api.preamble_of(doc))
-
-
-def _find(name: str, rules: dict[str, RuleDoc]) -> RuleDoc:
-    if name.isdecimal():
-        why = f"{name} is a number of a report's list, and no trace is given."
-        raise UsageError(why, f"Name it too: syncscan explain {name} TRACE.")
-    wanted = _HASH.sub("", name.lower().replace("_", "-").removeprefix("aten::"))
-    if wanted in rules:
-        return rules[wanted]
-    begun = [id for id in rules if wanted and id.startswith(wanted)]
-    if len(begun) == 1:
-        return rules[begun[0]]
-    if begun:
-        raise UsageError(f"{len(begun)} rules begin with '{name}'.", f"It can be {', '.join(begun)}.")
-    close = difflib.get_close_matches(wanted, rules, 3, 0.5)
-    hint = f"Did you mean {' or '.join(close)}?" if close else "syncscan rules lists them."
-    raise UsageError(f"There is no rule '{name}'.", hint)
-
-
-def _markdown(doc: RuleDoc, preamble: str) -> str:
-    summary = doc.summary or "(Python's -OO has dropped the documentation.)"
-    of = f"Part of the step: {doc.cause.value}" if doc.of_habit else f"Cause: {doc.cause.value}"
-    head = f"# {doc.id}: {doc.name}\n\n{summary} {of}.\n"
-    sections = [f"\n## {title}\n\n{body}\n" for title, body in doc.sections.items()]
-    foot = f"\n## What the examples stand on\n\n```python\n{preamble}```\n"
-    return "".join([head, *sections, foot if preamble else ""])
+    doc = rule_page.find(name, (*api.rules(), *api.habit_rules()))
+    return rule_page.render(doc, api.preamble_of(doc))
 
 
 def _rendered(markdown: str) -> str:

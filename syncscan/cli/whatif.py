@@ -16,11 +16,12 @@ from syncscan.cli.terminal import colors, width
 @click.option("--keep-timing", is_flag=True, help="Keep explicit synchronises: they are wanted for timing.")
 @click.option("--pipeline", multiple=True, metavar="SCOPE", help="Bound what running SCOPE a step ahead would save.")
 @click.option("--beside", metavar="SCOPE", default="", help="With --pipeline: beside this scope only.")
-@click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(("text", "json", "brief")), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1.")
 @options
-@needs(Need("beside", "pipeline"))
+@needs(Need("beside", "pipeline"), Need("page", "form", ("brief",)))
 def command(
     trace: str,
     remove: tuple[str, ...],
@@ -30,13 +31,14 @@ def command(
     form: str,
     output: str | None,
     force: bool,
+    page: int,
     asked: Asked,
 ) -> None:
     """Replay the step of TRACE without some of its syncs: what that would really gain, and what limits it then.
 
     SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID.
     """
-    from syncscan.report import whatif
+    from syncscan.report import brief, whatif
 
     refuse(output, force, trace)
     analysis = asked.analysis_of(trace)
@@ -45,6 +47,8 @@ def command(
     pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]
     if form == "json":
         deliver(whatif.render_json(analysis, projection, pipelines), output, force)
+    elif form == "brief":
+        deliver(brief.paged(whatif.render(analysis, projection, pipelines).splitlines(), page), output, force)
     else:
         color = output is None and colors()
         deliver(whatif.render(analysis, projection, pipelines, width=width(), color=color), output, force)

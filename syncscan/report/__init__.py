@@ -7,7 +7,7 @@ from typing import Any
 
 from syncscan.model.analysis import Analysis
 
-FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment")
+FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "brief")
 """Each is a module of this package with a function `render(analysis) -> str`."""
 
 
@@ -17,7 +17,7 @@ def render(analysis: Analysis, form: str, **options: Any) -> str:
     Args:
         analysis: any analysis.
         form: one of `FORMATS`.
-        options: the renderer's own: `verbose`, `width` and `color` of `text`.
+        options: the renderer's own: `verbose`, `width` and `color` of `text`, `page` of `brief`.
     """
     if form not in FORMATS:
         raise ValueError(f"{form!r} is no format; use one of {', '.join(FORMATS)}")

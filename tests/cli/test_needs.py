@@ -31,6 +31,7 @@ ALWAYS = {
     "rules": "form",
     "explain": "form",
     "repair": "output force max_memory",
+    "mcp": "",
 }
 """Options that mean something whatever else is given. A new one stands here, or says with `needs` what it can't do
 without. What is said of a script that captures itself is in test_profile."""
@@ -38,6 +39,7 @@ FORCED = {"analyze", "diff", "check", "whatif", "report", "time", "prove"}
 """Commands whose --force is for a file that they needn't write."""
 VALUES = {
     "form": "json",
+    "page": "1",
     "evidence": "1",
     "beside": "x",
     "margin_ms": "1",

@@ -1,0 +1,225 @@
+"""A door for programs: from calls of the Model Context Protocol to short answers about traces below one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from syncscan import api
+from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, UsageError
+from syncscan.report import brief, diff_text, evidence, rule_page, whatif
+from syncscan.report.named import named
+from syncscan.version import __version__
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+    from syncscan.model.analysis import Analysis
+
+P = ParamSpec("P")
+MOST = 20
+"""Traces of a folder that an error names."""
+INSTRUCTIONS = """\
+syncscan reads traces of torch.profiler: it finds where a PyTorch program makes its host wait for its device, names the
+line, and projects what removing a wait would really gain. A wait is not a loss: go by `saves`, not by `waits`. Begin
+with `analyze`, ask `explain` about an id or a rule, and `whatif` before you propose to remove several. Paths are
+relative to the folder that the server was started in. An answer of more than a page says so: ask for `page` 2."""
+
+
+def server(root: Path) -> MCPServer:
+    """A server whose tools read what lies below a folder, and nothing else.
+
+    Args:
+        root: the folder.
+
+    Raises:
+        MissingExtra: the package `mcp` isn't installed.
+    """
+    try:
+        from mcp.server import MCPServer
+        from mcp.types import ToolAnnotations
+    except ImportError:
+        raise MissingExtra("The server needs the package mcp.", "pip install 'mcp>=2,<3'") from None
+    made: MCPServer = MCPServer("syncscan", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    traces = Traces(root)
+    for tool in _tools(traces):
+        made.tool(annotations=ToolAnnotations(read_only_hint=True), structured_output=False)(_anticipated(tool))
+    runs = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+    made.tool(annotations=runs, structured_output=False)(_anticipated(_running(traces)))
+    return made
+
+
+class Traces:
+    """The traces below a folder, analysed when they are asked for and kept for the next question.
+
+    Args:
+        root: the folder; a path that leads out of it, also by a symbolic link, isn't read.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def inside(self, path: str) -> Path:
+        """The file or folder of this name.
+
+        Raises:
+            UsageError: it lies elsewhere.
+            TraceNotFound: there is none.
+        """
+        try:
+            found = (self.root / path).resolve()
+        except (OSError, ValueError, RuntimeError):
+            raise UsageError(f"{path!r} is no path.") from None
+        if not found.is_relative_to(self.root):
+            raise UsageError(f"{path} isn't below the folder that the server was started in.", "Copy it there.")
+        if not found.exists():
+            raise TraceNotFound(f"There is no file {path} below the folder that the server was started in.")
+        return found
+
+    def below(self, path: str) -> list[str]:
+        """The traces that a path means, as paths from the folder on: a file itself, those in a folder.
+
+        Raises:
+            TraceNotFound: there are none.
+            UsageError: it lies elsewhere.
+        """
+        return [str(Path(found).relative_to(self.root)) for found in api.find([str(self.inside(path))])]
+
+    def program(self, name: str) -> str:
+        """A script, or a function of a file, by its path and maybe `:function`; both lie below the folder.
+
+        Raises:
+            UsageError: it lies elsewhere.
+            TraceNotFound: there is no such file.
+        """
+        file, colon, function = name.partition(":")
+        return f"{self.inside(file)}{colon}{function}"
+
+    def analysis(self, path: str) -> Analysis:
+        """The analysis of the trace of this name; of a folder that holds one trace, of that.
+
+        Raises:
+            TraceError: it can't be read.
+            UsageError: the folder holds several.
+        """
+        found = self.below(path)
+        if len(found) > 1:
+            raise UsageError(f"{path} holds {len(found)} traces: name one.", f"There are {', '.join(found[:MOST])}.")
+        file = self.inside(found[0])
+        state = file.stat()
+        return _analyzed(str(file), state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=2)
+def _analyzed(path: str, _changed_ns: int, _size: int) -> Analysis:
+    """Kept while the file is the same: a client asks for pages, explanations and projections of one trace in turn."""
+    return api.analyze(path)
+
+
+def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
+    """The tools; their docstrings and signatures are what a client's model reads."""
+
+    def analyze(trace: str, page: int = 1) -> str:
+        """Analyse a trace of torch.profiler: what limits the step, what to change first, every host-device sync.
+
+        Args:
+            trace: path of a .json, .json.gz or .json.zst file, or of a folder that holds one.
+            page: of a long answer, from 1.
+        """
+        return brief.render(traces.analysis(trace), page)
+
+    def explain(name: str, trace: str = "", page: int = 1) -> str:
+        """Explain a rule: what it finds, why it costs time, what to write instead; or what is measured of a finding.
+
+        Args:
+            name: a rule's id such as `item`, the id of a finding or habit, or with a trace a number of its list.
+            trace: path of a trace: what was measured there comes first.
+            page: of a long answer, from 1.
+        """
+        parts = _explained(traces.analysis(trace), name) if trace else [_rule_page(name)]
+        return brief.paged("\n".join(parts).splitlines(), page)
+
+    def whatif_(trace: str, remove: list[str] | None = None, page: int = 1) -> str:
+        """Replay the step of a trace without some of its syncs: what removing them together would really gain.
+
+        Args:
+            trace: path of a trace.
+            remove: selectors, each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`; by default all.
+            page: of a long answer, from 1.
+        """
+        analysis = traces.analysis(trace)
+        projection = analysis.whatif(*(remove or ["all"]))
+        return brief.paged(whatif.render(analysis, projection).splitlines(), page)
+
+    def diff(before: str, after: str, page: int = 1) -> str:
+        """Compare recordings of two states of a program: which syncs came, went or changed, and what the step gained.
+
+        Args:
+            before: path of a trace of the earlier state, or of a folder with several.
+            after: of the later state.
+            page: of a long answer, from 1.
+        """
+        states = [[traces.analysis(path) for path in traces.below(side)] for side in (before, after)]
+        return brief.paged(diff_text.render(api.diff(*states)).splitlines(), page)
+
+    whatif_.__name__ = "whatif"
+    yield from (analyze, explain, whatif_, diff)
+
+
+def _running(traces: Traces) -> Callable[..., str]:
+    """The one tool that runs programs."""
+
+    def prove(before: str, after: str, arguments: list[str] | None = None, limit_s: float = 120.0) -> str:
+        """Run two programs in turn, without a profiler: whether the second is faster, and computes the same.
+
+        Args:
+            before: path of a script, or `file.py:function`, of which each call is a step.
+            after: the same, changed.
+            arguments: of both scripts.
+            limit_s: seconds that all may take.
+        """
+        from syncscan.proof.prove import prove as run
+        from syncscan.report import proof
+
+        programs = [traces.program(name) for name in (before, after)]
+        return brief.paged(proof.render_text(run(*programs, arguments=arguments or (), limit_s=limit_s)).splitlines())
+
+    return prove
+
+
+def _explained(analysis: Analysis, name: str) -> list[str]:
+    rules = dict.fromkeys(part.rule for part in named(analysis, name))
+    return [evidence.of_named(analysis, name), *map(_rule_page, rules)]
+
+
+def _rule_page(name: str) -> str:
+    doc = rule_page.find(name, (*api.rules(), *api.habit_rules()))
+    return rule_page.render(doc, api.preamble_of(doc))
+
+
+def _anticipated(tool: Callable[P, str]) -> Callable[P, str]:
+    """The tool, whose errors of ours reach the client as sentences; others are withheld from it by the server."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    @wraps(tool)
+    def called(*args: P.args, **kwargs: P.kwargs) -> str:
+        try:
+            return tool(*args, **kwargs)
+        except SyncscanError as error:
+            raise ToolError(str(error)) from None
+
+    return called
+
+
+def serve(root: Path) -> None:
+    """Answer one client on standard input and output until it hangs up.
+
+    Raises:
+        MissingExtra: the package `mcp` isn't installed.
+    """
+    server(root).run("stdio")
+
+
+__all__: list[Any] = ["Traces", "serve", "server"]

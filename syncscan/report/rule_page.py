@@ -1,0 +1,55 @@
+"""From a name and the rules' documentation to the page of the rule that is meant, as Markdown."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from syncscan.errors import UsageError
+from syncscan.model.rule_doc import RuleDoc
+
+_HASH = re.compile(r"-[0-9a-f]{8}$")
+"""What an id of a finding or a habit has behind its rule's."""
+
+
+def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
+    """The documentation of the rule that a name means: an id, its unique beginning, or the id of a finding of it.
+
+    Args:
+        name: as a user writes it.
+        documents: of all rules.
+
+    Raises:
+        UsageError: it means none, or several; the hint names those that it can be.
+    """
+    rules = {document.id: document for document in documents}
+    if name.isdecimal():
+        why = f"{name} is a number of a report's list, and no trace is given."
+        raise UsageError(why, f"Name it too: syncscan explain {name} TRACE.")
+    wanted = _HASH.sub("", name.lower().replace("_", "-").removeprefix("aten::"))
+    if wanted in rules:
+        return rules[wanted]
+    begun = [id for id in rules if wanted and id.startswith(wanted)]
+    if len(begun) == 1:
+        return rules[begun[0]]
+    if begun:
+        raise UsageError(f"{len(begun)} rules begin with '{name}'.", f"It can be {', '.join(begun)}.")
+    close = difflib.get_close_matches(wanted, rules, 3, 0.5)
+    hint = f"Did you mean {' or '.join(close)}?" if close else "syncscan rules lists them."
+    raise UsageError(f"There is no rule '{name}'.", hint)
+
+
+def render(doc: RuleDoc, preamble: str) -> str:
+    """The page of a rule as Markdown.
+
+    Args:
+        doc: its documentation.
+        preamble: the code that its examples stand on; empty for none.
+    """
+    summary = doc.summary or "(Python's -OO has dropped the documentation.)"
+    of = f"Part of the step: {doc.cause.value}" if doc.of_habit else f"Cause: {doc.cause.value}"
+    head = f"# {doc.id}: {doc.name}\n\n{summary} {of}.\n"
+    sections = [f"\n## {title}\n\n{body}\n" for title, body in doc.sections.items()]
+    foot = f"\n## What the examples stand on\n\n```python\n{preamble}```\n"
+    return "".join([head, *sections, foot if preamble else ""])

@@ -1,0 +1,42 @@
+"""The report for programs: the same story in lines, in pages that fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncscan import api
+from syncscan.report import brief
+from syncscan.report.story import story_of
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+
+
+@pytest.mark.parametrize("name", ["maskedloss.v0", "log_item", "clean"])
+def test_it_tells_the_story(name: str) -> None:
+    """Verdict, what to change with its numbers, each finding and each habit by its id."""
+    analysis = api.analyze(SAMPLES / f"{name}.pt.trace.json.gz")
+    story, text = story_of(analysis), brief.render(analysis)
+    assert f"verdict: {story.verdict}. " in text
+    for told in (*story.findings, *story.habits):
+        assert told.id in text
+    for remedy in story.remedies:
+        assert remedy.saves in text
+
+
+def test_a_page_holds_what_fits_and_no_line_is_lost() -> None:
+    """A long name loses its middle; the pages together are the lines."""
+    lines = [f"line {number} " + "x" * 80 for number in range(200)] + ["y" * 10_000]
+    first = brief.paged(lines)
+    count = int(first.splitlines()[-1].split(";")[0].split()[-1])
+    pages = [brief.paged(lines, page) for page in range(1, count + 1)]
+    shown = [line for page in pages for line in page.splitlines() if not line.startswith("[page ")]
+    assert max(map(len, pages)) <= brief.PAGE + 100
+    assert shown[:-1] == lines[:-1]
+    assert len(shown[-1]) == brief.LINE
+
+
+def test_control_characters_are_not_passed_on() -> None:
+    """A name out of a trace is text, and no order to a terminal."""
+    assert "\x1b" not in brief.paged(["\x1b[31mred"])
