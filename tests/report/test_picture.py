@@ -72,4 +72,4 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra) as caught:
         api.analyze_trace(story().trace()).picture()
-    assert "syncscan[notebook]" in caught.value.hint
+    assert "matplotlib" in caught.value.hint
