@@ -9,12 +9,11 @@ import contextlib
 import functools
 import importlib
 import sys
-import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from syncscan.dryrun import places
+from syncscan.dryrun import places, stand_ins
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.places import DEVICE, HOST, PINNED
 from syncscan.dryrun.recording import Wait
@@ -54,7 +53,7 @@ def pretend(session: Session, patches: Patches) -> None:
 class _Device:
     def __init__(self, session: Session, patches: Patches) -> None:
         self.session, self.patches = session, patches
-        self.stream, self.event = _stream_and_event(session)
+        self.stream, self.event = stand_ins.stream_and_event(session)
         self.current = self.stream()
         self.default = self.current
         self.questions: list[tuple[Any, str, Any, Any]] = []
@@ -100,7 +99,7 @@ class _Device:
             is_bf16_supported=lambda including_emulation=True: True,
             is_tf32_supported=lambda: True,
             synchronize=self._synchronize,
-            device=_device_context(),
+            device=stand_ins.device_context(),
             ipc_collect=lambda: None,
             set_sync_debug_mode=lambda mode: None,
             get_sync_debug_mode=lambda: 0,
@@ -169,9 +168,9 @@ class _Device:
             current_stream=lambda device=None: self.current,
             default_stream=lambda device=None: self.default,
             set_stream=self._set_stream,
-            **_legacy_types(),
-            CUDAGraph=_graph(self.session),
-            graph=_capture(self.session),
+            **stand_ins.legacy_types(),
+            CUDAGraph=stand_ins.graph(self.session),
+            graph=stand_ins.capture(self.session),
         )
         marks = SimpleNamespace(
             rangePushA=lambda text: 0,
@@ -223,7 +222,7 @@ class _Device:
                 set_rng_state=lambda state, device="cuda": torch.random.default_generator.set_state(state),
                 set_rng_state_all=lambda states: torch.random.default_generator.set_state(states[0]),
             )
-        self.patches.set(torch, "Generator", _generator())
+        self.patches.set(torch, "Generator", stand_ins.generator())
 
     def _autocast(self) -> None:
         autocast = torch.amp.autocast_mode.autocast
@@ -442,23 +441,6 @@ class _Zeros(dict[str, int]):
         return 0
 
 
-def _legacy_types() -> dict[str, Any]:
-    """`torch.cuda.FloatTensor` and its like, which make tensors of a type on the device."""
-    kinds = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64"}
-    kinds |= {"Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool"}
-    return {f"{kind}Tensor": _legacy_type(f"{kind}Tensor", getattr(torch, dtype)) for kind, dtype in kinds.items()}
-
-
-def _legacy_type(name: str, dtype: Any) -> Any:
-    def made(cls: Any, *data: Any) -> Any:
-        sized = bool(data) and all(isinstance(value, int) for value in data)
-        if sized or not data:
-            return torch.empty(data or (0,), dtype=dtype, device="cuda")
-        return torch.tensor(data[0], dtype=dtype, device="cuda")
-
-    return type(name, (), {"__new__": made, "__module__": "torch.cuda"})
-
-
 def _devices() -> int:
     """One; under torch.distributed one a rank, as each takes the device of its own number."""
     distributed = torch.distributed
@@ -503,149 +485,3 @@ def _only_for_subclasses(original: Callable[..., bool], several: bool) -> Callab
         return bool(others) and bool(original(others) if several else original(*others[:1]))
 
     return overridden
-
-
-def _generator() -> Any:
-    class Generator(torch._C.Generator):  # type: ignore[misc]
-        """A generator of random numbers that says it is on the device it was asked for."""
-
-        def __new__(cls, device: Any = "cpu") -> Any:
-            made = super().__new__(cls, "cpu")
-            made._said = torch.device(device)
-            return made
-
-        @property
-        def device(self) -> Any:
-            """The device it was asked for."""
-            return self._said
-
-    return Generator
-
-
-def _device_context() -> Any:
-    class device:
-        """`with torch.cuda.device(0)`, and what `torch.cuda.device` is asked elsewhere."""
-
-        def __init__(self, device: Any = None) -> None:
-            self.idx, self.prev_idx = 0, 0
-
-        def __enter__(self) -> None:
-            """Nothing changes: there is one device."""
-
-        def __exit__(self, *raised: object) -> None:
-            """Nothing changes."""
-
-    return device
-
-
-def _stream_and_event(session: Session) -> tuple[Any, Any]:
-    """The classes that stand for `torch.cuda.Stream` and `torch.cuda.Event`."""
-
-    class Event:
-        """A mark on a stream that the host can wait for."""
-
-        def __init__(self, *args: Any, enable_timing: bool = False, **options: Any) -> None:
-            self.recorded: float | None = None
-            self.device, self.cuda_event = CUDA, 0
-
-        def record(self, stream: Any = None) -> None:
-            """Mark what was launched until now."""
-            self.recorded = time.perf_counter()
-
-        def wait(self, stream: Any = None) -> None:
-            """Have a stream wait, which holds no host."""
-
-        def query(self) -> bool:
-            """Whether it was reached."""
-            return True
-
-        def synchronize(self) -> None:
-            """Wait for it."""
-            session.recording.call()
-            session.wait(synchronise(call="cudaEventSynchronize"))
-
-        def elapsed_time(self, other: Any) -> float:
-            """Milliseconds between two records, of the CPU's own clock."""
-            session.recording.op("cudaEventElapsedTime")
-            return ((other.recorded or 0.0) - (self.recorded or 0.0)) * 1e3
-
-        def ipc_handle(self) -> bytes:
-            """No other process can see it."""
-            return b""
-
-    class Stream:
-        """An order of work."""
-
-        def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
-            self.device, self.priority, self.cuda_stream, self.stream_id = CUDA, priority, id(self), id(self)
-            self.device_index, self.device_type = 0, 1
-
-        def synchronize(self) -> None:
-            """Wait for all of it."""
-            session.recording.call()
-            session.wait(synchronise())
-
-        def query(self) -> bool:
-            """Whether all of it is done."""
-            return True
-
-        def is_capturing(self) -> bool:
-            """Whether a graph is captured on it."""
-            return False
-
-        def wait_stream(self, stream: Any) -> None:
-            """Have it wait for another, which holds no host."""
-
-        def wait_event(self, event: Any) -> None:
-            """Have it wait for an event, which holds no host."""
-
-        def record_event(self, event: Any = None) -> Any:
-            """Mark what was launched on it."""
-            event = Event() if event is None else event
-            event.record(self)
-            return event
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *raised: object) -> None:
-            """Nothing was changed."""
-
-    return Stream, Event
-
-
-def _graph(session: Session) -> Any:
-    class CUDAGraph:
-        """A graph that is captured by running it, and whose replays run nothing."""
-
-        def __init__(self, *args: Any, **options: Any) -> None:
-            self.pooled = (0, 0)
-
-        def pool(self) -> Any:
-            """The memory that graphs share."""
-            return self.pooled
-
-        def replay(self) -> None:
-            """Not run: what was captured isn't known."""
-            session.not_understood("torch.cuda.CUDAGraph.replay")
-
-        def reset(self) -> None:
-            """Forget it."""
-
-        def capture_begin(self, *args: Any, **options: Any) -> None:
-            """What follows is captured."""
-
-        def capture_end(self) -> None:
-            """It is captured."""
-
-    return CUDAGraph
-
-
-def _capture(session: Session) -> Any:
-    @contextlib.contextmanager
-    def graph(*args: Any, **options: Any) -> Iterator[None]:
-        session.recording.call()
-        session.wait(synchronise(call="cudaDeviceSynchronize"))
-        yield
-
-    return graph
