@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from syncscan.model.proof import Proof as Proof
     from syncscan.model.timing import Timing as Timing
     from syncscan.model.trace import Category as Category
+    from syncscan.pretend import pretend_gpu as pretend_gpu
     from syncscan.proof.prove import prove as prove
 
 _HOMES = {
@@ -72,6 +73,7 @@ _HOMES = {
     "allow": "syncscan.guarding.allowed",
     "analyze": "syncscan.api",
     "guard": "syncscan.guarding.guard",
+    "pretend_gpu": "syncscan.pretend",
     "profile": "syncscan.capture.session",
     "prove": "syncscan.proof.prove",
     "time_step": "syncscan.capture.timing",
@@ -109,6 +111,7 @@ __all__ = [
     "allow",
     "analyze",
     "guard",
+    "pretend_gpu",
     "profile",
     "prove",
     "time_step",

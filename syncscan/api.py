@@ -128,7 +128,8 @@ def analyze_trace(
     doubt = projector.doubt(step_ms)
     gains = whatif.project_gains(projector, measured)
     host_time = cost.host_of(trace, gains.step, gains.findings)
-    found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled)
+    timed = not trace.info.capture.pretended
+    found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled) if timed else ((), ())
     if not integrity.verdict:
         found = tuple(h for h in found if h.gain is None)  # the others say what they cost, which nobody knows then
     found = whatif.project_habits(projector, found)
@@ -148,6 +149,15 @@ def analyze_trace(
         _renderer=_rendered,
         _painter=_painted,
     )
+
+
+def analyze_pretended(recording: bytes) -> Analysis:
+    """The stages behind loading, on the recording of a dry run.
+
+    Args:
+        recording: what `dryrun` made, a trace's JSON.
+    """
+    return analyze_trace(load.parse(recording, "dry run"))
 
 
 def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
@@ -211,7 +221,7 @@ def _painted(analysis: Analysis, of: str) -> Picture:
 def missing(trace: Trace) -> tuple[str, ...]:
     """What this trace lacks and what to do about it, and what its capture noted, a sentence each."""
     present = set(trace.slices.category.tolist())
-    if not present & {*CALLS, Category.SYNC}:
+    if not present & {*CALLS, Category.SYNC} and not trace.info.capture.pretended:
         if not present & {Category.KERNEL, Category.MEMCPY}:
             return ("No device events: nothing waits on a CPU. Record on a GPU, with ProfilerActivity.CUDA.",)
         return ("No runtime calls, so waits can't be seen. Record with ProfilerActivity.CUDA and without a filter.",)
@@ -220,7 +230,8 @@ def missing(trace: Trace) -> tuple[str, ...]:
         said.append("Runtime calls but no device work: waits and idle time can't be measured. Record fewer steps.")
     if not trace.steps and not trace.steps_found.asked:
         said.append("No steps: numbers are for the whole trace. Use a schedule and prof.step(), or --step-scope.")
-    said += trace.info.capture.notes
+    if not trace.info.capture.pretended:  # there they are why there is no verdict
+        said += trace.info.capture.notes
     if not _has_scopes(trace):
         said.append("No record_function scopes: findings are placed by op and line alone.")
     return tuple(said)
@@ -256,6 +267,7 @@ def rule_ids() -> tuple[str, ...]:
 __all__ = [
     "RuleDoc",
     "analyze",
+    "analyze_pretended",
     "analyze_trace",
     "check",
     "diff",

@@ -23,6 +23,7 @@ COMMANDS = {
     "annotate": "The same trace with findings drawn on tracks of their own.",
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
     "prove": "Run two programs in turn: is the change a real gain, and is the result the same?",
+    "dryrun": "Run a program on the CPU as if on a GPU, and list where it would wait.",
     "time": "Time a step or an inference right: warmed up, on the device's clock.",
     "rules": "List the rules.",
     "explain": "Explain a rule, a habit or a finding: what it is, what it costs, what to use instead.",
@@ -58,7 +59,7 @@ class _Lazy(click.Group):
             close = difflib.get_close_matches(name, COMMANDS, 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
-        if name != "profile" and any(_is_empty(word) for word in args[1:]):
+        if name not in ("profile", "dryrun") and any(_is_empty(word) for word in args[1:]):
             raise click.UsageError(f"An argument of '{name}' is empty: is it a shell variable that isn't set?", ctx)
         return super().resolve_command(ctx, args)
 
@@ -67,7 +68,7 @@ def _is_empty(word: str) -> bool:
     return not word or (word.startswith("--") and word.endswith("="))
 
 
-_USERS = ("demo", "profile", "time")
+_USERS = ("demo", "profile", "dryrun", "time")
 """Commands that run a program, whose handlers of signals are its own."""
 
 

@@ -39,6 +39,10 @@ def integrity_of(trace: Trace, known: Sequence[Lack] = ()) -> Integrity:
 
 
 def _lacks(trace: Trace) -> Iterator[Lack]:
+    if trace.info.capture.pretended:
+        said = ("A dry run, on a device that wasn't there: nothing was timed.", *trace.info.capture.notes)
+        yield Lack(" ".join(said), verdict=True, waits=True)
+        return
     if not len(trace.slices):
         yield Lack("The trace holds no slices.", verdict=True, waits=True)
         return

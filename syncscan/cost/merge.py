@@ -63,6 +63,8 @@ def _severity(worst: Occurrence, wait: float, bubble: float, step: StepSummary) 
     """By wait and bubble, until the gain can be projected."""
     if worst.sync.diagnosis.intended:
         return Severity.INFO
+    if not step.observed_us:  # nothing was timed: what it costs is unknown, which is neither much nor little
+        return Severity.MEDIUM
     cost = min(bubble, step.observed_us) + 0.1 * wait
     return Severity.of_share(cost / step.observed_us if step.observed_us else 0.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from syncscan.model.integrity import Integrity
 from syncscan.model.interval import Interval
 from syncscan.model.names import is_loader
 from syncscan.model.period import step_intervals, step_period
-from syncscan.model.step import Bound, DeviceTime, ProcessSteps, StepSummary
+from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, ProcessSteps, StepSummary
 from syncscan.model.trace import NONE, Step, Trace
 
 
@@ -40,6 +41,8 @@ def step_summary(
         processes: of the file that it is of, where that holds several.
     """
     steps = steps_of(trace)
+    if trace.info.capture.pretended:
+        return replace(NOT_MEASURED, count=len(steps), reason=integrity.reason(), waits_withheld=True)
     own = [o for o in occurrences if not o.sync.diagnosis.intended]
     devices = device_times(trace, [Interval(step.ts, step.end) for step in steps])
     busy, communication = (devices[0].busy_us, devices[0].communication_us) if devices else (0.0, 0.0)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from syncscan.load import memory, reader, second_process
 from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.folder import find
+from syncscan.load.reference import parse
 from syncscan.load.saved import PEEK, is_saved, named_as_saved, open_events, read_saved
 from syncscan.load.split import PIECE
 from syncscan.load.steps import with_chosen_steps, with_steps
@@ -96,6 +97,7 @@ __all__ = [
     "named_as_saved",
     "open_bytes",
     "open_events",
+    "parse",
     "with_chosen_steps",
     "with_steps",
 ]

@@ -246,6 +246,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """The number of the step that the program's end cut short."""
     host: HostSamples | None = None
     """None where the host wasn't sampled."""
+    pretended: bool = False
+    """Nothing was timed: a dry run wrote it, of a device that wasn't there."""
 
 
 NO_TABLE = CaptureTable()
@@ -275,6 +277,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         calibrated_clocks=_Reader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
         unfinished_step=reader.part("unfinished_step", Index, None),
         host=reader.part("host", HostSamples, None),
+        pretended=reader.part("pretended", bool, False),
     )
     return table, tuple(reader.refused)
 

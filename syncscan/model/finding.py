@@ -265,3 +265,8 @@ class Finding:
     def rule(self) -> str:
         """The id of the rule that named it."""
         return self.diagnosis.rule
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """Names of the `record_function` ranges around it, outermost first."""
+        return self.where.scope

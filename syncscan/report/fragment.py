@@ -77,8 +77,10 @@ def _template() -> jinja2.Template:
 def _headline(analysis: Analysis) -> str:
     info, s = analysis.trace.info, analysis.step
     parts = [shown(PurePath(info.path).name, 120), *(shown(d, 60) for d in info.devices[:1])]
-    steps = f"{s.count} step{'s' * (s.count != 1)} of {duration(s.observed_us)}"
-    parts.append(steps if analysis.trace.steps else duration(s.observed_us))
+    steps = f"{s.count} step{'s' * (s.count != 1)}"
+    if s.observed_us:
+        steps = f"{steps} of {duration(s.observed_us)}" if analysis.trace.steps else duration(s.observed_us)
+    parts.append(steps)
     if s.unprofiled_us:
         parts.append(f"{duration(s.unprofiled_us)} without the profiler")
     return " · ".join(parts)

@@ -93,17 +93,17 @@ def _has(t: Trace) -> dict[str, bool]:
 
 
 def _step(analysis: Analysis) -> dict[str, Any]:
-    s = analysis.step
+    s, untimed = analysis.step, analysis.trace.info.capture.pretended
     return {
         "count": s.count,
-        "observed_us": s.observed_us,
-        "host_us": s.host_us,
-        "wait_us": s.wait_us,
-        "device_busy_us": s.device_busy_us,
-        "device_idle_us": s.device_idle_us,
-        "bubble_us": s.bubble_us,
-        "input_us": s.input_us,
-        "communication_us": s.communication_us,
+        "observed_us": None if untimed else s.observed_us,
+        "host_us": None if untimed else s.host_us,
+        "wait_us": None if untimed else s.wait_us,
+        "device_busy_us": None if untimed else s.device_busy_us,
+        "device_idle_us": None if untimed else s.device_idle_us,
+        "bubble_us": None if untimed else s.bubble_us,
+        "input_us": None if untimed else s.input_us,
+        "communication_us": None if untimed else s.communication_us,
         "devices": _devices(s.devices),
         "processes": [
             {"process": p.process, "count": p.count, "observed_us": p.observed_us, "devices": _devices(p.devices)}

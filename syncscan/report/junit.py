@@ -45,9 +45,9 @@ def _properties(suite: ET.Element, s: StepSummary, verdict: str) -> None:
         "syncscan": __version__,
         "bound": s.bound.value,
         "verdict": verdict,
-        "observed_us": f"{s.observed_us:.3f}",
-        "wait_us": f"{s.wait_us:.3f}",
     }
+    if s.observed_us:
+        values |= {"observed_us": f"{s.observed_us:.3f}", "wait_us": f"{s.wait_us:.3f}"}
     if s.recoverable_us is not None:
         values["recoverable_us"] = f"{s.recoverable_us:.3f}"
     for name, value in values.items():

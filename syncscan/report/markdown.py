@@ -185,7 +185,7 @@ def _doubt(line: Source | None) -> str:
 def _provenance(analysis: Analysis) -> str:
     info, s = analysis.trace.info, analysis.step
     parts = [f"syncscan {__version__}", code(PurePath(info.path).name), *(escaped(d) for d in info.devices[:1])]
-    parts += [f"{s.count} steps of {duration(s.observed_us)}"]
+    parts += [f"{s.count} steps" + (f" of {duration(s.observed_us)}" if s.observed_us else "")]
     if s.unprofiled_us:
         parts.append(f"{duration(s.unprofiled_us)} without the profiler")
     return f"<sub>{' · '.join(parts)}</sub>"

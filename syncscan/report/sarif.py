@@ -135,7 +135,7 @@ def _numbers(f: Finding) -> dict[str, Any]:
 
 
 def _step(s: StepSummary, verdict: str) -> dict[str, Any]:
-    return {"observed_us": s.observed_us, "bound": s.bound.value, "verdict": verdict, "reason": _text(s.reason)}
+    return {"observed_us": s.observed_us or None, "bound": s.bound.value, "verdict": verdict, "reason": _text(s.reason)}
 
 
 def _text(text: str) -> str:

@@ -134,8 +134,11 @@ def _told_of_trace(analysis: Analysis, device: bool) -> str:
         parts.append(info.devices[0] if len(info.devices) == 1 else f"{len(info.devices)} × {info.devices[0]}")
     if info.world_size and info.world_size > 1:
         parts.append(f"rank {info.rank} of {info.world_size}")
+    steps = f"{s.count} step{'s' if s.count != 1 else ''}" if analysis.trace.steps else "no steps marked"
+    if not s.observed_us:
+        return printable(" · ".join([*parts, steps]))
     known = f" ({duration(s.unprofiled_us)} unprofiled)" if s.unprofiled_us else ""
-    steps = f"{s.count} step{'s' if s.count != 1 else ''} of " if analysis.trace.steps else "no steps marked, "
+    steps += " of " if analysis.trace.steps else ", "
     return printable(" · ".join([*parts, f"{steps}{duration(s.observed_us)}{known}"]))
 
 

@@ -26,6 +26,7 @@ ALWAYS = {
     "report": f"output {READING}",
     "annotate": f"output around force {READING}",
     "open": f"viewer host port no_browser {READING}",
+    "dryrun": "module steps form output",
     "time": "inputs device repetitions seconds throughput compare_naive form output",
     "prove": "revisions limit matters steps tolerance apart trace form output",
     "rules": "form",
@@ -35,7 +36,7 @@ ALWAYS = {
 }
 """Options that mean something whatever else is given. A new one stands here, or says with `needs` what it can't do
 without. What is said of a script that captures itself is in test_profile."""
-FORCED = {"analyze", "diff", "check", "whatif", "report", "time", "prove"}
+FORCED = {"analyze", "diff", "check", "whatif", "report", "dryrun", "time", "prove"}
 """Commands whose --force is for a file that they needn't write."""
 VALUES = {
     "form": "json",

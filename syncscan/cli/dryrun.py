@@ -1,0 +1,133 @@
+"""`syncscan dryrun SCRIPT [ARGS]` and `FILE.py:FUNCTION`: from a program to the waits that it would have on a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.terminal import colors, width
+from syncscan.errors import UsageError
+
+if TYPE_CHECKING:
+    from syncscan.pretend import Pretended
+
+FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
+
+
+class _Enough(BaseException):
+    """Unwinds the program after its last step; a BaseException, so that `except Exception` lets it through."""
+
+
+@click.command(
+    "dryrun",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Run a program on the CPU as if on a GPU, and list its waits.",
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module, to be run as by `python -m`.")
+@click.option("--steps", type=click.IntRange(1), default=3, show_default=True, help="Steps to run, after the first.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def command(
+    module: bool, steps: int, form: str, output: str | None, force: bool, script: str, args: tuple[str, ...]
+) -> None:
+    """Run SCRIPT with ARGS on the CPU while torch believes in a GPU, and report where the host would wait for it.
+
+    SCRIPT is left as it is and ends after some steps; a step ends where an optimizer's step returns. FILE.py:FUNCTION
+    calls a function without arguments, once a step. What the program prints goes to stderr. Nothing is timed: the
+    findings have no costs. The exit code is 1 where the program failed.
+    """
+    from syncscan import report
+    from syncscan.pretend import pretend_gpu
+
+    refuse(output, force)
+    file, function = _parts(script)
+    with contextlib.redirect_stdout(sys.stderr), pretend_gpu() as pretended:
+        if function:
+            failed = _called(_function(file, function), steps, pretended)
+        else:
+            failed = _run(script, args, module, steps, pretended)
+    analysis = pretended.analysis
+    warn(analysis.warnings)
+    options: dict[str, Any] = {"width": width(), "color": output is None and colors()} if form == "text" else {}
+    deliver(report.render(analysis, form, **options), output, force)
+    if failed:
+        sys.exit(1)
+
+
+def _parts(script: str) -> tuple[str, str]:
+    """File and function of FILE.py:FUNCTION; without a function anything else."""
+    file, colon, function = script.rpartition(":")
+    return (file, function) if colon and function.isidentifier() and not Path(script).exists() else (script, "")
+
+
+def _function(file: str, name: str) -> Callable[[], object]:
+    if not Path(file).is_file():
+        raise UsageError(f"{file} is no file.", "Give a Python file and a function in it: FILE.py:FUNCTION.")
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    spec = importlib.util.spec_from_file_location(Path(file).stem, Path(file).resolve())
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{file} can't be imported.", "Its name has to end in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise UsageError(f"{file} has no function '{name}'.")
+    return function  # type: ignore[no-any-return]
+
+
+def _called(function: Callable[[], object], steps: int, pretended: Pretended) -> bool:
+    """Call a function once to settle and then once a step; whether it failed."""
+    try:
+        function()
+        for _ in range(steps):
+            pretended.step()
+            function()
+        pretended.end_step()
+    except Exception:
+        traceback.print_exc()
+        return True
+    return False
+
+
+def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended: Pretended) -> bool:
+    """Run a script as Python would, to the end of its last step; whether it failed."""
+    from syncscan.capture.main_script import run_main
+
+    if not module and not Path(script).exists():
+        raise UsageError(f"{script} is no file.", "Give a script, or FILE.py:FUNCTION.")
+    with _steps_of_optimizers(steps, pretended):
+        return run_main(script, args, module=module, ends_quietly=_Enough).code != 0
+
+
+@contextlib.contextmanager
+def _steps_of_optimizers(steps: int, pretended: Pretended) -> Iterator[None]:
+    """Every step of the program's optimizer ends a step; the last ends the program."""
+    from syncscan.capture.steps import Mark, StepMarks
+    from syncscan.dryrun.optimizers import after_steps
+
+    marks, done = StepMarks(), 0
+
+    def stepped(optimizer: Any) -> None:
+        nonlocal done
+        if marks.saw(optimizer, fixed=done > 0) is Mark.NOTHING:
+            return
+        done += 1
+        if done > steps:
+            pretended.end_step()
+            raise _Enough
+        pretended.step()
+
+    with after_steps(stepped):
+        yield

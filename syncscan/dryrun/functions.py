@@ -1,0 +1,292 @@
+"""Every call of torch's functions and tensors' methods goes in; calls that name a device are answered for the pretended
+one, all others run as they are, known to the session by their names.
+
+Imported where a session begins: it needs torch to be defined.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from syncscan.dryrun import places, waits
+from syncscan.dryrun.places import DEVICE, HOST, PINNED
+from syncscan.dryrun.session import Call, Session, Unsaid
+
+torch: Any = importlib.import_module("torch")
+_Tensor = torch.Tensor
+_device_module: Any = importlib.import_module("torch.utils._device")
+_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+_FACTORIES = frozenset(f.__name__ for f in _device_module._device_constructors())
+_WITH_DRIVER = frozenset({"linalg_svd", "linalg_svdvals"})
+_COPIES_DATA = frozenset("tensor as_tensor asarray new_tensor".split())
+CUDA = torch.device("cuda", 0)
+
+
+def is_device(value: Any) -> bool:
+    """Whether this names a CUDA device: `"cuda"`, `torch.device("cuda:0")`, a number."""
+    if isinstance(value, str):
+        return value.startswith("cuda")
+    if isinstance(value, torch.device):
+        return bool(value.type == "cuda")
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+    """Stands between the program and torch."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one call of the program's."""
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name == "__get__":
+            answer = _PROPERTIES.get(getattr(getattr(func, "__self__", None), "__name__", ""))
+            if answer is not None and places.place_of(args[0]) == DEVICE:
+                return answer(args[0])
+            return func(*args, **kwargs)
+        special = _METHODS.get(name)
+        if special is not None and args and isinstance(args[0], _Tensor):
+            return special(self, func, args, kwargs)
+        if kwargs.get("device") is not None or kwargs.get("pin_memory") or name in _FACTORIES:
+            return self._made(func, name, args, dict(kwargs))
+        if name in ("new_tensor",):
+            return self._made(func, name, args, dict(kwargs))
+        return self.run(func, name, args, kwargs, Unsaid)
+
+    def run(self, func: Any, name: str, args: Any, kwargs: Any, place: Any, **call: Any) -> Any:
+        """A call that the session knows of while it runs."""
+        session = self._session
+        composed = waits.COMPOSED.get(name)
+        if composed is not None:
+            call["quiet"] = True
+        recording = session.recording
+        if not session.calls:
+            recording.call()
+        begin, first = recording.now, _sequence()
+        if composed is not None and _on_device(args):
+            session.wait(*composed(args, kwargs))
+        if name in _WITH_DRIVER and "driver" in kwargs:  # CUDA's choice of a library
+            kwargs = {key: value for key, value in kwargs.items() if key != "driver"}
+        session.calls.append(Call(name, args, kwargs, place, **call))
+        try:
+            result = func(*args, **kwargs)
+            if name in waits.ON_HOST:
+                places.put(result[waits.ON_HOST[name]], HOST)
+            return result
+        finally:
+            session.calls.pop()
+            last = _sequence()
+            if last != first and last - first < 10_000:
+                session.followed(f"aten::{name}", begin, first, last)
+
+    def _made(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """A call that makes a tensor, somewhere."""
+        asked = kwargs.get("device")
+        if asked is None and name in _FACTORIES:
+            asked = _device_module.CURRENT_DEVICE
+        pin = bool(kwargs.pop("pin_memory", False))
+        like = args[0] if args and isinstance(args[0], _Tensor) else None
+        if asked is None and not pin:
+            if name in _COPIES_DATA and like is None:
+                self._read_elements(args)
+            if name in _COPIES_DATA and like is not None and places.place_of(like) == DEVICE:
+                return self._constructed(func, name, args, kwargs, DEVICE, like)
+            return self.run(func, name, args, kwargs, Unsaid)
+        if asked is not None and not is_device(asked) and torch.device(asked).type not in ("cpu", "cuda"):
+            return self.run(func, name, args, kwargs, Unsaid)
+        place = PINNED if pin else DEVICE if is_device(asked) else HOST
+        if asked is not None:
+            kwargs["device"] = "cpu"
+        if name in _COPIES_DATA:
+            return self._constructed(func, name, args, kwargs, place, like)
+        return _placed(self.run(func, name, args, kwargs, place), place)
+
+    def _constructed(self, func: Any, name: str, args: Any, kwargs: Any, place: str | None, like: Any) -> Any:
+        """A constructor that copies Python's or another tensor's values."""
+        if name != "new_tensor" and like is not None:
+            if name == "tensor" or places.place_of(like) != place:
+                dtype = kwargs.get("dtype") or like.dtype
+                source = like.detach() if name == "tensor" else like
+                return self.move(source, place, dtype, copy=True)
+            return self.run(func, name, args, kwargs, place)
+        if isinstance(args[0], _Tensor) and name == "new_tensor":
+            kwargs.setdefault("device", "cpu")
+        self._read_elements(args[1:] if name == "new_tensor" else args)
+        result = self.run(func, name, args, kwargs, HOST)
+        if place != DEVICE:
+            return _placed(result, place) if place else result
+        if name in ("as_tensor", "asarray"):
+            with self._session.calling(Call(name, place=HOST, moving=True)):
+                result = result.clone()
+        self._session.wait(*_if_any(result, waits.to_device(size=result.numel() * result.element_size())))
+        self._session.recording.op("aten::lift_fresh")
+        return _placed(result, DEVICE)
+
+    def _read_elements(self, data: Any) -> None:
+        """Each device tensor in the lists that a constructor is given is read, which dispatches nothing on a CPU."""
+        for value in data:
+            if isinstance(value, list | tuple):
+                if not value or isinstance(value[0], int | float):
+                    continue
+                self._read_elements(value)
+            elif isinstance(value, _Tensor) and places.place_of(value) == DEVICE:
+                self._session.recording.op("aten::empty")
+                self._session.wait(waits.item())
+
+    def move(
+        self,
+        tensor: Any,
+        place: str | None,
+        dtype: Any = None,
+        *,
+        non_blocking: bool = False,
+        copy: bool = False,
+        memory_format: Any = None,
+    ) -> Any:
+        """A tensor on another side, or of another type on its own, as `Tensor.to` gives it."""
+        options = {"dtype": dtype or tensor.dtype}
+        if memory_format is not None:
+            options["memory_format"] = memory_format
+        origin = places.place_of(tensor)
+        if (origin == DEVICE) == (place == DEVICE):
+            return self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": copy}, Unsaid)
+        self._session.recording.call()
+        goal = PINNED if place != DEVICE and non_blocking else place  # torch pins what is read back asynchronously
+        source = (origin, tensor)
+        found = tuple(waits.copy(source, goal, *_TO, non_blocking=non_blocking))
+        result = self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": True}, HOST, moving=True)
+        self._session.seen += 1
+        if found:
+            self._session.wait(*found)
+        else:
+            self._session.recording.op("aten::to")
+        return _placed(result, goal)
+
+    # methods that name a device
+
+    def to(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`Tensor.to` in all its forms."""
+        tensor, *rest = args
+        given = dict(kwargs)
+        place: Any = Unsaid
+        dtype = given.pop("dtype", None)
+        if "other" in given:
+            rest.insert(0, given.pop("other"))
+        if rest and isinstance(rest[0], _Tensor):
+            other = rest.pop(0)
+            place, dtype = places.place_of(other), other.dtype
+        elif rest and not isinstance(rest[0], torch.dtype):
+            place = _place_named(rest.pop(0))
+            if rest and (rest[0] is None or isinstance(rest[0], torch.dtype)):
+                dtype = rest.pop(0)
+        elif rest:
+            dtype = rest.pop(0)
+        if given.get("device") is not None:
+            place = _place_named(given["device"])
+        given.pop("device", None)
+        for name, value in zip(("non_blocking", "copy"), rest, strict=False):
+            given[name] = value
+        origin = places.place_of(tensor)
+        if place is Unsaid or (place is None and origin != DEVICE):
+            place = origin
+        return self.move(tensor, place, dtype, **given)
+
+    def cuda(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`Tensor.cuda`."""
+        options = dict(zip(("device", "non_blocking"), args[1:], strict=False)) | kwargs
+        options.pop("device", None)
+        return self.move(args[0], DEVICE, **options)
+
+    def cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`Tensor.cpu`."""
+        if places.place_of(args[0]) != DEVICE:
+            return func(*args, **kwargs)
+        return self.move(args[0], HOST, **kwargs)
+
+    def type(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`Tensor.type`, which tells or changes the type and the side."""
+        tensor, asked = args[0], (args[1] if len(args) > 1 else kwargs.get("dtype"))
+        if asked is None:
+            told = str(func(tensor))
+            return told.replace("torch.", "torch.cuda.", 1) if places.place_of(tensor) == DEVICE else told
+        if isinstance(asked, torch.dtype):
+            return self.run(func, "type", args, kwargs, Unsaid)
+        name = asked if isinstance(asked, str) else f"{asked.__module__}.{asked.__name__}"
+        dtype = _dtype_of(name)
+        return self.move(tensor, DEVICE if ".cuda." in name else HOST, dtype)
+
+    def numpy(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`Tensor.numpy`, which only a tensor on the host has."""
+        if places.place_of(args[0]) != DEVICE:
+            return func(*args, **kwargs)
+        if not kwargs.get("force"):
+            raise TypeError(
+                "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+                "first."
+            )
+        return self.move(args[0].detach(), HOST).numpy(force=True)
+
+    def tolist(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`Tensor.tolist`, which copies all values, and dispatches nothing on a CPU."""
+        tensor = args[0]
+        if places.place_of(tensor) == DEVICE:
+            recording = self._session.recording
+            recording.call()
+            recording.op("aten::resolve_conj")
+            recording.op("aten::resolve_neg")
+            self._session.seen += 1
+            size = tensor.numel() * tensor.element_size()
+            self._session.wait(*_if_any(tensor, waits.to_host(size=size)))
+        with self._session.calling(Call("tolist", place=HOST, moving=True)):
+            return func(*args, **kwargs)
+
+    def get_device(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`Tensor.get_device`."""
+        return 0 if places.place_of(args[0]) == DEVICE else func(*args, **kwargs)
+
+
+_TO = ("aten::to", "aten::_to_copy", "aten::copy_")
+
+_PROPERTIES: dict[str, Callable[[Any], Any]] = {
+    "device": lambda tensor: CUDA,
+    "is_cuda": lambda tensor: True,
+    "is_cpu": lambda tensor: False,
+}
+_METHODS: dict[str, Callable[[Functions, Any, Any, Any], Any]] = {
+    name: getattr(Functions, name) for name in ("to", "cuda", "cpu", "type", "numpy", "tolist", "get_device")
+}
+
+
+def _place_named(value: Any) -> Any:
+    """The place of a device by any of its names; `Unsaid` for None."""
+    return Unsaid if value is None else DEVICE if is_device(value) else HOST
+
+
+def _placed(result: Any, place: str | None) -> Any:
+    if isinstance(result, _Tensor):
+        places.put(result, place)
+    elif isinstance(result, list | tuple):
+        for one in result:
+            _placed(one, place)
+    return result
+
+
+def _on_device(values: Any) -> bool:
+    return any(isinstance(value, _Tensor) and places.place_of(value) == DEVICE for value in values)
+
+
+def _if_any(tensor: Any, wait: Any) -> Any:
+    """The wait for a copy of a tensor that has values."""
+    return (wait,) if tensor.numel() else ()
+
+
+def _dtype_of(name: str) -> Any:
+    """The type of values of an old-style tensor type: `torch.cuda.FloatTensor`."""
+    short = name.rsplit(".", 1)[-1].removesuffix("Tensor")
+    names = {"Byte": "uint8", "Char": "int8", "BFloat16": "bfloat16"}
+    return getattr(torch, names.get(short, short.lower()), torch.get_default_dtype())

@@ -1,0 +1,192 @@
+"""Every op below autograd goes in; where its results lie is noted, and what it waits for is told the session.
+
+Imported where a session begins: it needs torch to be defined.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from syncscan.dryrun import places, waits
+from syncscan.dryrun.places import DEVICE, HOST
+from syncscan.dryrun.recording import AUTOGRAD, MAIN, Wait
+from syncscan.dryrun.session import Call, Session, Unsaid
+
+torch: Any = importlib.import_module("torch")
+_Tensor = torch.Tensor
+_place_of, _put = places.place_of, places.put
+
+_NUMBERS = {"__bool__": ("aten::is_nonzero",), "is_nonzero": ("aten::is_nonzero",)}
+"""Functions that read a number, and the op that is around `aten::item` there; others have none."""
+_BARE = frozenset(
+    "item __bool__ __int__ __float__ __index__ __complex__ __getitem__ __setitem__ tensor as_tensor new_tensor "
+    "asarray is_nonzero tolist __format__ __repr__ __contains__".split()
+)
+"""Functions around which no op of their own name lies."""
+
+
+class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
+    """Sees each op once, above the kernel and below everything that is composed of other ops."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No wrapper that keeps dynamo out: nothing is compiled in a dry run, and it would run at every op."""
+        return False
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._node: Any = None
+        self._names: dict[Any, tuple[str, str, Sequence[Any]]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one op, and note what it means on a device."""
+        kwargs = kwargs or {}
+        with torch._C.DisableTorchFunction():
+            name, overload, tags = self._names.get(func) or self._named(func)
+            if name.startswith("profiler::"):
+                return self._scope(func, name, args, kwargs)
+            session = self._session
+            call = session.calls[-1] if session.calls else _NO_CALL
+            if call.moving:
+                return func(*args, **kwargs)
+            on_device, tensors = _inputs(args, kwargs)
+            if on_device:
+                self._waits(call, name, overload, tags, args, kwargs)
+            slow = name in _SLOW_IN_HALF and args[0].dtype == torch.float16
+            result = _in_float(func, args, kwargs) if slow else func(*args, **kwargs)
+            if on_device:
+                if name not in _KEEPS:
+                    _put_all(result, DEVICE)
+                if name in waits.ON_HOST:
+                    _put(result[waits.ON_HOST[name]], HOST)
+            elif not tensors:
+                place = self._made_in(call)
+                if place is not HOST:
+                    _put_all(result, place)
+            return result
+
+    def _named(self, func: Any) -> tuple[str, str, Sequence[Any]]:
+        if not hasattr(func, "_schema"):
+            self._names[func] = (f"higher_order::{func.name()}", f"higher_order::{func.name()}", ())
+            return self._names[func]
+        name = func._schema.name
+        overload = func._overloadname
+        full = name if overload in ("default", "") else f"{name}.{overload}"
+        self._names[func] = (name, full, tuple(func.tags))
+        return self._names[func]
+
+    def _scope(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        if "enter" in name:
+            self._session.recording.open_scope(str(args[0]))
+        elif "exit" in name:
+            self._session.recording.close_scope()
+        return func(*args, **kwargs)
+
+    def _waits(self, call: Call, name: str, overload: str, tags: Sequence[Any], args: Any, kwargs: Any) -> None:
+        session = self._session
+        session.seen += 1
+        if name.partition("::")[0] not in waits.KNOWN:
+            session.not_understood(name)
+        found = waits.waits_of(waits.Op(overload, args, kwargs), tags)
+        node = torch._C._current_autograd_node()
+        if node is not None:
+            found = (*self._of_node(node), *found)
+        if not found:
+            session.recording.op(name, MAIN if node is None else AUTOGRAD)
+            return
+        if call.quiet or (node is not None and node.name().startswith(waits.QUIET_NODES)):
+            return
+        session.wait(*(_around(call, wait, args) for wait in found))
+
+    def _of_node(self, node: Any) -> tuple[Wait, ...]:
+        """What a node of the backward pass waits for itself, once: at its first op."""
+        wait = waits.NODES.get(node.name())
+        if wait is None or node is self._node:
+            return ()
+        self._node = node
+        return (wait,)
+
+    def _made_in(self, call: Call) -> str | None:
+        """Where a tensor lies that an op makes out of nothing: where the call says, or beside what it was given."""
+        if call.place is not Unsaid:
+            return call.place  # type: ignore[return-value]
+        if call.name in _CONSTRUCTORS:
+            return HOST
+        on_device, _ = _inputs(call.args, call.kwargs)
+        return DEVICE if on_device else HOST
+
+
+_NO_CALL = Call("", place=Unsaid)
+_KEEPS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::equal"})
+"""Ops whose result lies where it lay, or is no tensor."""
+_CONSTRUCTORS = frozenset("tensor as_tensor new_tensor asarray __setitem__ __getitem__ from_numpy frombuffer".split())
+"""Functions that make tensors of Python's values on the host, whatever else they are given."""
+
+
+_SLOW_IN_HALF = frozenset({"aten::convolution", "aten::convolution_backward"})
+"""Ops that run in float32 for float16: 128 channels of 64 x 64 took 4.0 s in float16, 0.08 s in float32 (two cores of a
+CPU without float16 of its own, torch 2.13)."""
+
+
+def _in_float(func: Any, args: Any, kwargs: Any) -> Any:
+    """An op in float32, its results in float16 as asked: no less exact than the op itself."""
+    widened = [arg.float() if isinstance(arg, _Tensor) and arg.dtype == torch.float16 else arg for arg in args]
+    result = func(*widened, **kwargs)
+    if isinstance(result, _Tensor):
+        return result.half()
+    return tuple(one.half() if isinstance(one, _Tensor) else one for one in result)
+
+
+def _around(call: Call, wait: Wait, args: Any) -> Wait:
+    """A wait below the op that the program called, where that isn't the op that waits."""
+    outer = _NUMBERS.get(call.name, ())
+    if call.name in _BARE or not call.name:
+        return wait.inside(*outer) if wait.ops[:1] == ("aten::item",) else wait
+    called = f"aten::{call.name}"
+    if called in wait.ops or not _is_op(call.name) or _is_among(args, call):
+        return wait
+    return wait.inside(called)
+
+
+_are_ops: dict[str, bool] = {}
+
+
+def _is_op(name: str) -> bool:
+    if name not in _are_ops:
+        _are_ops[name] = not name.startswith("__") and hasattr(torch.ops.aten, name)
+    return _are_ops[name]
+
+
+def _is_among(args: Any, call: Call) -> bool:
+    """Whether what is read is an argument of the call itself, which is turned into a number before the op begins."""
+    return bool(args) and any(args[0] is given for given in (*call.args, *call.kwargs.values()))
+
+
+def _inputs(args: Any, kwargs: Any) -> tuple[bool, bool]:
+    """Whether one of the tensors among these lies on the device, and whether there are tensors at all."""
+    tensors = False
+    for value in args:
+        if isinstance(value, _Tensor):
+            tensors = True
+            if _place_of(value) == DEVICE:
+                return True, True
+        elif isinstance(value, list | tuple) and value:
+            on_device, any_tensor = _inputs(value, None)
+            tensors = tensors or any_tensor
+            if on_device:
+                return True, True
+    return _inputs(kwargs.values(), None) if kwargs and not tensors else (False, tensors)
+
+
+def _put_all(result: Any, place: str | None) -> None:
+    if isinstance(result, _Tensor):
+        if _place_of(result) != place:
+            _put(result, place)
+    elif isinstance(result, list | tuple):
+        for one in result:
+            _put_all(one, place)

@@ -1,0 +1,56 @@
+"""A block of a program goes in; inside it torch believes in a device, and afterwards nothing of that is left."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from contextlib import ExitStack
+
+from syncscan.dryrun.patches import Patches
+from syncscan.dryrun.session import Session
+from syncscan.errors import MissingExtra, UsageError, installing
+
+_one_at_a_time = threading.Lock()
+
+
+class Pretence:
+    """Switches the pretence on and off, once, and for one block or thread at a time."""
+
+    def __init__(self) -> None:
+        self._undo = ExitStack()
+        self.session: Session | None = None
+
+    def begin(self) -> Session:
+        """Switch it on.
+
+        Raises:
+            MissingExtra: torch isn't installed.
+            UsageError: another pretence is on.
+        """
+        if importlib.util.find_spec("torch") is None:
+            raise MissingExtra("A dry run needs torch.", installing("capture"))
+        if not _one_at_a_time.acquire(blocking=False):
+            raise UsageError("A pretended GPU is in use already.", "End that block first: they don't nest.")
+        self._undo.callback(_one_at_a_time.release)
+        try:
+            return self._switch_on()
+        except BaseException:
+            self._undo.close()
+            raise
+
+    def _switch_on(self) -> Session:
+        self.session = session = Session()
+        cuda = importlib.import_module("syncscan.dryrun.cuda")
+        ops = importlib.import_module("syncscan.dryrun.ops").Ops(session)
+        functions = importlib.import_module("syncscan.dryrun.functions").Functions(session)
+        patches = Patches()
+        self._undo.callback(patches.restore)
+        cuda.pretend(session, patches)
+        self._undo.enter_context(ops)
+        self._undo.enter_context(functions)
+        return session
+
+    def end(self) -> None:
+        """Switch it off."""
+        self._undo.close()

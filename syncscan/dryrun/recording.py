@@ -1,0 +1,248 @@
+"""Waits, ops and scopes as a program meets them go in, a trace as torch.profiler would have written it comes out.
+
+The clock is none: it only counts, so that ranges nest and follow each other as they did. A call from Python begins
+`CALL_NS` after the one before, ops of one call `OP_NS` after each other, as the rules for traces expect it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+CALL_NS = 20_000
+OP_NS = 1_000
+BASE_NS = 1_700_000_000_000_000_000
+"""Epoch that the counted times are said to be counted from; any would do."""
+NEAR = 48
+"""Ops before a wait that are kept: the rules look back over 64 names at the most, most of them over less than ten."""
+FOLLOWING = 16
+"""Ops kept after a wait."""
+PROCESS, MAIN, AUTOGRAD = 1, 1, 2
+"""The process, its thread, and the one that a GPU's backward pass runs on."""
+
+Frame = tuple[str, int, str]
+"""File, line and function."""
+Stack = tuple[Frame, ...]
+"""Innermost frame first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What the host waits for in an op: the ops inside down to the call, outermost first, and the call's kind.
+
+    `copy` is the copy's name as CUDA's profiler gives it, empty for a bare synchronise or `cudaFree`; `calls` the
+    runtime calls of the wait; `size` the bytes copied.
+    """
+
+    ops: tuple[str, ...]
+    calls: tuple[str, ...] = ("cudaMemcpyAsync", "cudaStreamSynchronize")
+    copy: str = ""
+    size: int = 0
+
+    def inside(self, *outer: str) -> Wait:
+        """The same wait below further ops."""
+        return Wait((*outer, *self.ops), self.calls, self.copy, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the program a wait stands: its stack, the path of the module around it, and the forward op's number."""
+
+    stack: Stack
+    module: str = ""
+    node: str = ""
+    """The node of the backward pass that it lies in: `IndexBackward0`; empty outside."""
+    sequence: int | None = None
+    """That node's number, by which its forward op is known."""
+    borrowed: bool = False
+    """Whether the stack is that of the thread that called `backward()`: the node has no Python frames of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardOp:
+    """An op that autograd followed: its name, when it ran, and where."""
+
+    name: str
+    begin: int
+    stack: Stack
+    module: str = ""
+
+
+@dataclass(slots=True)
+class Recording:
+    """What a pretended run met, in order."""
+
+    now: int = CALL_NS
+    waits: int = 0
+    events: list[dict[str, Any]] = field(default_factory=list)
+    _near: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=NEAR))
+    _following: int = 0
+    _scopes: list[tuple[str, int]] = field(default_factory=list)
+    _step: tuple[int, int] | None = None
+    _lowest: int = 0
+    _due: list[int | None] = field(default_factory=list)
+    _frames: dict[Frame, int] = field(default_factory=dict)
+    _stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _modules: dict[str, int] = field(default_factory=dict)
+    _syncs: list[list[Any]] = field(default_factory=list)
+    _led: set[int] = field(default_factory=set)
+
+    def call(self) -> None:
+        """The program calls torch once more."""
+        self.now += CALL_NS
+
+    def op(self, name: str, tid: int = MAIN) -> None:
+        """An op ran that doesn't wait: it is kept if a wait is near."""
+        self.now += OP_NS
+        row = _slice("cpu_op", name, tid, self.now, self.now + OP_NS // 2)
+        self.now += OP_NS // 2
+        if self._following > 0:
+            self._following -= 1
+            self.events.append(row)
+        else:
+            self._near.append(row)
+
+    def open_scope(self, name: str) -> None:
+        """A `record_function` range begins."""
+        self.now += OP_NS
+        self._scopes.append((name, self.now))
+
+    def close_scope(self) -> None:
+        """The innermost open range ends."""
+        self.now += OP_NS
+        if self._scopes:
+            name, begin = self._scopes.pop()
+            self.events.append(_slice("user_annotation", name, MAIN, begin, self.now))
+        self._lowest = min(self._lowest, len(self._scopes))
+        if self._due and len(self._scopes) <= self._lowest:
+            self._begin_step(self._due[-1])
+            self._due.clear()
+
+    def step(self, number: int | None) -> None:
+        """A step ends here, if one runs, and the next begins, if it has a number.
+
+        Ranges of a thread nest: where scopes are open that were opened in the step, it ends with the last of them.
+        """
+        if len(self._scopes) > self._lowest:
+            self._due.append(number)
+        else:
+            self._begin_step(number)
+
+    def _begin_step(self, number: int | None) -> None:
+        self.now += CALL_NS
+        if self._step is not None:
+            was, begin = self._step
+            self.events.append(_slice("user_annotation", f"ProfilerStep#{was}", MAIN, begin, self.now - OP_NS))
+        self._step = None if number is None else (number, self.now)
+        self._lowest = len(self._scopes)
+
+    def wait(self, wait: Wait, place: Place, forward: ForwardOp | None = None) -> None:
+        """The host waits here.
+
+        Args:
+            wait: what for.
+            place: where in the program.
+            forward: in a backward pass, the forward op that made the node.
+        """
+        self.waits += 1
+        self.events += self._near
+        self._near.clear()
+        self._following = FOLLOWING
+        tid = AUTOGRAD if place.node else MAIN
+        if forward is not None and place.sequence is not None:
+            self._lead_to(forward, place.sequence)
+        self._nest(self._around(wait, place), wait, tid, place)
+
+    def _around(self, wait: Wait, place: Place) -> list[tuple[str, dict[str, Any]]]:
+        """The ops of a wait with their arguments, outermost first, those of autograd's engine included."""
+        ops: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in wait.ops]
+        if not place.node:
+            return ops
+        ids = {} if place.sequence is None else {"Sequence number": place.sequence, "Fwd thread id": 1}
+        engine = f"autograd::engine::evaluate_function: {place.node}"
+        return [(engine, ids), (place.node, ids), *ops]
+
+    def _nest(self, ops: list[tuple[str, dict[str, Any]]], wait: Wait, tid: int, place: Place) -> None:
+        begins = []
+        for _ in ops:
+            self.now += 100
+            begins.append(self.now)
+        self._synced(self.now, tid, place)
+        for at, name in enumerate(wait.calls):
+            self.now += 100
+            correlation = len(self.events) + 1_000
+            args = {"correlation": correlation}
+            self.events.append(_slice("cuda_runtime", name, tid, self.now, self.now + 50, args))
+            if wait.copy and at == 0:
+                row = {"device": 0, "stream": 7, "correlation": correlation, "bytes": wait.size}
+                self.events.append({**_slice("gpu_memcpy", wait.copy, 7, self.now + 20, self.now + 40, row), "pid": 0})
+            self.now += 50
+        for (name, args), begin in zip(reversed(ops), reversed(begins), strict=True):
+            self.now += 100
+            self.events.append(_slice("cpu_op", name, tid, begin, self.now, args))
+
+    def _synced(self, at: int, tid: int, place: Place) -> None:
+        module = self._modules.setdefault(place.module, len(self._modules)) if place.module else -1
+        owner = MAIN if place.borrowed else tid
+        self._syncs.append([BASE_NS + at + 50, tid, "stream", self._stack(place.stack), module, 0, owner])
+
+    def _lead_to(self, forward: ForwardOp, sequence: int) -> None:
+        """Write the forward op's row and stack, once: so short a row that it holds nothing of what it did."""
+        if sequence in self._led:
+            return
+        self._led.add(sequence)
+        args = {"Sequence number": sequence, "Fwd thread id": 0}
+        self.events.append(_slice("cpu_op", forward.name, MAIN, forward.begin, forward.begin + 40, args))
+        module = self._modules.setdefault(forward.module, len(self._modules)) if forward.module else -1
+        at = BASE_NS + forward.begin
+        self._syncs.append([at, MAIN, "stream", self._stack(forward.stack), module, 0, MAIN])
+
+    def _stack(self, stack: Iterable[Frame]) -> int:
+        numbers = tuple(self._frames.setdefault(frame, len(self._frames)) for frame in stack)
+        return self._stacks.setdefault(numbers, len(self._stacks))
+
+    def trace(self, notes: Sequence[str]) -> bytes:
+        """The recording as a trace's JSON.
+
+        Args:
+            notes: sentences that a reader should know of it.
+        """
+        while self._scopes:
+            self.close_scope()
+        self._begin_step(None)
+        return json.dumps(
+            {
+                "schemaVersion": 1,
+                "cuda_runtime_version": 13000,
+                "deviceProperties": [{"id": 0, "name": "pretended GPU"}],
+                "baseTimeNanoseconds": BASE_NS,
+                "syncscan": {"pretended": True, "notes": list(notes), "lines": self._lines()},
+                "traceEvents": [*_labels(), *self.events],
+            }
+        ).encode()
+
+    def _lines(self) -> dict[str, Any]:
+        return {
+            "source": "callbacks",
+            "frames": [list(frame) for frame in self._frames],
+            "stacks": [list(stack) for stack in self._stacks],
+            "modules": list(self._modules),
+            "syncs": self._syncs,
+        }
+
+
+def _slice(cat: str, name: str, tid: int, begin: int, end: int, args: dict[str, Any] | None = None) -> dict[str, Any]:
+    times = {"ts": begin / 1e3, "dur": (end - begin) / 1e3}
+    return {"ph": "X", "cat": cat, "name": name, "pid": PROCESS, "tid": tid, **times, "args": args or {}}
+
+
+def _labels() -> list[dict[str, Any]]:
+    threads = {MAIN: "main", AUTOGRAD: "pt_autograd_0"}
+    rows = ((tid, f"thread {tid} ({name})") for tid, name in threads.items())
+    return [
+        {"ph": "M", "name": "thread_name", "pid": PROCESS, "tid": tid, "ts": 0, "args": {"name": name}}
+        for tid, name in rows
+    ]

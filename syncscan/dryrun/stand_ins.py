@@ -1,0 +1,186 @@
+"""A session goes in, classes come out that stand for those of `torch.cuda` that only a device could fill."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from syncscan.dryrun.session import Session
+from syncscan.dryrun.waits import synchronise
+
+torch: Any = importlib.import_module("torch")
+CUDA = torch.device("cuda", 0)
+
+
+def legacy_types() -> dict[str, Any]:
+    """`torch.cuda.FloatTensor` and its like, which make tensors of a type on the device."""
+    kinds = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64"}
+    kinds |= {"Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool"}
+    return {f"{kind}Tensor": _legacy_type(f"{kind}Tensor", getattr(torch, dtype)) for kind, dtype in kinds.items()}
+
+
+def _legacy_type(name: str, dtype: Any) -> Any:
+    def made(cls: Any, *data: Any) -> Any:
+        sized = bool(data) and all(isinstance(value, int) for value in data)
+        if sized or not data:
+            return torch.empty(data or (0,), dtype=dtype, device="cuda")
+        return torch.tensor(data[0], dtype=dtype, device="cuda")
+
+    return type(name, (), {"__new__": made, "__module__": "torch.cuda"})
+
+
+def generator() -> Any:
+    """A class that stands for `torch.Generator`: on the CPU, and says the device that it was asked for."""
+
+    class Generator(torch._C.Generator):  # type: ignore[misc]
+        """A generator of random numbers that says it is on the device it was asked for."""
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            made = super().__new__(cls, "cpu")
+            made._said = torch.device(device)
+            return made
+
+        @property
+        def device(self) -> Any:
+            """The device it was asked for."""
+            return self._said
+
+    return Generator
+
+
+def device_context() -> Any:
+    """A class that stands for `torch.cuda.device`."""
+
+    class device:
+        """`with torch.cuda.device(0)`, and what `torch.cuda.device` is asked elsewhere."""
+
+        def __init__(self, device: Any = None) -> None:
+            self.idx, self.prev_idx = 0, 0
+
+        def __enter__(self) -> None:
+            """Nothing changes: there is one device."""
+
+        def __exit__(self, *raised: object) -> None:
+            """Nothing changes."""
+
+    return device
+
+
+def stream_and_event(session: Session) -> tuple[Any, Any]:
+    """The classes that stand for `torch.cuda.Stream` and `torch.cuda.Event`."""
+
+    class Event:
+        """A mark on a stream that the host can wait for."""
+
+        def __init__(self, *args: Any, enable_timing: bool = False, **options: Any) -> None:
+            self.recorded: float | None = None
+            self.device, self.cuda_event = CUDA, 0
+
+        def record(self, stream: Any = None) -> None:
+            """Mark what was launched until now."""
+            self.recorded = time.perf_counter()
+
+        def wait(self, stream: Any = None) -> None:
+            """Have a stream wait, which holds no host."""
+
+        def query(self) -> bool:
+            """Whether it was reached."""
+            return True
+
+        def synchronize(self) -> None:
+            """Wait for it."""
+            session.recording.call()
+            session.wait(synchronise(call="cudaEventSynchronize"))
+
+        def elapsed_time(self, other: Any) -> float:
+            """Milliseconds between two records, of the CPU's own clock."""
+            session.recording.op("cudaEventElapsedTime")
+            return ((other.recorded or 0.0) - (self.recorded or 0.0)) * 1e3
+
+        def ipc_handle(self) -> bytes:
+            """No other process can see it."""
+            return b""
+
+    class Stream:
+        """An order of work."""
+
+        def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
+            self.device, self.priority, self.cuda_stream, self.stream_id = CUDA, priority, id(self), id(self)
+            self.device_index, self.device_type = 0, 1
+
+        def synchronize(self) -> None:
+            """Wait for all of it."""
+            session.recording.call()
+            session.wait(synchronise())
+
+        def query(self) -> bool:
+            """Whether all of it is done."""
+            return True
+
+        def is_capturing(self) -> bool:
+            """Whether a graph is captured on it."""
+            return False
+
+        def wait_stream(self, stream: Any) -> None:
+            """Have it wait for another, which holds no host."""
+
+        def wait_event(self, event: Any) -> None:
+            """Have it wait for an event, which holds no host."""
+
+        def record_event(self, event: Any = None) -> Any:
+            """Mark what was launched on it."""
+            event = Event() if event is None else event
+            event.record(self)
+            return event
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *raised: object) -> None:
+            """Nothing was changed."""
+
+    return Stream, Event
+
+
+def graph(session: Session) -> Any:
+    """A class that stands for `torch.cuda.CUDAGraph`."""
+
+    class CUDAGraph:
+        """A graph that is captured by running it, and whose replays run nothing."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            self.pooled = (0, 0)
+
+        def pool(self) -> Any:
+            """The memory that graphs share."""
+            return self.pooled
+
+        def replay(self) -> None:
+            """Not run: what was captured isn't known."""
+            session.not_understood("torch.cuda.CUDAGraph.replay")
+
+        def reset(self) -> None:
+            """Forget it."""
+
+        def capture_begin(self, *args: Any, **options: Any) -> None:
+            """What follows is captured."""
+
+        def capture_end(self) -> None:
+            """It is captured."""
+
+    return CUDAGraph
+
+
+def capture(session: Session) -> Any:
+    """What stands for `torch.cuda.graph`: it waits as a capture does, and runs the block."""
+
+    @contextlib.contextmanager
+    def graph(*args: Any, **options: Any) -> Iterator[None]:
+        session.recording.call()
+        session.wait(synchronise(call="cudaDeviceSynchronize"))
+        yield
+
+    return graph

@@ -1,0 +1,386 @@
+"""From an op and its arguments to what the host waits for in it on CUDA: the one table of what C++ does out of sight.
+
+Each row's chain is the one that the recordings in `sample_traces/rules` and the catalogue show, so that the rules that
+name the waits of traces name these too. What isn't in the table waits for nothing, unless torch tags the op as one
+whose result the host has to see (`data_dependent_output`, `dynamic_output_shape`).
+
+Facts: torch 2.13 sources and recordings of torch 2.11 on an H200, whose measured truth the tests hold the table to.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from syncscan.dryrun import places
+from syncscan.dryrun.recording import Wait
+
+STAGED_BYTES = 1 << 20
+"""A copy of pageable memory with non_blocking returned at once for 256 KB and waited for 16 MB (H200, torch 2.11): the
+driver stages what is small. Where between them is not measured."""
+LONG_ROW = 2048
+"""`mode` sorts rows up to this length in one kernel, longer ones with Thrust (TensorModeKernel.cu)."""
+
+_READ = ("aten::item", "aten::_local_scalar_dense")
+_TO = ("aten::to", "aten::_to_copy", "aten::copy_")
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An op as torch dispatches it, before it runs; nothing of torch's modes is on."""
+
+    name: str
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+
+    def arg(self, at: int, name: str, otherwise: Any = None) -> Any:
+        """An argument by its place or its name."""
+        return self.args[at] if len(self.args) > at else self.kwargs.get(name, otherwise)
+
+
+def read() -> Wait:
+    """One number is copied into pinned memory and awaited."""
+    return Wait((), copy="Memcpy DtoH (Device -> Pinned)", size=8)
+
+
+def item(*outer: str) -> Wait:
+    """One number is read by `item`, below these ops."""
+    return Wait((*outer, *_READ), copy="Memcpy DtoH (Device -> Pinned)", size=4)
+
+
+def to_host(*ops: str, size: int = 8, pinned: bool = False) -> Wait:
+    """A copy to the host is awaited."""
+    return Wait(ops or _TO, copy=f"Memcpy DtoH (Device -> {'Pinned' if pinned else 'Pageable'})", size=size)
+
+
+def to_device(*ops: str, size: int = 8, pinned: bool = False) -> Wait:
+    """A copy to the device is awaited."""
+    return Wait(ops or _TO, copy=f"Memcpy HtoD ({'Pinned' if pinned else 'Pageable'} -> Device)", size=size)
+
+
+def synchronise(*ops: str, call: str = "cudaStreamSynchronize") -> Wait:
+    """A synchronise without a copy: Thrust's, MAGMA's, the program's own."""
+    return Wait(ops, calls=(call,))
+
+
+def copy(source: Any, target: Any, *ops: str, non_blocking: bool) -> Iterable[Wait]:
+    """What a copy between host and device waits for.
+
+    Args:
+        source, target: places of the two (`places`), with the tensor that is copied as `source[1]`.
+        ops: the ops around the copy.
+        non_blocking: as the program asked.
+    """
+    (origin, tensor), goal = source, target
+    size = tensor.numel() * tensor.element_size()
+    pinned = places.PINNED in (origin, goal)
+    if not size or (origin == places.DEVICE) == (goal == places.DEVICE):
+        return
+    if goal == places.DEVICE:
+        if not non_blocking or (not pinned and size > STAGED_BYTES):
+            yield to_device(*ops, size=size, pinned=pinned)
+    elif not non_blocking:
+        yield to_host(*ops, size=size, pinned=pinned)
+    elif not pinned:  # no synchronise follows, and the call waits all the same
+        yield Wait(ops, ("cudaMemcpyAsync",), "Memcpy DtoH (Device -> Pageable)", size)
+
+
+def _on_device(tensor: Any) -> bool:
+    return isinstance(tensor, importlib.import_module("torch").Tensor) and places.place_of(tensor) == places.DEVICE
+
+
+def _is_mask(tensor: Any) -> bool:
+    torch = importlib.import_module("torch")
+    return tensor is not None and tensor.dtype in (torch.bool, torch.uint8)
+
+
+def _index(op: Op) -> Iterable[Wait]:
+    """A mask on the device is counted; an index on the host is copied, a mask there without waiting (since 2.9)."""
+    outer = "aten::index"
+    for index in op.args[1]:
+        if index is None:
+            continue
+        if _is_mask(index):
+            if _on_device(index):
+                yield read().inside(outer, "aten::nonzero")
+        elif not _on_device(index) and _on_device(op.args[0]):
+            yield to_device(outer, *_TO, size=_bytes(index))
+
+
+def _index_put(op: Op) -> Iterable[Wait]:
+    """As reading by index; one mask and a number on the host fill instead, and a number goes to the device else."""
+    outer = ("aten::index_put_", "aten::_index_put_impl_")
+    indices, value = [index for index in op.args[1] if index is not None], op.args[2]
+    number = value.numel() == 1 and not _on_device(value)
+    if number and len(indices) == 1 and _is_mask(indices[0]):
+        return
+    for index in indices:
+        if _is_mask(index):
+            if _on_device(index):
+                yield read().inside(*outer, "aten::nonzero")
+        elif not _on_device(index) and _on_device(op.args[0]):
+            yield to_device(*outer, *_TO, size=_bytes(index))
+    if not _on_device(value) and _on_device(op.args[0]):
+        yield to_device(*outer, *_TO, size=_bytes(value))
+
+
+def _bytes(tensor: Any) -> int:
+    return int(tensor.numel() * tensor.element_size())
+
+
+def _copy(op: Op) -> Iterable[Wait]:
+    target, source = op.args[0], op.args[1]
+    origin, goal = places.place_of(source), places.place_of(target)
+    return copy((origin, source), goal, "aten::copy_", non_blocking=bool(op.arg(2, "non_blocking", False)))
+
+
+def _scalar(op: Op) -> Iterable[Wait]:
+    if _on_device(op.args[0]):
+        yield item()
+
+
+def _equal(op: Op) -> Iterable[Wait]:
+    a, b = op.args[0], op.args[1]
+    if a.shape == b.shape and a.numel() and not places.same_memory(a, b):
+        yield item("aten::equal")
+
+
+def _value_on_device(at: int, *outer: str) -> Callable[[Op], Iterable[Wait]]:
+    """Ops that turn a value into a number, which is on the device."""
+
+    def waits(op: Op) -> Iterable[Wait]:
+        if len(op.args) > at and _on_device(op.args[at]):
+            yield item(*outer)
+
+    return waits
+
+
+def _fill(op: Op) -> Iterable[Wait]:
+    if _on_device(op.args[1]) and not _on_device(op.args[0]):
+        yield item("aten::fill_")
+
+
+def _unique(op: Op) -> Iterable[Wait]:
+    if _is_mask(op.args[0]):
+        yield to_host(op.name)
+    else:
+        yield item(op.name)
+
+
+def _bincount(op: Op) -> Iterable[Wait]:
+    torch = importlib.import_module("torch")
+    if op.args[0].dtype != torch.uint8:
+        yield to_host(op.name, *_TO)
+    yield item(op.name)
+
+
+def _histc(op: Op) -> Iterable[Wait]:
+    if op.arg(2, "min", 0) == op.arg(3, "max", 0):
+        yield from (to_host(op.name, *_TO), to_host(op.name, *_TO))
+
+
+def _repeat_interleave(op: Op) -> Iterable[Wait]:
+    if op.arg(1, "output_size") is None:
+        yield from (item("aten::repeat_interleave", "aten::repeat_interleave") for _ in range(2))
+
+
+def _segment_reduce(op: Op) -> Iterable[Wait]:
+    if not op.kwargs.get("unsafe", False):
+        yield from (item("aten::segment_reduce") for _ in range(2))
+
+
+def _mode(op: Op) -> Iterable[Wait]:
+    tensor, dim = op.args[0], op.arg(1, "dim", -1)
+    if tensor.dim() and tensor.shape[dim] > LONG_ROW:
+        yield synchronise("aten::mode")
+
+
+def _sparse_bmm(op: Op) -> Iterable[Wait]:
+    if op.args[0].is_sparse:
+        yield synchronise(op.name, call="cudaDeviceSynchronize")
+
+
+def _coalesce(op: Op) -> Iterable[Wait]:
+    if op.args[0]._nnz() >= 2:
+        yield synchronise("aten::coalesce", "aten::_coalesce")
+
+
+def _normal(op: Op) -> Iterable[Wait]:
+    deviation = op.arg(1, "std")
+    if _on_device(deviation):
+        yield item("aten::normal")
+
+
+def _number_arguments(op: Op) -> Iterable[Wait]:
+    """A number that is a tensor on the device is read."""
+    yield from (item(op.name) for value in (*op.args, *op.kwargs.values()) if _on_device(value))
+
+
+def _of_sparse(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
+    """What an op waits for of a sparse tensor, and not of a dense one."""
+    return lambda op: waits if op.args[0].is_sparse else ()
+
+
+def _unbind(op: Op) -> Iterable[Wait]:
+    """A nested tensor's lengths are read."""
+    if op.args[0].is_nested:
+        yield to_host()
+
+
+def _of_padded(wait: Wait) -> Callable[[Op], Iterable[Wait]]:
+    """What an op waits for of a nested tensor, whose lengths it needs."""
+    torch = importlib.import_module("torch")
+    return lambda op: (wait,) if op.args[0].is_nested and op.args[0].layout == torch.strided else ()
+
+
+def _always(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
+    return lambda op: waits
+
+
+_CHECK = _always(item("aten::_linalg_check_errors"))
+_SVD = _always(to_host("aten::_linalg_svd"))
+
+WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
+    # numbers
+    "aten::_local_scalar_dense": _scalar,
+    "aten::equal": _equal,
+    "aten::allclose": _always(item("aten::allclose")),
+    "aten::masked_fill.Tensor": _value_on_device(2, "aten::masked_fill", "aten::masked_fill_"),
+    "aten::masked_fill_.Tensor": _value_on_device(2, "aten::masked_fill_"),
+    "aten::index_fill.int_Tensor": _value_on_device(3, "aten::index_fill", "aten::index_fill_"),
+    "aten::index_fill_.int_Tensor": _value_on_device(3, "aten::index_fill_"),
+    "aten::fill_.Tensor": _fill,
+    "aten::linspace": _number_arguments,
+    "aten::logspace": _number_arguments,
+    # copies
+    "aten::copy_": _copy,
+    # shapes
+    "aten::nonzero": _always(read().inside("aten::nonzero")),
+    "aten::argwhere": _always(read().inside("aten::argwhere", "aten::nonzero")),
+    "aten::index.Tensor": _index,
+    "aten::_unsafe_index.Tensor": _index,
+    "aten::index_put": _index_put,
+    "aten::index_put_": _index_put,
+    "aten::_index_put_impl_": _index_put,
+    "aten::_unsafe_index_put": _index_put,
+    "aten::masked_select": _always(read().inside("aten::masked_select", "aten::nonzero")),
+    "aten::_unique": _unique,
+    "aten::_unique2": _unique,
+    "aten::unique_consecutive": _unique,
+    "aten::unique_dim": _always(synchronise("aten::unique_dim")),
+    "aten::unique_dim_consecutive": _always(synchronise("aten::unique_consecutive", "aten::unique_dim_consecutive")),
+    "aten::bincount": _bincount,
+    "aten::histc": _histc,
+    "aten::repeat_interleave.Tensor": _repeat_interleave,
+    "aten::segment_reduce": _segment_reduce,
+    "aten::mode": _mode,
+    "aten::_ctc_loss.Tensor": _always(
+        *(to_host("aten::ctc_loss", *_TO) for _ in range(2)),
+        *(to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3)),
+    ),
+    "aten::_ctc_loss": _always(*(to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3))),
+    "torchvision::nms": _always(read().inside("torchvision::nms", "aten::masked_select", "aten::nonzero")),
+    # sparse
+    "aten::_coalesce": _coalesce,
+    "aten::_to_sparse": _always(read().inside("aten::to_sparse", "aten::_to_sparse", "aten::nonzero")),
+    "aten::_to_sparse.sparse_dim": _always(read().inside("aten::to_sparse", "aten::_to_sparse", "aten::nonzero")),
+    "aten::_to_sparse_csr": _always(read().inside("aten::to_sparse_csr", "aten::_to_sparse_csr", "aten::nonzero")),
+    "aten::_to_sparse_csc": _always(read().inside("aten::to_sparse_csc", "aten::_to_sparse_csc", "aten::nonzero")),
+    "aten::bmm": _sparse_bmm,
+    "aten::_sparse_softmax": _always(synchronise("aten::_sparse_softmax")),
+    "aten::_sparse_log_softmax": _always(synchronise("aten::_sparse_log_softmax")),
+    "aten::index_select": _of_sparse(item("aten::index_select")),
+    "aten::_sparse_sum": _always(synchronise("aten::_sparse_sum", "aten::_coalesce")),
+    "aten::_sparse_sum.dim": _always(synchronise("aten::_sparse_sum", "aten::_coalesce")),
+    # nested
+    "aten::unbind": _unbind,
+    "aten::to_padded_tensor": _of_padded(to_host("aten::to_padded_tensor", *_TO)),
+    # checks
+    "aten::linalg_pinv": _always(to_host("aten::linalg_pinv", "aten::_linalg_svd")),
+    "aten::fake_quantize_per_channel_affine_cachemask": _always(
+        *(item("aten::fake_quantize_per_channel_affine") for _ in range(2))
+    ),
+    "aten::_linalg_check_errors": _CHECK,
+    "aten::_linalg_svd": _SVD,
+    "aten::_linalg_eigh": _always(to_host("aten::_linalg_eigh")),
+    "aten::linalg_eig": _always(item("aten::linalg_eig")),
+    "aten::_linalg_eigvals": _always(item("aten::linalg_eigvals", "aten::_linalg_eigvals")),
+    "aten::linalg_lstsq": _always(item("aten::linalg_lstsq", "aten::_linalg_check_errors")),
+    "aten::linalg_ldl_solve": _always(synchronise("aten::linalg_ldl_solve", call="cudaDeviceSynchronize")),
+    "aten::cholesky": _always(item("aten::cholesky", "aten::_linalg_check_errors")),
+    "aten::linalg_matrix_exp": _always(read().inside("aten::linalg_matrix_exp", "aten::nonzero")),
+    "aten::normal.Tensor_Tensor": _normal,
+    "aten::normal.float_Tensor": _normal,
+}
+"""Op, with the overload where that matters, → what it waits for when one of its tensors is on the device."""
+
+
+def _one_hot(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait]:
+    classes = args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
+    if classes == -1:
+        yield item("aten::one_hot")
+
+
+def _sparse_tensor(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait]:
+    """Without a size the greatest indices give it; they are looked at too where the invariants are checked."""
+    invariants = importlib.import_module("torch").sparse.check_sparse_tensor_invariants
+    checked = kwargs.get("check_invariants")
+    sized = len(args) > 2 or kwargs.get("size") is not None
+    if not sized or (invariants.is_enabled() if checked is None else checked):
+        yield from (item("aten::sparse_coo_tensor") for _ in range(2))
+
+
+def _nothing(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait]:
+    return ()
+
+
+COMPOSED: dict[str, Callable[[Sequence[Any], dict[str, Any]], Iterable[Wait]]] = {
+    "one_hot": _one_hot,
+    "sparse_coo_tensor": _sparse_tensor,
+    "quantile": _nothing,
+    "nanquantile": _nothing,
+    "_assert_async": _nothing,
+}
+"""Functions that ask other ops on a CPU than on a GPU, where these checks aren't made or are the device's own
+(Onehot.cpp, Sorting.cpp): what they wait for there, whatever happens inside them here."""
+
+QUIET_NODES = ("MaxBackward", "MinBackward", "MedianBackward", "NanmedianBackward", "AmaxBackward", "AminBackward")
+"""Nodes of the backward pass that look at values on a CPU and not on a GPU (FunctionsManual.cpp)."""
+
+NODES: dict[str, Wait] = {
+    "ProdBackward0": read().inside("aten::nonzero"),
+    "ProdBackward1": item(),
+    "CumprodBackward0": item(),
+}
+"""Nodes of the backward pass that look at values on a GPU, and don't while a dispatch mode is on, as here
+(FunctionsManual.cpp, `isTensorSubclassLike`)."""
+
+ON_HOST = {"aten::_pack_padded_sequence": 1, "_pad_packed_sequence": 1}
+"""Op or function → which of its results lies on the host whatever it was given: the sizes of batches, the lengths."""
+
+KNOWN = frozenset(
+    "aten prim prims profiler torchvision quantized c10d _c10d_functional inductor mkldnn mkl rngprims sparse "
+    "debugprims higher_order nested_tensor nvprims static_runtime symm_mem".split()
+)
+"""Namespaces of ops whose CUDA code this table speaks for; another one's is an extension's."""
+
+
+def waits_of(op: Op, tags: Sequence[Any]) -> tuple[Wait, ...]:
+    """What the host waits for in an op that one of the tensors on the device goes into.
+
+    Args:
+        op: its name with the overload, as the table has it.
+        tags: torch's own of this op.
+    """
+    row = WAITS.get(op.name) or WAITS.get(op.name.partition(".")[0])
+    if row is not None:
+        bare = Op(op.name.partition(".")[0], op.args, op.kwargs)
+        return tuple(row(bare))
+    if any(str(tag) in _DEPENDENT for tag in tags):
+        return (read().inside(op.name.partition(".")[0]),)
+    return ()
+
+
+_DEPENDENT = ("Tag.data_dependent_output", "Tag.dynamic_output_shape", "data_dependent_output", "dynamic_output_shape")

@@ -1,0 +1,91 @@
+"""A block of a program that asks for a GPU goes in; it runs on the CPU, and where it would wait for a GPU comes out.
+
+    with syncscan.pretend_gpu() as rec:
+        train_step()
+    rec.findings
+
+The findings are those of a trace, without costs.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from syncscan.dryrun.pretence import Pretence
+from syncscan.errors import UsageError
+
+if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
+    from syncscan.model.finding import Finding
+
+
+class Pretended:
+    """A block that believes in a GPU; afterwards, what would have waited in it."""
+
+    def __init__(self) -> None:
+        self._pretence = Pretence()
+        self._trace: bytes | None = None
+        self._steps = 0
+
+    def __enter__(self) -> Pretended:
+        """Begin to pretend, on this thread.
+
+        Raises:
+            MissingExtra: torch isn't installed.
+            UsageError: another block pretends already, or this one has ended.
+        """
+        if self._trace is not None:
+            raise UsageError("This dry run has ended.", "Make a new one: syncscan.pretend_gpu().")
+        self._pretence.begin()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End the pretence, whatever happened inside."""
+        session = self._pretence.session
+        self._pretence.end()
+        if session is not None:
+            self._trace = session.trace()
+
+    def step(self) -> None:
+        """Say that a step begins; what came before the first one is then taken as preparation."""
+        session = self._pretence.session
+        if session is not None:
+            session.recording.step(self._steps)
+            self._steps += 1
+
+    def end_step(self) -> None:
+        """Say that the last step is over; what comes after it is none."""
+        session = self._pretence.session
+        if session is not None:
+            session.recording.step(None)
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """All that was found: as of a trace, without costs.
+
+        Raises:
+            UsageError: the block hasn't ended.
+        """
+        from syncscan import api
+
+        if self._trace is None:
+            raise UsageError("The dry run isn't over.", "Ask for its findings after the block.")
+        return api.analyze_pretended(self._trace)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Where the host would have waited: `analysis.findings`."""
+        return self.analysis.findings
+
+    @property
+    def coverage(self) -> tuple[str, ...]:
+        """Sentences on what was run, and what of it wasn't understood."""
+        session = self._pretence.session
+        return tuple(session.coverage()) if session else ()
+
+
+def pretend_gpu() -> Pretended:
+    """A context manager: code inside believes in one CUDA device, and runs on the CPU with real values."""
+    return Pretended()

@@ -1,0 +1,76 @@
+"""`syncscan dryrun`: scripts and functions, their steps, exit codes and streams."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from syncscan.cli import group
+from syncscan.errors import UsageError
+
+pytest.importorskip("torch")
+
+FUNCTION = """\
+import torch
+x = torch.ones(4, device="cuda")
+x.sum().item()
+def step():
+    print("a step")
+    return x[x > 0]
+"""
+SCRIPT = """\
+import sys, torch
+net = torch.nn.Linear(2, 2).cuda()
+optimizer = torch.optim.SGD(net.parameters())
+for k in range(1000):
+    loss = net(torch.ones(1, 2, device="cuda")).sum()
+    loss.backward()
+    optimizer.step()
+    print(k, loss.item())
+sys.exit(3)
+"""
+
+
+def dryrun(*args: str, code: int = 0) -> Any:
+    """The findings in the steps, as (rule, line, times a step), and all of the command's JSON."""
+    result = CliRunner().invoke(group, ["dryrun", "--format", "json", *args])
+    assert result.exit_code == code, result.output
+    told = json.loads(result.stdout)
+    inside = [f for f in told["findings"] if f["severity"] != "info"]
+    return [(f["rule"], f["source"]["line"], f["per_step"]) for f in inside], told
+
+
+def test_a_function_is_called_once_a_step(tmp_path: Path) -> None:
+    """What the module does before is preparation; what it prints doesn't mix with the report."""
+    (tmp_path / "mine.py").write_text(FUNCTION)
+    found, told = dryrun("--steps", "2", f"{tmp_path / 'mine.py'}:step")
+    assert (found, told["step"]["count"]) == ([("boolean-index", 6, 1.0)], 2)
+
+
+def test_a_script_ends_after_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step is an optimizer's; the script is left as it is and doesn't reach its own end."""
+    monkeypatch.setattr("sys.argv", ["syncscan"])
+    monkeypatch.setattr("sys.path", list(__import__("sys").path))
+    monkeypatch.setitem(__import__("sys").modules, "__main__", __import__("sys").modules["__main__"])
+    (tmp_path / "train.py").write_text(SCRIPT)
+    found, told = dryrun("--steps", "2", str(tmp_path / "train.py"))
+    assert (found, told["step"]["count"]) == ([("item", 8, 1.0)], 2)
+
+
+def test_a_function_that_fails_is_reported_so_far(tmp_path: Path) -> None:
+    """The exit code says that it failed, and the waits before that stand in the report."""
+    (tmp_path / "broken.py").write_text(FUNCTION + "    raise ValueError\n" + "def fails():\n    step()\n    1 / 0\n")
+    found, _ = dryrun(f"{tmp_path / 'broken.py'}:fails", code=1)
+    assert ("boolean-index", 6, 1.0) in found
+
+
+@pytest.mark.parametrize("script", ["gone.py", "gone.py:step"])
+def test_a_file_that_is_not_there_is_an_error(script: str) -> None:
+    """One sentence, before anything runs."""
+    result = CliRunner().invoke(group, ["dryrun", script])
+    assert isinstance(result.exception, UsageError)
+    assert "gone.py is no file" in str(result.exception)

@@ -1,0 +1,252 @@
+"""A block under `pretend_gpu`: what it finds, what it answers, and that nothing of it remains."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import syncscan
+from syncscan import report
+from syncscan.errors import UsageError
+from syncscan.model.finding import Finding
+
+torch = pytest.importorskip("torch")
+HERE = Path(__file__).name
+
+
+def dry(block: Callable[[], Any]) -> syncscan.pretend.Pretended:  # type: ignore[name-defined]
+    """What a block does under the pretence."""
+    with syncscan.pretend_gpu() as rec:
+        block()
+    return rec
+
+
+def found(block: Callable[[], Any]) -> list[tuple[str, int]]:
+    """Rule and line, counted from the block's own first, of each finding."""
+    first = block.__code__.co_firstlineno
+    return sorted((f.rule, _line(f) - first) for f in dry(block).findings)
+
+
+def _line(finding: Finding) -> int:
+    source = finding.where.source
+    assert source is not None
+    assert source.exact
+    assert Path(source.file).name == HERE
+    return source.line
+
+
+def test_reads_of_the_device_wait_and_reads_of_the_host_do_not() -> None:
+    """The border between the two is followed through every op: `item()` of a CPU tensor is free."""
+
+    def block() -> None:
+        x, host = torch.ones(4, device="cuda"), torch.ones(4)
+        x.sum().item()
+        host.sum().item()
+        (x.cpu() * 2).sum().item()
+        x[1:].view(-1).tolist()
+
+    assert found(block) == [("cpu", 4), ("item", 2), ("tolist", 5)]
+
+
+def test_a_backward_wait_is_led_to_its_forward_line() -> None:
+    """The mask is counted again on autograd's thread; line and scope are those of the indexing."""
+
+    def block() -> None:
+        x = torch.ones(4, device="cuda", requires_grad=True)
+        mask = x > 0
+        with torch.profiler.record_function("select"):
+            chosen = x[mask]
+        chosen.sum().backward()
+
+    rec = dry(block)
+    first = block.__code__.co_firstlineno
+    assert sorted((f.rule, f.where.phase.value, _line(f) - first, f.scope) for f in rec.findings) == [
+        ("boolean-index", "forward", 4, ("select",)),
+        ("index-backward", "backward", 4, ("select",)),
+    ]
+
+
+def test_modules_are_named() -> None:
+    """The path of the module around a wait is as capture records it."""
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = torch.nn.Sequential(torch.nn.Linear(2, 2), Reader())
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x)
+
+    class Reader(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * x.max().item()
+
+    def block() -> None:
+        net = Net().to("cuda")
+        net(torch.ones(1, 2, device="cuda"))
+
+    findings = {f.rule: f.where.module for f in dry(block).findings}
+    assert findings["item"] == ("Net", "inner", "1")
+
+
+def test_values_are_real() -> None:
+    """Control flow takes the path that the data say."""
+
+    def block() -> None:
+        x = torch.arange(4, device="cuda")
+        if (x > 2).any():
+            x.sum().item()
+        if (x > 5).any():
+            x.cpu()
+
+    assert [rule for rule, _ in found(block)] == ["item", "tensor-bool", "tensor-bool"]
+
+
+def test_it_answers_as_a_device() -> None:
+    """What programs ask of a tensor and of torch.cuda."""
+    with syncscan.pretend_gpu():
+        x = torch.ones(2).to("cuda")
+        said = (x.device, x.is_cuda, x.is_cpu, x.get_device(), x.type(), (x * 2).device.type, x.cpu().device.type)
+        cuda = (torch.cuda.is_available(), torch.cuda.device_count(), torch.cuda.current_device())
+        with pytest.raises(TypeError, match="numpy"):
+            x.numpy()
+        pinned = torch.ones(2).pin_memory()
+        assert (pinned.is_pinned(), torch.ones(2).is_pinned()) == (True, False)
+        with torch.device("cuda"):
+            assert torch.zeros(2).is_cuda
+        assert copy.deepcopy(torch.nn.Linear(2, 2, device="cuda")).weight.is_cuda
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        end.record()
+        assert begin.elapsed_time(end) >= 0
+    assert said == (torch.device("cuda:0"), True, False, 0, "torch.cuda.FloatTensor", "cuda", "cpu")
+    assert cuda == (True, 1, 0)
+    assert x.device.type == "cpu"
+
+
+def test_a_default_device_is_the_pretended_one() -> None:
+    """`torch.set_default_device` holds for factories, as on a GPU."""
+
+    def block() -> None:
+        torch.set_default_device("cuda")
+        try:
+            torch.ones(2).sum().item()
+        finally:
+            torch.set_default_device(None)
+
+    assert found(block) == [("item", 3)]
+
+
+def test_what_is_saved_from_the_device_is_loaded_there() -> None:
+    """`torch.save` waits for each tensor; `map_location` decides where it comes back."""
+    places = []
+
+    def block() -> None:
+        file = io.BytesIO()
+        torch.save({"w": torch.ones(2, device="cuda")}, file)
+        for place in (None, "cpu", "cuda"):
+            file.seek(0)
+            places.append(torch.load(file, map_location=place)["w"].is_cuda)
+
+    rules = {rule for rule, _ in found(block)}
+    assert (places, "checkpoint-save" in rules) == ([True, False, True], True)
+
+
+def test_a_training_step_without_reads_waits_for_nothing() -> None:
+    """Pinned batches, autocast, a scaler with a fused optimizer, clipping, checkpointing: no wait, on purpose."""
+
+    def block() -> None:
+        from torch.utils.checkpoint import checkpoint
+
+        net = torch.nn.Linear(4, 4, device="cuda")
+        optimizer = torch.optim.AdamW(net.parameters(), fused=True)
+        scaler = torch.amp.GradScaler("cuda")
+        data = torch.utils.data.TensorDataset(torch.ones(4, 4))
+        for (batch,) in torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True):
+            x = batch.to("cuda", non_blocking=True)
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = checkpoint(net, x, use_reentrant=False).float().square().mean()
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+
+    assert [rule for rule, _ in found(block) if rule not in ("tensor-constructor", "to-device")] == []
+
+
+def test_costs_are_null() -> None:
+    """Nothing was timed, and no format says a time."""
+    rec = dry(lambda: torch.ones(2, device="cuda").sum().item())
+    told = json.loads(report.render(rec.analysis, "json"))
+    costs = ("wait_us", "bubble_us", "moved_us", "recoverable_us", "recoverable_range_us")
+    assert [told["findings"][0][cost] for cost in costs] == [None] * 5
+    assert [told["step"][time] for time in ("observed_us", "host_us", "wait_us", "device_idle_us")] == [None] * 4
+    assert " ms" not in report.render(rec.analysis, "text")
+
+
+def test_an_op_of_an_extension_is_named_with_its_line() -> None:
+    """It runs, and that nobody knows whether it waits is said where the verdict would stand."""
+    library = torch.library.Library("syncscan_test", "FRAGMENT")
+    library.define("radius(Tensor x) -> Tensor")
+    library.impl("radius", lambda x: x.clone(), "CompositeExplicitAutograd")
+
+    def block() -> None:
+        torch.ops.syncscan_test.radius(torch.ones(2, device="cuda"))
+
+    said = dry(block).analysis.integrity.reason()
+    assert "1 ops of" in said
+    assert f"syncscan_test::radius ({__file__}:{block.__code__.co_firstlineno + 1})" in said
+
+
+def test_pretences_do_not_nest() -> None:
+    """A second one is refused with a sentence, and the first goes on."""
+    with syncscan.pretend_gpu():
+        with pytest.raises(UsageError, match="in use"), syncscan.pretend_gpu():
+            pass
+        assert torch.ones(1, device="cuda").is_cuda
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_nothing_of_it_remains(raises: bool) -> None:
+    """Every attribute of torch's modules and classes is the very same object afterwards, also when the block raises."""
+    with syncscan.pretend_gpu():
+        torch.ones(1, device="cuda").sum().item()
+        str(torch.ones(1, device="cuda"))  # what torch imports on first use is there now
+    before = _attributes()
+    try:
+        with syncscan.pretend_gpu():
+            torch.ones(1, device="cuda").sum().item()
+            if raises:
+                raise KeyError
+    except KeyError:
+        pass
+    assert {name: value for name, value in _attributes().items() if before.get(name) != value} == {}
+    assert torch.overrides._get_current_function_mode_stack() == []
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.ones(1, device="cuda") if not torch.cuda.is_available() else pytest.skip("there is a GPU")
+
+
+def _attributes() -> dict[str, int]:
+    """The identity of every attribute of torch's modules, and of the classes that a pretence touches."""
+    owners = {name: module for name, module in list(sys.modules.items()) if name.split(".")[0] == "torch"}
+    classes = (
+        torch.Tensor,
+        torch.UntypedStorage,
+        torch.amp.autocast_mode.autocast,
+        torch.autograd.graph.saved_tensors_hooks,
+    )
+    owners |= {kind.__qualname__: kind for kind in classes}
+    return {f"{owner}.{name}": id(value) for owner, it in owners.items() for name, value in _vars(it)}
+
+
+def _vars(owner: Any) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in vars(owner).items() if name not in ("__builtins__", "CURRENT_DEVICE")]
