@@ -97,7 +97,7 @@ class Verdict:
     notes: tuple[str, ...]
     """What else to do: entries that have expired, comments that allow nothing."""
     unused: tuple[str, ...] = ()
-    """What fits nothing in this recording: entries of the allow-list, what the baseline knows."""
+    """What fits nothing in this recording: entries of the allow-list, what the baseline knows, comments."""
 
     @property
     def passed(self) -> bool:
