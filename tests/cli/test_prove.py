@@ -89,13 +89,13 @@ def test_the_readme_s_commands_are_right(command: str, repository: Path, monkeyp
 
 
 STEPS = """
-import time
+import random, time
 def before():
     time.sleep(0.004)
-    return 1.5
+    return random.random()
 def after():
     time.sleep(0.001)
-    return 1.5
+    return random.random()
 """
 
 

@@ -253,7 +253,7 @@ def test_under_xdist(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch)
     pytester.makepyfile(
         "import pytest\n\n@pytest.mark.no_syncs\ndef test_it():\n    pass\n\ndef test_other():\n    pass\n"
     )
-    options = ("-p", "syncscan.pytest_plugin", "-p", "xdist", "-n", "2", "--strict-markers", "--syncscan-report=out")
+    options = ("-p", "syncscan.pytest_plugin", "-p", "xdist", "-n", "1", "--strict-markers", "--syncscan-report=out")
     done = pytester.runpytest_subprocess(*options)
     gpu = device.vendor() is not None
     done.assert_outcomes(passed=1 + gpu, skipped=1 - gpu)
