@@ -107,7 +107,15 @@ def _rules(
 def _together(verdicts: list[Verdict]) -> list[Verdict]:
     """What fits nothing in one recording may fit another: only what fits none of them is told."""
     everywhere = set.intersection(*(set(v.unused) for v in verdicts))
-    return [replace(v, unused=tuple(text for text in v.unused if text in everywhere)) for v in verdicts]
+    met = {text for v in verdicts for text in v.met}
+    return [
+        replace(
+            v,
+            unused=tuple(text for text in v.unused if text in everywhere),
+            stale=tuple(text for text in v.stale if text not in met),
+        )
+        for v in verdicts
+    ]
 
 
 def _known(path: str, update: bool) -> Baseline:

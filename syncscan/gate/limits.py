@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from syncscan.gate.baseline import Baseline, known_by
-from syncscan.gate.written import SourceText, Written, lines_of
+from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.allow_comments import Comment
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Allowance, By, Exempt, Limit, Rules, Verdict, Violation
@@ -55,7 +55,7 @@ def check(
     notes += _expired(rules.allowed, used, today)
     unused = [f"The allow-list's entry for {entry} names no sync here: take it out." for entry in _unused(rules, used)]
     unused += [f"The baseline knows {e.rule} ({e.op}), which is gone: --update-baseline takes it out." for e in gone]
-    unused += [f"{file}:{c.line}: no sync here for {c}: take it out." for file, c in comments.unmet(analysis.trace)]
+    met, stale = ([*map(_stale, found)] for found in comments.met_and_not(analysis.trace))
     violations = [v for limit in rules.limits or (DEFAULT,) for v in _violations(limit, counted, analysis)]
     return Verdict(
         path=analysis.trace.info.path,
@@ -64,7 +64,14 @@ def check(
         exempt=tuple(exempt),
         notes=tuple(notes),
         unused=tuple(unused),
+        stale=tuple(stale),
+        met=tuple(met),
     )
+
+
+def _stale(placed: Placed) -> str:
+    file, comment = placed
+    return f"{file}:{comment.line}: no sync here for {comment}: take it out."
 
 
 def _listed(finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]) -> Allowance | None:

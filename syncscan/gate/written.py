@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from syncscan.model.allow_comments import Comment, comments_in
 from syncscan.model.finding import Finding, Source
 from syncscan.model.libraries import is_library
 from syncscan.model.trace import Trace
 
+Placed = tuple[str, Comment]
+"""A comment with its file."""
 SourceText = Callable[[str], str | None]
 """File, as a trace names it → its text; None where it isn't at hand."""
 
@@ -37,8 +39,8 @@ class Written:
         self._met.update((text, comment.line) for comment in found if comment)
         return found[0] if all(found) else None
 
-    def unmet(self, trace: Trace) -> Iterator[tuple[str, Comment]]:
-        """Those that no finding asked about has on its line, each with its file, in the files that a trace names.
+    def met_and_not(self, trace: Trace) -> tuple[list[Placed], list[Placed]]:
+        """Those that a finding asked about has on its line, and those that none has, in the files that a trace names.
 
         Args:
             trace: of the findings, all of which were asked about.
@@ -49,8 +51,11 @@ class Written:
         for file in dict.fromkeys(files):
             if not is_library(file):
                 self._in(self._source_text(file) or "", file)
+        both: tuple[list[Placed], list[Placed]] = ([], [])
         for text, comments in self._found.items():
-            yield from ((self._names[text], c) for c in comments if (text, c.line) not in self._met)
+            for comment in comments:
+                both[(text, comment.line) not in self._met].append((self._names[text], comment))
+        return both
 
     def _in(self, text: str, file: str) -> tuple[Comment, ...]:
         """By its text, as a trace may have several names for one file."""

@@ -133,7 +133,7 @@ def test_a_comment_that_allows_nothing_any_more_is_told(tmp_path: Path, monkeypa
     )
     verdict = api.check(analyze_trace(t.trace()), Rules(limits=()))
     assert [e.reason for e in verdict.exempt] == ["logged"]
-    assert [text.split(" no sync here for ") for text in sorted(verdict.unused)] == [
+    assert [text.split(" no sync here for ") for text in sorted(verdict.stale)] == [
         ["main.py:2:", "# syncscan: allow[nonzero] the shape: take it out."],
         ["train.py:11:", "# syncscan: allow[item] was: take it out."],
     ]
