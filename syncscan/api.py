@@ -177,7 +177,11 @@ def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
 
 
 def check(
-    analysis: Analysis, rules: Rules, baseline: Baseline | None = None, today: datetime.date | None = None
+    analysis: Analysis,
+    rules: Rules,
+    baseline: Baseline | None = None,
+    today: datetime.date | None = None,
+    source_roots: Sequence[str] = (),
 ) -> Verdict:
     """Hold a recording to what its project allows: limits, with exceptions from the rules, comments and a baseline.
 
@@ -186,13 +190,14 @@ def check(
         rules: as `gate.read_config` gives them.
         baseline: what was known before.
         today: the day on which exceptions have to count; by default this one.
+        source_roots: as `analyze` takes them: where comments are looked for, besides the working directory.
+
+    Raises:
+        UsageError: a source root is no folder.
     """
     kept = analysis.trace.info.kept
-
-    def source_text(file: str) -> str | None:
-        return SourceFiles(kept=kept.sources if kept else None).text_of(file)
-
-    return gate.check(analysis, rules, baseline or gate.EMPTY, source_text, today or datetime.date.today())
+    files = SourceFiles(kept=kept.sources) if kept else source_files(source_roots)
+    return gate.check(analysis, rules, baseline or gate.EMPTY, files.text_of, today or datetime.date.today())
 
 
 def _rendered(analysis: Analysis, form: str, **options: Any) -> str:

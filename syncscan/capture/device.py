@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from typing import Any
 
 
@@ -24,7 +25,9 @@ def backend() -> Any:
 
 
 def used() -> bool:
-    """Whether this process has used its device."""
+    """Whether this process has used its device; one without torch hasn't."""
+    if "torch" not in sys.modules:
+        return False
     module = backend()
     return module is not None and bool(module.is_initialized())
 

@@ -71,9 +71,10 @@ def command(
     analyses = [asked.analysis_of(path) for path in paths]
     for analysis in analyses:
         warn(analysis.warnings)
-    verdicts = _together([api.check(analysis, rules, known) for analysis in analyses])
+    roots = asked.source_root or ()
+    verdicts = _together([api.check(analysis, rules, known, source_roots=roots) for analysis in analyses])
     if update_baseline:
-        _update(rules.baseline, analyses, [api.check(analysis, rules) for analysis in analyses])
+        _update(rules.baseline, analyses, [api.check(a, rules, source_roots=roots) for a in analyses])
         return
     source = rules.source or "the default, no sync at all"
     deliver(_rendered(verdicts, analyses, source, form, output is None), output, force)
@@ -106,7 +107,15 @@ def _rules(
 def _together(verdicts: list[Verdict]) -> list[Verdict]:
     """What fits nothing in one recording may fit another: only what fits none of them is told."""
     everywhere = set.intersection(*(set(v.unused) for v in verdicts))
-    return [replace(v, unused=tuple(text for text in v.unused if text in everywhere)) for v in verdicts]
+    met = {text for v in verdicts for text in v.met}
+    return [
+        replace(
+            v,
+            unused=tuple(text for text in v.unused if text in everywhere),
+            stale=tuple(text for text in v.stale if text not in met),
+        )
+        for v in verdicts
+    ]
 
 
 def _known(path: str, update: bool) -> Baseline:

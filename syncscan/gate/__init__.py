@@ -6,11 +6,13 @@ from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, 
 from syncscan.gate.comparison import diff
 from syncscan.gate.config import found_from, limit_of, read_config, share
 from syncscan.gate.limits import DEFAULT, check
+from syncscan.gate.written import Written
 
 __all__ = [
     "DEFAULT",
     "EMPTY",
     "Baseline",
+    "Written",
     "baseline_of",
     "check",
     "diff",

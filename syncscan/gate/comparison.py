@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
+from syncscan.gate.habit_changes import habit_changes
 from syncscan.gate.match import matched
 from syncscan.gate.sites import Key, joined, sites_of
 from syncscan.gate.steps import difference, options, step_change
@@ -44,6 +45,7 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
         gone_wait_us=sum(site.wait_us for site in gone if not site.intended),
         step=step,
         promise=_promise(before, gone, step),
+        habits=() if step.why_not else habit_changes(before, after),
         notes=tuple(_notes(before, after)),
     )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from syncscan.gate.baseline import Baseline, known_by
-from syncscan.gate.comments import Comment, comments_in
+from syncscan.gate.written import Placed, SourceText, Written, lines_of
+from syncscan.model.allow_comments import Comment
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Allowance, By, Exempt, Limit, Rules, Verdict, Violation
 from syncscan.model.finding import Finding, Source
@@ -17,9 +18,6 @@ DEFAULT = Limit(syncs=0)
 """Without any other limit none is allowed."""
 HAIR = 1e-6
 """By which a sum of means may be above a limit."""
-
-SourceText = Callable[[str], str | None]
-"""File, as a trace names it → its text; None where it isn't at hand."""
 
 
 def check(
@@ -36,15 +34,15 @@ def check(
     """
     used: set[int] = set()
     known, gone = known_by(baseline, analysis)
-    comments: dict[str, tuple[Comment, ...]] = {}
+    comments = Written(source_text)
     exempt: list[Exempt] = []
     counted: list[Finding] = []
     notes: list[str] = []
     for finding in analysis.findings:
+        written = comments.on(finding)
         if finding.diagnosis.intended:
             continue
         listed = _listed(finding, rules.allowed, today, used)
-        written = _written(finding, comments, source_text)
         if listed:
             exempt.append(Exempt(finding=finding, by=By.ALLOW_LIST, reason=listed.reason))
         elif written and written.allows(finding.rule):
@@ -57,6 +55,7 @@ def check(
     notes += _expired(rules.allowed, used, today)
     unused = [f"The allow-list's entry for {entry} names no sync here: take it out." for entry in _unused(rules, used)]
     unused += [f"The baseline knows {e.rule} ({e.op}), which is gone: --update-baseline takes it out." for e in gone]
+    met, stale = ([*map(_stale, found)] for found in comments.met_and_not(analysis.trace))
     violations = [v for limit in rules.limits or (DEFAULT,) for v in _violations(limit, counted, analysis)]
     return Verdict(
         path=analysis.trace.info.path,
@@ -65,7 +64,14 @@ def check(
         exempt=tuple(exempt),
         notes=tuple(notes),
         unused=tuple(unused),
+        stale=tuple(stale),
+        met=tuple(met),
     )
+
+
+def _stale(placed: Placed) -> str:
+    file, comment = placed
+    return f"{file}:{comment.line}: no sync here for {comment}: take it out."
 
 
 def _listed(finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]) -> Allowance | None:
@@ -96,24 +102,7 @@ def _on_line(glob: str, source: Source) -> bool:
     """Whether a glob of `FILE:LINE` or `FILE` names a source: the file whole, or any end of its path."""
     parts = source.file.replace("\\", "/").split("/")
     files = ["/".join(parts[n:]) for n in range(len(parts))]
-    return any(fnmatchcase(name, glob) for file in files for name in (file, *(f"{file}:{n}" for n in _lines(source))))
-
-
-def _lines(source: Source) -> tuple[int, ...]:
-    """The lines that it may be."""
-    return (source.line,) if source.exact or not source.candidates else source.candidates
-
-
-def _written(finding: Finding, seen: dict[str, tuple[Comment, ...]], source_text: SourceText) -> Comment | None:
-    """The comment on its line; where it may be one of several lines, on all of them."""
-    source = finding.where.source
-    if source is None:
-        return None
-    if source.file not in seen:
-        seen[source.file] = comments_in(source_text(source.file) or source_text(finding.where.path) or "")
-    by_line = {comment.line: comment for comment in seen[source.file]}
-    found = [by_line.get(line) for line in _lines(source)]
-    return found[0] if all(found) else None
+    return any(fnmatchcase(name, glob) for file in files for name in (file, *(f"{file}:{n}" for n in lines_of(source))))
 
 
 def _why_not(finding: Finding, comment: Comment | None) -> Iterator[str]:

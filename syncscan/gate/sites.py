@@ -93,7 +93,7 @@ def _without_step_numbers(analysis: Analysis) -> dict[str, tuple[str, ...]]:
     """For each finding its scopes without what differs from step to step: `step 17`, or any number that no other step
     has there.
     """
-    named = {f.id: tuple(map(_unnumbered, f.where.scope)) for f in analysis.findings}
+    named = {f.id: tuple(map(unnumbered, f.where.scope)) for f in analysis.findings}
     if analysis.step.count < 2:
         return named
     steps: defaultdict[tuple[str, ...], set[frozenset[int | None]]] = defaultdict(set)
@@ -109,7 +109,8 @@ def _bare(scope: tuple[str, ...], finding: Finding) -> tuple[str, ...]:
     return (finding.where.op, finding.rule, *(_DIGITS.sub("#", name) for name in scope))
 
 
-def _unnumbered(name: str) -> str:
+def unnumbered(name: str) -> str:
+    """A scope's name without the step's number."""
     mark = step_mark(name)
     return f"{mark.framework} {mark.phase.value}" if mark else _STEP.sub(r"\1\2#", name)
 

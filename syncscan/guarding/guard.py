@@ -7,12 +7,14 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Literal
 
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.guarding import allowed, export, process, scopes
+from syncscan.guarding.rule import written_reason
 from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
 
 KEPT = 100
@@ -118,6 +120,8 @@ class Guard:
         reason = reason or own_work(chain)
         who = threading.current_thread().name
         sync = GuardedSync(kind, file, line, function, chain, who, self.steps, names, reason, instruction)
+        if not reason and (written := written_reason(sync)):
+            sync = replace(sync, allowed=written)
         if self._counts(sync):
             self._violate(sync)
 
@@ -185,7 +189,8 @@ def guard(
 
     Seen are blocking copies, read-backs and synchronises of streams, devices and events that torch makes, what of them
     backward makes, `empty_cache`, `coalesce` and `unique(dim=…)`, and `non_blocking` copies that block all the same.
-    Not seen is what waits below torch otherwise: other extensions' synchronises, collectives, `cudaMalloc`.
+    Not seen is what waits below torch otherwise: other extensions' synchronises, collectives, `cudaMalloc`. A comment
+    `# syncscan: allow[RULE] reason` on the line that waits, or above it, allows it as it does for `syncscan check`.
 
     Args:
         limit: syncs that each step may make, or the whole block where `step()` isn't called.

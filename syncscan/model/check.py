@@ -98,6 +98,10 @@ class Verdict:
     """What else to do: entries that have expired, comments that allow nothing."""
     unused: tuple[str, ...] = ()
     """What fits nothing in this recording: entries of the allow-list, what the baseline knows."""
+    stale: tuple[str, ...] = ()
+    """What is said of comments in files that this recording names, with none of its syncs on their line."""
+    met: tuple[str, ...] = ()
+    """What would be said of the others."""
 
     @property
     def passed(self) -> bool:
@@ -107,7 +111,7 @@ class Verdict:
     @property
     def said(self) -> tuple[str, ...]:
         """All that there is to say beside the violations."""
-        return (*self.notes, *self.unused)
+        return (*self.notes, *self.unused, *self.stale)
 
     @property
     def guilty(self) -> tuple[Finding, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from syncscan.model.finding import Finding
+from syncscan.model.habit import Habit
 
 
 class Change(str, enum.Enum):
@@ -183,6 +184,14 @@ class State:
     bound: str
 
 
+@dataclass(frozen=True, slots=True)
+class HabitChange:
+    """A habit that is gone or new."""
+
+    change: Change
+    habit: Habit
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
     """Two states of a program, place by place, and as a whole."""
@@ -197,6 +206,8 @@ class Diff:
     step: StepChange
     promise: Promise | None
     """None where nothing is gone, or nothing had been projected."""
+    habits: tuple[HabitChange, ...] = ()
+    """Those that matter and came or went, by rule and scope."""
     notes: tuple[str, ...] = ()
     """What else differs between the recordings, a sentence each."""
 

@@ -109,6 +109,8 @@ class Result:
     source: str
     why: str = ""
     """What keeps it from being known, or where they differ; empty where they are the same."""
+    not_compared: str = ""
+    """What wasn't compared, and why; empty where all was."""
 
     @property
     def deterministic(self) -> bool:

@@ -53,7 +53,8 @@ def judge(
 
     def result(same: Same, why: str = "") -> Result:
         itself, rounding = (None if d is NONE else d.largest for d in (own, noise))
-        return Result(same, len(first.losses), found.largest, itself, rounding, first.source, why)
+        left_out = _not_compared(first, other, found)
+        return Result(same, len(first.losses), found.largest, itself, rounding, first.source, why, left_out)
 
     if not found.losses and not found.parameters:
         return result(Same.UNKNOWN, NOTHING)
@@ -84,6 +85,15 @@ class _Distances:
 
 
 NONE = _Distances((), ())
+
+
+def _not_compared(first: Fingerprint, other: Fingerprint, found: _Distances) -> str:
+    """Why the losses or the parameters alone decide, where both programs have both."""
+    if found.losses and not found.parameters and first.end.shapes and other.end.shapes:
+        return f"their parameters have other numbers or shapes, so the {first.source} alone decide"
+    if found.parameters and not found.losses and first.losses and other.losses:
+        return f"their {first.source} have other numbers or shapes, so the parameters alone decide"
+    return ""
 
 
 def _apart(what: str, found: _Distances, own: _Distances, noise: _Distances, tolerance: float) -> bool:

@@ -80,7 +80,9 @@ def render(diff: Diff, before: Analysis, after: Analysis) -> str:
             style=style,
             integrity=_integrity(style),
             verdict=shown(f"{story.verdict}.", 300),
-            said=[shown(sentences(text), 600) for text in (*story.moved, story.step, story.promise) if text],
+            said=[
+                shown(sentences(text), 600) for text in (*story.moved, story.step, story.promise, story.habits) if text
+            ],
             tables=list(_tables(story)),
             same=story.same,
             notes=[shown(note, 600) for note in story.notes],

@@ -32,6 +32,7 @@ def document(diff: Diff) -> dict[str, Any]:
         "promised": _promise(diff.promise),
         "moved": [_moved(m) for m in diff.moved],
         "changes": [_change(c) for c in diff.changes],
+        "habits": [{"change": c.change.value, "rule": c.habit.rule, "scope": list(c.habit.scope)} for c in diff.habits],
         "notes": list(diff.notes),
     }
 

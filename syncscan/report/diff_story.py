@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from syncscan.model.diff import Change, Diff, Kept, MovedWait, Site, SiteChange, State
+from syncscan.model.diff import Change, Diff, HabitChange, Kept, MovedWait, Site, SiteChange, State
 from syncscan.report.phrases import places, sentences, what
 from syncscan.report.units import duration, percent, times
 
@@ -30,6 +30,7 @@ WORKS = 0.05
 """Work of the device that changed by more than this part is told: then the two compute something else."""
 MOVES = 3
 """Places to which a wait moved that are told one by one."""
+_PROVE = "syncscan prove runs both in turn, until it is known"
 MOST_OF = 0.8
 """A wait of which so much turns up elsewhere has moved."""
 
@@ -55,6 +56,8 @@ class DiffStory:
     moved: tuple[str, ...]
     step: str
     promise: str
+    habits: str
+    """Which came and went; empty where none did."""
     changes: dict[Change, tuple[ToldChange, ...]]
     same: str
     notes: tuple[str, ...]
@@ -70,6 +73,7 @@ def story_of(diff: Diff) -> DiffStory:
         moved=tuple(_all_moved(diff)),
         step=_step(diff),
         promise=_promise(diff),
+        habits=_habits(diff),
         changes={kind: changes for kind, changes in told.items() if changes},
         same=_same(diff),
         notes=diff.notes,
@@ -94,7 +98,7 @@ def _verdict(diff: Diff) -> str:
         parts.append(f"{_syncs(changed)} changed")
     if not parts:
         return "No sync differs"
-    rest = "" if len(parts) == 3 else ", nothing else" if not diff.moved else ""
+    rest = "" if len(parts) == 3 or diff.habits else ", nothing else" if not diff.moved else ""
     said = ", ".join(parts) + rest
     if not diff.moved or not gone:
         return said
@@ -172,7 +176,7 @@ def _step(diff: Diff) -> str:
         said = f"{took}: {duration(abs(s.saving_us))} {shorter} ({part}, ±{duration(s.margin_us)})"
     else:
         said = f"{took}: not distinguishable from noise (±{duration(s.margin_us)})"
-    return sentences(said, _uncertain(diff), _work(diff))
+    return sentences(said, _uncertain(diff), _work(diff), "" if s.told else _PROVE)
 
 
 def _uncertain(diff: Diff) -> str:
@@ -189,6 +193,19 @@ def _work(diff: Diff) -> str:
         return ""
     kind = "less" if after < before else "more"
     return f"The device itself works {duration(after)} a step, before {duration(before)}: it is given {kind} to do"
+
+
+def _habits(diff: Diff) -> str:
+    parts = []
+    for change, said in ((Change.GONE, "Habits gone"), (Change.NEW, "Habits that came in")):
+        names = [_habit(c) for c in diff.habits if c.change is change]
+        parts += [f"{said}: {', '.join(names)}"] if names else []
+    return sentences(*parts)
+
+
+def _habit(change: HabitChange) -> str:
+    scope = change.habit.scope
+    return f"{change.habit.rule} in {scope[-1]}" if scope else change.habit.rule
 
 
 def _promise(diff: Diff) -> str:

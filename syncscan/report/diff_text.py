@@ -35,7 +35,7 @@ def _parts(story: DiffStory) -> Iterator[RenderableType]:
     yield Text(f"{story.verdict}.", "bold")
     for sentence in story.moved:
         yield Text.assemble(("→ ", "bold green"), printable(f"{sentence}."))
-    for sentence in (story.step, story.promise):
+    for sentence in (story.step, story.promise, story.habits):
         if sentence:
             yield Text(printable(sentence))
     for kind, changes in story.changes.items():

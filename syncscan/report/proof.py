@@ -91,6 +91,7 @@ def _result_document(result: Result) -> dict[str, Any]:
         "difference": _difference_document(result.difference),
         "own_difference": _difference_document(result.own),
         "rounding_difference": _difference_document(result.rounding),
+        "not_compared": result.not_compared or None,
     }
 
 
@@ -186,6 +187,8 @@ def _result(result: Result) -> str:
         parts.append(f"not deterministic: the first differs from itself, {_compared(result.own, what)}")
     if result.rounding is not None:
         parts.append(f"rounding errors alone: {_compared(result.rounding, what)}")
+    if result.not_compared:
+        parts.append(result.not_compared)
     head = {Same.YES: "the same", Same.NO: f"different: {result.why}", Same.UNKNOWN: f"unknown: {result.why}"}
     return f"{head[result.same]}. After {steps} {'; '.join(parts)}"
 

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from syncscan.attribute import OWN
+from syncscan.gate import Written
+from syncscan.guarding.rule import rule_of
 from syncscan.guarding.seen import WAITS, GuardedSync
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
 from syncscan.model.printable import printable
-from syncscan.testing.advice import instead, rule_of
+from syncscan.testing.advice import instead
 from syncscan.testing.limit import Limit
 
 MOST = 5
@@ -45,14 +48,18 @@ def of_analysis(limit: Limit, analysis: Analysis, syncs: Sequence[GuardedSync] =
 
     Args:
         limit: of the test.
-        analysis: of its recorded steps; what a mark allows is looked up by the lines of each finding.
+        analysis: of its recorded steps; what a mark or a comment allows is looked up by the lines of each finding.
         syncs: what a guard saw in the same steps; a line whose syncs a block allows is left out.
     """
     blocks = {(sync.file, sync.line) for sync in syncs if sync.allowed}
+    written = Written(OWN.text_of)
     findings = [
         finding
         for finding in analysis.findings
-        if not limit.reason(lines := _lines(finding)) and not blocks & {(file, line) for file, line, _ in lines}
+        if not finding.diagnosis.intended
+        and not limit.reason(lines := _lines(finding))
+        and not blocks & {(file, line) for file, line, _ in lines}
+        and not ((comment := written.on(finding)) and comment.allows(finding.rule))
     ]
     factor = 1.0 if limit.per_step else float(max(1, analysis.step.count))
     many = factor * sum(finding.per_step for finding in findings)
@@ -71,7 +78,10 @@ def _syncs(count: int) -> str:
 
 def _text(head: str, told: Sequence[str]) -> str:
     more = [f"… and {len(told) - MOST} more places."] if len(told) > MOST else []
-    foot = 'Where it is meant: `with syncscan.allow("the reason"):` around it, or an entry of the mark\'s allow.'
+    foot = (
+        'Where it is meant: `with syncscan.allow("the reason"):` around it, `# syncscan: allow[RULE] the reason` on its'
+        " line, or an entry of the mark's allow."
+    )
     return "\n\n".join([head, *told[:MOST], *more, foot])
 
 

@@ -88,3 +88,16 @@ def test_an_entry_that_one_recording_uses_is_not_unused(trace: str, tmp_path: Pa
     assert [[note.split("entry for ")[1].split(" names")[0] for note in one] for one in notes] == [
         ["scope nowhere"]
     ] * 2
+
+
+def test_a_comment_that_one_recording_needs_is_not_stale(trace: str, tmp_path: Path) -> None:
+    """One that none of them needs is told, though only one of them names its file."""
+    other = str(trace_of(Sync("aten::nonzero", line=5, file="train.py")).write(tmp_path / "other.json"))
+    elsewhere = str(trace_of(Sync(line=3, file="eval.py")).write(tmp_path / "eval.json"))
+    lines = ["", "", *("x = 1  # syncscan: allow[*] so" for _ in range(3))]
+    Path("train.py").write_text("\n".join(lines))
+    Path("eval.py").write_text(lines[2] + "\n" * 2 + lines[2])
+    result = run(trace, other, elsewhere, "--format", "json")
+    assert result.exit_code == 0
+    notes = {note.split(": no sync")[0] for traced in json.loads(result.stdout)["traces"] for note in traced["notes"]}
+    assert notes == {"train.py:4", "eval.py:1"}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,6 +60,54 @@ def test_a_trace_says_what_was_projected(asked: list[dict[str, Any]]) -> None:
     document = json.loads(run("--format", "json", "--trace", trace, "a.py", "b.py", "proven").stdout)
     low, high = document["projected"]["range"]
     assert low < document["projected"]["share"] < high
+
+
+COMMANDS = re.findall(r"^syncscan prove ([^#\n]+)", (ROOT / "README.md").read_text(), re.M)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As the README's reader has it: scripts, functions, and a fix on a branch."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("before.py", "after.py", "train.py"):
+        Path(name).write_text("")
+    Path("step.py").write_text(STEPS)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-qb", "main"], ["add", "."], [*identity, "commit", "-qm", "one"], ["branch", "fix"]):
+        subprocess.run(["git", *words], check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_readme_s_commands_are_right(command: str, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their programs, revisions and options are found; nothing is measured."""
+    measured: list[tuple[str, str]] = []
+    monkeypatch.setattr("syncscan.proof.prove.measured", lambda trials, names, *rest: measured.append(names) or PROOF)
+    assert run(*shlex.split(command)).exit_code == 0
+    assert len(measured) == 1
+    assert len(COMMANDS) >= 4
+
+
+STEPS = """
+import random, time
+def before():
+    time.sleep(0.004)
+    return random.random()
+def after():
+    time.sleep(0.001)
+    return random.random()
+"""
+
+
+def test_from_two_functions_to_a_verdict(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In processes of their own, with turns a tenth as long; a busy machine has no time for the third pair."""
+    monkeypatch.setattr("syncscan.proof.course.TURN_S", 0.02)
+    result = run("--limit", "20s", "--format", "json", "step.py:before", "step.py:after")
+    proof = json.loads(result.stdout)
+    assert proof["result"]["same"] == "same"
+    assert all(0.4 < pair["gain"] < 0.9 for pair in proof["pairs"][:1])
+    assert proof["verdict"] == ("proven" if len(proof["pairs"]) >= 3 else "unknown")
+    assert result.exit_code == (0 if proof["proven"] else 1)
 
 
 def test_a_time_that_is_none_is_a_wrong_command() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from syncscan import api, gate
+from syncscan.api import analyze_trace
 from syncscan.errors import UsageError
-from syncscan.gate.comments import comments_in
 from syncscan.model.check import Allowance, By, Limit, Rules, Verdict
 from tests.builder import TraceBuilder
-from tests.gate.story import Sync, program
+from tests.gate.story import Sync, program, trace_of
 
 ITEM = Sync(line=10, file="train.py")
 NONZERO = Sync("aten::nonzero", scope="mask", line=20, file="train.py", waits=200)
@@ -118,23 +118,33 @@ def test_a_comment_on_the_line_exempts_its_rule(tmp_path: Path, monkeypatch: pyt
     assert [e.finding.rule for e in again.exempt] == ["item"]
 
 
-def test_what_a_comment_says() -> None:
-    """Rules and reason, on its own line or above the next; without a rule or a reason it counts for nothing."""
-    text = (
-        "x = 1  # syncscan: allow[item] why\n"
-        "# syncscan: allow[nonzero,unique]: both\n"
-        "y = '# syncscan: allow[item] no comment'\n"
-        "z = 2  # syncscan: allow[item]\n"
-        "w = 3  # SyncScan: allow reason only\n"
+def test_a_comment_that_allows_nothing_any_more_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each file that the trace names and that is at hand, however the trace calls it; those of libraries aren't."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(
+        "\n" * 9 + "x.item()  # syncscan: allow[item] logged\ny = 1  # syncscan: allow[item] was\n"
     )
-    found = [(c.line, c.rules, c.reason, c.counts) for c in comments_in(text)]
-    assert found == [
-        (1, ("item",), "why", True),
-        (3, ("nonzero", "unique"), "both", True),
-        (4, ("item",), "", False),
-        (5, (), "reason only", False),
+    Path("site-packages").mkdir()
+    for file in ("main.py", "site-packages/library.py"):
+        Path(file).write_text("# syncscan: allow[nonzero] the shape\n")
+    t = trace_of(ITEM)
+    t.exact(
+        900, ("site-packages/library.py", 1, "f"), (str(tmp_path / "train.py"), 30, "<module>"), ("main.py", 3, "g")
+    )
+    verdict = api.check(analyze_trace(t.trace()), Rules(limits=()))
+    assert [e.reason for e in verdict.exempt] == ["logged"]
+    assert [text.split(" no sync here for ") for text in sorted(verdict.stale)] == [
+        ["main.py:2:", "# syncscan: allow[nonzero] the shape: take it out."],
+        ["train.py:11:", "# syncscan: allow[item] was: take it out."],
     ]
-    assert comments_in("x = ('''  # syncscan: allow[item] x") == ()
+
+
+def test_comments_are_looked_for_below_source_roots(tmp_path: Path) -> None:
+    """As excerpts are."""
+    (tmp_path / "train.py").write_text("\n" * 9 + "x.item()  # syncscan: allow[item] logged\n")
+    analysis = program(ITEM)
+    assert api.check(analysis, Rules(limits=())).exempt == ()
+    assert len(api.check(analysis, Rules(limits=()), source_roots=[str(tmp_path)]).exempt) == 1
 
 
 def test_the_baseline_exempts_what_was_there_before(tmp_path: Path) -> None:

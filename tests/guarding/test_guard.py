@@ -67,6 +67,16 @@ def test_each_thread_has_its_own_guard(machine: Machine) -> None:
     assert (guard.count, counts, shown) == (1, [2], [])
 
 
+def test_a_comment_on_the_line_allows_it(machine: Machine) -> None:
+    """As for `syncscan check`: its own line's or the next one's, with a reason."""
+    with syncscan.guard() as guard:
+        machine.sync()  # syncscan: allow[item] the first
+        # syncscan: allow[item] the second
+        machine.sync()
+        machine.sync()  # syncscan: allow[item]
+    assert (guard.by_reason, guard.count) == ({"the first": 1, "the second": 1}, 1)
+
+
 def test_a_guard_of_all_threads_sees_them_all(machine: Machine) -> None:
     """And names each."""
     with syncscan.guard(threads="all") as guard:

@@ -1,42 +1,60 @@
 """The pre-commit hook, the GitHub action and the GitLab component fail a repository by its traces, and pass it.
 
 What they install can't be fetched here: this checkout's syncscan stands in its place, and the rest runs as it stands.
+The repository's program has a sync three calls below its script: `step`, `read_back` and `.item()`.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 yaml = pytest.importorskip("yaml")
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("syncscan.cli.check") is None, reason="syncscan check isn't there yet"
-)
 
 ROOT = Path(__file__).parents[2]
-WAITS, CLEAN = "log_item.pt.trace.json.gz", "clean.pt.trace.json.gz"
+PROGRAM, LINE = Path("sample_traces/programs/tips.py"), 83
+WAITS, CLEAN = "tips.item.pt.trace.json.gz", "tips.no_item.pt.trace.json.gz"
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A program's repository with both recordings, and this syncscan on its path."""
+    """A program's git repository with its recordings, and this syncscan on its path."""
     for name in (WAITS, CLEAN):
-        shutil.copy(ROOT / "sample_traces" / name, tmp_path / name)
+        shutil.copy(ROOT / PROGRAM.parent / "recorded" / name, tmp_path / name)
+    (tmp_path / PROGRAM).parent.mkdir(parents=True)
+    shutil.copy(ROOT / PROGRAM, tmp_path / PROGRAM)
     bin = tmp_path / "tools/syncscan/bin"
     bin.mkdir(parents=True)
     command = bin / "syncscan"
     command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m syncscan "$@"\n')
     command.chmod(0o755)
+    assert shell("git init -q && git config user.name a && git config user.email a@b", tmp_path, {}).returncode == 0
     return tmp_path
+
+
+def nothing(repository: Path) -> None:
+    """Leave the sync as it is."""
+
+
+def commented(repository: Path) -> None:
+    """Allow it on its line."""
+    lines = (repository / PROGRAM).read_text().split("\n")
+    lines[LINE - 1] += "  # syncscan: allow[item] summed every step"
+    (repository / PROGRAM).write_text("\n".join(lines))
+
+
+def listed(repository: Path) -> None:
+    """Allow it in the project's file."""
+    entry = f"[[tool.syncscan.allow]]\nline = 'tips.py:{LINE}'\nreason = 'summed every step'\n"
+    (repository / "pyproject.toml").write_text(entry)
 
 
 def shell(lines: str, folder: Path, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -51,11 +69,12 @@ def with_inputs(text: str, inputs: Mapping[str, str], pattern: str) -> str:
     return re.sub(pattern, lambda found: inputs[found[1]], text)
 
 
-@pytest.mark.parametrize(("trace", "status"), [(WAITS, 1), (CLEAN, 0)])
-def test_the_action_fails_by_a_trace(trace: str, status: int, repository: Path) -> None:
-    """Marks the line, and writes the report into the job's summary whichever way it went."""
+@pytest.mark.parametrize(("allowed", "status"), [(nothing, 1), (commented, 0)])
+def test_the_action_fails_by_a_trace(allowed: Callable[[Path], None], status: int, repository: Path) -> None:
+    """Marks the line, and writes the report into the job's summary whichever way it went; a comment lets it pass."""
+    allowed(repository)
     action = yaml.safe_load((ROOT / "action.yml").read_text())
-    inputs = {"traces": "*" + trace[1:], "options": "", "python": "python3"}
+    inputs = {"traces": "*" + WAITS[1:], "options": "", "python": "python3"}
     assert set(action["inputs"]) == set(inputs)
     install, check, summary = action["runs"]["steps"]
     assert subprocess.run(["bash", "-n", "-c", install["run"]]).returncode == 0
@@ -65,16 +84,17 @@ def test_the_action_fails_by_a_trace(trace: str, status: int, repository: Path) 
         values = {k: with_inputs(v, inputs, r"\$\{\{ inputs\.(\w+) \}\}") for k, v in step["env"].items()}
         done.append(shell(step["run"], repository, values | {"GITHUB_STEP_SUMMARY": str(repository / "summary.md")}))
     assert [result.returncode for result in done] == [status, 0], done[0].stderr
-    assert ("::error" in done[0].stdout) is bool(status)
+    assert (f"::error file={PROGRAM},line={LINE},title=" in done[0].stdout) is bool(status)
     assert (repository / "summary.md").read_text().startswith("### ")
 
 
-@pytest.mark.parametrize(("trace", "status"), [(WAITS, 1), (CLEAN, 0)])
-def test_the_gitlab_component_fails_by_a_trace(trace: str, status: int, repository: Path) -> None:
-    """And leaves a JUnit report for the merge request."""
+@pytest.mark.parametrize(("allowed", "status"), [(nothing, 1), (listed, 0)])
+def test_the_gitlab_component_fails_by_a_trace(allowed: Callable[[Path], None], status: int, repository: Path) -> None:
+    """And leaves a JUnit report for the merge request; the project's allow-list lets it pass."""
+    allowed(repository)
     text = (ROOT / "templates/check.yml").read_text()
     declared = next(yaml.safe_load_all(text))["spec"]["inputs"]
-    given = {"traces": trace, "package": "syncscan"}
+    given = {"traces": WAITS, "package": "syncscan"}
     inputs: dict[str, str] = {name: given.get(name, (how or {}).get("default", "")) for name, how in declared.items()}
     body = text.partition("\n---\n")[2]
     job: dict[str, Any] = yaml.safe_load(with_inputs(body, inputs, r"\$\[\[ inputs\.(\w+) \]\]"))["syncscan-check"]
@@ -89,10 +109,14 @@ def test_the_gitlab_component_fails_by_a_trace(trace: str, status: int, reposito
 
 @pytest.mark.parametrize(("trace", "status"), [(WAITS, 1), (CLEAN, 0)])
 def test_the_hook_fails_by_a_trace(trace: str, status: int, repository: Path) -> None:
-    """It is called with the files of a commit that its pattern takes."""
+    """A commit is refused: it is called with those of its files that its pattern takes, as pre-commit does."""
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
-    commit = [trace, "train.py", "notes.json"]
-    files = [name for name in commit if re.search(hook["files"], name)]
-    assert files == [trace]
     assert hook["language"] == "python"
-    assert shell(f"{hook['entry']} {' '.join(files)}", repository, {}).returncode == status
+    script = repository / ".git/hooks/pre-commit"
+    script.write_text(f"#!/bin/sh\n{hook['entry']} $(git diff --cached --name-only | grep -E '{hook['files']}')\n")
+    script.chmod(0o755)
+    (repository / "notes.json").write_text("{}")
+    done = shell(f"git add {trace} {PROGRAM} notes.json && git commit -q -m one", repository, {})
+    assert done.returncode == status, done.stderr
+    assert (f"{PROGRAM}:{LINE}: aten::item" in done.stdout + done.stderr) is bool(status)
+    assert (shell("git log", repository, {}).returncode == 0) is not bool(status)

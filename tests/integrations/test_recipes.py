@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -51,13 +52,27 @@ def test_a_recipe_writes_a_trace(name: str, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_each_rank_of_ddp_writes_its_own(tmp_path: Path) -> None:
-    """Two processes with gloo."""
+    """Two processes with gloo, told of each other as torchrun does it: its launcher would import torch a third time."""
     script = tmp_path / "train.py"
     script.write_text(RECIPES["ddp"])
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script.name]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = os.environ | {"PYTHONPATH": paths, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
+    world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    environment = os.environ | {"PYTHONPATH": paths, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"} | world
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, script.name],
+            cwd=tmp_path,
+            env=environment | {"RANK": rank, "LOCAL_RANK": rank},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in "01"
+    ]
+    for rank in ranks:
+        said = rank.communicate(timeout=240)[1]
+        assert rank.returncode == 0, said
     traces = sorted(path.name.split(".")[0] for path in (tmp_path / "syncscan-out").iterdir())
     assert traces == ["train_rank0", "train_rank1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -50,6 +51,17 @@ def test_a_parameter_s_own_rounding_errors_are_no_difference() -> None:
     still = fingerprint(end=1.0 + EPSILON)
     assert judge(still, fingerprint(end=1.0 + 2 * EPSILON), still, still).same is Same.YES
     assert judge(still, fingerprint(end=1.0 + 8 * EPSILON), still, still).same is Same.NO
+
+
+def test_what_can_not_be_compared_is_said() -> None:
+    """Parameters of other shapes, as of fused layers: losses alone decide; and the other way round."""
+    fused = replace(FIRST, begin=tensors([1.0, 1.0, 1.0]), end=tensors([1.0, 1.0, 1.0]))
+    result = judge(FIRST, fused, FIRST, FIRST)
+    assert (result.same, result.difference.parameters) == (Same.YES, None)
+    assert result.not_compared == "their parameters have other numbers or shapes, so the losses alone decide"
+    longer = replace(FIRST, losses=(tensors([4.0, 1.0]), tensors([2.0, 1.0])))
+    assert judge(FIRST, longer, FIRST, FIRST).not_compared.startswith("their losses have other numbers or shapes")
+    assert judge(FIRST, FIRST).not_compared == ""
 
 
 def test_what_rounding_errors_make_of_the_first_is_no_difference() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from syncscan.report.diff_story import story_of
 from tests.gate.story import Sync, program
 from tests.report.example import HOSTILE, hostile
 
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 NONZERO = Sync("aten::nonzero", scope="mask", line=20, waits=300)
 ITEM = Sync(line=10)
 
@@ -30,6 +32,7 @@ def test_the_story_counts_what_came_and_went() -> None:
     story = story_of(example())
     assert story.verdict == "1 sync came in, 1 sync is gone, nothing else"
     assert "not distinguishable from noise (±" in story.step
+    assert story.step.endswith("syncscan prove runs both in turn, until it is known.")
     assert story.promise.startswith("Removing what is gone was projected to save")
     assert story.same == "1 sync is as before"
 
@@ -39,6 +42,21 @@ def test_nothing_differs_is_said() -> None:
     analysis = program(ITEM)
     story = story_of(api.diff([analysis], [analysis]))
     assert (story.verdict, story.changes, story.promise) == ("No sync differs", {}, "")
+
+
+def test_habits_that_came_and_went_are_one_line_in_every_format() -> None:
+    """Of an optimizer that launched a kernel for each parameter, and one that doesn't, in both directions."""
+    loop, fused = (
+        api.analyze(SAMPLES / f"programs/recorded/tips.optimizer_{how}.pt.trace.json.gz") for how in ("loop", "fused")
+    )
+    found, back = api.diff([loop], [fused]), api.diff([fused], [loop])
+    for text in (diff_text.render(found), diff_markdown.render(found), diff_html.render(found, loop, fused)):
+        assert "Habits gone: optimizer" in text.replace("\\", "")
+    assert story_of(back).habits == "Habits that came in: optimizer-loop in optimizer."
+    assert json.loads(diff_json.render(found))["habits"] == [
+        {"change": "gone", "rule": "optimizer-loop", "scope": ["optimizer"]}
+    ]
+    assert api.diff([loop], [loop, fused]).habits == ()
 
 
 def test_text_and_markdown_tell_the_same() -> None:

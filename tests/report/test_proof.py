@@ -78,6 +78,9 @@ def test_another_result_is_said_with_how_it_is_known() -> None:
         "outputs 1e-07 apart; rounding errors alone: outputs 2e-07 apart"
     ) in render_text(NOISY, 400)
 
+    fewer = replace(NOISY.result, not_compared="their parameters have other shapes")
+    assert "2e-07 apart; their parameters have other shapes" in render_text(replace(NOISY, result=fewer), 400)
+
 
 @pytest.mark.parametrize(("low", "high", "said"), [(0.1, 0.2, "more"), (0.4, 0.5, "less")])
 def test_a_projection_that_was_wrong_is_said(low: float, high: float, said: str) -> None:

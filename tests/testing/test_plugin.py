@@ -111,6 +111,7 @@ def test_step():
         ("no_syncs(allow=['test_it.py:item'])", "item()", True),
         ("no_syncs(allow={'other.py': 'no'})", "item()", False),
         ("no_syncs", "with library.allow('its log'): item()", True),
+        ("no_syncs", "machine.sync()  # syncscan: allow[item] its log", True),
         ("limit_syncs(2)", "item(); item()", True),
         ("limit_syncs(2)", "item(); item(); item()", False),
         ("limit_syncs(n=0, per_step=False)", "item()", False),
@@ -206,6 +207,21 @@ def test_{}(syncscan):
     )
 
 
+def test_a_comment_allows_what_a_recording_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the line that the trace names, for its rule."""
+    failure = importlib.import_module("syncscan.testing.failure")
+    limit = importlib.import_module("syncscan.testing.limit").limit_of("no_syncs", (), {})
+    analysis = api.analyze(SAMPLES / "log_item.pt.trace.json.gz")
+    monkeypatch.chdir(tmp_path)
+    assert "1 syncs a step" in failure.of_analysis(limit, analysis)
+    path = Path("sample_traces/workloads.py")
+    path.parent.mkdir()
+    lines = (SAMPLES / path.name).read_text().splitlines()
+    lines[analysis.findings[0].where.source.line - 1] += "  # syncscan: allow[item] logged"  # type: ignore[union-attr]
+    path.write_text("\n".join(lines))
+    assert failure.of_analysis(limit, analysis) == ""
+
+
 def test_reports_are_kept(run, pytester: pytest.Pytester) -> None:
     """A trace and a page for each marked test, by its name."""
     done = run(
@@ -237,7 +253,7 @@ def test_under_xdist(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch)
     pytester.makepyfile(
         "import pytest\n\n@pytest.mark.no_syncs\ndef test_it():\n    pass\n\ndef test_other():\n    pass\n"
     )
-    options = ("-p", "syncscan.pytest_plugin", "-p", "xdist", "-n", "2", "--strict-markers", "--syncscan-report=out")
+    options = ("-p", "syncscan.pytest_plugin", "-p", "xdist", "-n", "1", "--strict-markers", "--syncscan-report=out")
     done = pytester.runpytest_subprocess(*options)
     gpu = device.vendor() is not None
     done.assert_outcomes(passed=1 + gpu, skipped=1 - gpu)

@@ -21,6 +21,10 @@ class Comment:
     """Ids; `*` for any."""
     reason: str
 
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"# syncscan: allow[{', '.join(self.rules)}] {self.reason}".rstrip()
+
     @property
     def counts(self) -> bool:
         """Whether it allows anything: it names a rule and says why."""

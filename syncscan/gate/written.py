@@ -1,0 +1,69 @@
+"""The findings of a recording go in, the comments that allow them come out; and those that none of them has met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from syncscan.model.allow_comments import Comment, comments_in
+from syncscan.model.finding import Finding, Source
+from syncscan.model.libraries import is_library
+from syncscan.model.trace import Trace
+
+Placed = tuple[str, Comment]
+"""A comment with its file."""
+SourceText = Callable[[str], str | None]
+"""File, as a trace names it → its text; None where it isn't at hand."""
+
+
+class Written:
+    """The comments in a program's files, read once each.
+
+    Args:
+        source_text: where they are looked for.
+    """
+
+    def __init__(self, source_text: SourceText) -> None:
+        self._source_text = source_text
+        self._names: dict[str, str] = {}
+        self._found: dict[str, tuple[Comment, ...]] = {}
+        self._met: set[tuple[str, int]] = set()
+
+    def on(self, finding: Finding) -> Comment | None:
+        """The comment on a finding's line; where it may be one of several lines, on all of them."""
+        source = finding.where.source
+        if source is None:
+            return None
+        text = self._source_text(source.file) or self._source_text(finding.where.path) or ""
+        by_line = {comment.line: comment for comment in self._in(text, source.file)}
+        found = [by_line.get(line) for line in lines_of(source)]
+        self._met.update((text, comment.line) for comment in found if comment)
+        return found[0] if all(found) else None
+
+    def met_and_not(self, trace: Trace) -> tuple[list[Placed], list[Placed]]:
+        """Those that a finding asked about has on its line, and those that none has, in the files that a trace names.
+
+        Args:
+            trace: of the findings, all of which were asked about.
+        """
+        capture = trace.info.capture
+        files = [frame.file for frame in capture.lines.frames]
+        files += [frame.file for frame in capture.host.frames] if capture.host else []
+        for file in dict.fromkeys(files):
+            if not is_library(file):
+                self._in(self._source_text(file) or "", file)
+        both: tuple[list[Placed], list[Placed]] = ([], [])
+        for text, comments in self._found.items():
+            for comment in comments:
+                both[(text, comment.line) not in self._met].append((self._names[text], comment))
+        return both
+
+    def _in(self, text: str, file: str) -> tuple[Comment, ...]:
+        """By its text, as a trace may have several names for one file."""
+        if text not in self._found:
+            self._found[text], self._names[text] = comments_in(text), file
+        return self._found[text]
+
+
+def lines_of(source: Source) -> tuple[int, ...]:
+    """The lines that it may be."""
+    return (source.line,) if source.exact or not source.candidates else source.candidates
