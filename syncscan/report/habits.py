@@ -98,6 +98,17 @@ def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
     )
 
 
+def facts(habit: ToldHabit) -> list[tuple[str, str]]:
+    """What proves it, why it costs time, what to do and when it is fine, each with its name."""
+    return [
+        ("evidence", habit.evidence),
+        *graphs(habit),
+        ("why", habit.why),
+        ("fix", habit.fix),
+        ("fine when", habit.when_fine),
+    ]
+
+
 def graphs(habit: ToldHabit, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:
     """What CUDA graphs can hold of a step's launches, and what stands between them, each with its name."""
     if habit.segments:

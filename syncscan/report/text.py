@@ -131,7 +131,7 @@ def _told_of_trace(analysis: Analysis, device: bool) -> str:
     info, s = analysis.trace.info, analysis.step
     parts = [PurePath(info.path).name or info.path]
     if info.devices and device:
-        parts.append(info.devices[0] if len(info.devices) == 1 else f"{len(info.devices)} × {info.devices[0]}")
+        parts.append(_devices(info.devices))
     if info.world_size and info.world_size > 1:
         parts.append(f"rank {info.rank} of {info.world_size}")
     steps = f"{s.count} step{'s' if s.count != 1 else ''}" if analysis.trace.steps else "no steps marked"
@@ -140,6 +140,14 @@ def _told_of_trace(analysis: Analysis, device: bool) -> str:
     known = f" ({duration(s.unprofiled_us)} unprofiled)" if s.unprofiled_us else ""
     steps += " of " if analysis.trace.steps else ", "
     return printable(" · ".join([*parts, f"{steps}{duration(s.observed_us)}{known}"]))
+
+
+def _devices(names: Sequence[str]) -> str:
+    """`8 × NVIDIA H200`; a trace may have devices without a name."""
+    count, name = len(names), names[0]
+    if not name:
+        return f"{count} device{'s' * (count != 1)}"
+    return name if count == 1 else f"{count} × {name}"
 
 
 def _remedies(story: Story, terminal: Terminal, room: int) -> Iterator[RenderableType]:
@@ -189,7 +197,7 @@ def _remedy(told: ToldRemedy, story: Story, terminal: Terminal) -> Text:
     doubt = told.doubt if terminal.verbose else told.left
     line = Text.assemble((told.saves, "bold"), f", {printable(doubt)}" if doubt else "", ": ", _text(told.what, 160))
     first = next((f for f in story.findings if told.members and f.id == told.members[0].id), None)
-    where = next(iter(_circumstances(first.of, terminal)), Text()) if first else _text(told.where, 60)
+    where = next(iter(_circumstances(first, terminal)), Text()) if first else _text(told.where, 60)
     if where:
         line.append(" (").append_text(where).append(")")
     return line
@@ -226,20 +234,13 @@ def _row(told: ToldFinding | ToldHabit, terminal: Terminal) -> _Row:
     if isinstance(told, ToldHabit):
         return _Row(saves, told.doubt, "", title, told.rule, (_text(told.where, 60),))
     saves.append(f" ({told.share})" if told.share else "")
-    return _Row(
-        saves, told.doubt if told.share else "", told.waits, title, told.rule, _circumstances(told.of, terminal)
-    )
+    return _Row(saves, told.doubt if told.share else "", told.waits, title, told.rule, _circumstances(told, terminal))
 
 
-def _circumstances(f: Finding, terminal: Terminal) -> tuple[Text, ...]:
+def _circumstances(told: ToldFinding, terminal: Terminal) -> tuple[Text, ...]:
     """Place, scope, backward, how often."""
-    parts = [_place(f, terminal), _text(" › ".join(f.where.scope[-1:]), 60)]
-    if f.diagnosis.intended:
-        parts.append(Text("intended"))
-    if f.where.phase.value == "backward":
-        parts.append(Text("backward"))
-    if abs(f.per_step - 1) >= 0.005:
-        parts.append(Text(times(f.per_step)))
+    f = told.of
+    parts = [_place(f, terminal), _text(" › ".join(f.where.scope[-1:]), 60), *map(Text, told.circumstances)]
     return tuple(part for part in parts if part)
 
 
@@ -344,7 +345,7 @@ def _of_host(found: host.Table) -> Group:
             printable(name, 40),
             justify="left" if number < found.words else "right",
             overflow="ellipsis",
-            no_wrap=number == 0,
+            no_wrap=number == 0 or number >= found.words,
         )
     for row in found.rows:
         table.add_row(*(Text(printable(text, 60)) for text in row))
@@ -385,12 +386,7 @@ def _of_finding(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
         ("scope", " > ".join(f.where.scope)),
         ("chain", " > ".join(phrases.chain(f))),
         ("thread", f"{f.where.thread}, {f.where.phase.value}, {times(f.per_step)}"),
-        ("measured", phrases.measured(f, step)),
-        ("projected", phrases.projected(f, step)),
-        ("why", d.why),
-        ("fix", d.fix),
-        ("safe to remove", phrases.USES[f.where.use]),
-        ("fine when", d.when_fine),
+        *phrases.facts(f, step),
     ]
 
 
@@ -399,11 +395,7 @@ def _of_habit(told: ToldHabit) -> list[tuple[str, str]]:
         ("id", told.id),
         ("rule", f"{told.rule}, confidence {told.confidence}"),
         ("saves", f"{told.saves}, {told.doubt}" if told.doubt else told.saves),
-        ("evidence", told.evidence),
-        *habits.graphs(told),
-        ("why", told.why),
-        ("fix", told.fix),
-        ("fine when", told.when_fine),
+        *habits.facts(told),
     ]
 
 

@@ -166,7 +166,7 @@ def of_html(text: str) -> Facts:
     return Facts(
         verdict=page.inside("h1.verdict")[0].removesuffix("."),
         remedies=[figure(saves) for saves in page.inside("ol.remedies", "strong")],
-        findings=list(zip(titles, saves, strict=True)),
+        findings=[(title, figure(saves)) for title, saves in zip(titles, saves, strict=True)],
         habits=[(title, figure(saves)) for title, saves in zip(habits, savings, strict=True)],
     )
 
@@ -247,6 +247,21 @@ def test_a_finding_s_evidence_rests_on_the_same_verdict(trace: Path) -> None:
     verdict = of_json(render(analysis(trace), "json")).verdict
     for finding in analysis(trace).findings[:1]:
         assert f". {plain(verdict)}: " in evidence.render(analysis(trace), finding)
+
+
+@pytest.mark.parametrize("name", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])
+def test_what_if_advises_what_the_report_does(name: str) -> None:
+    """For programs word for word; in text the same changes in the same order, and what limits the step without them."""
+    from syncscan.report import whatif
+
+    found = analysis(FOLDER / f"{name}.pt.trace.json.gz")
+    told, projection = json.loads(render(found, "json")), found.whatif()
+    advice = told["step"]["advice"]
+    assert json.loads(whatif.render_json(found, projection))["advice"] == advice
+    said = whatif.render(found, projection, width=1000)
+    listed = of_json(json.dumps(told))
+    assert [figure(saves) for saves, _ in TEXT_REMEDY.findall(said)] == (listed.remedies or [])[:LISTED]
+    assert all(f"→ {sentence}" in said for sentence in advice if not re.match(r"\d+\. ", sentence))
 
 
 def words(text: str) -> set[str]:
