@@ -105,7 +105,7 @@ def facts(habit: ToldHabit) -> list[tuple[str, str]]:
         *graphs(habit),
         ("why", habit.why),
         ("fix", habit.fix),
-        ("fine when", habit.when_fine),
+        ("fine", habit.when_fine),
     ]
 
 

@@ -228,7 +228,7 @@ def facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
         ("why", f.diagnosis.why),
         ("fix", f.diagnosis.fix),
         ("safe to remove", USES[f.where.use]),
-        ("fine when", f.diagnosis.when_fine),
+        ("fine", f.diagnosis.when_fine),
     ]
 
 
