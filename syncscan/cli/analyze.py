@@ -32,6 +32,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit", "brief
 @click.option("--evidence", metavar="NAME", help="A finding or habit for a pull request, by number, id or rule.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
 @click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1.")
+@click.option("--all", "everything", is_flag=True, help="Show all; the text shows 10 unasked.")
 @view_options
 @options
 @needs(
@@ -41,7 +42,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit", "brief
     Need("everything", "form", ("text",)),
     Need("page", "form", ("brief",)),
     Need("everything", "top", never=True),
-    *(Need(option, "evidence", never=True) for option in VIEW),
+    *(Need(option, "evidence", never=True) for option in ("everything", *VIEW)),
 )
 def command(
     traces: tuple[str, ...],

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from syncscan.cli.asked import Asked, options
 from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.view import options as view_options
+from syncscan.cli.view import refuse_unknown, viewed
+
+if TYPE_CHECKING:
+    from syncscan.model.view import View
 
 
 @click.command("report")
 @click.argument("trace")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="- for stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@view_options
 @options
 def command(
     trace: str,
     output: str,
     force: bool,
     asked: Asked,
+    view: View,
 ) -> None:
-    """Write one HTML file about TRACE, to open offline or to mail: verdict, timeline, findings, projections."""
+    """Write one HTML file about TRACE, to open offline or to mail: verdict, timeline, findings, projections.
+
+    --top, --min-saves, --select, --ignore and --user-only choose what is listed, as in `analyze`.
+    """
     from syncscan.report import html
 
     target = None if output == "-" else output
+    refuse_unknown(view)
     refuse(target, force, trace)
-    analysis = asked.analysis_of(trace)
+    analysis = viewed(asked.analysis_of(trace), view)
     warn(analysis.warnings)
     text = html.render(analysis)
     deliver(text, target, force, f", {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network")

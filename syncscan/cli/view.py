@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
     from syncscan.model.view import View
 
-VIEW = ("top", "everything", "min_saves", "select", "ignore", "user_only")
+VIEW = ("top", "min_saves", "select", "ignore", "user_only")
 """The options by their parameters' names."""
 _LEAST = re.compile(r"(\d+(?:\.\d+)?)\s*(us|µs|ms|s|%)")
 _UNITS = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
@@ -41,7 +41,6 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_view(
         top: int | None,
-        everything: bool,
         min_saves: tuple[float, float],
         select: tuple[str, ...],
         ignore: tuple[str, ...],
@@ -58,17 +57,16 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
             least_share=min_saves[1],
             top=top,
         )
-        return command(view=view, everything=everything, **arguments)
+        return command(view=view, **arguments)
 
     top = click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show the N that save the most.")
-    everything = click.option("--all", "everything", is_flag=True, help="Show all; the text shows 10 unasked.")
     least = click.option(
         "--min-saves", type=_Saving(), default="0us", metavar="TIME", help="Hide what saves less: 100us, 1ms, 2%."
     )
     select = click.option("--select", multiple=True, metavar="RULE", help="Show these only: ids or globs, with commas.")
     ignore = click.option("--ignore", multiple=True, metavar="RULE", help="Hide these: ids or globs, with commas.")
     user = click.option("--user-only", is_flag=True, help="Hide findings in libraries' code.")
-    return top(everything(least(select(ignore(user(with_view))))))
+    return top(least(select(ignore(user(with_view)))))
 
 
 def refuse_unknown(view: View) -> None:

@@ -99,10 +99,8 @@ class StepSummary:
     """The part of the host's time in the trace that is taken to be the profiler's, where no measurement tells it."""
     host_scale: float | None = None
     """What is left of the host's own time without the profiler, by the calibration; None where no measurement tells."""
-    advice: tuple[str, ...] = ()
-    """Sentences that follow from the replay of the syncs: what to do, or that nothing is to be gained."""
     outlook: Outlook | None = None
-    """The last of them, in words for either case; None where nothing was replayed."""
+    """What limits the step without its syncs, or why that gains nothing; None where nothing was replayed."""
 
 
 NOT_MEASURED = StepSummary(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, Bound.UNKNOWN, "")

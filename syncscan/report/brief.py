@@ -56,7 +56,8 @@ def _pages(lines: Sequence[str]) -> list[list[str]]:
 
 def _lines(analysis: Analysis) -> Iterator[str]:
     story, info = story_of(analysis), analysis.trace.info
-    yield f"trace: {info.path}; {', '.join(info.devices) or 'no device'}"
+    devices = ", ".join(name for name in info.devices if name)
+    yield f"trace: {info.path}; {devices or 'no device named'}"
     yield f"verdict: {story.verdict}. {story.because}"
     yield story.summary
     if story.nothing:
@@ -75,6 +76,8 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     if story.host_sentence:
         yield story.host_sentence
     yield story.steps_found
+    if story.hidden:
+        yield story.hidden
     yield from (f"warning: {warning}" for warning in story.warnings)
 
 

@@ -136,7 +136,7 @@ def _bar(markdown: str) -> str:
 
 def _recorded(analysis: Analysis) -> str:
     info = analysis.trace.info
-    device = f" on {escaped(info.devices[0])}" if info.devices else ""
+    device = f" on {escaped(info.devices[0])}" if info.devices and info.devices[0] else ""
     return f"Measured by syncscan {__version__} in the torch.profiler trace {code(PurePath(info.path).name)}{device}"
 
 

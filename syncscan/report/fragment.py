@@ -11,16 +11,16 @@ import jinja2
 
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Phase, Severity
+from syncscan.model.finding import Finding, Severity
 from syncscan.model.phases import PhaseSummary
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, picture, remedies, source
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
-from syncscan.report.phrases import USES, certainty, chain, measured, places, projected, sentences
+from syncscan.report.phrases import certainty, chain, facts, places
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import ToldFinding, story_of
-from syncscan.report.units import duration, times
+from syncscan.report.units import duration
 
 MAX_ROWS = 20
 """Findings in the table."""
@@ -34,7 +34,8 @@ def render(analysis: Analysis) -> str:
     return _template().render(
         headline=_headline(analysis),
         verdict=story.verdict,
-        steps_found=shown(sentences(story.steps_found, story.hidden), _TEXT),
+        steps_found=shown(story.steps_found, _TEXT),
+        hidden=story.hidden,
         phases=[_phase(p) for p in story.phases[:MAX_ROWS]],
         reason=shown(story.opening, 2 * _TEXT),
         nothing=shown(story.nothing, _TEXT),
@@ -43,7 +44,8 @@ def render(analysis: Analysis) -> str:
         more_remedies=max(0, len(story.remedies) - remedies.SHOWN),
         then=shown(story.then, _TEXT),
         habits_title=habits.TITLE,
-        habits=[_habit(told) for told in story.habits[:MAX_ROWS]],
+        habits=[_habit(told) for told in story.habits[: habits.SHOWN]],
+        more_habits=max(0, len(story.habits) - habits.SHOWN),
         host_title=host.TITLE,
         host_tables=[_of_host(table) for table in story.host_tables] if story.host_leads else [],
         host_notes=story.host_notes,
@@ -76,7 +78,7 @@ def _template() -> jinja2.Template:
 
 def _headline(analysis: Analysis) -> str:
     info, s = analysis.trace.info, analysis.step
-    parts = [shown(PurePath(info.path).name, 120), *(shown(d, 60) for d in info.devices[:1])]
+    parts = [shown(PurePath(info.path).name, 120), *(shown(d, 60) for d in info.devices[:1] if d)]
     steps = f"{s.count} step{'s' * (s.count != 1)}"
     if s.observed_us:
         steps = f"{steps} of {duration(s.observed_us)}" if analysis.trace.steps else duration(s.observed_us)
@@ -113,28 +115,19 @@ def _remedy(told: ToldRemedy) -> dict[str, str]:
 
 
 def _habit(told: ToldHabit) -> dict[str, Any]:
-    facts = [
-        ("evidence", told.evidence),
-        *habits.graphs(told),
-        ("why", told.why),
-        ("instead", told.fix),
-        ("fine", told.when_fine),
-        ("id", told.id),
-    ]
+    facts_of = [*habits.facts(told), ("id", told.id)]
     return {
         "severity": told.severity.value,
         "color": _COLORS[told.severity],
         "saves": f"{told.saves}, {told.doubt}" if told.doubt else told.saves,
         "title": shown(told.title, 160),
         "where": shown(told.where, 120),
-        "facts": [(name, shown(text, _TEXT)) for name, text in facts if text],
+        "facts": [(name, shown(text, _TEXT)) for name, text in facts_of if text],
     }
 
 
 def _row(told: ToldFinding, step: StepSummary) -> dict[str, Any]:
     f = told.of
-    often = [f.where.phase.value] if f.where.phase is Phase.BACKWARD else []
-    often += [times(f.per_step)] if abs(f.per_step - 1) >= 0.005 else []
     return {
         "severity": told.severity.value,
         "color": _COLORS[told.severity],
@@ -144,7 +137,7 @@ def _row(told: ToldFinding, step: StepSummary) -> dict[str, Any]:
         "title": shown(told.title, 120),
         "what": shown(told.what, 120),
         "place": shown(places(f.where), 120),
-        "often": ", ".join(often),
+        "circumstances": ", ".join(told.circumstances),
         "facts": [(name, shown(text, _TEXT)) for name, text in _facts(f, step) if text],
         "source": source.numbered(f.excerpt) if f.excerpt else [],
         "newer": source.NEWER if f.excerpt and f.excerpt.newer else "",
@@ -152,16 +145,11 @@ def _row(told: ToldFinding, step: StepSummary) -> dict[str, Any]:
 
 
 def _facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
-    d, line = f.diagnosis, f.where.source
+    line = f.where.source
     return [
-        ("why", d.why),
-        ("instead", d.fix),
-        ("safe to remove", USES[f.where.use]),
-        ("fine", d.when_fine),
+        *facts(f, step),
         ("line", certainty(line) if line else ""),
         ("scope", " > ".join(f.where.scope)),
         ("chain", " > ".join(chain(f))),
-        ("measured", measured(f, step)),
-        ("projected", projected(f, step)),
         ("id", f.id),
     ]

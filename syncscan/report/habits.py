@@ -39,9 +39,8 @@ class ToldHabit:
     title: str
     where: str
     """The innermost scope; empty without."""
-    saving_us: float | None
-    """None where it spoils a measurement instead of taking time."""
     basis: Basis | None
+    """None where it spoils a measurement instead of taking time."""
     saves: str
     """`2.55 ms (57%)`, or that it spoils the measurement."""
     doubt: str
@@ -80,7 +79,6 @@ def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
         severity=habit.severity,
         title=a.title,
         where="".join(habit.scope[-1:]),
-        saving_us=gain.recoverable_us if gain else None,
         basis=gain.basis if gain else None,
         saves=figure(gain.recoverable_us, gain.basis, step_us) if gain else "spoils the measurement",
         doubt=""
@@ -96,6 +94,17 @@ def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
         when_fine=a.when_fine,
         confidence=habit.confidence.value,
     )
+
+
+def facts(habit: ToldHabit) -> list[tuple[str, str]]:
+    """What proves it, why it costs time, what to do and when it is fine, each with its name."""
+    return [
+        ("evidence", habit.evidence),
+        *graphs(habit),
+        ("why", habit.why),
+        ("fix", habit.fix),
+        ("fine", habit.when_fine),
+    ]
 
 
 def graphs(habit: ToldHabit, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:

@@ -262,12 +262,23 @@ def _counted_tables(counted: CountedHost) -> Iterator[Table]:
 
 
 def _dearest(counted: CountedHost) -> Table:
+    """Without a column for scopes where the trace has none."""
+    found = counted.dearest[:SHOWN]
+    scoped = any(dear.scope for dear in found)
     rows = tuple(
-        (_op(dear.op), " > ".join(dear.scope), _often(dear.per_step), _time(dear.self_us), _time(dear.us))
-        for dear in counted.dearest[:SHOWN]
+        (
+            _op(dear.op),
+            *([" > ".join(dear.scope)] if scoped else []),
+            _often(dear.per_step),
+            _time(dear.self_us),
+            _time(dear.us),
+        )
+        for dear in found
     )
-    head = ("op", "scope", "times a step", "itself", "with what it calls")
-    return Table("Ops that take most themselves", head, 2, 2, rows, len(counted.dearest) - len(rows))
+    title = "Ops that take most themselves, a step (in all: with what they call)"
+    words = ("op", "scope") if scoped else ("op",)
+    head = (*words, "times", "itself", "in all")
+    return Table(title, head, len(words), len(words), rows, len(counted.dearest) - len(rows))
 
 
 def _op(name: str) -> str:

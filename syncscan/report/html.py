@@ -13,6 +13,7 @@ import ntpath
 import posixpath
 import re
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import jinja2
@@ -20,14 +21,14 @@ import msgspec
 from markupsafe import Markup, escape
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity
+from syncscan.model.finding import Excerpt, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
-from syncscan.report import habits, host, remedies
+from syncscan.report import habits, host, remedies, source
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
-from syncscan.report.phrases import USES, certainty, chain, place, sentences, waited
+from syncscan.report.phrases import USES, certainty, chain, place, projected, waited
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import Story, ToldFinding, story_of
 from syncscan.report.tiles import bars, key, tiles
@@ -96,6 +97,7 @@ def render(analysis: Analysis) -> str:
             bars=shapes,
             key=key(shapes),
             steps_found=shown(story.steps_found, 600),
+            hidden=story.hidden,
             phases=story.phases[:MAX_PHASES],
             todo=_todo(story, page),
             habits_title=habits.TITLE,
@@ -103,10 +105,10 @@ def render(analysis: Analysis) -> str:
             host=_host(analysis, story),
             timeline_note=_timeline_note(drawn),
             findings=[_finding(told, page) for told in findings],
-            findings_note=_findings_note(analysis),
+            findings_note=_findings_note(story),
             sorts=_SORTS,
             without=[step["name"] for step in drawn["without"]],
-            no_findings=_nothing_found(analysis),
+            no_findings=_nothing_found(analysis, story),
             warnings=[shown(w, 600) for w in story.warnings],
             style=_asset("report.css"),
             script=_script(),
@@ -227,11 +229,11 @@ def _timeline_note(drawn: dict[str, Any]) -> str:
     )
 
 
-def _findings_note(analysis: Analysis) -> str:
-    total = len(analysis.findings)
+def _findings_note(story: Story) -> str:
+    total = len(story.findings)
     if not total:
         return ""
-    points = sum(f.count for f in analysis.findings)
+    points = sum(told.of.count for told in story.findings)
     cut = f" The first {MAX_FINDINGS} are shown." if total > MAX_FINDINGS else ""
     counted = f"{total} finding{'s' * (total != 1)}, {points:,} sync point{'s' * (points != 1)}"
     return f"{counted}. Times are means per step.{cut}"
@@ -247,8 +249,10 @@ _SORTS = (
 """What findings can be sorted by besides their order: an attribute of theirs, and how it is called."""
 
 
-def _nothing_found(analysis: Analysis) -> str:
+def _nothing_found(analysis: Analysis, story: Story) -> str:
     """Why there are no findings, as far as the trace tells."""
+    if analysis.findings:
+        return story.hidden
     if not len(analysis.trace.device_rows):
         return "No sync point was found. The trace holds no device work: it may have been recorded without the device."
     return "No sync point was found: the host never waits for the device in this trace."
@@ -272,15 +276,26 @@ def _finding(told: ToldFinding, page: _Page) -> dict[str, Any]:
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
         "cost": f"waits {told.waits}, idle behind {told.idle}, {times(f.per_step)}",
-        "saves": told.saves,
+        "saves": f"{told.saves} ({told.share})" if told.share else told.saves,
         "numbers": _numbers(told),
-        "projection": _projected(f),
+        "projection": shown(projected(f, page.analysis.step), 900),
+        "source": _source(f.excerpt) if f.excerpt else None,
         "why": shown(d.why, 1500),
         "fix": shown(d.fix, 1500),
         "when_fine": shown(d.when_fine, 1500),
         "evidence": _evidence(f, page.analysis.step),
         "count": f.count,
         "occurrences": _occurrences(f, page),
+    }
+
+
+def _source(excerpt: Excerpt) -> dict[str, Any]:
+    """The flagged lines with those around them."""
+    digits = len(str(excerpt.first + len(excerpt.lines) - 1))
+    return {
+        "place": shown(f"{PurePath(excerpt.path).name}:{','.join(map(str, excerpt.marked))}", 120),
+        "lines": [(f"{x.number:{digits}}", x.text, x.flagged) for x in source.lines(excerpt)],
+        "newer": source.NEWER if excerpt.newer else "",
     }
 
 
@@ -293,17 +308,6 @@ def _numbers(told: ToldFinding) -> list[tuple[str, str, str]]:
         ("moved", duration(gain.moved_us) if gain else "–", "projected-text"),
         ("recoverable", told.saves, "projected-text"),
     ]
-
-
-def _projected(f: Finding) -> str:
-    if f.gain is None:
-        return ""
-    low, high = f.gain.range_us
-    said = (
-        f"{duration(f.gain.recoverable_us)} a step recoverable ({duration(low)} to {duration(high)}); "
-        f"{duration(f.gain.moved_us)} of the wait would turn up again at the next sync"
-    )
-    return sentences(said, f.gain.untold) if f.gain.untold else said
 
 
 def _evidence(f: Finding, step: StepSummary) -> list[tuple[str, str]]:

@@ -14,10 +14,10 @@ from syncscan.report import habits, host, remedies, source
 from syncscan.report.habits import ToldHabit
 from syncscan.report.markup import cell, code, escaped
 from syncscan.report.names import shown
-from syncscan.report.phrases import USES, certainty, chain, measured, places, projected, sentences
+from syncscan.report.phrases import certainty, chain, facts, places
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import Story, ToldFinding, story_of
-from syncscan.report.units import duration, times
+from syncscan.report.units import duration
 from syncscan.version import __version__
 
 MAX_CHARACTERS = 60_000
@@ -42,7 +42,8 @@ def render(analysis: Analysis) -> str:
     if story.host_leads:
         top += _host(story)
     bottom = [
-        escaped(sentences(story.steps_found, story.hidden)),
+        escaped(story.steps_found),
+        *([escaped(story.hidden)] if story.hidden else []),
         *(f"> warning: {escaped(w)}" for w in story.warnings[:10]),
         _provenance(analysis),
     ]
@@ -83,11 +84,7 @@ def _habit(told: ToldHabit) -> str:
     doubt = f", {told.doubt}" if told.doubt else ""
     lines = [
         f"**{escaped(told.title)}**{where}: {told.saves}{doubt} ({code(told.id)}, {told.severity.value})",
-        f"- evidence: {escaped(told.evidence)}",
-        *(f"- {name}: {escaped(text)}" for name, text in habits.graphs(told)),
-        f"- why: {escaped(told.why)}",
-        f"- instead: {escaped(told.fix)}",
-        f"- fine: {escaped(told.when_fine)}",
+        *(f"- {name}: {escaped(text)}" for name, text in habits.facts(told)),
     ]
     return "\n".join(lines)
 
@@ -124,14 +121,9 @@ def _table(findings: Sequence[ToldFinding]) -> Iterator[str]:
     yield "| severity | saves *(projected)* | waits *(measured)* | idle behind | what | where |"
     yield "|---|--:|--:|--:|---|---|"
     for told in findings:
-        where = ", ".join(part for part in (cell(told.where), _circumstances(told.of)) if part)
+        where = ", ".join(part for part in (cell(told.where), *told.circumstances) if part)
         numbers = f"{told.saves} | {told.waits} | {told.idle}"
         yield f"| {told.severity.value} | {numbers} | {escaped(shown(told.title, 160))} | {where} |"
-
-
-def _circumstances(f: Finding) -> str:
-    parts = [f.where.phase.value] if f.where.phase.value == "backward" else []
-    return ", ".join(parts if abs(f.per_step - 1) < 0.005 else [*parts, times(f.per_step)])
 
 
 def _details(findings: Sequence[Finding], step: StepSummary, room: int) -> Iterator[str]:
@@ -158,12 +150,7 @@ def _detail(number: int, f: Finding, step: StepSummary) -> str:
         f"- line: {code(places(f.where))}{_doubt(line)}" if places(f.where) else "",
         f"- scope: {code(' > '.join(f.where.scope))}" if f.where.scope else "",
         f"- chain: {code(' > '.join(chain(f)))}",
-        f"- measured: {measured(f, step)}",
-        f"- projected: {projected(f, step)}" if f.gain else "",
-        f"- why: {escaped(d.why)}",
-        f"- instead: {escaped(d.fix)}",
-        f"- safe to remove: {USES[f.where.use]}",
-        f"- fine: {escaped(d.when_fine)}",
+        *(f"- {name}: {escaped(text)}" for name, text in facts(f, step) if text),
     ]
     return "\n".join([*(text for text in lines if text), *_source(f.excerpt)])
 
@@ -184,7 +171,7 @@ def _doubt(line: Source | None) -> str:
 
 def _provenance(analysis: Analysis) -> str:
     info, s = analysis.trace.info, analysis.step
-    parts = [f"syncscan {__version__}", code(PurePath(info.path).name), *(escaped(d) for d in info.devices[:1])]
+    parts = [f"syncscan {__version__}", code(PurePath(info.path).name), *(escaped(d) for d in info.devices[:1] if d)]
     parts += [f"{s.count} steps" + (f" of {duration(s.observed_us)}" if s.observed_us else "")]
     if s.unprofiled_us:
         parts.append(f"{duration(s.unprofiled_us)} without the profiler")

@@ -220,6 +220,18 @@ def chain(f: Finding) -> tuple[str, ...]:
     return (*f.where.op_stack, f.api)
 
 
+def facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
+    """What a finding costs and would gain, why it waits, what to do and when it is fine, each with its name."""
+    return [
+        ("measured", measured(f, step)),
+        ("projected", projected(f, step)),
+        ("why", f.diagnosis.why),
+        ("fix", f.diagnosis.fix),
+        ("safe to remove", USES[f.where.use]),
+        ("fine", f.diagnosis.when_fine),
+    ]
+
+
 def measured(f: Finding, step: StepSummary) -> str:
     """Wait and bubble, how often."""
     if step.waits_withheld:

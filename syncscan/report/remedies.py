@@ -61,9 +61,6 @@ class ToldRemedy:
     habit: str
     """The habit's id; empty for syncs."""
     alone_us: float | None
-    range_us: tuple[float, float] | None
-    after_us: float | None
-    """What it saves after all those above it; None for an upper bound too."""
     basis: Basis | None
     saves: str
     """`432 µs (9%)`; what it costs, where what it saves isn't projected."""
@@ -113,8 +110,6 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
         members=tuple(_member(n, f) for n, f in members),
         habit=remedy.habit,
         alone_us=remedy.alone_us,
-        range_us=remedy.range_us,
-        after_us=remedy.after_us,
         basis=remedy.basis,
         saves=figure(remedy.alone_us, remedy.basis, replayed(analysis.step)),
         doubt=_doubt(remedy, number == 1, [f for _, f in members], replayed(analysis.step)),
@@ -133,8 +128,6 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
         members=(_member(findings[f.id][0], f),),
         habit="",
         alone_us=None,
-        range_us=None,
-        after_us=None,
         basis=None,
         saves="waits, nobody knows how long" if step.waits_withheld else costs,
         doubt="not projected",

@@ -5,11 +5,11 @@ Names in a story are as they stand in the trace: each renderer escapes them for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity
+from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden
@@ -29,7 +29,7 @@ from syncscan.report.phrases import (
     whereabouts,
 )
 from syncscan.report.remedies import ToldRemedy
-from syncscan.report.units import percent
+from syncscan.report.units import percent, times
 
 VERDICTS = {
     Bound.DEVICE: "The device is the limit",
@@ -65,6 +65,8 @@ class ToldFinding:
     waits: str
     idle: str
     """How long the device stands idle behind it."""
+    circumstances: tuple[str, ...]
+    """What is unusual of it: that it is intended, in the backward, how often where not once a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +207,15 @@ def _share(f: Finding, step_us: float) -> str:
     return percent(f.gain.recoverable_us, step_us) if f.gain and known else ""
 
 
+def _circumstances(f: Finding) -> Iterator[str]:
+    if f.diagnosis.intended:
+        yield "intended"
+    if f.where.phase is Phase.BACKWARD:
+        yield "backward"
+    if abs(f.per_step - 1) >= 0.005:
+        yield times(f.per_step)
+
+
 def _finding(number: int, f: Finding, analysis: Analysis) -> ToldFinding:
     return ToldFinding(
         of=f,
@@ -220,4 +231,5 @@ def _finding(number: int, f: Finding, analysis: Analysis) -> ToldFinding:
         doubt=_doubt(f, replayed(analysis.step)),
         waits=waited(f.wait_us, analysis.step),
         idle=waited(f.bubble_us, analysis.step),
+        circumstances=tuple(_circumstances(f)),
     )

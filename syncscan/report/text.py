@@ -42,6 +42,8 @@ ROWS = 10
 """How many findings and habits the table shows unasked."""
 WIDE = 100
 """Columns from which a finding may have its row to itself; below it takes two lines."""
+NAME = 12
+"""Columns that a name in a table of the host's time keeps, however narrow the terminal."""
 _GAP = 2
 """Columns between two of a table."""
 RANKED = "Ranked by what each saves alone; what is 'at most' or not projected comes last."
@@ -89,7 +91,7 @@ def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Ren
     if story.phases:
         yield _phases(story.phases)
     if terminal.verbose or story.host_leads:
-        yield from _host(story)
+        yield from _host(story, terminal)
     if terminal.verbose:
         yield from _all_details(analysis, story, terminal)
     yield from _closing(story, terminal)
@@ -131,7 +133,7 @@ def _told_of_trace(analysis: Analysis, device: bool) -> str:
     info, s = analysis.trace.info, analysis.step
     parts = [PurePath(info.path).name or info.path]
     if info.devices and device:
-        parts.append(info.devices[0] if len(info.devices) == 1 else f"{len(info.devices)} × {info.devices[0]}")
+        parts.append(_devices(info.devices))
     if info.world_size and info.world_size > 1:
         parts.append(f"rank {info.rank} of {info.world_size}")
     steps = f"{s.count} step{'s' if s.count != 1 else ''}" if analysis.trace.steps else "no steps marked"
@@ -140,6 +142,14 @@ def _told_of_trace(analysis: Analysis, device: bool) -> str:
     known = f" ({duration(s.unprofiled_us)} unprofiled)" if s.unprofiled_us else ""
     steps += " of " if analysis.trace.steps else ", "
     return printable(" · ".join([*parts, f"{steps}{duration(s.observed_us)}{known}"]))
+
+
+def _devices(names: Sequence[str]) -> str:
+    """`8 × NVIDIA H200`; a trace may have devices without a name."""
+    count, name = len(names), names[0]
+    if not name:
+        return f"{count} device{'s' * (count != 1)}"
+    return name if count == 1 else f"{count} × {name}"
 
 
 def _remedies(story: Story, terminal: Terminal, room: int) -> Iterator[RenderableType]:
@@ -189,7 +199,7 @@ def _remedy(told: ToldRemedy, story: Story, terminal: Terminal) -> Text:
     doubt = told.doubt if terminal.verbose else told.left
     line = Text.assemble((told.saves, "bold"), f", {printable(doubt)}" if doubt else "", ": ", _text(told.what, 160))
     first = next((f for f in story.findings if told.members and f.id == told.members[0].id), None)
-    where = next(iter(_circumstances(first.of, terminal)), Text()) if first else _text(told.where, 60)
+    where = next(iter(_circumstances(first, terminal)), Text()) if first else _text(told.where, 60)
     if where:
         line.append(" (").append_text(where).append(")")
     return line
@@ -226,20 +236,13 @@ def _row(told: ToldFinding | ToldHabit, terminal: Terminal) -> _Row:
     if isinstance(told, ToldHabit):
         return _Row(saves, told.doubt, "", title, told.rule, (_text(told.where, 60),))
     saves.append(f" ({told.share})" if told.share else "")
-    return _Row(
-        saves, told.doubt if told.share else "", told.waits, title, told.rule, _circumstances(told.of, terminal)
-    )
+    return _Row(saves, told.doubt if told.share else "", told.waits, title, told.rule, _circumstances(told, terminal))
 
 
-def _circumstances(f: Finding, terminal: Terminal) -> tuple[Text, ...]:
+def _circumstances(told: ToldFinding, terminal: Terminal) -> tuple[Text, ...]:
     """Place, scope, backward, how often."""
-    parts = [_place(f, terminal), _text(" › ".join(f.where.scope[-1:]), 60)]
-    if f.diagnosis.intended:
-        parts.append(Text("intended"))
-    if f.where.phase.value == "backward":
-        parts.append(Text("backward"))
-    if abs(f.per_step - 1) >= 0.005:
-        parts.append(Text(times(f.per_step)))
+    f = told.of
+    parts = [_place(f, terminal), _text(" › ".join(f.where.scope[-1:]), 60), *map(Text, told.circumstances)]
     return tuple(part for part in parts if part)
 
 
@@ -328,29 +331,56 @@ def _phases(phases: Sequence[PhaseSummary]) -> Table:
     return table
 
 
-def _host(story: Story) -> Iterator[RenderableType]:
+def _host(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
     """Where the host's time goes: its tables, and what they rest on."""
     if story.host_tables:
         yield Text("")
         yield Text(f"{host.TITLE}:", "bold")
-        yield from (Padding(_of_host(table), (0, 0, 0, 1)) for table in story.host_tables)
+        yield from (Padding(_of_host(table, terminal.width - 1), (0, 0, 0, 1)) for table in story.host_tables)
         yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.host_notes)
 
 
-def _of_host(found: host.Table) -> Group:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    for number, name in enumerate(found.head):
-        table.add_column(
-            printable(name, 40),
-            justify="left" if number < found.words else "right",
-            overflow="ellipsis",
-            no_wrap=number == 0,
-        )
-    for row in found.rows:
-        table.add_row(*(Text(printable(text, 60)) for text in row))
+def _of_host(found: host.Table, width: int) -> Group:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    cells = [[printable(text, 60) for text in row] for row in found.rows]
+    widths = _widths(found, cells, width)
+    for number, (name, room) in enumerate(zip(found.head, widths, strict=True)):
+        table.add_column(name, justify="left" if number < found.words else "right", width=room)
+    for row in cells:
+        table.add_row(*(Text(_ending(text, room)) for text, room in zip(row, widths, strict=True)))
     if found.more:
         table.add_row(f"… {found.more} more", *[""] * (len(found.head) - 1))
     return Group(Text(found.title), table)
+
+
+def _widths(found: host.Table, cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Of the columns: no number is cut or broken, heads may take two lines, and the longest names make room first."""
+    columns = list(zip(*cells, strict=True)) if cells else [()] * len(found.head)
+    longest = [max(map(cell_len, column), default=0) for column in columns]
+    least = [max(_in_two_lines(head), room) for head, room in zip(found.head, longest, strict=True)]
+    widths = [max(cell_len(head), room) for head, room in zip(found.head, longest, strict=True)]
+    over = sum(widths) + _GAP * len(widths) - width
+    if over > 0:
+        widths = [*widths[: found.words], *least[found.words :]]
+        over = sum(widths) + _GAP * len(widths) - width
+    while over > 0 and max(widths[: found.words]) > NAME:
+        widths[widths.index(max(widths[: found.words]))] -= 1
+        over -= 1
+    return widths
+
+
+def _in_two_lines(head: str) -> int:
+    """How narrow a head may be."""
+    words = head.split()
+    return min(max(len(" ".join(words[:k])), len(" ".join(words[k:]))) for k in range(1, len(words) + 1))
+
+
+def _ending(text: str, room: int) -> str:
+    """A path, or scopes in scopes, without its begin where it is too long: its end tells it from others."""
+    if cell_len(text) <= room:
+        return text
+    begin = next(k for k in range(1, len(text) + 1) if cell_len(text[k:]) < room)
+    return f"…{text[begin:]}"
 
 
 def _all_details(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[RenderableType]:
@@ -385,12 +415,7 @@ def _of_finding(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
         ("scope", " > ".join(f.where.scope)),
         ("chain", " > ".join(phrases.chain(f))),
         ("thread", f"{f.where.thread}, {f.where.phase.value}, {times(f.per_step)}"),
-        ("measured", phrases.measured(f, step)),
-        ("projected", phrases.projected(f, step)),
-        ("why", d.why),
-        ("fix", d.fix),
-        ("safe to remove", phrases.USES[f.where.use]),
-        ("fine when", d.when_fine),
+        *phrases.facts(f, step),
     ]
 
 
@@ -399,11 +424,7 @@ def _of_habit(told: ToldHabit) -> list[tuple[str, str]]:
         ("id", told.id),
         ("rule", f"{told.rule}, confidence {told.confidence}"),
         ("saves", f"{told.saves}, {told.doubt}" if told.doubt else told.saves),
-        ("evidence", told.evidence),
-        *habits.graphs(told),
-        ("why", told.why),
-        ("fix", told.fix),
-        ("fine when", told.when_fine),
+        *habits.facts(told),
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import StepSummary
-from syncscan.report.phrases import real, waited
+from syncscan.report.phrases import measurable, real, replayed, saving, spread, waited
 from syncscan.report.units import duration
 
 
@@ -62,9 +62,9 @@ def tiles(analysis: Analysis) -> list[Tile]:
     if step.input_us > 0:
         found.append(Tile("waits for input", duration(step.input_us), "a step"))
     if _projected_step(analysis):
-        low, high = step.recoverable_range_us or (0.0, 0.0)
-        note = f"{duration(low)} to {duration(high)}, projected"
-        found.append(Tile("recoverable", duration(step.recoverable_us or 0.0), note, projected=True))
+        us, limits, whole = step.recoverable_us or 0.0, step.recoverable_range_us or (0.0, 0.0), replayed(step)
+        doubt = f"{spread(limits, whole)}, " if measurable(limits[1], whole) else ""
+        found.append(Tile("recoverable", saving(us, whole), f"{doubt}projected", projected=True))
     return found
 
 

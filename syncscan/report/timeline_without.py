@@ -93,7 +93,7 @@ def _schedule(analysis: Analysis, removed: Sequence[int], everything: bool) -> S
 
 def _name(analysis: Analysis, removed: Sequence[int], everything: bool) -> str:
     if everything and len(removed) > 1:
-        return f"all {len(removed)} syncs"
+        return "both syncs" if len(removed) == 2 else f"all {len(removed)} syncs"
     title = shown(analysis.findings[removed[0]].diagnosis.title, 70)
     return f"“{title}”" + (f" and {len(removed) - 1} more" if len(removed) > 1 else "")
 

@@ -13,10 +13,12 @@ def part_of(us: float, whole_us: float) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """`part` of `whole` as a percentage: `31%`, `0.4%`; `–` of nothing."""
+    """`part` of `whole` as a percentage: `31%`, `0.4%`, `<0.1%`; `–` of nothing."""
     if not whole:
         return "–"
     share = 100 * part / whole
+    if 0 < share < 0.05:
+        return "<0.1%"
     return f"{share:.0f}%" if abs(share) >= 2 or share == 0 else f"{share:.1f}%"
 
 

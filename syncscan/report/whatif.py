@@ -7,16 +7,17 @@ from typing import Any
 
 import msgspec
 from rich.box import SIMPLE_HEAD
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
 from syncscan.model.printable import printable
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.step import Bound
-from syncscan.report.phrases import steps_found, waited
+from syncscan.report import remedies
+from syncscan.report.phrases import steps_found
+from syncscan.report.story import Story, ToldFinding, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
@@ -57,13 +58,12 @@ def render(
 
 
 def _parts(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline]) -> Iterator[RenderableType]:
+    story = story_of(analysis)
     yield from _headline(analysis, projection)
-    if analysis.findings:
-        yield _table(analysis, projection)
-    yield from _groups(analysis)
+    if story.findings:
+        yield _table(story.findings, frozenset(projection.removed))
     yield from _streams(analysis, pipelines)
-    for sentence in analysis.step.advice:
-        yield Text.assemble(("→ ", "bold green"), printable(sentence))
+    yield from _advice(story)
     for note in projection.notes:
         yield Text(f"note: {printable(note)}", style="dim")
 
@@ -108,46 +108,40 @@ def _basis(p: Projection) -> str:
     return f"The step takes {duration(p.observed_us)} in the trace ({agrees})."
 
 
-def _table(analysis: Analysis, p: Projection) -> Table:
+def _table(found: Sequence[ToldFinding], removed: frozenset[str]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name, justify in (
-        ("", "left"),
-        ("sync", "left"),
-        ("place", "left"),
-        ("waits", "right"),
-        ("saves alone", "right"),
-    ):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for f in analysis.findings[:SHOWN]:
-        gone = "✗" if f.id in p.removed else ""
-        table.add_row(gone, printable(f.id), printable(_place(f), 50), waited(f.wait_us, analysis.step), _alone(f))
-    if len(analysis.findings) > SHOWN:
-        table.add_row("", f"… {len(analysis.findings) - SHOWN} more", "", "", "")
+    table.add_column("", no_wrap=True)
+    table.add_column("saves alone", justify="right", no_wrap=True)
+    table.add_column("waits", justify="right", no_wrap=True)
+    table.add_column("sync, and where", overflow="fold")
+    for told in found[:SHOWN]:
+        saves = f"{told.saves} ({told.share})" if told.share else told.saves
+        where = " · ".join(part for part in (told.where, told.doubt) if part)
+        sync = Group(Text(printable(told.id)), Text(printable(where, 160), "dim"))
+        table.add_row("✗" if told.id in removed else "", saves, told.waits, sync)
+    if len(found) > SHOWN:
+        table.add_row("", "", "", f"… {len(found) - SHOWN} more")
     return table
 
 
-def _alone(f: Finding) -> str:
-    if f.gain is None:
-        return "–"
-    low, high = f.gain.range_us
-    return f"{duration(f.gain.recoverable_us)} ({duration(low)} to {duration(high)})"
+def _advice(story: Story) -> Iterator[RenderableType]:
+    """What to change, as every report of this trace says it."""
+    if story.nothing:
+        yield _arrow(story.nothing)
+    if story.remedies:
+        yield Text(f"{remedies.title(story.remedies)}:", style="bold")
+        grid = Table.grid()
+        for told in story.remedies[: remedies.SHOWN]:
+            grid.add_row(f" {told.number}. ", Text(printable(f"{told.saves}, {told.doubt}: {told.name}")))
+        yield grid
+    if len(story.remedies) > remedies.SHOWN:
+        yield Text(f" … and {len(story.remedies) - remedies.SHOWN} more.")
+    if story.then:
+        yield _arrow(story.then)
 
 
-def _place(f: Finding) -> str:
-    return " › ".join((*f.where.scope, f.where.op or f.api))
-
-
-def _groups(analysis: Analysis) -> Iterator[Text]:
-    if any(len(g.ids) > 1 for g in analysis.groups):
-        yield Text("Worth removing, in this order:", style="bold")
-        for number, g in enumerate(analysis.groups, 1):
-            together = "" if len(g.ids) == 1 else f" together; any one alone saves {_at_most(g.alone_us, g.saving_us)}"
-            names = printable(" + ".join(g.ids))
-            yield Text(f" {number}. {names}: saves {duration(g.saving_us)}{together}")
-
-
-def _at_most(alone: float, together: float) -> str:
-    return "nothing" if alone < 0.05 * together else f"at most {duration(alone)}"
+def _arrow(sentence: str) -> Text:
+    return Text.assemble(("→ ", "bold green"), printable(sentence))
 
 
 def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text]:
@@ -195,7 +189,7 @@ def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pip
         "profiled_us": p.profiled_us,
         "calibrated": p.calibrated,
         "host_scale": p.host_scale,
-        "advice": list(analysis.step.advice),
+        "advice": list(story_of(analysis).advice),
         "groups": [
             {"ids": list(g.ids), "saving_us": g.saving_us, "alone_us": g.alone_us, "after_us": g.after_us}
             for g in analysis.groups

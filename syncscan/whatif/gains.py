@@ -1,4 +1,4 @@
-"""From a Projector to what its findings would gain: each alone, all together, the sets worth removing, and advice."""
+"""From a Projector to what its findings would gain: alone, together, in sets worth removing, and the step's outlook."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Group, Overlap, Projection
 from syncscan.model.step import REPEATABILITY, StepSummary
-from syncscan.whatif.advice import outlook, removals
 from syncscan.whatif.bound import decided, unsettled, without_replay
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import worth_removing
+from syncscan.whatif.outlook import outlook
 from syncscan.whatif.overlap import overlaps
 from syncscan.whatif.projector import NO_LAUNCHES, Projector
 
@@ -58,13 +58,11 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     together = calibrated.projection(removable)
     groups = _groups(calibrated, removable)
     step = decided(calibrated, projector.ends(), step, frozenset(projector.number[f.id] for f in removable))
-    then = outlook(bool(removable), together, step)
     step = replace(
         step,
         recoverable_us=max(0.0, together.saving_us),
         recoverable_range_us=_saving_range(together),
-        advice=(*removals(removable, groups, together), then.said),
-        outlook=then,
+        outlook=outlook(bool(removable), together, step),
     )
     return Gains(step, found, groups, overlaps(projector.trace))
 

@@ -267,7 +267,7 @@ def test_the_hatched_step_is_without_what_is_chosen(show: Callable[..., Report])
     report = show(crossed())
     note = report.page.locator("#replayed")
     bands = "syncscan.timeline.layout.bands.filter((b) => b.kind === 'projected').length"
-    assert "without all 2 syncs" in note.inner_text()
+    assert "without both syncs" in note.inner_text()
     assert report.js(bands) == 2
     report.page.get_by_label("Go to").select_option("whole trace")
     report.page.locator("#f0 .pick").click()

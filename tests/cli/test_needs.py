@@ -23,7 +23,7 @@ ALWAYS = {
     "diff": "before after fail_on form output step_scope steps source_root max_memory",
     "check": f"syncs wait_ms recoverable limit config baseline update_baseline {READING}",
     "whatif": f"remove keep_timing pipeline form output {READING}",
-    "report": f"output {READING}",
+    "report": f"output top min_saves select ignore user_only {READING}",
     "annotate": f"output around force {READING}",
     "open": f"viewer host port no_browser {READING}",
     "dryrun": "module steps form output",

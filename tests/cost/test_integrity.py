@@ -162,6 +162,6 @@ def test_nothing_is_projected_from_a_trace_that_lacks_too_much() -> None:
     analysis = analyze_trace(t.trace())
     assert [f.gain for f in analysis.findings] == [None]
     assert [h for h in analysis.habits if h.gain] == []
-    assert (analysis.step.recoverable_us, analysis.step.advice, analysis.schedule()) == (None, (), None)
+    assert (analysis.step.recoverable_us, analysis.step.outlook, analysis.schedule()) == (None, None, None)
     with pytest.raises(UsageError, match=r"can't be replayed\. Only"):
         analysis.whatif("all")

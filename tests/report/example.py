@@ -40,7 +40,6 @@ STEP = StepSummary(
     device_share=0.76,
     recoverable_us=9_000.0,
     recoverable_range_us=(8_100.0, 9_900.0),
-    advice=("Remove the sync of nonzero: it alone saves 9.00 ms a step.", "Without it the host is the limit."),
     outlook=Outlook(
         gains=True, said="Without it the host is the limit.", beside="Without its sync the host is the limit."
     ),
@@ -362,7 +361,7 @@ def hostile(text: str) -> Analysis:
         op=text, op_stack=(text,), scope=(text,), module=(text,), source=source, framework=source, thread=text
     )
     outlook = Outlook(gains=True, said=text, beside=text)
-    step = replace(STEP, reason=text, advice=(text,), outlook=outlook, bound=Bound.HOST)
+    step = replace(STEP, reason=text, outlook=outlook, bound=Bound.HOST)
     found = analysis(finding(diagnosis=diagnosis, where=where, api=text), step=step, warnings=(text,))
     habit = hostile_habit(text)
     listed = (replace(remedy(), what=text), replace(of_habit(habit), what=text))

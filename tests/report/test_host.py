@@ -176,3 +176,22 @@ def test_golden(form: str, golden: Callable[[str, str], None]) -> None:
     """What is said of the host, as kept."""
     report = render(host_bound(), form)
     golden(f"host.{form}", report[report.index("Where the host") :].partition("</section>")[0])
+
+
+def test_a_narrow_terminal_cuts_no_number_and_no_line() -> None:
+    """At 80 columns heads take two lines at most, and of a path its end is left, with the line."""
+    shown = render(host_bound(Host(sampled=SAMPLED, counted=COUNTED)), "text", width=80).splitlines()
+    begin = shown.index(" By phase and owner, without what each calls")
+    assert [line.split() for line in shown[begin + 1 : begin + 3]] == [
+        ["in", "of", "the"],
+        ["whose", "code", "forward", "backward", "optimizer", "between", "input", "in", "all", "step"],
+    ]
+    assert shown[begin + 4].split() == "torch 5.00 ms 3.10 ms 2.20 ms – 900 µs 11.2 ms 78%".split()
+    assert "…formers/trainer.py:2100  transformers  1.30 ms" in "\n".join(shown)
+
+
+def test_ops_without_scopes_have_no_column_for_them() -> None:
+    """As in a trace without `record_function`."""
+    bare = replace(COUNTED, dearest=tuple(replace(dear, scope=()) for dear in COUNTED.dearest))
+    heads = [table.head for found in (COUNTED, bare) for table in host.tables(Host(counted=found)) if table.code]
+    assert heads == [("op", "scope", "times", "itself", "in all"), ("op", "times", "itself", "in all")]

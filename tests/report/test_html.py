@@ -15,7 +15,10 @@ import pytest
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Excerpt
+from syncscan.model.view import View
 from syncscan.report import html
+from syncscan.report.source import NEWER
 from tests.builder import TraceBuilder
 from tests.report.example import HOSTILE, analysis, finding, hostile, remedy, typical
 
@@ -227,3 +230,24 @@ def test_a_remedy_and_a_finding_say_which_step_is_drawn_for_them():
     page = Page(html.render(step()))
     assert json.loads(page.inside["data"])["without"][0]["findings"] == [0]
     assert [value for name, value in page.attributes if name == "data-without"] == ["0", "0"]
+
+
+def test_the_flagged_line_is_shown_with_those_around_it():
+    """As the file has it, escaped; that it is newer than the trace is said."""
+    lines = ("    if <b>:", "        x.item()")
+    excerpt = Excerpt(path="/home/me/<i>.py", first=9, lines=lines, marked=(10,), newer=True)
+    text = html.render(analysis(replace(finding(), excerpt=excerpt)))
+    assert '<span><i>   9</i> if &lt;b&gt;:</span><span class="flagged"><i>&gt; 10</i>     x.item()</span>' in text
+    assert f"<figcaption>&lt;i&gt;.py:10 <span>{NEWER}</span></figcaption>" in text
+    assert '<figure class="source">' not in html.render(analysis(finding()))
+
+
+def test_what_a_view_hides_is_said():
+    """Beside how the steps were found; a page whose findings are all hidden doesn't say that there are none."""
+    found = analysis(finding("nonzero"), finding("item"))
+    few = html.render(replace(found, view=View(top=1)))
+    assert '<p class="found">1 finding is hidden by --top.</p>' in few
+    assert "1 finding, " in few
+    none = html.render(replace(found, view=View(select=("cpu",))))
+    assert none.count("2 findings are hidden by --select.") == 2
+    assert "No sync point was found" not in none

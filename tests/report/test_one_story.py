@@ -166,7 +166,7 @@ def of_html(text: str) -> Facts:
     return Facts(
         verdict=page.inside("h1.verdict")[0].removesuffix("."),
         remedies=[figure(saves) for saves in page.inside("ol.remedies", "strong")],
-        findings=list(zip(titles, saves, strict=True)),
+        findings=[(title, figure(saves)) for title, saves in zip(titles, saves, strict=True)],
         habits=[(title, figure(saves)) for title, saves in zip(habits, savings, strict=True)],
     )
 
@@ -210,11 +210,37 @@ def of_sarif(text: str) -> Facts:
     return Facts(run["properties"]["step"]["verdict"])
 
 
+def in_all_pages(found: Analysis) -> str:
+    """The report for programs, however many pages it has."""
+    pages: list[str] = []
+    while not pages or pages[-1].splitlines()[-1].startswith("[page "):
+        pages.append(render(found, "brief", page=len(pages) + 1))
+    return "".join(pages)
+
+
+def of_brief(text: str) -> Facts:
+    """From its lines."""
+    lines = text.splitlines()
+    remedies = [found for line in lines if (found := re.match(rf"\d+\. (.*?) \[[^]]*\]: ({SAVES}), ", line))]
+    told = [line.split("; ") for line in lines if re.match(r"- (high|medium|low|info) ", line)]
+    is_habit = [any(parts[0].split()[-1].startswith(f"{rule}-") for rule in HABITS) for parts in told]
+    return Facts(
+        verdict=lines[1].removeprefix("verdict: ").partition(". ")[0],
+        remedies=[figure(found[2]) for found in remedies],
+        changes=[without_place(found[1]) for found in remedies],
+        findings=[(parts[1], parts[-3]) for parts, habit in zip(told, is_habit, strict=True) if not habit],
+        habits=[
+            (without_place(parts[1]), figure(parts[2])) for parts, habit in zip(told, is_habit, strict=True) if habit
+        ],
+    )
+
+
 READ = {
     "text": of_text,
     "markdown": of_markdown,
     "html": of_html,
     "fragment": of_fragment,
+    "brief": of_brief,
     "github": of_github,
     "junit": of_junit,
     "sarif": of_sarif,
@@ -229,7 +255,8 @@ SHORT = ("markdown", "fragment", "github", "junit")
 def test_every_format_tells_the_same(trace: Path, form: str) -> None:
     """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
     options: dict[str, Any] = {"verbose": 1, "width": 1000, "everything": True} if form == "text" else {}
-    told, said = of_json(render(analysis(trace), "json")), READ[form](render(analysis(trace), form, **options))
+    text = in_all_pages(analysis(trace)) if form == "brief" else render(analysis(trace), form, **options)
+    told, said = of_json(render(analysis(trace), "json")), READ[form](text)
     listed = LISTED if form in SHORT else None
     rows = {"markdown": 50, "fragment": ROWS}.get(form)
     assert said.verdict == told.verdict
@@ -247,6 +274,21 @@ def test_a_finding_s_evidence_rests_on_the_same_verdict(trace: Path) -> None:
     verdict = of_json(render(analysis(trace), "json")).verdict
     for finding in analysis(trace).findings[:1]:
         assert f". {plain(verdict)}: " in evidence.render(analysis(trace), finding)
+
+
+@pytest.mark.parametrize("name", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])
+def test_what_if_advises_what_the_report_does(name: str) -> None:
+    """For programs word for word; in text the same changes in the same order, and what limits the step without them."""
+    from syncscan.report import whatif
+
+    found = analysis(FOLDER / f"{name}.pt.trace.json.gz")
+    told, projection = json.loads(render(found, "json")), found.whatif()
+    advice = told["step"]["advice"]
+    assert json.loads(whatif.render_json(found, projection))["advice"] == advice
+    said = whatif.render(found, projection, width=1000)
+    listed = of_json(json.dumps(told))
+    assert [figure(saves) for saves, _ in TEXT_REMEDY.findall(said)] == (listed.remedies or [])[:LISTED]
+    assert all(f"→ {sentence}" in said for sentence in advice if not re.match(r"\d+\. ", sentence))
 
 
 def words(text: str) -> set[str]:

@@ -1,0 +1,85 @@
+"""What limits a step once its syncs are gone, or why that gains nothing, word for word."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from syncscan.api import analyze_trace
+from tests.builder import TraceBuilder
+from tests.whatif.story import Item, analysed, profiled
+
+
+def outlook(plan: list[Item]) -> str:
+    found = profiled(analysed(plan)).step.outlook
+    return found.said if found else ""
+
+
+def test_a_busy_device_leaves_nothing_to_gain() -> None:
+    """A device without pauses leaves none to be gained."""
+    said = outlook([("launch", 3000.0), ("read", 0.0), ("work", 30.0)])
+    assert said == "Nothing to gain from removing syncs: the device works 100% of the step."
+
+
+def test_a_host_bound_step_is_told_to_launch_less() -> None:
+    """Where the host never waits, syncs aren't the problem."""
+    said = outlook([("work", 3000.0), ("launch", 50.0), ("work", 100.0), ("read", 0.0)])
+    assert said == (
+        "The host is the limit: syncs are not your problem, launches are (CUDA graphs, torch.compile, a fused"
+        " optimizer)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (
+            [("launch", 5000.0), ("read", 0.0), ("work", 400.0)],
+            "Without it the device is the limit: it works 100% of the step then.",
+        ),
+        (
+            [("launch", 500.0), ("wait", 0.0), ("work", 4000.0)],
+            "Without it the host is the limit: N of its own work a step; launch less next.",
+        ),
+        (
+            [("launch", 500.0), ("read", 0.0), ("wait", 0.0), ("work", 400.0)],
+            "Without both syncs the device is the limit: it works 100% of the step then.",
+        ),
+        (
+            [("launch", 500.0), ("read", 0.0), ("read", 0.0), ("wait", 0.0), ("work", 400.0)],
+            "Without all 3 syncs the device is the limit: it works 100% of the step then.",
+        ),
+    ],
+)
+def test_what_limits_the_step_then(plan: list[Item], said: str) -> None:
+    """How many syncs go, and how much device or host works then (N)."""
+    assert re.sub(r"[\d.]+ (µs|ms)", "N", outlook(plan)) == said
+
+
+def test_a_step_without_syncs_that_waits_for_its_host_is_told_so() -> None:
+    """There is no sync to blame."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch("kernel", at=start + 10, lasts=300)
+        for k in range(100):
+            t.op("aten::add", start + 20 + 9 * k, start + 27 + 9 * k)
+    step = profiled(analyze_trace(t.trace())).step
+    assert step.outlook
+    assert step.outlook.said == (
+        "The host is the limit: it launches too slowly for the device (CUDA graphs, torch.compile, a fused optimizer)."
+    )
+
+
+def test_a_step_that_waits_for_its_loader_is_told_so() -> None:
+    """Its syncs don't matter."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.scope("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start, start + 600)
+        t.launch("kernel", at=start + 610, lasts=300)
+        t.synchronize(at=start + 612)
+    step = profiled(analyze_trace(t.trace())).step
+    assert step.outlook
+    assert step.outlook.said == (
+        "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper."
+    )
