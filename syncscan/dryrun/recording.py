@@ -14,8 +14,9 @@ from typing import Any
 
 CALL_NS = 20_000
 OP_NS = 1_000
-BASE_NS = 1_700_000_000_000_000_000
-"""Epoch that the counted times are said to be counted from; any would do."""
+BASE_NS = 1_000_000_000
+"""Epoch that the counted times are said to be counted from: so long ago that nobody takes it for a time of day, after
+which the program's files would have been written."""
 NEAR = 48
 """Ops before a wait that are kept: the rules look back over 64 names at the most, most of them over less than ten."""
 FOLLOWING = 16

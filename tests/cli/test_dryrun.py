@@ -51,6 +51,15 @@ def test_a_function_is_called_once_a_step(tmp_path: Path) -> None:
     assert (found, told["step"]["count"]) == ([("boolean-index", 6, 1.0)], 2)
 
 
+def test_the_lines_shown_are_those_that_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is never newer than its dry run, whose clock only counts."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(FUNCTION)
+    shown = CliRunner().invoke(group, ["dryrun", "--steps", "1", "mine.py:step"]).stdout
+    assert "return x[x > 0]" in shown
+    assert "written after" not in shown
+
+
 def test_a_script_ends_after_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step is an optimizer's; the script is left as it is and doesn't reach its own end."""
     monkeypatch.setattr("sys.argv", ["syncscan"])
