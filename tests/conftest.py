@@ -14,7 +14,7 @@ from isal import igzip
 from syncscan import __version__
 from tests import registers
 
-settings.register_profile("shared", deadline=None)
+settings.register_profile("shared", deadline=None, max_examples=60)
 settings.register_profile("mutants", deadline=None, derandomize=True, max_examples=8)
 settings.load_profile("shared")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,30 +16,46 @@ MODULES = sorted({path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
 torch = pytest.importorskip("torch")
 
 
+def called(
+    module: str, *args: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    """The same in this process, which has imported torch already: exit code, stdout and stderr."""
+    monkeypatch.setattr(sys, "argv", [f"{module}.py", *args])
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(f"benchmarks.{module}", run_name="__main__")
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
 def run(module: str, *args: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", f"benchmarks.{module}", *args]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_each_says_how_it_is_called(module: str) -> None:
+def test_each_says_how_it_is_called(
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With exit code 0, and without measuring anything."""
     if module == "mutants":
         pytest.importorskip("mutmut")  # comes with `make mutants`
-    done = run(module, "--help")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"usage: {module}.py")
+    code, out, err = called(module, "--help", monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, err
+    assert out.startswith(f"usage: {module}.py")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
 @pytest.mark.parametrize(
     "arguments", [("capture_cost",), ("capture_waits",), ("guard_cost",), ("whatif", "record", "folder")]
 )
-def test_what_measures_on_a_gpu_asks_for_one(arguments: tuple[str, ...]) -> None:
+def test_what_measures_on_a_gpu_asks_for_one(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """In a sentence, and without leaving a folder."""
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].endswith("error: this measures on a GPU, and there is none.")
+    code, _, err = called(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert err.splitlines()[-1].endswith("error: this measures on a GPU, and there is none.")
     assert not (ROOT / "folder").exists()
 
 
