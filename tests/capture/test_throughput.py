@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from unittest import mock
 
 import pytest
@@ -13,6 +14,13 @@ from syncscan.capture.throughput import Search, out_of_memory
 from syncscan.errors import UsageError
 
 torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_collection() -> Iterator[None]:
+    """Garbage is collected after each failure: some tenths of a second where much is imported, and nothing to find."""
+    with mock.patch("gc.collect"):
+        yield
 
 
 class Fake(HostStopwatch):
@@ -46,8 +54,7 @@ def device(limit, time=lambda batch: 1000 + batch):
 @given(limit=st.integers(1, 50_000))
 def test_the_batch_found_is_within_one_doubling_of_an_exhaustive_search(limit):
     """Samples a second rise with the batch here, so the exhaustive answer is the largest that fits; 1/16 is missed."""
-    with mock.patch("gc.collect"):  # after each failure, and some tenths of a second where much is imported
-        found = Search(device(limit), Fake()).run()
+    found = Search(device(limit), Fake()).run()
     assert limit / 2 < found.best.batch <= limit
     assert found.largest >= limit * (1 - 1 / 16) - 1
     assert not found.fits_all
