@@ -30,14 +30,14 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     op: str
     phase: str
     user: tuple[str, Line, str]
-    library: tuple[str, Line, str]
+    in_library: tuple[str, Line, str]
     exact: bool
     per_step: Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
     @property
     def key(self) -> Key:
         """As of a site."""
-        return Key(self.scope, self.op, self.phase, False, self.user, self.library, self.exact)
+        return Key(self.scope, self.op, self.phase, False, self.user, self.in_library, self.exact)
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -114,7 +114,7 @@ def _entry(key: Key, site: Site, per_step: float) -> Entry:
         op=key.op,
         phase=key.phase,
         user=key.user,
-        library=key.library,
+        in_library=key.in_library,
         exact=key.exact,
         per_step=per_step,
     )

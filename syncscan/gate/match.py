@@ -43,34 +43,34 @@ def _name(place: Place) -> Place:
 
 
 def _exactly(k: Key) -> Hashable:
-    return k.intended, k.scope, k.op, k.phase, k.user, k.library
+    return k.intended, k.scope, k.op, k.phase, k.user, k.in_library
 
 
 def _without_line(k: Key) -> Hashable:
-    return k.intended, k.scope, k.op, k.phase, _file(k.user), _file(k.library)
+    return k.intended, k.scope, k.op, k.phase, _file(k.user), _file(k.in_library)
 
 
 def _without_folder(k: Key) -> Hashable:
-    return k.intended, k.scope, k.op, k.phase, _name(k.user), _name(k.library)
+    return k.intended, k.scope, k.op, k.phase, _name(k.user), _name(k.in_library)
 
 
 def _without_phase(k: Key) -> Hashable:
-    return k.scope, k.op, _name(k.user), _name(k.library)
+    return k.scope, k.op, _name(k.user), _name(k.in_library)
 
 
 def _scoped(k: Key) -> Hashable | None:
     """A renamed file: the function and the scope are the same."""
-    return (k.scope, k.op, k.user[2], k.library[2]) if k.scope and k.placed else None
+    return (k.scope, k.op, k.user[2], k.in_library[2]) if k.scope and k.placed else None
 
 
 def _in_function(k: Key) -> Hashable | None:
     """A scope that came around it, or got another name: the function is the same, and isn't the module's own."""
-    return (k.op, _name(k.user), _name(k.library)) if k.user[2] not in ("", "<module>") else None
+    return (k.op, _name(k.user), _name(k.in_library)) if k.user[2] not in ("", "<module>") else None
 
 
 def _in_file(k: Key) -> Hashable | None:
     """Code that went to another function of its file, under the same scope."""
-    return (k.scope, k.op, _name(k.user)[0], _name(k.library)) if k.scope and k.user != NOWHERE else None
+    return (k.scope, k.op, _name(k.user)[0], _name(k.in_library)) if k.scope and k.user != NOWHERE else None
 
 
 _PASSES: tuple[Callable[[Key], Hashable | None], ...] = (
@@ -89,7 +89,7 @@ def _of_user(k: Key) -> Hashable | None:
 
 
 def _of_library(k: Key) -> Hashable | None:
-    return (k.scope, k.op, _name(k.library)) if k.library != NOWHERE else None
+    return (k.scope, k.op, _name(k.in_library)) if k.in_library != NOWHERE else None
 
 
 def _of_same_op(k: Key) -> Hashable:
@@ -102,7 +102,7 @@ def _of_scope(k: Key) -> Hashable:
 
 
 _UNKNOWING: tuple[tuple[Callable[[Key], Hashable | None], Callable[[Key], bool]], ...] = (
-    (_of_user, lambda k: k.library != NOWHERE),
+    (_of_user, lambda k: k.in_library != NOWHERE),
     (_of_library, lambda k: k.user != NOWHERE),
     (_of_same_op, lambda k: k.placed),
     (_of_scope, lambda k: k.placed),
@@ -149,7 +149,7 @@ def _paired(one: Sequence[Key], other: Sequence[Key]) -> Iterator[Group]:
 
 
 def _line(key: Key) -> tuple[int, int]:
-    return key.user[1], key.library[1]
+    return key.user[1], key.in_library[1]
 
 
 def _aligned(few: Sequence[Key], many: Sequence[Key]) -> list[tuple[Key, Key]]:

@@ -37,14 +37,14 @@ class Key:
     phase: str
     intended: bool
     user: Place
-    library: Place
+    in_library: Place
     exact: bool
     """Whether the user's line is the one that waits, and not only its function's."""
 
     @property
     def placed(self) -> bool:
         """Whether a line or a function is known."""
-        return self.user != NOWHERE or self.library != NOWHERE
+        return self.user != NOWHERE or self.in_library != NOWHERE
 
 
 def sites_of(analysis: Analysis) -> dict[Key, Site]:
@@ -80,7 +80,7 @@ def _key(finding: Finding, scope: tuple[str, ...]) -> Key:
         phase=where.phase.value,
         intended=finding.diagnosis.intended,
         user=_place(where.source, where.path),
-        library=_place(where.in_library, path_in_package(where.in_library.file) if where.in_library else ""),
+        in_library=_place(where.in_library, path_in_package(where.in_library.file) if where.in_library else ""),
         exact=where.source is None or where.source.exact,
     )
 

@@ -195,7 +195,9 @@ def test_costs_are_null() -> None:
 
 def test_an_op_of_an_extension_is_named_with_its_line() -> None:
     """It runs, and that nobody knows whether it waits is said where the verdict would stand."""
-    library = torch.library.Library("syncscan_test", "FRAGMENT")
+    from torch import library as libraries
+
+    library = libraries.Library("syncscan_test", "FRAGMENT")
     library.define("radius(Tensor x) -> Tensor")
     library.impl("radius", lambda x: x.clone(), "CompositeExplicitAutograd")
 
