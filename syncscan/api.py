@@ -264,6 +264,26 @@ def preamble_of(rule: RuleDoc) -> str:
     return documentation.PREAMBLE if rule.of_habit else PREAMBLE
 
 
+def explanation(name: str, analysis: Analysis | None = None) -> str:
+    """What there is to read about a rule, as Markdown; of an analysis first what was measured of it there.
+
+    Args:
+        name: as `report.rule_page.find` takes it; with an analysis as `report.named.named` does.
+        analysis: whose findings and habits can be meant.
+
+    Raises:
+        UsageError: nothing is called that, or several things are.
+    """
+    from syncscan.report import evidence, rule_page
+    from syncscan.report.named import named
+
+    if analysis is not None:
+        named_rules = dict.fromkeys(part.rule for part in named(analysis, name))
+        return "\n".join([evidence.of_named(analysis, name), *map(explanation, named_rules)])
+    doc = rule_page.find(name, (*rules(), *habit_rules()))
+    return rule_page.render(doc, preamble_of(doc))
+
+
 def rule_ids() -> tuple[str, ...]:
     """The ids of all rules: those that name syncs, then those that find habits."""
     return tuple(rule.id for rule in (*rules(), *habit_rules()))
@@ -276,6 +296,7 @@ __all__ = [
     "analyze_trace",
     "check",
     "diff",
+    "explanation",
     "find",
     "habit_rules",
     "missing",

@@ -30,26 +30,12 @@ def command(name: str, trace: str | None, form: str, asked: Asked) -> None:
     """
     if os.path.isfile(name):  # noqa: PTH113 - Path.is_file raises for names that are too long
         raise UsageError(f"{name} is a file: what to explain comes first.", f"syncscan explain {trace or 1} {name}")
-    text = _of_rule(name) if trace is None else _of_trace(name, trace, asked)
-    click.echo(_rendered(text) if form == "text" and colors() else text, nl=False)
-
-
-def _of_trace(name: str, trace: str, asked: Asked) -> str:
-    from syncscan.report import evidence
-    from syncscan.report.named import named
-
-    analysis = asked.analysis_of(trace)
-    warn(analysis.warnings)
-    rules = dict.fromkeys(part.rule for part in named(analysis, name))
-    return "\n".join([evidence.of_named(analysis, name), *map(_of_rule, rules)])
-
-
-def _of_rule(name: str) -> str:
     from syncscan import api
-    from syncscan.report import rule_page
 
-    doc = rule_page.find(name, (*api.rules(), *api.habit_rules()))
-    return rule_page.render(doc, api.preamble_of(doc))
+    analysis = asked.analysis_of(trace) if trace is not None else None
+    warn(analysis.warnings if analysis else ())
+    text = api.explanation(name, analysis)
+    click.echo(_rendered(text) if form == "text" and colors() else text, nl=False)
 
 
 def _rendered(markdown: str) -> str:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from syncscan import api
 from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, UsageError
-from syncscan.report import brief, diff_text, evidence, rule_page, whatif
-from syncscan.report.named import named
+from syncscan.report import brief, diff_text, whatif
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
@@ -138,8 +137,8 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             trace: path of a trace: what was measured there comes first.
             page: of a long answer, from 1.
         """
-        parts = _explained(traces.analysis(trace), name) if trace else [_rule_page(name)]
-        return brief.paged("\n".join(parts).splitlines(), page)
+        text = api.explanation(name, traces.analysis(trace) if trace else None)
+        return brief.paged(text.splitlines(), page)
 
     def whatif_(trace: str, remove: list[str] | None = None, page: int = 1) -> str:
         """Replay the step of a trace without some of its syncs: what removing them together would really gain.
@@ -187,16 +186,6 @@ def _running(traces: Traces) -> Callable[..., str]:
         return brief.paged(proof.render_text(run(*programs, arguments=arguments or (), limit_s=limit_s)).splitlines())
 
     return prove
-
-
-def _explained(analysis: Analysis, name: str) -> list[str]:
-    rules = dict.fromkeys(part.rule for part in named(analysis, name))
-    return [evidence.of_named(analysis, name), *map(_rule_page, rules)]
-
-
-def _rule_page(name: str) -> str:
-    doc = rule_page.find(name, (*api.rules(), *api.habit_rules()))
-    return rule_page.render(doc, api.preamble_of(doc))
 
 
 def _anticipated(tool: Callable[P, str]) -> Callable[P, str]:

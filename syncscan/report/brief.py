@@ -36,8 +36,8 @@ def paged(lines: Iterable[str], page: int = 1) -> str:
         page: from 1.
     """
     pages = _pages([shown(line, LINE) for line in lines])
-    if page > len(pages):
-        return f"There is no page {page}: the last is {len(pages)}.\n"
+    if not 1 <= page <= len(pages):
+        return f"There is no page {page}: they go from 1 to {len(pages)}.\n"
     more = [f"[page {page} of {len(pages)}; the next: page {page + 1}]"] if page < len(pages) else []
     return "\n".join([*pages[page - 1], *more]) + "\n"
 

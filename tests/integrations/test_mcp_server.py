@@ -76,7 +76,7 @@ def test_a_long_answer_has_pages(asked: Callable[..., tuple[str, bool]]) -> None
     assert sum(line.startswith("- ") for page in pages for line in page.splitlines()) == 120
     assert (
         asked("analyze", trace="many.json", page=count + 1)[0]
-        == f"There is no page {count + 1}: the last is {count}.\n"
+        == f"There is no page {count + 1}: they go from 1 to {count}.\n"
     )
 
 

@@ -37,6 +37,12 @@ def test_a_page_holds_what_fits_and_no_line_is_lost() -> None:
     assert len(shown[-1]) == brief.LINE
 
 
+@pytest.mark.parametrize("page", [-1, 0, 2])
+def test_a_page_that_is_not_there(page: int) -> None:
+    """None before the first either."""
+    assert brief.paged(["a"], page) == f"There is no page {page}: they go from 1 to 1.\n"
+
+
 def test_control_characters_are_not_passed_on() -> None:
     """A name out of a trace is text, and no order to a terminal."""
     assert "\x1b" not in brief.paged(["\x1b[31mred"])
