@@ -36,8 +36,9 @@ CYCLES_PER_MS = 1.98e6
 """Of an H200 at its highest clock."""
 MATTERS = 0.005
 """As `syncscan prove` has it."""
-TURNS, TURN_S = 40, 0.2
-"""Of each of the two steps, when the truth is measured; how long a turn lasts, about."""
+TURNS, TURN_S, MOST_TURNS = 40, 0.2, 200
+"""Of each of the two steps, when the truth is measured; how long a turn lasts, about; so many where that leaves it
+uncertain whether the gain matters."""
 
 
 @dataclass(frozen=True)
@@ -187,14 +188,26 @@ def _truth(case: Case) -> tuple[float, float]:
     for step in steps:
         _timed(step, 10)
     count = max(4, round(TURN_S / max(_timed(step, 4) for step in steps)))
-    logs = []
-    for turn in range(TURNS):
+    logs: list[float] = []
+    for turn in range(MOST_TURNS):
+        if turn >= TURNS and turn % TURNS == 0 and not _uncertain(*_middle(logs)):
+            break
         order = (0, 1) if turn % 2 == 0 else (1, 0)
         taken = {side: _timed(steps[side], count) for side in order}
         logs.append(math.log(taken[1] / taken[0]))
+    return _middle(logs)
+
+
+def _middle(logs: list[float]) -> tuple[float, float]:
+    """The gain by the median of the logarithms of ratios, and its standard error."""
     middle = statistics.median(logs)
     spread = statistics.median(abs(x - middle) for x in logs) * 1.4826
-    return 1 - math.exp(middle), 1.2533 * spread / math.sqrt(TURNS)
+    return 1 - math.exp(middle), 1.2533 * spread / math.sqrt(len(logs))
+
+
+def _uncertain(gain: float, error: float) -> bool:
+    """Whether it can't be told from what matters."""
+    return abs(gain - MATTERS) < 2 * error
 
 
 def __getattr__(name: str) -> Callable[[], Any]:
@@ -228,7 +241,7 @@ def _proof(name: str, gpu: str, options: argparse.Namespace) -> dict[str, Any]:
 def _judged(name: str, found: dict[str, Any]) -> str:
     """Whether the verdict is right; one on a gain that can't be told from what matters is neither right nor wrong."""
     gain, error = found["truth"]
-    if CASES[name].same and abs(gain - MATTERS) < 2 * error:
+    if CASES[name].same and _uncertain(gain, error):
         return "unsure"
     return "ok" if found["proven"] == (CASES[name].same and gain > MATTERS) else "WRONG"
 

@@ -137,7 +137,7 @@ class Course:
                 return
             gain = estimate.gain_of(self.pairs)
             self._tell(gain)
-            self.stopped = estimate.enough(gain, self._asked.matters)
+            self.stopped = estimate.enough(self.pairs, self._asked.matters)
             if not self.stopped and 2 * self._now() - began > self._deadline:
                 self.stopped = self._over()
 

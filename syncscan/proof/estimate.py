@@ -25,31 +25,44 @@ by chance: with 95 % here 90.5 % of the intervals hold the truth in the worst ca
 each of 108 combinations of gain, noise and limit; tests/proof/test_estimate.py draws some of them)."""
 KNOWN = 0.1
 """A gain is known when the interval reaches no farther than this part of it to either side."""
+FUTILE = 0.99
+"""Confidence of a look that ends a proof because there is no gain that matters: with that of other looks a gain of 0.6 %
+was missed in up to 5.9 % of 4,000 proofs of up to 30 pairs, with this in 3.5 % (normal noise of 0.2 to 5 % a pair). A
+loss of 2 % with noise of 1 % takes 5 pairs then, where it took 16 to know it to a tenth."""
 
 
-def gain_of(pairs: Sequence[Pair]) -> Gain | None:
-    """The gain with its 95 % interval; None of fewer than three pairs."""
+def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> Gain | None:
+    """The gain with its 95 % interval; None of fewer than three pairs.
+
+    Args:
+        pairs: what was measured.
+        confidence: of this look alone.
+    """
     if len(pairs) < MIN_PAIRS:
         return None
     ratios = [math.log(p.after_us / p.before_us) for p in pairs]
     mean = statistics.fmean(ratios)
-    half = quantile(CONFIDENCE, len(ratios) - 1) * statistics.stdev(ratios) / math.sqrt(len(ratios))
+    deviation = math.sqrt(math.fsum((ratio - mean) ** 2 for ratio in ratios) / (len(ratios) - 1))
+    half = quantile(confidence, len(ratios) - 1) * deviation / math.sqrt(len(ratios))
     return Gain(1 - math.exp(mean), 1 - math.exp(mean + half), 1 - math.exp(mean - half))
 
 
-def enough(gain: Gain | None, matters: float) -> str:
+def enough(pairs: Sequence[Pair], matters: float) -> str:
     """Why the gain is known well enough; empty where it isn't.
 
     Args:
-        gain: what is known so far.
+        pairs: what was measured so far.
         matters: the part of a step below which a difference doesn't matter.
     """
-    if gain is None:
+    gain, most = gain_of(pairs), gain_of(pairs, FUTILE)
+    if gain is None or most is None:
         return ""
     if gain.within(matters):
         return f"the difference is shown to be below {matters:.1%}"
     if (gain.high - gain.low) / 2 <= KNOWN * abs(gain.share):
         return "the difference is known to a tenth of itself"
+    if most.high <= matters:
+        return f"a gain of more than {matters:.1%} is ruled out"
     return ""
 
 

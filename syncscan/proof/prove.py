@@ -146,10 +146,10 @@ def verdict(gain: Gain | None, matters: float, same: Same) -> Verdict:
         return Verdict.DIFFERENT
     if gain is None:
         return Verdict.UNKNOWN
-    if gain.within(matters):
-        return Verdict.NO_GAIN
     if gain.high < -matters:
         return Verdict.SLOWER
+    if gain.high <= matters:
+        return Verdict.NO_GAIN
     return Verdict.PROVEN if gain.low > matters and same is Same.YES else Verdict.UNKNOWN
 
 

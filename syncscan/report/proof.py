@@ -123,10 +123,16 @@ def _verdict(proof: Proof) -> str:
     return {
         Verdict.PROVEN: f"Proven: {_change(proof)}.",
         Verdict.DIFFERENT: f"Not proven: it computes something else. {_change(proof, capital=True)}.",
-        Verdict.NO_GAIN: f"Not proven: no difference that matters. {_change(proof, capital=True)}.",
+        Verdict.NO_GAIN: f"Not proven: {_nothing(proof)}. {_change(proof, capital=True)}.",
         Verdict.SLOWER: f"Not proven: it is slower. {_change(proof, capital=True)}.",
         Verdict.UNKNOWN: f"Not proven{_unknown(proof)}. {_change(proof, capital=True)}.",
     }[proof.verdict]
+
+
+def _nothing(proof: Proof) -> str:
+    """What is ruled out where no gain is left: any difference, or a gain alone."""
+    known = proof.gain is None or proof.gain.within(proof.matters)
+    return "no difference that matters" if known else "no gain that matters"
 
 
 def _unknown(proof: Proof) -> str:

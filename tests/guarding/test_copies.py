@@ -82,6 +82,7 @@ def test_what_holds_the_host(source: On, target: On, holds: bool) -> None:
         (lambda t: torch.empty(3).copy_(t), False),
         (lambda t: torch.empty(3).copy_(t, True), True),
         (lambda t: torch.empty(3).copy_(other=t, non_blocking=False), False),
+        (lambda t: torch.empty(3).copy_(other=t, non_blocking=True), True),
         (lambda t: torch.nn.Linear(2, 2).to("cpu", non_blocking=True), True),
     ],
 )

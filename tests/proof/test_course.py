@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from syncscan.errors import ProgramFailed
-from syncscan.model.proof import Fingerprint, Same, Side, Tensors, Verdict
+from syncscan.model.proof import Fingerprint, Gain, Same, Side, Tensors, Verdict
 from syncscan.proof.course import Asked
-from syncscan.proof.prove import measured
+from syncscan.proof.prove import measured, verdict
 from syncscan.proof.trial import Ready, TooFewSteps, Turn
 
 NAMES = ("before.py", "after.py")
@@ -140,6 +140,15 @@ def test_a_gain_with_another_result_is_not_proven() -> None:
     proof = measured(world, NAMES, Asked(), clock=world.clock)
     assert (proof.verdict, proof.result.same) == (Verdict.DIFFERENT, Same.NO)
     assert world.runs == 4 + 2 * 3  # the first program twice more
+
+
+def test_no_further_pair_is_measured_where_a_gain_is_ruled_out() -> None:
+    """The loss isn't known to a tenth, but that it is one; a slower program is told apart from one that only may be."""
+    steps = (10_200.0, 10_300.0, 10_400.0)
+    world = Fakes(lambda side, turn: 10_000.0 if side is Side.BEFORE else steps[(turn - 1) // 14 % 3])
+    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    assert (proof.verdict, proof.stopped) == (Verdict.SLOWER, "a gain of more than 0.5% is ruled out")
+    assert verdict(Gain(-0.014, -0.037, 0.004), 0.005, Same.YES) is Verdict.NO_GAIN
 
 
 def test_noise_goes_on_until_the_limit() -> None:

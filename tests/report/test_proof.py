@@ -54,6 +54,9 @@ def test_a_proof_on_a_terminal() -> None:
         ({"verdict": Verdict.NO_GAIN, "gain": Gain(0.001, -0.003, 0.004)},
          "Not proven: no difference that matters. "
          "A step takes 9.99 ms instead of 10.0 ms, 0.10% less (-0.30% to 0.40%)."),
+        ({"verdict": Verdict.NO_GAIN, "gain": Gain(-0.014, -0.037, 0.004)},
+         "Not proven: no gain that matters. "
+         "A step takes 10.1 ms instead of 10.0 ms, 1.4% more (-0.40% to 3.7%)."),
         ({"verdict": Verdict.SLOWER, "gain": Gain(-0.1, -0.12, -0.08)},
          "Not proven: it is slower. A step takes 11.0 ms instead of 10.0 ms, 10.0% more (8.0% to 12.0%)."),
         ({"verdict": Verdict.UNKNOWN},
