@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
@@ -83,9 +85,15 @@ def _guilty(finding: Finding) -> RenderableType:
 
 
 def _allowed(finding: Finding) -> str:
-    """What to write for it to be allowed."""
+    """What to write for it to be allowed: a comment where one line is the guilty one, else an entry of the list."""
     source, scope = finding.where.source, finding.where.scope
+    if source and (source.exact or len(source.candidates) == 1):
+        at = line(source) if source.exact else source.candidates[0]
+        return f"# syncscan: allow[{finding.rule}] why it may stay, in {source.file}:{at}"
+    key, name = ("scope", scope[-1]) if scope else ("op", finding.where.op)
+    entry = {"rule": finding.rule, key: glob.escape(name)}
     if source:
-        return f"# syncscan: allow[{finding.rule}] why it may stay, in {source.file}:{line(source)}"
-    named = f"scope = '{scope[-1]}'" if scope else f"op = '{finding.where.op}'"
-    return f"[[tool.syncscan.allow]] rule = '{finding.rule}', {named}, reason = 'why it may stay'"
+        entry["line"] = glob.escape(source.file)
+    entry["reason"] = "why it may stay"
+    lines = "\n".join(f"  {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items())
+    return f"in pyproject.toml:\n  [[tool.syncscan.allow]]\n{lines}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
 from syncscan import api
-from syncscan.model.check import Limit, Rules, Verdict
+from syncscan.gate.config import read_config
+from syncscan.model.check import Allowance, Limit, Rules, Verdict
 from syncscan.report import check_github, check_json, check_junit, check_text
 from tests.gate.story import Sync, program
 from tests.report.example import HOSTILE, hostile
@@ -29,6 +31,18 @@ def test_people_get_limit_line_chain_fix_and_the_way_to_allow_it() -> None:
     assert "✗ the step: 1 sync a step, and 0 are allowed" in text
     assert "chain: aten::item > aten::_local_scalar_dense > cudaStreamSynchronize" in text
     assert "# syncscan: allow[item] why it may stay, in train.py:10" in text
+
+
+def test_what_is_to_be_written_allows_a_sync_whose_line_is_not_known(tmp_path: Path) -> None:
+    """A comment would have to stand on each line that it may be; the entry is TOML as it is printed."""
+    said = program(Sync(scope="log [loss]", waits=100))
+    text = check_text.render([api.check(said, RULES)], "pyproject.toml", width=200)
+    entry = text.partition("or allow it: in pyproject.toml:\n")[2].splitlines()[:4]
+    written = tmp_path / "pyproject.toml"
+    written.write_text("\n".join(["[tool.syncscan]", "syncs = 0", *entry]))
+    rules = read_config(written, ["item"])
+    assert rules.allowed == (Allowance(rule="item", scope="log [[]loss]", reason="why it may stay"),)
+    assert not api.check(said, rules).violations
 
 
 def test_github_gets_an_error_at_the_line() -> None:
