@@ -26,9 +26,9 @@ each of 108 combinations of gain, noise and limit; tests/proof/test_estimate.py 
 KNOWN = 0.1
 """A gain is known when the interval reaches no farther than this part of it to either side."""
 FUTILE = 0.99
-"""Confidence of a look that ends a proof because there is no gain that matters: with that of other looks a gain of 0.6 %
-was missed in up to 5.9 % of 4,000 proofs of up to 30 pairs, with this in 3.5 % (normal noise of 0.2 to 5 % a pair). A
-loss of 2 % with noise of 1 % takes 5 pairs then, where it took 16 to know it to a tenth."""
+"""Confidence of a look that ends a proof because there is no gain that matters: with that of other looks a gain of
+0.6 % was missed in up to 5.9 % of 4,000 proofs of up to 30 pairs, with this in 3.5 % (normal noise of 0.2 to 5 % a
+pair). A loss of 2 % with noise of 1 % takes 5 pairs then, and 16 seldom tell it to a tenth."""
 
 
 def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> Gain | None:
