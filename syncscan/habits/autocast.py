@@ -74,11 +74,10 @@ def _known(context: Context, casts: Iterable[int]) -> dict[int, int]:
 def _repeated(context: Context, known: Mapping[int, int]) -> list[int]:
     """Casts of weights for a pass that isn't the first of its step."""
     s = context.trace.slices
-    begins = [begin for begin, _ in context.steps]
     found: list[int] = []
-    last = -1
+    last: int | None = None
     for weights in backward_passes(context):
-        step = int(np.searchsorted(begins, s.ts[weights[0]], side="right"))
+        step = int(context.step_of(s.ts[weights[0]]))
         if step == last:
             sequences = _sequences_before(context, weights)
             found += [known[number] for number in sequences if number in known]

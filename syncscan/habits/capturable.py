@@ -59,11 +59,15 @@ class Breaks:
     def of(cls, context: Context) -> Breaks:
         """A step's begin, a wait, a loader, other work of the host."""
         s, trace = context.trace.slices, context.trace
-        steps = np.array([step.begin for step in context.steps], np.int64)
         syncs = np.array(sorted(context.sync_calls), np.int64)
         loaders = np.flatnonzero(trace.is_category(Category.ANNOTATION) & trace.named(is_loader))
         behind, pause = _recurring(context, *_behind_other_work(context))
-        parts = [(steps, STEP, 0), (s.ts[syncs], SYNC, syncs), (s.ts[loaders], LOADER, 0), (behind, OTHER, pause)]
+        parts = [
+            (context.begins, STEP, 0),
+            (s.ts[syncs], SYNC, syncs),
+            (s.ts[loaders], LOADER, 0),
+            (behind, OTHER, pause),
+        ]
         at = np.concatenate([times for times, _, _ in parts])
         kind = np.concatenate([np.full(len(times), code, np.int64) for times, code, _ in parts])
         detail = np.concatenate([np.broadcast_to(np.asarray(d, np.int64), len(times)) for times, _, d in parts])
@@ -118,10 +122,9 @@ def _recurring(context: Context, behind: Int64, pause: Int64) -> tuple[Int64, In
     """Those of the pauses that come behind as many launches in most of the steps: others are the machine's, not the
     program's, as where the system takes a thread off its processor for a while.
     """
-    begins = np.array([step.begin for step in context.steps], np.int64)
     at = context.trace.slices.ts[context.launch_calls]
-    step = np.searchsorted(begins, behind, side="right")
-    first = np.searchsorted(at, np.concatenate([begins[:1], begins]))[step]
+    step = context.step_of(behind)
+    first = np.searchsorted(at, context.begins)[np.maximum(step, 0)]
     ordinal = np.searchsorted(at, behind) - first
     places, which = np.unique(np.stack([ordinal, step]), axis=1, return_inverse=True)
     _, group, steps = np.unique(places[0], return_inverse=True, return_counts=True)

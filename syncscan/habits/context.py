@@ -124,14 +124,21 @@ class Context:
 
     def inside(self, ts: Int64) -> Any:
         """Which of these times lie in a step."""
-        begins, ends = self._bounds
-        at = np.searchsorted(begins, ts, side="right") - 1
-        return (at >= 0) & (ts < ends[at])
+        at = self.step_of(ts)
+        return (at >= 0) & (ts < self._ends[at])
+
+    def step_of(self, ts: Any) -> Any:
+        """The place of the step that each of these times lies in, or behind; -1 before the first."""
+        return np.searchsorted(self.begins, ts, side="right") - 1
 
     @cached_property
-    def _bounds(self) -> tuple[Int64, Int64]:
-        begins, ends = zip(*self.steps, strict=True)
-        return np.array(begins, np.int64), np.array(ends, np.int64)
+    def begins(self) -> Int64:
+        """When each step begins, ns."""
+        return np.array([step.begin for step in self.steps], np.int64)
+
+    @cached_property
+    def _ends(self) -> Int64:
+        return np.array([step.end for step in self.steps], np.int64)
 
     def outermost(self, rows: Iterable[int]) -> list[int]:
         """Those of these rows, in time order, that lie in no other of them."""

@@ -50,7 +50,7 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
         return []
     s, trace = context.trace.slices, context.trace
     codes = _phases(context, np.concatenate([part.calls for part in parts]))
-    steps = np.searchsorted(_begins(context), [s.ts[p.calls[0]] for p in parts], side="right")
+    steps = context.step_of([s.ts[p.calls[0]] for p in parts])
     gradients = np.sort(s.ts[np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_gradient))])
     others = np.array([begin for _, begin, _ in elsewhere], np.int64)
     ends, found = np.cumsum([len(part.calls) for part in parts])[:-1], list[Run]()
@@ -88,8 +88,8 @@ def segments(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Cha
 def splits(context: Context, breaks: Breaks) -> tuple[Split, ...]:
     """What stands between the first and the last launch of a step, by what it is, the most frequent first."""
     at = context.trace.slices.ts[context.launch_calls]
-    before, behind = np.searchsorted(at, breaks.at), np.searchsorted(_begins(context), breaks.at, side="right")
-    step_of = np.searchsorted(_begins(context), at, side="right")
+    before, behind = np.searchsorted(at, breaks.at), context.step_of(breaks.at)
+    step_of = context.step_of(at)
     within = (before > 0) & (before < len(at)) & (breaks.kind != STEP)
     within[within] &= (step_of[before[within] - 1] == behind[within]) & (step_of[before[within]] == behind[within])
     findings = _by_call(context)
@@ -177,7 +177,3 @@ def _other_work(context: Context, at: int) -> str:
 
 def _by_call(context: Context) -> dict[int, Finding]:
     return {call: f for f in context.findings for o in f.occurrences for call in o.sync.calls}
-
-
-def _begins(context: Context) -> Int64:
-    return np.array([step.begin for step in context.steps], np.int64)

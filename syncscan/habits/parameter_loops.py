@@ -109,8 +109,7 @@ def _loop(context: Context, names: tuple[str, ...], places: list[tuple[int, int,
 
 
 def _steps_of(context: Context, intervals: list[ThreadInterval]) -> set[int]:
-    begins = np.array([step.begin for step in context.steps], np.int64)
-    return {int(np.searchsorted(begins, begin, side="right")) for _, begin, _ in intervals}
+    return {int(context.step_of(begin)) for _, begin, _ in intervals}
 
 
 def _outer_ops(context: Context) -> Int64:
@@ -153,8 +152,7 @@ def _repetitions(context: Context, rows: Int64) -> Iterator[tuple[int, int, int]
     The shortest round counts, and what lies in one repetition is in no other.
     """
     s = context.trace.slices
-    begins = np.array([step.begin for step in context.steps], np.int64)
-    step, names = np.searchsorted(begins, s.ts[rows], side="right"), s.name[rows]
+    step, names = context.step_of(s.ts[rows]), s.name[rows]
     taken = np.zeros(len(rows), np.bool_)
     for period in range(1, min(LONGEST, len(rows) - 1) + 1):
         same = (

@@ -48,8 +48,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from syncscan.habits.context import Context
 from syncscan.model.capture import Collection
 from syncscan.model.habit import Advice, Area, Change, Habit
@@ -104,11 +102,10 @@ def _by_step(context: Context) -> dict[int, Collected]:
     """The collections on the steps' own threads, by the place of the step that holds them."""
     trace, base = context.trace, context.trace.info.base_ns
     tracks = {trace.tracks[step.track].tid: step.track for step in trace.steps}
-    begins = np.array([begin for begin, _ in context.steps], np.int64)
     found: defaultdict[int, dict[ThreadInterval, Collection]] = defaultdict(dict)
     for collection in trace.info.capture.collections:
         begin, track = collection.begin_ns - base, tracks.get(str(collection.tid))
-        place = int(np.searchsorted(begins, begin, side="right")) - 1
+        place = int(context.step_of(begin))
         if track is None or place < 0 or not context.steps[place].holds(begin):
             continue
         end = min(collection.end_ns - base, context.steps[place].end)

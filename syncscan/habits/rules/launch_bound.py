@@ -206,8 +206,7 @@ def _steady(context: Context) -> float:
     s, kernels = context.trace.slices, _kernels(context, context.launch_calls)
     if not len(kernels):
         return 0.0
-    begins = np.array([step.begin for step in context.steps], np.int64)
-    step = np.searchsorted(begins, s.ts[context.trace.calls_of(kernels)], side="right") - 1
+    step = context.step_of(s.ts[context.trace.calls_of(kernels)])
     names, which = np.unique(s.name[kernels], return_inverse=True)
     counts = np.zeros((context.count, len(names)), np.int64)
     np.add.at(counts, (step, which.reshape(-1)), 1)
