@@ -18,8 +18,8 @@ from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.memory import EVENT_BYTES
 from syncscan.load.values import LONGEST_US
-from syncscan.model.saved import VERSION, Packed, Saved, SavedTrace, unpacked
-from syncscan.model.trace import NONE, Category, Flows, Frames, Kept, Slices, Trace, Track, Vendor
+from syncscan.model.saved import VERSION, Kept, Packed, Saved, SavedTrace, unpacked
+from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Trace, Track, Vendor
 
 _NAME = re.compile(r".+\.syncscan\.json(\.gz|\.zst)?", re.IGNORECASE)
 _BEGIN = re.compile(rb'\s*\{\s*"schema"\s*:\s*"syncscan\.')

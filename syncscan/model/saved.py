@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -78,6 +79,17 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     newer: tuple[str, ...] = ()
     """Those of these files that were written after the trace was recorded."""
     trace: SavedTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a saved analysis keeps beside its trace."""
+
+    asked: Asked
+    sources: Mapping[str, str]
+    """File of the program → its text as it was when the analysis was saved."""
+    newer: tuple[str, ...] = ()
+    """Those of these files that had been written after the trace was recorded."""
 
 
 def packed(columns: Mapping[str, Any]) -> Packed:

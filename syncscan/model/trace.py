@@ -15,7 +15,7 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.names import is_step
-from syncscan.model.saved import Asked
+from syncscan.model.saved import Kept
 from syncscan.model.step_marks import StepMark
 from syncscan.model.steps_found import NO_STEPS, StepsFound
 
@@ -169,17 +169,6 @@ class Step:
     """The range that marks it, NONE without."""
     mark: StepMark | None = None
     """What a serving framework says of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What a saved analysis keeps beside its trace."""
-
-    asked: Asked
-    sources: Mapping[str, str]
-    """File of the program → its text as it was when the analysis was saved."""
-    newer: tuple[str, ...] = ()
-    """Those of these files that had been written after the trace was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
