@@ -25,8 +25,8 @@ def matched(before: Iterable[Key], after: Iterable[Key]) -> list[Group]:
     """
     left, right = dict.fromkeys(before), dict.fromkeys(after)
     groups: list[Group] = []
-    for alike in _alike(left, right):
-        for pair in list(alike()):
+    for pairs in _alike(left, right):
+        for pair in pairs:
             groups.append(pair)
             for keys, known in zip(pair, (left, right), strict=True):
                 for key in keys:
@@ -122,18 +122,16 @@ def _groups(
     yield from ((one, other) for one, other in found.values() if one and other)
 
 
-def _alike(left: Iterable[Key], right: Iterable[Key]) -> Iterator[Callable[[], Iterator[Group]]]:
+def _alike(left: Iterable[Key], right: Iterable[Key]) -> Iterator[list[Group]]:
     """One pass after the other; each looks at what those before it have left."""
     for similar in _PASSES:
-        yield lambda similar=similar: (  # type: ignore[misc]
-            pair for one, other in _groups(left, right, similar) for pair in _paired(one, other)
-        )
+        yield [pair for one, other in _groups(left, right, similar) for pair in _paired(one, other)]
     for similar, knows in _UNKNOWING:
-        yield lambda similar=similar, knows=knows: (  # type: ignore[misc]
+        yield [
             (tuple(one), tuple(other))
             for one, other in _groups(left, right, similar)
             if not any(map(knows, one)) or not any(map(knows, other))
-        )
+        ]
 
 
 def _paired(one: Sequence[Key], other: Sequence[Key]) -> Iterator[Group]:
