@@ -39,7 +39,6 @@ MOST_OF = 0.8
 class ToldChange:
     """One place, as a report tells it."""
 
-    of: SiteChange
     sign: str
     what: str
     where: str
@@ -119,7 +118,6 @@ def _same(diff: Diff) -> str:
 def _told(change: SiteChange) -> ToldChange:
     finding = change.site.first
     return ToldChange(
-        of=change,
         sign=SIGNS[change.change],
         what=f"{finding.rule}: {what(finding)}",
         where=places(finding.where) or " › ".join(finding.where.scope),
