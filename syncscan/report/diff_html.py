@@ -6,22 +6,18 @@ every value.
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import jinja2
 import numpy as np
-from markupsafe import Markup
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.diff import Change, Diff
 from syncscan.model.interval import Interval
 from syncscan.model.trace import CALLS, NONE, Category, Trace
+from syncscan.report.assets import asset, template
 from syncscan.report.diff_story import TITLES, DiffStory, ToldChange, story_of
 from syncscan.report.names import shown
 from syncscan.report.phrases import sentences
@@ -71,25 +67,17 @@ def render(diff: Diff, before: Analysis, after: Analysis) -> str:
     marked = _marked(diff)
     drawn = zip(("before", "after"), (story.before, story.after), (before, after), steps, strict=True)
     pictures = [_picture(name, facts, list(_lanes(a, s, scale, marked)), s, scale) for name, facts, a, s in drawn]
-    style = Markup(_environment().get_template("diff.css").render())
-    return (
-        _environment()
-        .get_template("diff.html.j2")
-        .render(
-            version=__version__,
-            style=style,
-            integrity=_integrity(style),
-            verdict=shown(f"{story.verdict}.", 300),
-            said=[
-                shown(sentences(text), 600) for text in (*story.moved, story.step, story.promise, story.habits) if text
-            ],
-            tables=list(_tables(story)),
-            same=story.same,
-            notes=[shown(note, 600) for note in story.notes],
-            pictures=pictures,
-            width=WIDTH,
-            ticks=list(_ticks(max(step.length for step in steps), scale)),
-        )
+    return template("diff.html.j2").render(
+        version=__version__,
+        style=asset("diff.css"),
+        verdict=shown(f"{story.verdict}.", 300),
+        said=[shown(sentences(text), 600) for text in (*story.moved, story.step, story.promise, story.habits) if text],
+        tables=list(_tables(story)),
+        same=story.same,
+        notes=[shown(note, 600) for note in story.notes],
+        pictures=pictures,
+        width=WIDTH,
+        ticks=list(_ticks(max(step.length for step in steps), scale)),
     )
 
 
@@ -188,18 +176,3 @@ def _ticks(length: int, scale: float) -> Iterator[tuple[float, str]]:
     apart = 10 ** int(np.log10(max(10, length / 4)))
     every = next(apart * n for n in (1, 2, 5, 10) if length / (apart * n) <= 6)
     yield from ((round(at * scale, 2), duration(at / 1e3) if at else "0") for at in range(0, length + 1, every))
-
-
-def _integrity(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-@functools.cache
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("syncscan.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-from functools import cache
 from pathlib import PurePath
 from typing import Any
-
-import jinja2
 
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
@@ -15,6 +12,7 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.phases import PhaseSummary
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, picture, remedies, source
+from syncscan.report.assets import template
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, chain, facts, places
@@ -31,7 +29,7 @@ _TEXT = 600
 def render(analysis: Analysis) -> str:
     """The report as HTML without scripts and without a page around it; text from the trace is escaped."""
     story = story_of(analysis)
-    return _template().render(
+    return template("fragment.html.j2").render(
         headline=_headline(analysis),
         verdict=story.verdict,
         steps_found=shown(story.steps_found, _TEXT),
@@ -65,15 +63,6 @@ def _timeline(analysis: Analysis) -> dict[str, str] | None:
     except UsageError:
         return None
     return {"png": base64.b64encode(drawn.png).decode("ascii"), "alt": drawn.alt}
-
-
-@cache
-def _template() -> jinja2.Template:
-    loader = jinja2.PackageLoader("syncscan.report")
-    env = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return env.get_template("fragment.html.j2")
 
 
 def _headline(analysis: Analysis) -> str:

@@ -6,19 +6,15 @@ names on the page only as text, and the file's Content-Security-Policy allows no
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 import ntpath
 import posixpath
-import re
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-import jinja2
 import msgspec
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity
@@ -26,6 +22,7 @@ from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
 from syncscan.report import habits, host, remedies, source
+from syncscan.report.assets import asset, template
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, place, projected, waited
@@ -83,43 +80,39 @@ def render(analysis: Analysis) -> str:
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
     page = _Page(analysis, drawn.pop("origin"), _drawn_without(drawn), frozenset(told.number for told in findings))
-    shapes = bars(analysis)
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            version=__version__,
-            file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
-            facts=_facts(analysis),
-            verdict=f"{story.verdict}.",
-            reason=shown(story.opening, 1200),
-            tiles=tiles(analysis),
-            bars=shapes,
-            key=key(shapes),
-            steps_found=shown(story.steps_found, 600),
-            hidden=story.hidden,
-            phases=story.phases[:MAX_PHASES],
-            todo=_todo(story, page),
-            habits_title=habits.TITLE,
-            habits=[_habit(told, page) for told in story.habits],
-            host=_host(analysis, story),
-            timeline_note=_timeline_note(drawn),
-            findings=[_finding(told, page) for told in findings],
-            findings_note=_findings_note(story),
-            sorts=_SORTS,
-            without=[step["name"] for step in drawn["without"]],
-            no_findings=_nothing_found(analysis, story),
-            warnings=[shown(w, 600) for w in story.warnings],
-            style=_asset("report.css"),
-            script=_script(),
-            data=_json(
-                {
-                    **drawn,
-                    "host": host.picture(analysis.host_time),
-                    "labels": {told.number: _label(told) for told in findings},
-                }
-            ),
-        )
+    shapes, icicle = bars(analysis), host.picture(analysis.host_time)
+    return template("report.html.j2").render(
+        version=__version__,
+        file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
+        facts=_facts(analysis),
+        verdict=f"{story.verdict}.",
+        reason=shown(story.opening, 1200),
+        tiles=tiles(analysis),
+        bars=shapes,
+        key=key(shapes),
+        steps_found=shown(story.steps_found, 600),
+        hidden=story.hidden,
+        phases=story.phases[:MAX_PHASES],
+        todo=_todo(story, page),
+        habits_title=habits.TITLE,
+        habits=[_habit(told, page) for told in story.habits],
+        host=_host(story, icicle is not None),
+        timeline_note=_timeline_note(drawn),
+        findings=[_finding(told, page) for told in findings],
+        findings_note=_findings_note(story),
+        sorts=_SORTS,
+        without=[step["name"] for step in drawn["without"]],
+        no_findings=_nothing_found(analysis, story),
+        warnings=[shown(w, 600) for w in story.warnings],
+        style=asset("report.css"),
+        script=_script(),
+        data=_json(
+            {
+                **drawn,
+                "host": icicle,
+                "labels": {told.number: _label(told) for told in findings},
+            }
+        ),
     )
 
 
@@ -138,6 +131,10 @@ def _facts(analysis: Analysis) -> list[str]:
         _size(info.size_bytes),
     ]
     return [f for f in facts if f]
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB" if size else ""
 
 
 def _drawn_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
@@ -193,13 +190,13 @@ def _habit(told: ToldHabit, page: _Page) -> dict[str, Any]:
     }
 
 
-def _host(analysis: Analysis, story: Story) -> dict[str, Any]:
+def _host(story: Story, drawn: bool) -> dict[str, Any]:
     """Where the host's time goes: a sentence, tables, and whether there is a picture and it all leads."""
     return {
         "title": host.TITLE,
         "leads": story.host_leads,
         "sentence": shown(story.host_sentence, 600),
-        "drawn": host.picture(analysis.host_time) is not None,
+        "drawn": drawn,
         "tables": [_of_host(table) for table in story.host_tables],
         "notes": story.host_notes,
     }
@@ -351,20 +348,7 @@ def _label(told: ToldFinding) -> dict[str, str]:
     return {"title": shown(told.title, 120), "place": shown(told.where, 200)}
 
 
-# words and numbers
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB" if size else ""
-
-
-def prose(text: str) -> Markup:
-    """Plain text as markup: what stands between backticks becomes code."""
-    parts = re.split(r"`([^`]+)`", text)
-    return Markup().join(Markup("<code>{}</code>").format(p) if k % 2 else escape(p) for k, p in enumerate(parts))
-
-
-# assets
+# script and data
 
 
 def _json(value: Any) -> Markup:
@@ -373,31 +357,6 @@ def _json(value: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _integrity(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-@functools.cache
-def _environment() -> jinja2.Environment:
-    env = jinja2.Environment(
-        loader=jinja2.PackageLoader("syncscan.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    env.filters |= {"duration": duration, "prose": prose, "integrity": _integrity}
-    return env
-
-
-@functools.cache
-def _asset(name: str) -> Markup:
-    """A file of the package's own, as it is: its text is trusted."""
-    loader = _environment().loader
-    assert loader is not None
-    return Markup(loader.get_source(_environment(), name)[0])
-
-
 @functools.cache
 def _script() -> Markup:
-    return Markup("\n").join(_asset(name) for name in _SCRIPTS)
+    return Markup("\n").join(asset(name) for name in _SCRIPTS)

@@ -18,6 +18,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt
 from syncscan.model.view import View
 from syncscan.report import html
+from syncscan.report.assets import prose
 from syncscan.report.source import NEWER
 from tests.builder import TraceBuilder
 from tests.report.example import HOSTILE, analysis, finding, hostile, remedy, typical
@@ -198,7 +199,7 @@ def test_a_finding_holds_explanation_fix_and_evidence():
 
 def test_what_stands_between_backticks_is_code():
     """Rules write code between backticks; the rest stays escaped text."""
-    assert html.prose("use `a < b` <b>") == "use <code>a &lt; b</code> &lt;b&gt;"
+    assert prose("use `a < b` <b>") == "use <code>a &lt; b</code> &lt;b&gt;"
 
 
 def test_many_findings_are_cut():
