@@ -30,6 +30,8 @@ SHOWN = 5
 """How many remedies a report lists unasked."""
 WORST = 3
 """How many findings stand in for remedies where nothing could be projected."""
+UNTIMED = "waits, nobody knows how long"
+"""What a sync costs where waits can't be measured."""
 PLACES = 3
 """How many places are named of syncs that go together."""
 FIXES = 2
@@ -129,7 +131,7 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
         habit="",
         alone_us=None,
         basis=None,
-        saves="waits, nobody knows how long" if step.waits_withheld else costs,
+        saves=UNTIMED if step.waits_withheld else costs,
         doubt="not projected",
         left="",
         fix=f.diagnosis.fix,
@@ -181,9 +183,10 @@ def _left(after_us: float) -> str:
 
 
 def title(remedies: Sequence[ToldRemedy]) -> str:
-    """The list's heading."""
-    if remedies and remedies[0].alone_us is None:
-        return "What to change, by what it costs"
+    """The list's heading: by what it is ordered, where that was measured."""
+    first = remedies[0] if remedies else None
+    if first and first.alone_us is None:
+        return "What to change" if first.saves == UNTIMED else "What to change, by what it costs"
     return "What to change, by what each saves alone" if len(remedies) > 1 else "What to change"
 
 

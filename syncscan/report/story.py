@@ -31,6 +31,7 @@ from syncscan.report.phrases import (
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.units import percent, times
 
+NOT_PROJECTED = "–"
 VERDICTS = {
     Bound.DEVICE: "The device is the limit",
     Bound.HOST: "The host is the limit",
@@ -226,7 +227,7 @@ def _finding(number: int, f: Finding, analysis: Analysis) -> ToldFinding:
         title=f.diagnosis.title,
         what=what(f),
         where=whereabouts(f),
-        saves=saving(f.gain.recoverable_us, replayed(analysis.step)) if f.gain else "–",
+        saves=saving(f.gain.recoverable_us, replayed(analysis.step)) if f.gain else NOT_PROJECTED,
         share=_share(f, replayed(analysis.step)),
         doubt=_doubt(f, replayed(analysis.step)),
         waits=waited(f.wait_us, analysis.step),

@@ -26,7 +26,7 @@ from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, phrases, remedies, source
 from syncscan.report.habits import ToldHabit
 from syncscan.report.remedies import ToldRemedy
-from syncscan.report.story import Story, ToldFinding, story_of
+from syncscan.report.story import NOT_PROJECTED, Story, ToldFinding, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
 
@@ -211,7 +211,8 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
         return
     rows = [_row(told, terminal) for told in shown]
     yield Text("")
-    yield Text(RANKED, style="dim")
+    if any(told.saves != NOT_PROJECTED for told in shown):
+        yield Text(RANKED, style="dim")
     yield _one_line_each(rows, terminal.width) or _two_lines_each(rows, terminal.width)
     if len(story.ranked) > len(shown):
         yield Text(f" {len(story.ranked) - len(shown)} more: --all", style="bold")

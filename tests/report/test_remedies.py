@@ -53,8 +53,17 @@ def test_where_nothing_was_projected_the_costliest_findings_stand_in():
     (told,) = report.told(analysis(finding(gain=None), low, step=bare))
     assert (told.saves, told.doubt) == ("waits 8.21 ms, device idle 8.90 ms behind it", "not projected")
     assert told.alone_us is None
-    (told,) = report.told(analysis(low, step=replace(bare, waits_withheld=True)))
+
+
+def test_a_list_that_nothing_was_measured_for_is_in_no_order_of_cost():
+    """As of a dry run: neither its heading nor the table below says by what it is ranked."""
+    untimed = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None, waits_withheld=True)
+    found = analysis(finding("low-1", severity=Severity.LOW, gain=None), step=untimed)
+    (told,) = report.told(found)
+    text = render(found, "text")
     assert told.saves == "waits, nobody knows how long"
+    assert "What to change:" in text.splitlines()
+    assert "Ranked by" not in text
 
 
 def test_of_many_the_first_are_named():
