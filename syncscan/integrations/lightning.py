@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 try:
@@ -10,11 +9,10 @@ try:
 except ImportError:  # the same callbacks under the older package's name
     from pytorch_lightning.callbacks import Callback
 
-from syncscan.integrations.run_steps import RunSteps
-from syncscan.model.analysis import Analysis
+from syncscan.integrations.run_steps import StepCallback
 
 
-class CaptureCallback(Callback):  # type: ignore[misc]
+class CaptureCallback(StepCallback, Callback):  # type: ignore[misc]
     """Capture training batches `first` to `last` of a fit: `Trainer(…, callbacks=[CaptureCallback(100, 102)])`.
 
     A step is a training batch, forward to optimizer, with the fetch of the next one. Lightning's own PyTorchProfiler
@@ -27,14 +25,6 @@ class CaptureCallback(Callback):  # type: ignore[misc]
         out: folder for the traces.
         options: further ones of `syncscan.profile`: `name`, `stacks`, `shapes`, `sample`, `notify`.
     """
-
-    def __init__(self, first: int, last: int, out: str | os.PathLike[str] = "syncscan-out", **options: Any) -> None:
-        self.steps = RunSteps(first, last, out, **options)
-
-    @property
-    def analysis(self) -> Analysis:
-        """What `syncscan.analyze` says of the recorded batches."""
-        return self.steps.analysis
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin to count."""

@@ -65,6 +65,18 @@ class RunSteps:
         return api.analyze(self.paths[-1])
 
 
+class StepCallback:
+    """What the trainers' callbacks are made with, and what they say afterwards."""
+
+    def __init__(self, first: int, last: int, out: str | os.PathLike[str] = "syncscan-out", **options: Any) -> None:
+        self.steps = RunSteps(first, last, out, **options)
+
+    @property
+    def analysis(self) -> Analysis:
+        """What `syncscan.analyze` says of the recorded steps."""
+        return self.steps.analysis
+
+
 def _plan(before: int) -> dict[str, Any]:
     """How a capture spends the steps before the first recorded one."""
     plan = {}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from transformers import TrainerCallback
 
-from syncscan.integrations.run_steps import RunSteps
-from syncscan.model.analysis import Analysis
+from syncscan.integrations.run_steps import StepCallback
 
 
-class CaptureCallback(TrainerCallback):  # type: ignore[misc]
+class CaptureCallback(StepCallback, TrainerCallback):  # type: ignore[misc]
     """Capture optimizer steps `first` to `last` of a run: `Trainer(…, callbacks=[CaptureCallback(100, 102)])`.
 
     A step is what `state.global_step` counts; a resumed run goes on counting. Each rank writes its own trace.
@@ -22,14 +20,6 @@ class CaptureCallback(TrainerCallback):  # type: ignore[misc]
         out: folder for the traces.
         options: further ones of `syncscan.profile`: `name`, `stacks`, `shapes`, `sample`, `notify`.
     """
-
-    def __init__(self, first: int, last: int, out: str | os.PathLike[str] = "syncscan-out", **options: Any) -> None:
-        self.steps = RunSteps(first, last, out, **options)
-
-    @property
-    def analysis(self) -> Analysis:
-        """What `syncscan.analyze` says of the recorded steps."""
-        return self.steps.analysis
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Begin to count."""
