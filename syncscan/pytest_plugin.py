@@ -46,11 +46,12 @@ def syncscan(request: pytest.FixtureRequest) -> Watched:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a marked test where there is nothing to count."""
-    if _mark(item) is None:
+    mark = _mark(item)
+    if mark is None:
         return
     from syncscan.capture import device
 
-    _limit(item)
+    _limit(mark)
     if device.vendor() is None:
         pytest.skip(NO_DEVICE)
 
@@ -58,10 +59,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Run a marked test under a guard or a recording, and fail it by what it did."""
-    if _mark(item) is None:
+    mark = _mark(item)
+    if mark is None:
         yield
         return
-    limit, watched = _limit(item), _watched(item)
+    limit, watched = _limit(mark), _watched(item)
     watching = _watching(item, limit, watched)
     watching.__enter__()
     outcome: Any = yield
@@ -84,8 +86,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _watching(item: pytest.Item, limit: Limit, watched: Watched) -> AbstractContextManager[None]:
     folder = item.config.getoption("--syncscan-report")
-    tells_steps = "syncscan" in getattr(item, "fixturenames", ())
-    warmup = limit.warmup if tells_steps else 0
+    warmup = limit.warmup if _tells_steps(item) else 0
     if folder is None and limit.wait_ms is None:
         return watched.guarded(warmup)
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", item.nodeid).strip("_")
@@ -95,7 +96,7 @@ def _watching(item: pytest.Item, limit: Limit, watched: Watched) -> AbstractCont
 def _verdict(item: pytest.Item, limit: Limit, watched: Watched) -> None:
     from syncscan.testing import failure
 
-    if "syncscan" in getattr(item, "fixturenames", ()) and watched.steps <= limit.warmup:
+    if _tells_steps(item) and watched.steps <= limit.warmup:
         told = f"the test told {watched.steps} steps by syncscan.step(), and the first {limit.warmup} are warm-up"
         pytest.fail(f"Nothing was counted: {told} (warmup=0 counts all).", pytrace=False)
     if watched.analysis is None:
@@ -105,6 +106,11 @@ def _verdict(item: pytest.Item, limit: Limit, watched: Watched) -> None:
         text = failure.of_analysis(limit, watched.analysis, watched.syncs)
     if text:
         pytest.fail(text, pytrace=False)
+
+
+def _tells_steps(item: pytest.Item) -> bool:
+    """Whether a test has the fixture by which it says that a step has ended."""
+    return "syncscan" in getattr(item, "fixturenames", ())
 
 
 def _report(item: pytest.Item, watched: Watched) -> None:
@@ -122,13 +128,12 @@ def _mark(item: pytest.Item) -> pytest.Mark | None:
     return next((mark for mark in item.iter_markers() if mark.name in MARKS), None)
 
 
-def _limit(item: pytest.Item) -> Limit:
+def _limit(mark: pytest.Mark) -> Limit:
     from syncscan.errors import UsageError
     from syncscan.testing.limit import limit_of
 
-    mark = _mark(item)
     try:
-        return limit_of(mark.name, mark.args, mark.kwargs) if mark is not None else limit_of("no_syncs", (), {})
+        return limit_of(mark.name, mark.args, mark.kwargs)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
 
