@@ -63,18 +63,16 @@ class Pacer:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._course = self._run()
-        self._next()
+        next(self._course)
 
     def step(self) -> bool:
         """A step has ended."""
-        return self._next()
-
-    def _next(self) -> bool:
-        return next(self._course, None) is not None
+        return next(self._course, False)
 
     def _run(self) -> Iterator[bool]:
         yield from self._warm_up()
         lead = LEAD + prefetched()
+        self._channel.send({"ready": True, "lead": lead})
         while (order := self._channel.receive()) is not None:
             times = Calibration(order["steps"], begin=False)
             for _ in range(lead):
@@ -95,7 +93,6 @@ class Pacer:
             spent = (time.perf_counter() - began) / done
             if done + 1 >= SLOW_WARMUP and spent > SLOW_S:
                 break
-        self._channel.send({"ready": True, "lead": LEAD + prefetched()})
 
 
 def prefetched() -> int:

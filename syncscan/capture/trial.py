@@ -212,9 +212,10 @@ def _run_function(order: Order, steps: Steps) -> int:
     try:
         for returned in _calls(target.load(order.target).function(order.function)):
             steps.ended(returned)
-    except (Finished, SyncscanError) as end:
-        if isinstance(end, SyncscanError):
-            raise
+    except Finished:
+        return 0
+    except SyncscanError:
+        raise
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BaseException as error:
