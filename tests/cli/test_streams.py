@@ -44,8 +44,7 @@ def called(trace: Path, monkeypatch: pytest.MonkeyPatch) -> Called:
     def call(line: str, stdin: str = os.devnull) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["syncscan", *shlex.split(line)])
         said = io.StringIO()
-        with _standard_input(stdin) as source, contextlib.redirect_stderr(said), pytest.raises(SystemExit) as end:
-            monkeypatch.setattr(sys, "stdin", source)
+        with _standard_input(stdin), contextlib.redirect_stderr(said), pytest.raises(SystemExit) as end:
             main()
         return int(end.value.code or 0), said.getvalue()
 
@@ -53,13 +52,14 @@ def called(trace: Path, monkeypatch: pytest.MonkeyPatch) -> Called:
 
 
 @contextlib.contextmanager
-def _standard_input(name: str) -> Iterator[io.TextIOWrapper]:
-    kept = os.dup(0)
+def _standard_input(name: str) -> Iterator[None]:
+    kept, sys_stdin = os.dup(0), sys.stdin
     try:
-        with open(name) as file:
-            os.dup2(file.fileno(), 0)
-            yield file
+        with open(name) as sys.stdin:
+            os.dup2(sys.stdin.fileno(), 0)
+            yield
     finally:
+        sys.stdin = sys_stdin
         os.dup2(kept, 0)
         os.close(kept)
 

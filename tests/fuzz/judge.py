@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,6 +25,8 @@ SECONDS = 20
 SAVED = 0.15
 """Of so many inputs a saved analysis is judged too: it takes as long as all the rest."""
 FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
+OPTIONS = ((), ("--untangle",), ("--around", "1"))
+"""Of `annotate`."""
 
 
 class _TooLong(BaseException):
@@ -93,20 +95,25 @@ def judged(path: Path, folder: Path, r: Random, valid: Any = None) -> list[str]:
         valid: what any JSON reader reads of it; None where it is damaged.
     """
     return [
-        *_reports(path, r),
-        *_copies(path, folder, r, valid),
+        *_reports(path, [r.choice(FORMATS)]),
+        *_copies(path, folder, [r.choice(((), *OPTIONS))], valid),
         *(_reading(path) if valid is not None else ()),
         *(_saved(path, folder) if r.random() < SAVED else ()),
     ]
 
 
-def _reports(path: Path, r: Random) -> Iterator[str]:
-    form = r.choice(FORMATS)
-    code, out, wrong = run("analyze", str(path), "--format", form)
-    if wrong:
-        yield f"analyze --format {form}: {wrong}"
-    elif code == 0 and (fault := _fault(form, out)):
-        yield f"analyze --format {form}: {fault}"
+def judged_wholly(path: Path, folder: Path) -> list[str]:
+    """The same in every format and with every option, and of its saved analysis."""
+    return [*_reports(path, FORMATS), *_copies(path, folder, OPTIONS, None), *_saved(path, folder)]
+
+
+def _reports(path: Path, formats: Iterable[str]) -> Iterator[str]:
+    for form in formats:
+        code, out, wrong = run("analyze", str(path), "--format", form)
+        if wrong:
+            yield f"analyze --format {form}: {wrong}"
+        elif code == 0 and (fault := _fault(form, out)):
+            yield f"analyze --format {form}: {fault}"
     _, out, wrong = run("whatif", str(path), "--format", "json")
     if wrong:
         yield f"whatif: {wrong}"
@@ -145,11 +152,10 @@ def _fault(form: str, out: bytes) -> str:
     return f"{unsafe!r} reaches the terminal" if unsafe and form in ("text", "markdown", "github") else ""
 
 
-def _copies(path: Path, folder: Path, r: Random, valid: Any) -> Iterator[str]:
-    options = r.choice(((), (), ("--untangle",), ("--around", "1")))
-    for command, name in (("report", "r.html"), ("annotate", "a.json"), ("repair", "f.json")):
+def _copies(path: Path, folder: Path, options: Iterable[tuple[str, ...]], valid: Any) -> Iterator[str]:
+    annotated = (("annotate", "a.json", chosen) for chosen in options)
+    for command, name, chosen in (("report", "r.html", ()), *annotated, ("repair", "f.json", ())):
         out = folder / name
-        chosen = options if command == "annotate" else ()
         code, _, wrong = run(command, str(path), "-o", str(out), "--force", *chosen)
         if wrong:
             yield f"{command} {' '.join(chosen)}: {wrong}"
