@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from syncscan.model.analysis import Analysis
-from tests.browser.test_report import Report, browser, odd, show, two_findings
+from tests.browser.test_report import odd, two_findings
+from tests.browser.viewer import Report
 from tests.report.example import host_bound, typical
 
 if os.environ.get("CI"):
@@ -19,7 +20,6 @@ else:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
 pytestmark = pytest.mark.browser
-__all__ = ["browser", "show"]
 
 SIZES = {"wide": {"width": 1400, "height": 900}, "phone": {"width": 390, "height": 844, "has_touch": True}}
 

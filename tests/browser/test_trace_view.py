@@ -57,9 +57,9 @@ def state(watched: Watched) -> tuple[Any, dict[str, Any]]:
     raise AssertionError(f"nothing was drawn: {watched.errors}")
 
 
-def test_trace_view_opens_at_the_costliest_sync_and_tells_of_it(trace_view: str) -> None:
+def test_trace_view_opens_at_the_costliest_sync_and_tells_of_it(browser: Any, trace_view: str) -> None:
     """Its step fills the view of the annotated run, without a warning, an error, or a request to another machine."""
-    with browsing(trace_view) as watched:
+    with browsing(browser, trace_view) as watched:
         frame, drawn = state(watched)
         assert drawn["rows"] == ["findings", "steps", "device 0 idle"]
         assert drawn["arrows"] == 2

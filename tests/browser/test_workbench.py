@@ -10,32 +10,17 @@ from typing import Any
 import pytest
 
 from syncscan import api
-from syncscan.model.analysis import Analysis
-from tests.browser.test_report import Report, browser, show, two_findings
+from tests.browser.test_report import two_findings
+from tests.browser.viewer import Report
 from tests.builder import TraceBuilder
-from tests.report.example import LAUNCHES, of_habit, typical
+from tests.report.example import LAUNCHES, of_habit, scattered, typical
 
 pytestmark = pytest.mark.browser
-__all__ = ["browser", "show"]
 
 STATE = "[syncscan.timeline.state.sync, syncscan.timeline.state.finding]"
 IN_VIEW = """() => { const t = syncscan.timeline, s = syncscan.data.syncs, i = t.state.sync, v = t.view;
   return v.from < s.start[i] && s.end[i] < v.to; }"""
 FOCUS = "document.activeElement.id || document.activeElement.closest('.item')?.id || document.activeElement.tagName"
-
-
-def crossed() -> Analysis:
-    """Two findings in four steps: the one costs most in the last step, the other in the second."""
-    t = TraceBuilder()
-    for number, start in enumerate(t.steps(4, lasts=4000)):
-        with t.scope("select", start + 10, start + 1900):
-            t.launch("gemm", at=start + 20, lasts=900 if number == 3 else 600)
-            t.sync("aten::nonzero", at=start + 100)
-        with t.scope("log", start + 2000, start + 3900):
-            t.launch("head", at=start + 2020, lasts=800 if number == 1 else 500)
-            t.sync("aten::item > aten::_local_scalar_dense", at=start + 2100)
-            t.launch("tail", at=start + 3500, lasts=50)
-    return api.analyze_trace(t.trace())
 
 
 def chosen(report: Report) -> list[int]:
@@ -51,7 +36,7 @@ def title(report: Report) -> str:
 
 def test_a_click_on_a_finding_turns_the_timeline_that_stays_in_view(show: Callable[..., Report]) -> None:
     """Its worst sync is selected and in view, a step without it drawn and named; the drawer stays shut."""
-    report = show(crossed(), height=700)
+    report = show(scattered(), height=700)
     report.page.locator("#f1 .place").click()
     report.settle()
     sync, finding = chosen(report)
@@ -76,7 +61,7 @@ def test_a_click_on_a_finding_turns_the_timeline_that_stays_in_view(show: Callab
 
 def test_a_link_leads_to_what_is_chosen(show: Callable[..., Report]) -> None:
     """The address has it, and opens on it."""
-    report = show(crossed())
+    report = show(scattered())
     report.page.locator("#f1 .place").click()
     assert report.js("location.hash") == "#f1"
     report.page.reload()
@@ -264,7 +249,7 @@ def test_on_a_phone_fingers_pan_zoom_and_tap(show: Callable[..., Report]) -> Non
 
 def test_the_hatched_step_is_without_what_is_chosen(show: Callable[..., Report]) -> None:
     """By the list or by the field above; elsewhere than in its step it says so; none is drawn where none is wanted."""
-    report = show(crossed())
+    report = show(scattered())
     note = report.page.locator("#replayed")
     bands = "syncscan.timeline.layout.bands.filter((b) => b.kind === 'projected').length"
     assert "without both syncs" in note.inner_text()

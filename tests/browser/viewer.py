@@ -72,15 +72,64 @@ class Watched:
 
 
 @contextmanager
-def browsing(url: str) -> Iterator[Watched]:
-    """Open a URL in a browser of its own."""
-    from playwright.sync_api import sync_playwright
+def browsing(browser: Any, url: str) -> Iterator[Watched]:
+    """Open a URL in a window that knows of no other."""
+    context = browser.new_context(viewport={"width": 1400, "height": 800})
+    try:
+        watched = Watched(context.new_page())
+        watched.page.goto(url)
+        yield watched
+    finally:
+        context.close()
 
-    with sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=chromium(), args=list(ARGUMENTS))
-        try:
-            watched = Watched(browser.new_page(viewport={"width": 1400, "height": 800}))
-            watched.page.goto(url)
-            yield watched
-        finally:
-            browser.close()
+
+PIXEL = """([x, y]) => {
+  const c = document.getElementById('canvas'), r = c.width / c.clientWidth;
+  return [...c.getContext('2d').getImageData(x * r, y * r, 1, 1).data].slice(0, 3);
+}"""
+BAND = """(kind) => {
+  const t = syncscan.timeline, b = t.layout.bands.find((b) => b.kind === kind);
+  return b && { y: b.y + b.h - 5 - t.lanes.scrollTop, left: t.left };
+}"""
+
+
+class Report:
+    """A report in the browser, and what it did that it should not."""
+
+    def __init__(self, page: Any, file: Path) -> None:
+        self.page = page
+        self.trouble: list[str] = []
+        page.on("pageerror", lambda e: self.trouble.append(f"error: {e}"))
+        page.on("console", lambda m: self._said(m.text))
+        page.on("dialog", lambda d: (self.trouble.append(f"dialog: {d.message}"), d.dismiss()))
+        page.on("request", lambda r: self.trouble.append(f"request: {r.url}") if r.url != file.as_uri() else None)
+        page.goto(file.as_uri())
+
+    def _said(self, text: str) -> None:
+        if "willReadFrequently" not in text:  # that is about `pixel` below
+            self.trouble.append(f"console: {text}")
+
+    def js(self, expression: str, argument: Any = None) -> Any:
+        return self.page.evaluate(expression, argument)
+
+    def pixel(self, kind: str, t: str) -> tuple[int, ...]:
+        """The colour of a band below its text at a time, which is an expression of `s`, the syncs."""
+        band = self.js(BAND, kind)
+        x = self.js(f"(() => {{ const v = syncscan.timeline.view, s = syncscan.data.syncs; return v.x({t}); }})()")
+        return tuple(self.js(PIXEL, [band["left"] + x, band["y"]]))
+
+    def at(self, kind: str, t: str) -> tuple[float, float]:
+        """Where that is on the screen, scrolled into view."""
+        self.page.locator("#canvas").scroll_into_view_if_needed()
+        box, band = self.page.locator("#canvas").bounding_box(), self.js(BAND, kind)
+        x = self.js(f"(() => {{ const v = syncscan.timeline.view, s = syncscan.data.syncs; return v.x({t}); }})()")
+        return box["x"] + band["left"] + x, box["y"] + band["y"]
+
+    @property
+    def in_view(self) -> float:
+        """How much time is in view, ns."""
+        return float(self.js("syncscan.timeline.view.to - syncscan.timeline.view.from"))
+
+    def settle(self) -> None:
+        """Wait until the view has stopped moving."""
+        self.page.wait_for_timeout(400)

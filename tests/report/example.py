@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import (
     Attribution,
@@ -381,3 +382,17 @@ def hostile_host(text: str) -> Host:
     nodes = tuple(replace(n, function=text, file=text, owner=text) for n in SAMPLED.nodes)
     dearest = tuple(replace(dear, op=text, scope=(text, text)) for dear in COUNTED.dearest)
     return Host(sampled=replace(SAMPLED, nodes=nodes), counted=replace(COUNTED, dearest=dearest))
+
+
+def scattered() -> Analysis:
+    """Four steps with a nonzero and an item: the costliest nonzero in the last, the costliest item in the second."""
+    t = TraceBuilder()
+    for number, start in enumerate(t.steps(4, lasts=4000)):
+        with t.scope("select", start + 10, start + 1900):
+            t.launch("gemm", at=start + 20, lasts=900 if number == 3 else 600)
+            t.sync("aten::nonzero", at=start + 100)
+        with t.scope("log", start + 2000, start + 3900):
+            t.launch("head", at=start + 2020, lasts=800 if number == 1 else 500)
+            t.sync("aten::item > aten::_local_scalar_dense", at=start + 2100)
+            t.launch("tail", at=start + 3500, lasts=50)
+    return api.analyze_trace(t.trace())

@@ -17,6 +17,7 @@ from syncscan.report.packed import pack
 from syncscan.report.timeline import COMMUNICATION, INPUT, SYNC_CALL, timeline
 from syncscan.report.timeline_lanes import stacked
 from tests.builder import TraceBuilder
+from tests.report.example import scattered
 
 
 def unpack(text: str, delta: bool = False) -> list[int]:
@@ -140,20 +141,6 @@ def test_idle_threads_stand_below_the_devices_folded():
     groups = timeline(api.analyze_trace(t.trace()))["groups"]
     assert [(g["side"], g["open"]) for g in groups[:3]] == [("host", True), ("device", True), ("host", False)]
     assert len(groups) == 41
-
-
-def scattered() -> Analysis:
-    """Four steps with a nonzero and an item: the costliest nonzero in the last, the costliest item in the second."""
-    t = TraceBuilder()
-    for number, start in enumerate(t.steps(4, lasts=4000)):
-        with t.scope("select", start + 10, start + 1900):
-            t.launch("gemm", at=start + 20, lasts=900 if number == 3 else 600)
-            t.sync("aten::nonzero", at=start + 100)
-        with t.scope("log", start + 2000, start + 3900):
-            t.launch("head", at=start + 2020, lasts=800 if number == 1 else 500)
-            t.sync("aten::item > aten::_local_scalar_dense", at=start + 2100)
-            t.launch("tail", at=start + 3500, lasts=50)
-    return api.analyze_trace(t.trace())
 
 
 def test_what_is_taken_out_is_drawn_in_the_step_of_its_costliest_sync_point():
