@@ -24,7 +24,7 @@ def losses(version: int) -> list[float]:
 
     demo_step._Loss.__call__ = watched  # type: ignore[method-assign]
     try:
-        step = demo_step.build("cpu", demo_step.HOST, version)
+        step = demo_step.build("cpu", demo_step.Size(1, 32, 2), version)
         for _ in range(3):
             step()
     finally:
@@ -32,10 +32,11 @@ def losses(version: int) -> list[float]:
     return seen
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_every_version_learns_the_same(version: int) -> None:
+def test_every_version_learns_the_same() -> None:
     """What a version leaves out is a wait, not a part of the loss."""
-    assert losses(version) == pytest.approx(losses(0), rel=1e-4)
+    expected = losses(0)
+    for version in (1, 2, 3):
+        assert losses(version) == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_capture_records_three_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
