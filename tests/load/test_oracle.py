@@ -20,7 +20,16 @@ from syncscan.load.categories import ARGS, CATEGORIES
 from syncscan.load.columns import FRAME_COLUMNS, TYPES
 from syncscan.model.trace import Flows, Trace
 
-SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("**/*.json.gz"))
+SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("**/*.json.gz"), key=lambda p: -p.stat().st_size)
+
+
+def _recorded_by(path: Path) -> tuple[Path, str, bool]:
+    """A recording's program, and whether it has stacks: all that have the same have fields of the same kinds."""
+    return path.parent, path.name.partition(".")[0], ".stacks." in path.name
+
+
+SMALLEST = sorted({_recorded_by(path): path for path in SAMPLES}.values())
+"""Of each program."""
 
 
 def assert_equal(actual: Trace, expected: Trace) -> None:
@@ -112,9 +121,9 @@ def test_any_bare_list(event: Any, others: list[Any], indent: int | None, piece:
     assert_equal(reader.read(io.BytesIO(content), "t", piece), reference.parse(content, "t"))
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", SMALLEST, ids=lambda p: p.name)
 def test_recorded_traces(path: Path) -> None:
-    """Both readers give the same for every recording, also in pieces of 10 kB and with its events shuffled."""
+    """Both readers give the same for a recording of every program, also in pieces of 10 kB."""
     content = gzip.decompress(path.read_bytes())
     expected = reference.parse(content, path.name)
     assert_equal(reader.read(io.BytesIO(content), path.name), expected)
