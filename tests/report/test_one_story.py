@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import json
 import re
@@ -18,7 +17,7 @@ import pytest
 import syncscan
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.report import render
+from syncscan.report import picture, render
 from syncscan.report.units import duration
 
 FOLDER = Path(__file__).parents[2] / "sample_traces"
@@ -44,10 +43,16 @@ class Facts:
     """Title and what it saves."""
 
 
-@functools.cache
-def analysis(trace: Path) -> Analysis:
+@pytest.fixture(scope="module", params=TRACES, ids=lambda trace: trace.name.partition(".json")[0])
+def found(request: pytest.FixtureRequest) -> Analysis:
     """One reading serves all formats."""
-    return syncscan.analyze(trace)
+    return syncscan.analyze(request.param)
+
+
+@pytest.fixture(scope="module")
+def told(found: Analysis) -> Facts:
+    """What its JSON tells."""
+    return of_json(render(found, "json"))
 
 
 def of_json(text: str) -> Facts:
@@ -251,12 +256,11 @@ SHORT = ("markdown", "fragment", "github", "junit")
 
 
 @pytest.mark.parametrize("form", READ)
-@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name.partition(".json")[0])
-def test_every_format_tells_the_same(trace: Path, form: str) -> None:
+def test_every_format_tells_the_same(found: Analysis, told: Facts, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
+    monkeypatch.setattr(picture, "available", lambda: False)  # nothing here looks at what a notebook draws
     options: dict[str, Any] = {"verbose": 1, "width": 1000, "everything": True} if form == "text" else {}
-    text = in_all_pages(analysis(trace)) if form == "brief" else render(analysis(trace), form, **options)
-    told, said = of_json(render(analysis(trace), "json")), READ[form](text)
+    said = READ[form](in_all_pages(found) if form == "brief" else render(found, form, **options))
     listed = LISTED if form in SHORT else None
     rows = {"markdown": 50, "fragment": ROWS}.get(form)
     assert said.verdict == told.verdict
@@ -266,14 +270,12 @@ def test_every_format_tells_the_same(trace: Path, form: str) -> None:
     assert said.habits in (None, told.habits[:listed])
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name.partition(".json")[0])
-def test_a_finding_s_evidence_rests_on_the_same_verdict(trace: Path) -> None:
+def test_a_finding_s_evidence_rests_on_the_same_verdict(found: Analysis, told: Facts) -> None:
     """The block for a pull request may be all that its reader sees."""
     from syncscan.report import evidence
 
-    verdict = of_json(render(analysis(trace), "json")).verdict
-    for finding in analysis(trace).findings[:1]:
-        assert f". {plain(verdict)}: " in evidence.render(analysis(trace), finding)
+    for finding in found.findings[:1]:
+        assert f". {plain(told.verdict)}: " in evidence.render(found, finding)
 
 
 @pytest.mark.parametrize("name", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])
@@ -281,7 +283,7 @@ def test_what_if_advises_what_the_report_does(name: str) -> None:
     """For programs word for word; in text the same changes in the same order, and what limits the step without them."""
     from syncscan.report import whatif
 
-    found = analysis(FOLDER / f"{name}.pt.trace.json.gz")
+    found = syncscan.analyze(FOLDER / f"{name}.pt.trace.json.gz")
     told, projection = json.loads(render(found, "json")), found.whatif()
     advice = told["step"]["advice"]
     assert json.loads(whatif.render_json(found, projection))["advice"] == advice
@@ -296,12 +298,11 @@ def words(text: str) -> set[str]:
     return {stripped for word in text.split() if (stripped := word.strip("();:,.·"))}
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name.partition(".json")[0])
-def test_the_first_screen_is_one_screen(trace: Path) -> None:
+def test_the_first_screen_is_one_screen(found: Analysis) -> None:
     """Ten lines at 120 columns, a few more below, ten rows behind it; no line too long, no word cut in two."""
-    known = words(render(analysis(trace), "text", verbose=1, width=1000))
+    known = words(render(found, "text", verbose=1, width=1000))
     for width, most in ((80, 14), (100, 12), (120, 10)):
-        screen, *rest = render(analysis(trace), "text", width=width).split("\n\n")
+        screen, *rest = render(found, "text", width=width).split("\n\n")
         assert screen.count("\n") < most
         assert max(map(len, "\n".join([screen, *rest]).splitlines()[:-1])) <= width
         ranked = [part.split("\n", 3)[3] for part in rest if part.startswith("Ranked by")]
@@ -310,9 +311,12 @@ def test_the_first_screen_is_one_screen(trace: Path) -> None:
 
 def test_the_traces_have_something_to_tell() -> None:
     """Syncs first, habits first, several remedies, upper bounds, none: or the comparison would prove nothing."""
-    told = [analysis(trace).remedies for trace in TRACES]
+    names = ("log_item.pt.trace", "random_step_1", "maskedloss.v0.pt.trace")
+    habit_first, sync_first, nothing = (
+        syncscan.analyze(path).remedies for name in names for path in TRACES if path.name == f"{name}.json.gz"
+    )
     assert len(TRACES) > 40
-    assert any(len(found) > 2 for found in told)
-    assert any(found and found[0].findings for found in told)
-    assert any(found and found[0].habit for found in told)
-    assert not all(told)
+    assert len(habit_first) > 2
+    assert habit_first[0].habit
+    assert sync_first[0].findings
+    assert not nothing
