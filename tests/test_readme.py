@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -10,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import syncscan
 from syncscan.capture.calibration import StepTimes
+from syncscan.cli import group
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -46,18 +47,38 @@ def desk(tmp_path: Path) -> Path:
     return tmp_path
 
 
+PROGRAMS = ("profile", "dryrun", "time")
+"""Commands that run the reader's program, and so have a process of their own here too."""
 OVER = {c for c in CONSOLE if c.startswith("syncscan check ") and "--limit" in c}
 """What shows a limit that isn't kept exits 1."""
 
 
-@pytest.mark.parametrize("command", [c for c in CONSOLE if c not in ELSEWHERE and not SERVERS.fullmatch(c)])
-def test_command_works(command: str, desk: Path) -> None:
+def run(*words: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command in this process."""
+    result = CliRunner().invoke(group, words)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def started(*words: str) -> tuple[int, str, str]:
+    """The same in a process of its own."""
+    done = subprocess.run([sys.executable, "-m", "syncscan", *words], capture_output=True, text=True, timeout=240)
+    return done.returncode, done.stdout, done.stderr
+
+
+HERE = [c for c in CONSOLE if c not in ELSEWHERE and not SERVERS.fullmatch(c)]
+COMMANDS = {re.sub(r"(train\.py) --epochs .*", r"\1", c): c for c in HERE}
+"""What differs in the script's own arguments alone is run once."""
+
+
+@pytest.mark.parametrize("command", COMMANDS.values())
+def test_command_works(command: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command of the README ends as it says, leaves something on stdout or says on stderr what it wrote."""
-    words = shlex.split(command)
-    assert words[0] == "syncscan", f"only syncscan's own commands belong into a console block: {command}"
-    done = subprocess.run([sys.executable, "-m", *words], cwd=desk, capture_output=True, text=True, timeout=240)
-    assert done.returncode == (1 if command in OVER else 0), done.stderr
-    assert done.stdout.strip() or "Wrote" in done.stderr
+    monkeypatch.chdir(desk)
+    program, *words = shlex.split(command)
+    assert program == "syncscan", f"only syncscan's own commands belong into a console block: {command}"
+    code, out, err = (started if words[0] in PROGRAMS else run)(*words)
+    assert code == (1 if command in OVER else 0), err
+    assert out.strip() or "Wrote" in err
 
 
 def test_what_it_says_of_a_step_s_host_is_what_the_report_says() -> None:
@@ -85,22 +106,22 @@ def test_there_are_commands_to_test() -> None:
 
 def test_rule_table_is_generated() -> None:
     """The table of rules is what `syncscan rules --format markdown` prints."""
-    printed = subprocess.run(
-        [sys.executable, "-m", "syncscan", "rules", "--format", "markdown"], capture_output=True, text=True, check=True
-    ).stdout
+    _, printed, _ = run("rules", "--format", "markdown")
     table = re.search(r"<!-- rules -->\n(.*?)<!-- /rules -->", README, re.S)
     assert table is not None
     assert table.group(1).strip() == printed.strip()
 
 
-def test_what_it_quotes_is_printed() -> None:
+def test_what_it_quotes_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block that shows a command with its output shows how that output begins, line for line."""
     quoted = [block.split("\n", 1) for block in re.findall(r"```text\n\$ (.*?)```", README, re.S)]
     assert quoted
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "100")
     for command, output in quoted:
-        words = [sys.executable, "-m", *shlex.split(command)]
-        env = {**os.environ, "COLUMNS": "100"}
-        printed = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+        program, *words = shlex.split(command)
+        code, printed, _ = run(*words)
+        assert (program, code) == ("syncscan", 0)
         assert [line.rstrip() for line in printed.splitlines()][: output.count("\n")] == output.splitlines()
 
 
