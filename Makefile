@@ -17,7 +17,7 @@ demo: $(VENV)/capture ## Capture a training step on this machine, analyse it, an
 	$(BIN)/syncscan demo
 
 test: $(VENV)/test ## Install what the tests need and run them
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/lint ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff check .
