@@ -18,6 +18,7 @@ from typing import Any
 from syncscan.capture import fork
 from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import Exit, run_main
+from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.scopes import ScopeWatch
 from syncscan.capture.session import Session
 from syncscan.capture.steps import Mark, StepMarks
@@ -93,12 +94,9 @@ class _Runner:
         self._steps = 0
         self._pid = os.getpid()
         self._stops = 0
-        self._remove: Callable[[], None] = lambda: None
         self._scopes = ScopeWatch(self._step)
-        self._call_off = (
-            when_imported("torch.optim.optimizer", lambda module: self._watch(module, self._stepped)),
-            when_imported("torch._dynamo", self._hide),
-        )
+        self._hook = OptimizerHook(self._stepped)
+        self._call_off = when_imported("torch._dynamo", self._hide)
         self._stay_here = fork.in_child(self._unhook)
         Session.opened = self._adopt
 
@@ -128,19 +126,13 @@ class _Runner:
         )
 
     def _unhook(self) -> None:
-        for call_off in self._call_off:
-            call_off()
+        self._call_off()
         self._scopes.unwatch()
-        self._remove()
+        self._hook.remove()
         Session.opened = None
 
-    def _watch(self, optimizers: ModuleType, hook: Callable[..., None]) -> None:
-        self._remove = optimizers.register_optimizer_step_post_hook(hook).remove
-
     def _hide(self, dynamo: ModuleType) -> None:
-        """Keep a compiled training step from tracing into the hook, and from being compiled anew at every phase."""
-        self._remove()
-        self._watch(importlib.import_module("torch.optim.optimizer"), dynamo.disable(self._stepped))
+        """Keep a compiled training step from tracing into what its scopes call."""
         self._scopes.action = dynamo.disable(self._step)
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:

@@ -8,7 +8,6 @@ function of a file, each call of which is a step.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import random
@@ -18,7 +17,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Protocol
 
 from syncscan.capture import fork, target
@@ -26,6 +24,7 @@ from syncscan.capture.demand import Demand
 from syncscan.capture.fingerprint import Fingerprinting
 from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import run_main
+from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.pace import Channel, Pacer, device_name
 from syncscan.capture.session import Session
 from syncscan.capture.steps import Mark, StepMarks
@@ -143,25 +142,13 @@ class _ScriptSteps:
 
     def __init__(self, steps: Steps) -> None:
         self._steps, self._marks, self._own = steps, StepMarks(), False
-        self._remove: Callable[[], None] = lambda: None
-        self._call_off = [
-            when_imported("torch.optim.optimizer", lambda module: self._watch(module, self._stepped)),
-            when_imported("torch._dynamo", self._hide),
-        ]
+        self._hook = OptimizerHook(self._stepped)
         fork.in_child(self._unhook)
         Session.opened = self._adopt
 
     def _unhook(self) -> None:
-        self._remove()
+        self._hook.remove()
         Session.opened = None
-
-    def _watch(self, optimizers: ModuleType, hook: Callable[..., None]) -> None:
-        self._remove = optimizers.register_optimizer_step_post_hook(hook).remove
-
-    def _hide(self, dynamo: ModuleType) -> None:
-        """Keep a compiled step from tracing into the hook."""
-        self._remove()
-        self._watch(importlib.import_module("torch.optim.optimizer"), dynamo.disable(self._stepped))
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         if self._own:
