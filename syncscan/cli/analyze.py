@@ -10,7 +10,7 @@ import click
 
 from syncscan.cli.asked import Asked, options
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import deliver, explain, refuse, warn
+from syncscan.cli.output import deliver, explain, page_option, refuse, warn
 from syncscan.cli.terminal import colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
 from syncscan.cli.view import options as view_options
@@ -31,7 +31,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit", "brief
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--evidence", metavar="NAME", help="A finding or habit for a pull request, by number, id or rule.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1.")
+@page_option
 @click.option("--all", "everything", is_flag=True, help="Show all; the text shows 10 unasked.")
 @view_options
 @options

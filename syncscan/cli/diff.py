@@ -8,7 +8,7 @@ import click
 
 from syncscan.cli.asked import Asked, options_of_several
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.output import deliver, page_option, refuse, say, warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
 
@@ -29,7 +29,7 @@ FAILED = 1
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1.")
+@page_option
 @options_of_several
 @needs(Need("page", "form", ("brief",)))
 def command(

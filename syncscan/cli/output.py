@@ -10,6 +10,11 @@ import click
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.model.printable import printable
 
+page_option = click.option(
+    "--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1."
+)
+"""For commands whose result has pages; they say with `needs` of which format."""
+
 
 def deliver(text: str, output: str | None, force: bool = False, about: str = "") -> None:
     """Print a result, or write it to a file.

@@ -6,7 +6,7 @@ import click
 
 from syncscan.cli.asked import Asked, options
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.output import deliver, page_option, refuse, warn
 from syncscan.cli.terminal import colors, width
 
 
@@ -19,7 +19,7 @@ from syncscan.cli.terminal import colors, width
 @click.option("--format", "form", type=click.Choice(("text", "json", "brief")), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1.")
+@page_option
 @options
 @needs(Need("beside", "pipeline"), Need("page", "form", ("brief",)))
 def command(
