@@ -42,7 +42,7 @@ def of_habit(analysis: Analysis, habit: Habit) -> str:
     return _block(
         head,
         _facts_of_habit(analysis, habit, told),
-        [("Why", told.why), ("Instead", told.fix), ("Fine", told.when_fine)],
+        [("Why", told.why), ("Fix", told.fix), ("Fine", told.when_fine)],
         _origin_of_habit(analysis, habit),
     )
 
@@ -62,7 +62,7 @@ def render(analysis: Analysis, finding: Finding) -> str:
     return _block(
         f"**{where}: {escaped(d.title)}**",
         _facts(analysis, finding),
-        [("Why", d.why), ("Instead", d.fix), ("Safe to remove", use), ("Fine", d.when_fine)],
+        [("Why", d.why), ("Fix", d.fix), ("Safe to remove", use), ("Fine", d.when_fine)],
         _origin(analysis, finding),
     )
 
