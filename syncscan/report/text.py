@@ -12,7 +12,6 @@ from textwrap import wrap
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -22,13 +21,14 @@ from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.model.phases import PhaseSummary
 from syncscan.model.printable import printable
-from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, phrases, remedies, source
+from syncscan.report import remedies
+from syncscan.report.details import details, flagged_lines
 from syncscan.report.habits import ToldHabit
+from syncscan.report.host_text import host_tables
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import NOT_PROJECTED, Story, ToldFinding, story_of
 from syncscan.report.terminal import written
-from syncscan.report.units import duration, times
+from syncscan.report.units import duration
 
 _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
@@ -42,8 +42,6 @@ ROWS = 10
 """How many findings and habits the table shows unasked."""
 WIDE = 100
 """Columns from which a finding may have its row to itself; below it takes two lines."""
-NAME = 12
-"""Columns that a name in a table of the host's time keeps, however narrow the terminal."""
 _GAP = 2
 """Columns between two of a table."""
 RANKED = "Ranked by what each saves alone; what is 'at most' or not projected comes last."
@@ -91,9 +89,9 @@ def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Ren
     if story.phases:
         yield _phases(story.phases)
     if terminal.verbose or story.host_leads:
-        yield from _host(story, terminal)
+        yield from host_tables(story, terminal.width)
     if terminal.verbose:
-        yield from _all_details(analysis, story, terminal)
+        yield from details(story, analysis.step)
     yield from _closing(story, terminal)
 
 
@@ -306,18 +304,7 @@ def _sources(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
             shown.append(excerpt)
             yield Text("")
             yield Text.assemble(" ", _place(told.of, terminal), f"  {told.rule}")
-            yield _excerpt(excerpt)
-
-
-def _excerpt(excerpt: Excerpt) -> RenderableType:
-    """Numbered lines, the flagged ones marked; each is cut at the terminal's edge."""
-    shown = source.lines(excerpt)
-    texts = [
-        Text(line, "bold" if x.flagged else "dim", no_wrap=True, overflow="ellipsis")
-        for line, x in zip(source.numbered(excerpt), shown, strict=True)
-    ]
-    note = [Text(source.NEWER, "dim italic")] if excerpt.newer else []
-    return Padding(Group(*texts, *note), (0, 0, 0, 1))
+            yield flagged_lines(excerpt)
 
 
 def _phases(phases: Sequence[PhaseSummary]) -> Table:
@@ -330,103 +317,6 @@ def _phases(phases: Sequence[PhaseSummary]) -> Table:
     if len(phases) > PHASES:
         table.add_row(f"… {len(phases) - PHASES} more", "", "", "")
     return table
-
-
-def _host(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
-    """Where the host's time goes: its tables, and what they rest on."""
-    if story.host_tables:
-        yield Text("")
-        yield Text(f"{host.TITLE}:", "bold")
-        yield from (Padding(_of_host(table, terminal.width - 1), (0, 0, 0, 1)) for table in story.host_tables)
-        yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.host_notes)
-
-
-def _of_host(found: host.Table, width: int) -> Group:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    cells = [[printable(text, 60) for text in row] for row in found.rows]
-    widths = _widths(found, cells, width)
-    for number, (name, room) in enumerate(zip(found.head, widths, strict=True)):
-        table.add_column(name, justify="left" if number < found.words else "right", width=room)
-    for row in cells:
-        table.add_row(*(Text(_ending(text, room)) for text, room in zip(row, widths, strict=True)))
-    if found.more:
-        table.add_row(f"… {found.more} more", *[""] * (len(found.head) - 1))
-    return Group(Text(found.title), table)
-
-
-def _widths(found: host.Table, cells: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Of the columns: no number is cut or broken, heads may take two lines, and the longest names make room first."""
-    columns = list(zip(*cells, strict=True)) if cells else [()] * len(found.head)
-    longest = [max(map(cell_len, column), default=0) for column in columns]
-    least = [max(_in_two_lines(head), room) for head, room in zip(found.head, longest, strict=True)]
-    widths = [max(cell_len(head), room) for head, room in zip(found.head, longest, strict=True)]
-    over = sum(widths) + _GAP * len(widths) - width
-    if over > 0:
-        widths = [*widths[: found.words], *least[found.words :]]
-        over = sum(widths) + _GAP * len(widths) - width
-    while over > 0 and max(widths[: found.words]) > NAME:
-        widths[widths.index(max(widths[: found.words]))] -= 1
-        over -= 1
-    return widths
-
-
-def _in_two_lines(head: str) -> int:
-    """How narrow a head may be."""
-    words = head.split()
-    return min(max(len(" ".join(words[:k])), len(" ".join(words[k:]))) for k in range(1, len(words) + 1))
-
-
-def _ending(text: str, room: int) -> str:
-    """A path, or scopes in scopes, without its begin where it is too long: its end tells it from others."""
-    if cell_len(text) <= room:
-        return text
-    begin = next(k for k in range(1, len(text) + 1) if cell_len(text[k:]) < room)
-    return f"…{text[begin:]}"
-
-
-def _all_details(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[RenderableType]:
-    yield Text("")
-    for told in story.ranked:
-        if isinstance(told, ToldHabit):
-            yield _details(told.name, _of_habit(told), None)
-        else:
-            yield _details(told.title, _of_finding(told.of, analysis.step), told.of.excerpt)
-
-
-def _details(title: str, facts: Sequence[tuple[str, str]], excerpt: Excerpt | None) -> Padding:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(justify="right", style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in facts:
-        if value:
-            grid.add_row(name, Text(printable(value)))
-    return Padding(
-        Group(Text(printable(title, 240), "bold"), grid, *([_excerpt(excerpt)] if excerpt else [])), (0, 0, 1, 1)
-    )
-
-
-def _of_finding(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
-    d = f.diagnosis
-    return [
-        ("id", f.id),
-        ("rule", f"{d.rule} ({d.cause.value}), confidence {f.confidence.value}, {f.where.owner}'s code"),
-        ("line", _exact_line(f)),
-        ("called from", _called_from(f)),
-        ("module", " > ".join(f.where.module)),
-        ("scope", " > ".join(f.where.scope)),
-        ("chain", " > ".join(phrases.chain(f))),
-        ("thread", f"{f.where.thread}, {f.where.phase.value}, {times(f.per_step)}"),
-        *phrases.facts(f, step),
-    ]
-
-
-def _of_habit(told: ToldHabit) -> list[tuple[str, str]]:
-    return [
-        ("id", told.id),
-        ("rule", f"{told.rule}, confidence {told.confidence}"),
-        ("saves", f"{told.saves}, {told.doubt}" if told.doubt else told.saves),
-        *habits.facts(told),
-    ]
 
 
 def _closing(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
@@ -466,20 +356,3 @@ def _short(source: Source | None, in_package: bool = False) -> str:
     if source.candidates:
         return f"{name}:{','.join(map(str, source.candidates[:4]))}?"
     return f"{printable(source.function, 40)}() in {name}"
-
-
-def _exact_line(f: Finding) -> str:
-    source = f.where.source
-    if not source:
-        return ""
-    if source.exact:
-        return f"{source.file}:{source.line} in {source.function}"
-    if source.candidates:
-        lines = ", ".join(map(str, source.candidates))
-        return f"{source.file}:{lines} in {source.function} (a guess: the calls in it that can be this op)"
-    return f"in {source.function}, defined at {source.file}:{source.line} (the trace doesn't tell the line itself)"
-
-
-def _called_from(f: Finding) -> str:
-    inner = f.where.framework
-    return f"{inner.file}:{inner.line} {inner.function}" if inner else ""

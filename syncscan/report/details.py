@@ -1,0 +1,92 @@
+"""From a story to all that it knows of each finding and habit, for a terminal: numbers, why, fix, flagged lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from syncscan.model.finding import Excerpt, Finding
+from syncscan.model.printable import printable
+from syncscan.model.step import StepSummary
+from syncscan.report import habits, phrases, source
+from syncscan.report.habits import ToldHabit
+from syncscan.report.story import Story
+from syncscan.report.units import times
+
+
+def details(story: Story, step: StepSummary) -> Iterator[RenderableType]:
+    """A block each, in the order of the table."""
+    yield Text("")
+    for told in story.ranked:
+        if isinstance(told, ToldHabit):
+            yield _details(told.name, _of_habit(told), None)
+        else:
+            yield _details(told.title, _of_finding(told.of, step), told.of.excerpt)
+
+
+def _details(title: str, facts: Sequence[tuple[str, str]], excerpt: Excerpt | None) -> Padding:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(justify="right", style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts:
+        if value:
+            grid.add_row(name, Text(printable(value)))
+    return Padding(
+        Group(Text(printable(title, 240), "bold"), grid, *([flagged_lines(excerpt)] if excerpt else [])), (0, 0, 1, 1)
+    )
+
+
+def _of_finding(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
+    d = f.diagnosis
+    return [
+        ("id", f.id),
+        ("rule", f"{d.rule} ({d.cause.value}), confidence {f.confidence.value}, {f.where.owner}'s code"),
+        ("line", _exact_line(f)),
+        ("called from", _called_from(f)),
+        ("module", " > ".join(f.where.module)),
+        ("scope", " > ".join(f.where.scope)),
+        ("chain", " > ".join(phrases.chain(f))),
+        ("thread", f"{f.where.thread}, {f.where.phase.value}, {times(f.per_step)}"),
+        *phrases.facts(f, step),
+    ]
+
+
+def _of_habit(told: ToldHabit) -> list[tuple[str, str]]:
+    return [
+        ("id", told.id),
+        ("rule", f"{told.rule}, confidence {told.confidence}"),
+        ("saves", f"{told.saves}, {told.doubt}" if told.doubt else told.saves),
+        *habits.facts(told),
+    ]
+
+
+def flagged_lines(excerpt: Excerpt) -> RenderableType:
+    """Numbered lines, the flagged ones marked; each is cut at the terminal's edge."""
+    shown = source.lines(excerpt)
+    texts = [
+        Text(line, "bold" if x.flagged else "dim", no_wrap=True, overflow="ellipsis")
+        for line, x in zip(source.numbered(excerpt), shown, strict=True)
+    ]
+    note = [Text(source.NEWER, "dim italic")] if excerpt.newer else []
+    return Padding(Group(*texts, *note), (0, 0, 0, 1))
+
+
+def _exact_line(f: Finding) -> str:
+    source = f.where.source
+    if not source:
+        return ""
+    if source.exact:
+        return f"{source.file}:{source.line} in {source.function}"
+    if source.candidates:
+        lines = ", ".join(map(str, source.candidates))
+        return f"{source.file}:{lines} in {source.function} (a guess: the calls in it that can be this op)"
+    return f"in {source.function}, defined at {source.file}:{source.line} (the trace doesn't tell the line itself)"
+
+
+def _called_from(f: Finding) -> str:
+    inner = f.where.framework
+    return f"{inner.file}:{inner.line} {inner.function}" if inner else ""

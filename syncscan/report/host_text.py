@@ -1,0 +1,77 @@
+"""From where a host's time goes, as a story tells it, to tables that a terminal has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from syncscan.model.printable import printable
+from syncscan.report import host
+from syncscan.report.story import Story
+
+NAME = 12
+"""Columns that a name in a table of the host's time keeps, however narrow the terminal."""
+_GAP = 2
+"""Columns between two of a table."""
+
+
+def host_tables(story: Story, width: int) -> Iterator[RenderableType]:
+    """The tables, and what they rest on; nothing where it isn't known.
+
+    Args:
+        width: of the terminal, in characters.
+    """
+    if story.host_tables:
+        yield Text("")
+        yield Text(f"{host.TITLE}:", "bold")
+        yield from (Padding(_of_host(table, width - 1), (0, 0, 0, 1)) for table in story.host_tables)
+        yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.host_notes)
+
+
+def _of_host(found: host.Table, width: int) -> Group:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    cells = [[printable(text, 60) for text in row] for row in found.rows]
+    widths = _widths(found, cells, width)
+    for number, (name, room) in enumerate(zip(found.head, widths, strict=True)):
+        table.add_column(name, justify="left" if number < found.words else "right", width=room)
+    for row in cells:
+        table.add_row(*(Text(_ending(text, room)) for text, room in zip(row, widths, strict=True)))
+    if found.more:
+        table.add_row(f"… {found.more} more", *[""] * (len(found.head) - 1))
+    return Group(Text(found.title), table)
+
+
+def _widths(found: host.Table, cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Of the columns: no number is cut or broken, heads may take two lines, and the longest names make room first."""
+    columns = list(zip(*cells, strict=True)) if cells else [()] * len(found.head)
+    longest = [max(map(cell_len, column), default=0) for column in columns]
+    least = [max(_in_two_lines(head), room) for head, room in zip(found.head, longest, strict=True)]
+    widths = [max(cell_len(head), room) for head, room in zip(found.head, longest, strict=True)]
+    over = sum(widths) + _GAP * len(widths) - width
+    if over > 0:
+        widths = [*widths[: found.words], *least[found.words :]]
+        over = sum(widths) + _GAP * len(widths) - width
+    while over > 0 and max(widths[: found.words]) > NAME:
+        widths[widths.index(max(widths[: found.words]))] -= 1
+        over -= 1
+    return widths
+
+
+def _in_two_lines(head: str) -> int:
+    """How narrow a head may be."""
+    words = head.split()
+    return min(max(len(" ".join(words[:k])), len(" ".join(words[k:]))) for k in range(1, len(words) + 1))
+
+
+def _ending(text: str, room: int) -> str:
+    """A path, or scopes in scopes, without its begin where it is too long: its end tells it from others."""
+    if cell_len(text) <= room:
+        return text
+    begin = next(k for k in range(1, len(text) + 1) if cell_len(text[k:]) < room)
+    return f"…{text[begin:]}"
