@@ -18,10 +18,13 @@ from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
 from syncscan.cli.streams import ended_by_signals, refuse_pipe
+from syncscan.cli.view import VIEW, refuse_unknown, viewed
+from syncscan.cli.view import options as view_options
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
+    from syncscan.model.view import View
 
 
 _MANY_EVENTS = 100_000
@@ -42,8 +45,12 @@ _MANY_EVENTS = 100_000
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: one that is free].")
 @click.option("--no-browser", is_flag=True, help="Only print the URL.")
+@view_options
 @options
-@needs(Need("offline", "viewer", ("tensorboard", "perfetto")))
+@needs(
+    Need("offline", "viewer", ("tensorboard", "perfetto")),
+    *(Need(option, "viewer", ("html",)) for option in VIEW),
+)
 def command(
     trace: str,
     viewer: str,
@@ -52,19 +59,22 @@ def command(
     port: int | None,
     no_browser: bool,
     asked: Asked,
+    view: View,
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
 
+    --top, --min-saves, --select, --ignore and --user-only choose what the report lists, as in `analyze`.
     TensorBoard and Perfetto get the trace with findings, steps and idle devices on tracks of their own.
     Perfetto online reads the trace from this machine; nothing is uploaded. Ctrl-C ends it.
     """
     if viewer != "html":
         refuse_pipe(trace)
+    refuse_unknown(view)
     if viewer == "tensorboard":
         from syncscan.integrations import trace_view
 
         trace_view.check()
-    analysis = asked.analysis_of(trace)
+    analysis = viewed(asked.analysis_of(trace), view)
     warn(analysis.warnings)
     memory.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from syncscan.cli import group
 from syncscan.cli.open import command, show
+from syncscan.errors import UsageError
 from tests.builder import TraceBuilder
 from tests.report.example import typical
 
@@ -97,3 +98,28 @@ def test_a_report_is_shown_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     os.close(read_end)
     assert done.exit_code == 0
     assert done.stdout.startswith("http://127.0.0.1:")
+
+
+def test_a_report_lists_what_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `syncscan report` does; a rule that isn't there is said before anything is served."""
+    pages: list[str] = []
+    monkeypatch.setattr("syncscan.cli.open._wait", lambda: None)
+    monkeypatch.setattr("syncscan.integrations.browser.Page", lambda page, *_: pages.append(page) or Served())
+    t = TraceBuilder()
+    t.sync("aten::nonzero", at=20)
+    path = str(t.write(tmp_path / "t.json"))
+    for rule in ("nonzero", "item"):
+        words = ["open", path, "--no-browser", "--select", rule]
+        assert CliRunner().invoke(group, words, catch_exceptions=False).exit_code == 0
+    assert ['<ol id="findings"' in page for page in pages] == [True, False]
+    with pytest.raises(UsageError, match="--select nowhere"):
+        CliRunner().invoke(group, ["open", path, "--select", "nowhere"], catch_exceptions=False)
+
+
+class Served:
+    """A page that nobody asks for."""
+
+    url = "http://127.0.0.1:1/"
+
+    def close(self) -> None:
+        """It serves nothing."""
