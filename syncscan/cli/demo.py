@@ -33,10 +33,10 @@ def command(out: str) -> None:
     nonzero, unique and a boolean mask. Both were recorded on an H200; the second is captured on this machine too.
     """
     _say(["1. A step that reads its loss before it makes the next batch, recorded on an NVIDIA H200:", ""])
-    gains = _analysis(GAINS)
+    gains = _recorded(GAINS)
     _show(gains)
     _say(["", "2. A step whose loss looks at its targets with nonzero, unique and a mask, recorded there too:", ""])
-    nothing = _analysis(NOTHING)
+    nothing = _recorded(NOTHING)
     _show(nothing)
     _capture(out)
     _say(["", textwrap.fill(_conclusion(gains, nothing), width()), "Next: syncscan profile your_script.py"])
@@ -46,6 +46,15 @@ def _analysis(trace: Path) -> Analysis:
     from syncscan import api
 
     return api.analyze(trace, source_roots=[f"syncscan={PACKAGE}"])
+
+
+def _recorded(trace: Path) -> Analysis:
+    """A recording that comes with the sources it was made of: their dates tell when they were cloned or installed."""
+    from dataclasses import replace
+
+    analysis = _analysis(trace)
+    findings = (replace(f, excerpt=f.excerpt and replace(f.excerpt, newer=False)) for f in analysis.findings)
+    return replace(analysis, findings=tuple(findings))
 
 
 def _capture(out: str) -> None:

@@ -37,5 +37,5 @@ def numbered(excerpt: Excerpt) -> list[str]:
     return [f"{'>' if x.flagged else ' '} {x.number:{digits}} | {x.text}".rstrip() for x in found]
 
 
-NEWER = "(written after the trace was recorded: lines may have moved)"
-"""Said of such a file."""
+NEWER = "(the file is dated after the trace: lines may have moved)"
+"""Said of such a file; it may have been changed, or only cloned or installed, since."""

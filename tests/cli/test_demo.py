@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import syncscan
 from syncscan.cli import demo, group
+from syncscan.report.source import NEWER
 
 
 def test_it_shows_a_step_that_gains_and_one_that_doesn_t(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +24,28 @@ def test_it_shows_a_step_that_gains_and_one_that_doesn_t(monkeypatch: pytest.Mon
     assert "> 47 |         history.append(loss.item())" in first
     assert "The device is the limit." in second
     assert "> 147 |     where = torch.nonzero(" in second
+    assert NEWER not in shown.stdout
     end = " ".join(second[second.index("So:") :].split())
     assert "waits 23% of its time and would be 27% shorter" in end
     assert "the second waits 98% and would be less than 1% shorter" in end
     assert end.endswith("Next: syncscan profile your_script.py")
+
+
+def test_its_recordings_are_of_the_sources_that_come_with_them() -> None:
+    """Every flagged line is still what waited: whoever moves one records them anew."""
+    flagged = {
+        (f.rule, f.excerpt.lines[f.excerpt.marked[0] - f.excerpt.first].strip())
+        for trace in (demo.GAINS, demo.NOTHING)
+        for f in syncscan.analyze(trace, source_roots=[f"syncscan={demo.PACKAGE}"]).findings
+        if f.excerpt
+    }
+    pixels = "kept = by_pixel[mask.unsqueeze(-1).expand(-1, -1, -1, CLASSES)].reshape(-1, CLASSES)"
+    assert flagged == {
+        ("item", "history.append(loss.item())"),
+        ("nonzero", "where = torch.nonzero(target == BACKGROUND, as_tuple=True)"),
+        ("scalar-assign", "target[where] = IGNORED"),
+        ("unique", "classes = self.torch.unique(target)"),
+        ("boolean-index", "kept_target = target[mask]"),
+        ("boolean-index", pixels),
+        ("index-backward", pixels),
+    }
