@@ -1,0 +1,93 @@
+"""From a function's parameters and its class's attributes to what they are: by annotations, and by how they are used."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.lint import torch_names as known
+from syncscan.lint.evaluate import Environment, Evaluator
+from syncscan.lint.names import Names, constant, key
+from syncscan.lint.places import Function
+from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Kind, Value
+
+_ELEMENTWISE = frozenset(
+    "isnan isinf isfinite abs exp log sqrt square sigmoid tanh softmax log_softmax relu gelu silu where masked_select "
+    "unique nonzero bmm matmul argmax topk sort argsort logsumexp clamp nan_to_num cumsum layer_norm dropout linear "
+    "cross_entropy mse_loss nll_loss binary_cross_entropy_with_logits one_hot interpolate conv2d normalize".split()
+)
+"""Functions of torch whose first argument is a tensor, and not a list of them."""
+_ONLY_CALLED = frozenset("size dim".split())
+"""What tensors have as methods, and arrays as attributes or not at all."""
+_NOT_TELLING = frozenset("cuda data_ptr".split())
+"""Modules have it too."""
+
+
+def parameters_of(function: Function) -> Environment:
+    """What a function's parameters are by their annotations; unknown without."""
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    found: Environment = {a.arg: _annotated(a.annotation) for a in every}
+    for extra in (arguments.vararg, arguments.kwarg):
+        if extra is not None:
+            found[extra.arg] = UNKNOWN
+    return found
+
+
+def _annotated(annotation: ast.expr | None) -> Value:
+    if annotation is None:
+        return UNKNOWN
+    text = str(constant(annotation)) if isinstance(constant(annotation), str) else ast.unparse(annotation)
+    if known.TENSOR_TYPES.search(text):
+        whole = text.replace("torch.", "").replace("Optional[", "").replace(" | None", "").strip("[]")
+        return TENSOR if known.TENSOR_TYPES.fullmatch(whole) else UNKNOWN
+    return HOST if known.HOST_TYPES.match(text) else UNKNOWN
+
+
+def hints_of(function: Function, names: Names) -> frozenset[str]:
+    """Names and attributes that a function uses as only a tensor can be used."""
+    found: set[str] = set()
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and not names.torch(node.func):
+            name = node.func.attr
+            if (name in known.ONLY_TENSORS and name not in _NOT_TELLING) or (name in _ONLY_CALLED and not node.keywords):
+                found.add(key(node.func.value))
+        elif names.torch(node.func).rpartition(".")[2] in _ELEMENTWISE and node.args:
+            found.add(key(node.args[0]))
+    return frozenset(found - {"", "self", "super"})
+
+
+def attributes_of(owner: ast.ClassDef, names: Names) -> tuple[Environment, frozenset[str]]:
+    """A class's attributes as `self.name`, by what its methods assign; and those that are submodules."""
+    values: Environment = {}
+    modules: set[str] = set()
+    changed: set[str] = set()
+    evaluator = Evaluator(names, {})
+    for node in ast.walk(owner):
+        if isinstance(node, ast.AugAssign):
+            changed.add(key(node.target))
+        elif isinstance(node, ast.Call) and key(node.func) == "self.register_buffer" and node.args:
+            values[f"self.{constant(node.args[0])}"] = TENSOR
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute) and (written := key(target)).startswith("self."):
+                    if _makes_module(node.value, names):
+                        modules.add(written)
+                    else:
+                        value = evaluator.value(node.value)
+                        values[written] = value if values.get(written, value) == value else UNKNOWN
+    telling = (Kind.TENSOR, Kind.HOST, Kind.CPU, Kind.LOADER, Kind.EVENT)
+    kept = {name: v for name, v in values.items() if v.kind in telling and not (v.kind is Kind.HOST and name in changed)}
+    return kept, frozenset(modules)
+
+
+_NO_MODULES = ("nn.Parameter", "nn.functional", "nn.utils", "nn.init", "nn.parameter")
+
+
+def _makes_module(node: ast.expr, names: Names) -> bool:
+    made = names.torch(node.func) if isinstance(node, ast.Call) else ""
+    return made.startswith("nn.") and not made.startswith(_NO_MODULES)
+
+
+__all__ = ["attributes_of", "hints_of", "parameters_of"]

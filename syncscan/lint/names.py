@@ -1,0 +1,77 @@
+"""From a file's imports and an expression to what it names, in full: `F.one_hot` is `torch.nn.functional.one_hot`."""
+
+from __future__ import annotations
+
+import ast
+
+_CONVENTIONS = {"torch": "torch", "F": "torch.nn.functional", "nn": "torch.nn", "np": "numpy", "dist": "torch.distributed"}
+"""What these names mean where a file doesn't import them itself, as in a notebook's later cells."""
+
+
+class Names:
+    """The names of one file."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self._full = dict(_CONVENTIONS)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    whole = alias.name if alias.asname else alias.name.partition(".")[0]
+                    self._full[alias.asname or whole] = whole
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    self._full[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+
+    def of(self, node: ast.expr) -> str:
+        """The dotted name of an expression, its first part resolved; empty where it is none."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self._full.get(node.id, node.id), *reversed(parts)])
+
+    def torch(self, node: ast.expr) -> str:
+        """The same without `torch.` in front; empty for what isn't torch's."""
+        name = self.of(node)
+        return name.removeprefix("torch.") if name.startswith("torch.") else ""
+
+
+def key(node: ast.expr) -> str:
+    """How a name, an attribute or a constant item of one is written, as an environment knows it; empty for others."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        inner = key(node.value)
+        return f"{inner}.{node.attr}" if inner else ""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        inner = key(node.value)
+        return f"{inner}[{node.slice.value!r}]" if inner else ""
+    return ""
+
+
+def argument(call: ast.Call, name: str, at: int = -1) -> ast.expr | None:
+    """An argument of a call by its name, or by its place; None where it isn't given."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    return call.args[at] if 0 <= at < len(call.args) and not isinstance(call.args[at], ast.Starred) else None
+
+
+def constant(node: ast.expr | None) -> object:
+    """A literal's value; None for anything else."""
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def is_true(node: ast.expr | None) -> bool:
+    """Whether it is the literal True."""
+    return constant(node) is True
+
+
+def splats(call: ast.Call) -> bool:
+    """Whether a call passes on arguments that the source doesn't name: `f(*args)`, `f(**options)`."""
+    return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+
+
+__all__ = ["Names", "argument", "constant", "is_true", "key", "splats"]

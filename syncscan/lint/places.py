@@ -1,0 +1,237 @@
+"""From a file's functions and loops to those that run in each step: why a read-back there costs time every step."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from syncscan.lint.torch_names import LOADER_NAME
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.AsyncFor | ast.While
+
+_OPTIMIZER = re.compile(r"(optim|^opt\d?$|_opt$|^opt_)", re.I)
+_MODULES = re.compile(r"(Module|Model|Mixin|Layer|Block|Loss|Net|Head|Attention|Encoder|Decoder|Function)\w*$")
+_STEPS = ("training_step", "train_step")
+"""What trainers call for each batch."""
+_EVALUATIONS = ("validation_step", "test_step", "predict_step", "prediction_step", "eval_step")
+_NEVER = re.compile(r"^(test_|setUp|tearDown|__init__$|__repr__$|__str__$|extra_repr$|reset_parameters$|_?init_weights|_load|load_|save|export|from_|convert|main$|_?demo)")
+"""Functions that run once, or not in training."""
+
+
+_SELDOM = re.compile(r"debug|verbose|(^|_)(log|print|save|eval|dump|vis)(ging)?(_|$)|interval|every|freq|should_", re.I)
+"""Names in a condition that say that what it guards runs seldom."""
+
+
+def seldom(test: ast.expr) -> bool:
+    """Whether a condition says by its words that it holds in some steps only: `step % 100 == 0`, `if verbose`."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
+            return True
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        if name and _SELDOM.search(name):
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where code stands, and what makes it run in each step."""
+
+    said: str = ""
+    """In words, with the line; empty where nothing tells that it runs often."""
+    evaluation: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.said)
+
+
+NOWHERE = Place()
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a function does by itself."""
+
+    node: Function | None
+    owner: ast.ClassDef | None
+    name: str
+    within: ast.ClassDef | None = None
+    """The class that `self` is of: its own, or that of the method it is nested in."""
+    steps: list[tuple[Loop, ...]] = field(default_factory=list)
+    """The loops around each call of `backward` or an optimizer's `step`, outermost first."""
+    calls: list[tuple[str, tuple[Loop, ...]]] = field(default_factory=list)
+    """Functions of the same file that it calls, with the loops around."""
+
+
+class Places:
+    """The places of one file.
+
+    Args:
+        tree: of the file.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._of_function: dict[int, Place] = {}
+        self._of_loop: dict[int, Place] = {}
+        self._seen = list(_functions(tree))
+        self._by_name: dict[str, list[_Seen]] = defaultdict(list)
+        for seen in self._seen:
+            if seen.node is not None:
+                self._by_name[_called_as(seen)].append(seen)
+        self._find_steps()
+        self._find_named()
+        self._find_reached()
+
+    def of_function(self, function: Function) -> Place:
+        """Of a function's whole body."""
+        return self._of_function.get(id(function), NOWHERE)
+
+    def of_loop(self, loop: Loop) -> Place:
+        """Of a loop's body."""
+        return self._of_loop.get(id(loop), NOWHERE)
+
+    def _find_steps(self) -> None:
+        """Functions that make a step, and the innermost loops around one; through calls within the file."""
+        stepping = {id(s) for s in self._seen if any(not loops for loops in s.steps) and not _never(s)}
+        grown = True
+        while grown:
+            grown = False
+            for seen in self._seen:
+                through = [loops for name, loops in seen.calls if any(id(s) in stepping for s in self._by_name.get(name, ()))]
+                for loops in (*seen.steps, *through):
+                    if loops and not seen.name.startswith("test_"):
+                        self._of_loop.setdefault(id(loops[-1]), Place(f"a training loop (line {loops[-1].lineno})"))
+                    elif not loops and id(seen) not in stepping and not _never(seen):
+                        stepping.add(id(seen))
+                        grown = True
+        for seen in self._seen:
+            if seen.node is not None and id(seen) in stepping:
+                self._of_function[id(seen.node)] = Place(f"{seen.name}, which makes a training step")
+
+    def _find_named(self) -> None:
+        """Functions that a framework calls in each step, and loops over a data loader."""
+        for seen in self._seen:
+            node = seen.node
+            if node is None or seen.owner is None or id(node) in self._of_function:
+                continue
+            of = f"{seen.owner.name}.{node.name}"
+            if node.name == "forward" and seen.owner.bases and _MODULES.search(_base(seen.owner)):
+                self._of_function[id(node)] = Place(f"{of}, a module's forward")
+            elif node.name == "backward" and _base(seen.owner).endswith("Function"):
+                self._of_function[id(node)] = Place(f"{of}, a backward pass")
+            elif node.name in _STEPS:
+                self._of_function[id(node)] = Place(f"{of}, called for each batch")
+            elif node.name in _EVALUATIONS:
+                self._of_function[id(node)] = Place(f"{of}, called for each batch", evaluation=True)
+        for seen in self._seen:
+            body: list[ast.stmt] = [] if seen.node is None else seen.node.body
+            for statement in body:
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.For) and _over_loader(node) and id(node) not in self._of_loop:
+                        place = Place(f"a loop over a data loader (line {node.lineno})", evaluation=True)
+                        self._of_loop[id(node)] = place
+
+    def _find_reached(self) -> None:
+        """Functions that such a place calls, and what they call."""
+        waiting = list(self._seen)
+        while waiting:
+            seen = waiting.pop()
+            whole = self._of_function.get(id(seen.node), NOWHERE) if seen.node is not None else NOWHERE
+            for name, loops in seen.calls:
+                place = whole or next((p for loop in loops if (p := self._of_loop.get(id(loop)))), NOWHERE)
+                if not place:
+                    continue
+                for other in self._by_name.get(name, ()):
+                    if other.node is None or id(other.node) in self._of_function or _never(other):
+                        continue
+                    root = place.said if place.said.startswith("called from ") else f"called from {place.said}"
+                    self._of_function[id(other.node)] = Place(root, place.evaluation)
+                    waiting.append(other)
+
+
+def _functions(tree: ast.Module) -> Iterator[_Seen]:
+    """What each function does, and the module itself."""
+    module = _Seen(None, None, "the module")
+    yield module
+    todo: list[tuple[ast.AST, _Seen, ast.ClassDef | None, tuple[Loop, ...]]] = [(tree, module, None, ())]
+    while todo:
+        node, seen, owner, loops = todo.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                name = f"{owner.name}.{child.name}" if owner else child.name
+                inner = _Seen(child, owner, name, owner or seen.within)
+                yield inner
+                todo.append((child, inner, None, ()))
+            elif isinstance(child, ast.ClassDef):
+                todo.append((child, module, child, ()))
+            elif isinstance(child, ast.Lambda | ast.ExceptHandler) or (isinstance(node, ast.If) and child in node.body and seldom(node.test)):
+                guarded = _steps_in(child)
+                seen.steps += [loops] * guarded
+            else:
+                if isinstance(child, ast.Call):
+                    _note(child, seen, loops)
+                inside = isinstance(child, ast.For | ast.AsyncFor | ast.While)
+                todo.append((child, seen, owner, (*loops, child) if inside else loops))  # type: ignore[arg-type]
+
+
+def _steps_in(node: ast.AST) -> int:
+    """Whether a step is made in what runs seldom, as with gradient accumulation: it still is the loop's."""
+    return int(any(isinstance(part, ast.Call) and _is_step(part) for part in ast.walk(node)))
+
+
+def _is_step(call: ast.Call) -> bool:
+    function = call.func
+    if not isinstance(function, ast.Attribute):
+        return False
+    if function.attr in ("backward", "manual_backward"):
+        return not _is_super(function.value)
+    return function.attr == "step" and _OPTIMIZER.search(_last(function.value)) is not None
+
+
+def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
+    function = call.func
+    if isinstance(function, ast.Name):
+        seen.calls.append((function.id, loops))
+    elif isinstance(function, ast.Attribute):
+        receiver = function.value
+        if _is_step(call):
+            seen.steps.append(loops)
+        elif isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
+            seen.calls.append((f"{id(seen.within)}.{function.attr}", loops))
+
+
+def _called_as(seen: _Seen) -> str:
+    name = seen.node.name if seen.node is not None else ""
+    return f"{id(seen.owner)}.{name}" if seen.owner else name
+
+
+def _never(seen: _Seen) -> bool:
+    return seen.node is None or _NEVER.search(seen.node.name) is not None
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
+def _last(node: ast.expr) -> str:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _base(owner: ast.ClassDef) -> str:
+    return _last(owner.bases[0]) if owner.bases else ""
+
+
+def _over_loader(loop: ast.For) -> bool:
+    return any(
+        isinstance(node, ast.Name | ast.Attribute) and LOADER_NAME.search(_last(node)) is not None
+        for node in ast.walk(loop.iter)
+    )
+
+
+__all__ = ["NOWHERE", "Function", "Loop", "Place", "Places", "seldom"]

@@ -1,0 +1,32 @@
+"""`torch.equal(a, b)`, `torch.allclose(a, b)`, `torch.testing.assert_close`: an answer is brought to the host."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.lint.shape import Hit, Site
+
+RULES = ("equal", "allclose")
+LOOKS_AT = (ast.Call,)
+_FIXES = {
+    "equal": "(a == b).all() kept as a tensor; compare shapes on the host.",
+    "allclose": "torch.isclose(a, b).all() kept as a tensor, read every some steps; or move the check to a test.",
+}
+
+
+def find(site: Site) -> Hit | None:
+    """A comparison of whole tensors."""
+    if not isinstance(site.node, ast.Call):
+        return None
+    name = site.torch(site.node)
+    rule = {"equal": "equal", "allclose": "allclose", "testing.assert_close": "allclose"}.get(name, "")
+    operands = site.node.args[:2]
+    if not rule and (of := site.method("equal", "allclose")) is not None:
+        assert isinstance(site.node.func, ast.Attribute)
+        rule, operands = site.node.func.attr, [of, *site.node.args[:1]]
+        if not site.value(of).tensor:
+            return None
+    values = [site.value(operand) for operand in operands]
+    if not rule or any(value.on_host for value in values) or not (site.waits_for(*values)):
+        return None
+    return Hit(rule, f"{rule} brings its answer to the host", _FIXES[rule])

@@ -1,0 +1,51 @@
+"""`torch.tensor([…], device=…)`, `x.new_tensor(…)`: data of the host is copied to the device."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.lint.names import argument
+from syncscan.lint.shape import Hit, Site
+from syncscan.lint.values import Kind
+
+RULES = ("tensor-constructor", "tensor-of-tensors")
+LOOKS_AT = (ast.Call,)
+_FIX = (
+    "Make it once, before the loop (a buffer of the module); or fill on the device, which copies nothing: "
+    "torch.full((), 3.0, device=…), torch.zeros, torch.arange."
+)
+
+
+def find(site: Site) -> Hit | None:
+    """A tensor made of host data on a device, in what runs in each step."""
+    node = site.node
+    if not isinstance(node, ast.Call) or not node.args:
+        return None
+    name, data = site.torch(node), node.args[0]
+    made = site.value(node)
+    fresh = site.method("new_tensor")
+    if name in ("tensor", "as_tensor", "asarray"):
+        if name == "tensor" and _holds_tensors(data, site) and (site.place or site.in_loop):
+            return Hit(
+                "tensor-of-tensors",
+                "torch.tensor reads the tensors in its list one by one",
+                "torch.stack(values) keeps them on the device.",
+            )
+        if argument(node, "device") is None or not made.tensor or (name != "tensor" and not _of_host(data, site)):
+            return None
+    elif fresh is None or not site.value(fresh).tensor:
+        return None
+    if site.value(data).tensor or not site.waits_for(made):
+        return None
+    return Hit("tensor-constructor", "a constructor copies its data to the device and waits", _FIX)
+
+
+def _holds_tensors(data: ast.expr, site: Site) -> bool:
+    if isinstance(data, ast.List | ast.Tuple):
+        return any(site.waits_for(site.value(element)) for element in data.elts)
+    return isinstance(data, ast.ListComp) and site.waits_for(site.value(data))
+
+
+def _of_host(data: ast.expr, site: Site) -> bool:
+    """Whether `as_tensor` has anything to copy: a tensor that lies there already is taken as it is."""
+    return isinstance(data, ast.List | ast.Tuple | ast.Constant) or site.value(data).kind is Kind.HOST

@@ -1,0 +1,26 @@
+"""`3 in t`, `x in tensor`: membership is tested on the host."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.lint.shape import Hit, Site
+
+RULES = ("contains",)
+LOOKS_AT = (ast.Compare,)
+
+
+def find(site: Site) -> Hit | None:
+    """A test for membership of a tensor."""
+    node = site.node
+    if not isinstance(node, ast.Compare):
+        return None
+    if not any(isinstance(op, ast.In | ast.NotIn) for op in node.ops) or not site.waits_for(site.value(node.comparators[0])):
+        return None
+    if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+        return None
+    return Hit(
+        "contains",
+        "'in' waits for its answer",
+        "(t == value).any() kept as a tensor, torch.isin for many values; torch.where to act on it.",
+    )

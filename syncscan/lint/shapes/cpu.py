@@ -1,0 +1,42 @@
+"""`x.cpu()`, `x.to("cpu")`: a tensor is copied to the host."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.lint.evaluate import is_cpu
+from syncscan.lint.names import argument
+from syncscan.lint.shape import Hit, Site
+from syncscan.lint.values import Kind
+from syncscan.model.finding import Confidence
+
+RULES = ("cpu", "pageable-readback")
+LOOKS_AT = (ast.Call,)
+_FIX = (
+    "Compute with it on the device. Where the host needs it, copy into pinned memory with non_blocking=True, record "
+    "an event and read a step later, after the event."
+)
+
+
+def find(site: Site) -> Hit | None:
+    """A copy to the host of what is a tensor, or what `cpu()` can only be called on."""
+    if not isinstance(site.node, ast.Call):
+        return None
+    of = site.method("cpu")
+    if of is None and (receiver := site.method("to")) is not None and is_cpu(argument(site.node, "device", 0)):
+        of = receiver
+    if of is None:
+        return None
+    value = site.value(of)
+    unclear = value.kind in (Kind.UNKNOWN, Kind.OUTPUT) and bool(site.place)
+    if not (unclear or site.waits_for(value)):
+        return None
+    confidence = Confidence.LOW if unclear else Confidence.MEDIUM
+    if site.asynchronous:
+        return Hit(
+            "pageable-readback",
+            "a non-blocking copy to pageable memory blocks all the same",
+            "Copy into a pinned tensor: pinned.copy_(x, non_blocking=True), record an event, read after the event.",
+            Confidence.LOW,
+        )
+    return Hit("cpu", "a copy to the host waits for the tensor", _FIX, confidence)

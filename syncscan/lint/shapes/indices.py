@@ -1,0 +1,45 @@
+"""`x[:n]`, `x[i]` with a scalar tensor, `x[index] = 1.0`: an index or a number crosses between host and device."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.lint.shape import Hit, Site
+from syncscan.lint.values import Kind
+
+RULES = ("tensor-index", "scalar-assign")
+LOOKS_AT = (ast.Subscript,)
+_INDEX = (
+    "x.index_select(0, i.view(1)) or torch.gather for an index (a copy, not a view); for x[:n] mask with "
+    "torch.arange(len(x), device=x.device) < n."
+)
+
+
+def find(site: Site) -> Hit | None:
+    """A slice's bound that is a tensor, an index that is one without dimensions, or a number assigned by an index."""
+    node = site.node
+    if not isinstance(node, ast.Subscript):
+        return None
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if any(isinstance(part, ast.Slice) and _bounds(part, site) for part in parts):
+        return Hit("tensor-index", "a slice waits for its bound, a tensor", _INDEX)
+    indices = [value for part in parts if not isinstance(part, ast.Slice) and (value := site.value(part)).tensor]
+    if not indices or not site.waits_for(*indices) or any(value.mask for value in indices):
+        return None
+    if isinstance(node.ctx, ast.Load):
+        if any(v.scalar for v in indices) and site.value(node.value).kind is not Kind.UNKNOWN:
+            return Hit("tensor-index", "an index waits for its number, a tensor", _INDEX)
+        return None
+    value = site.evaluator.assigned_value
+    number = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
+    if not number or any(v.scalar for v in indices) or not site.value(node.value).tensor:
+        return None
+    return Hit(
+        "scalar-assign",
+        "x[index] = number copies the number to the device, with a wait",
+        "x.index_fill_(0, index, value), or a device tensor as value.",
+    )
+
+
+def _bounds(part: ast.Slice, site: Site) -> bool:
+    return any(bound is not None and site.waits_for(site.value(bound)) for bound in (part.lower, part.upper, part.step))

@@ -1,0 +1,29 @@
+"""`set_detect_anomaly(True)`, `BatchNorm(momentum=None)`: what makes later steps wait, wherever it stands."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.lint.names import argument, is_true
+from syncscan.lint.shape import Hit, Site
+
+RULES = ("anomaly-mode", "batch-norm-momentum")
+LOOKS_AT = (ast.Call,)
+
+
+def find(site: Site) -> Hit | None:
+    """Anomaly mode that looks for NaN, or a normalisation that counts its batches."""
+    node = site.node
+    if not isinstance(node, ast.Call):
+        return None
+    name = site.torch(node)
+    if name in ("autograd.detect_anomaly", "autograd.set_detect_anomaly"):
+        on = name.endswith("detect_anomaly") and not name.endswith("set_detect_anomaly")
+        if not (on or is_true(argument(node, "mode", 0))) or argument(node, "check_nan") is not None:
+            return None
+        fix = "Turn it on only while hunting for a NaN."
+        return Hit("anomaly-mode", "anomaly mode reads a value back after each node of the backward pass", fix)
+    momentum = argument(node, "momentum") if name.startswith("nn.BatchNorm") else None
+    if isinstance(momentum, ast.Constant) and momentum.value is None:
+        return Hit("batch-norm-momentum", "BatchNorm reads its counter back in each pass", "Give it a momentum.")
+    return None

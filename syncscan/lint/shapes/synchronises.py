@@ -1,0 +1,58 @@
+"""`torch.cuda.synchronize()`, `event.synchronize()`, `empty_cache()`, `barrier()` in what runs in each step."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from syncscan.lint.shape import Hit, Site
+from syncscan.lint.values import Kind
+
+RULES = ("explicit-sync", "timing", "empty-cache", "barrier", "object-collective", "pin-memory")
+LOOKS_AT = (ast.Call,)
+_DEVICE = re.compile(r"^(cuda|xpu|accelerator|mtia|hip)\.synchronize$")
+_EMPTY = re.compile(r"^(cuda|xpu|accelerator)(\.memory)?\.empty_cache$")
+_OBJECTS = ("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list")
+_WAIT = (
+    "Remove it from the loop. For time, events read after the loop; between streams, wait_stream or wait_event; before "
+    "reading a non_blocking copy, the event of that copy."
+)
+_TIMING = "Record events in the loop and read elapsed_time after it: a recorded event costs the host next to nothing."
+
+
+def find(site: Site) -> Hit | None:
+    """A call that waits for a device, a stream, an event or the other ranks."""
+    node = site.node
+    if not isinstance(node, ast.Call) or not (site.place or site.in_loop):
+        return None
+    name = site.torch(node)
+    if _EMPTY.match(name):
+        fix = "Leave it out: the allocator reuses what it holds. Against fragmentation, expandable_segments:True."
+        return Hit("empty-cache", "empty_cache waits for the device and gives its memory back", fix)
+    if _DEVICE.match(name):
+        return _waits(site, "the program waits for the device")
+    if (of := site.method("synchronize")) is not None and site.value(of).kind is Kind.EVENT:
+        return _waits(site, "the program waits for an event or a stream")
+    if name in ("distributed.barrier", "distributed.monitored_barrier"):
+        return Hit("barrier", "a barrier waits for all ranks", "Collectives order the devices among themselves: leave it out.")
+    if name.removeprefix("distributed.") in _OBJECTS and name.startswith("distributed."):
+        fix = "A group of gloo for objects, tensors for the rest; not in each step."
+        return Hit("object-collective", "objects of other ranks go through the host", fix)
+    return _pins(site)
+
+
+def _waits(site: Site, title: str) -> Hit:
+    if site.timed:
+        return Hit("timing", f"timing code waits: {title}", _TIMING, seldom=True)
+    return Hit("explicit-sync", title, _WAIT)
+
+
+def _pins(site: Site) -> Hit | None:
+    of = site.method("pin_memory")
+    if of is None or not site.place or site.value(of).kind not in (Kind.CPU, Kind.BATCH):
+        return None
+    return Hit(
+        "pin-memory",
+        "memory is pinned on the training thread",
+        "Let the data loader pin (DataLoader(pin_memory=True)), or reuse one pinned buffer.",
+    )

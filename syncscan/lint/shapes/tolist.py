@@ -1,0 +1,23 @@
+"""`x.tolist()`: a tensor is copied back as a list."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.lint.shape import Hit, Site
+
+RULES = ("tolist",)
+LOOKS_AT = (ast.Call,)
+
+
+def find(site: Site) -> Hit | None:
+    """A list of what is a tensor; arrays and frames have the same method."""
+    of = site.method("tolist")
+    if of is None or not site.waits_for(site.value(of)):
+        return None
+    return Hit(
+        "tolist",
+        "tolist() waits for all values of a tensor",
+        "Keep it on the device; where the list is needed, make one for several steps at once, or copy into pinned "
+        "memory with non_blocking=True and read it a step later, after an event.",
+    )

@@ -1,0 +1,96 @@
+"""What an expression is taken for: a tensor that may lie on the device, one on the CPU, a host value, or unknown."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+
+class Kind(enum.Enum):
+    """The kinds of values that matter for a wait."""
+
+    UNKNOWN = "unknown"
+    HOST = "host"
+    """A Python number, string or container of such, a NumPy array: nothing to wait for."""
+    CPU = "cpu"
+    """A tensor that was made on the CPU, or read back to it."""
+    BATCH = "batch"
+    """What a data loader gave: tensors on the CPU, or a container of them."""
+    TENSOR = "tensor"
+    """A tensor, not known to be on the CPU."""
+    OUTPUT = "output"
+    """What a module returned: a tensor, or something that holds tensors."""
+    LOADER = "loader"
+    EVENT = "event"
+    """A CUDA event or stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known of an expression's value."""
+
+    kind: Kind = Kind.UNKNOWN
+    mask: bool = False
+    """A tensor of truth values."""
+    scalar: bool = False
+    """A tensor without dimensions."""
+    sure: bool = False
+    """A tensor that the source itself puts on a device."""
+    test: str = ""
+    """`isnan` and the like, where it answers that question."""
+    pinned: bool = False
+    """Of a loader and its batches: `pin_memory=True`."""
+    line: int = 0
+    """Of a loader and its batches: where the loader is made, when that is in the same file."""
+
+    @property
+    def tensor(self) -> bool:
+        """Whether it is a tensor that may lie on the device."""
+        return self.kind is Kind.TENSOR
+
+    @property
+    def on_host(self) -> bool:
+        """Whether nothing waits for it: it is no tensor, or one on the CPU."""
+        return self.kind in (Kind.HOST, Kind.CPU, Kind.BATCH)
+
+    def but(self, **changes: object) -> Value:
+        """The same with some facts replaced."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+UNKNOWN = Value()
+HOST = Value(Kind.HOST)
+CPU = Value(Kind.CPU)
+BATCH = Value(Kind.BATCH)
+TENSOR = Value(Kind.TENSOR)
+OUTPUT = Value(Kind.OUTPUT)
+
+
+def joined(values: list[Value]) -> Value:
+    """What an op makes of these operands; torch refuses to mix devices, numbers aside."""
+    kinds = {value.kind for value in values}
+    if kinds & {Kind.TENSOR, Kind.OUTPUT}:
+        return Value(Kind.TENSOR, sure=any(v.sure for v in values), scalar=_all_scalar(values))
+    if kinds & {Kind.CPU, Kind.BATCH}:
+        return CPU
+    return HOST if kinds == {Kind.HOST} else UNKNOWN
+
+
+def _all_scalar(values: list[Value]) -> bool:
+    return all(value.scalar or value.kind is Kind.HOST for value in values)
+
+
+def either(one: Value, other: Value) -> Value:
+    """What a name is after two branches."""
+    if one == other:
+        return one
+    if one.kind is not other.kind:
+        return UNKNOWN
+    return Value(
+        one.kind,
+        mask=one.mask and other.mask,
+        scalar=one.scalar and other.scalar,
+        sure=one.sure and other.sure,
+        pinned=one.pinned and other.pinned,
+        line=one.line,
+    )
