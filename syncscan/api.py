@@ -6,6 +6,8 @@ import datetime
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from syncscan import cost, gate, habits, load, whatif
@@ -15,9 +17,10 @@ from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
 from syncscan.gate import Baseline
 from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
-from syncscan.model.check import Rules, Verdict
+from syncscan.model.check import Allowance, Rules, Verdict
 from syncscan.model.diff import Diff
 from syncscan.model.finding import Occurrence
+from syncscan.model.guess import Linted
 from syncscan.model.names import is_step
 from syncscan.model.picture import Picture
 from syncscan.model.trace import CALLS, Category, Trace
@@ -200,6 +203,29 @@ def check(
     return gate.check(analysis, rules, baseline or gate.EMPTY, files.text_of, today or datetime.date.today())
 
 
+def lint(
+    paths: Iterable[str], allowed: Sequence[Allowance] = (), *, select: Sequence[str] = (), ignore: Sequence[str] = ()
+) -> Linted:
+    """Guess from source files alone, which are neither run nor imported, where a program would wait for its device.
+
+    Args:
+        paths: Python files, notebooks, folders, `-` for standard input.
+        allowed: the project's exceptions.
+        select: globs of rules; without any, all.
+        ignore: globs of rules.
+    """
+    from syncscan.lint import lint as guess
+
+    linted = gate.exempt(guess(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
+    kept = tuple(g for g in linted.guesses if _chosen(g.rule, select, ignore))
+    return replace(linted, guesses=kept, hidden=len(linted.guesses) - len(kept))
+
+
+def _chosen(rule: str, select: Sequence[str], ignore: Sequence[str]) -> bool:
+    wanted = not select or any(fnmatchcase(rule, glob) for glob in select)
+    return wanted and not any(fnmatchcase(rule, glob) for glob in ignore)
+
+
 def _rendered(analysis: Analysis, form: str, **options: Any) -> str:
     """An analysis as text in one of the formats that it can show itself in."""
     from syncscan import report
@@ -299,6 +325,7 @@ __all__ = [
     "explanation",
     "find",
     "habit_rules",
+    "lint",
     "missing",
     "preamble_of",
     "rule_ids",

@@ -24,6 +24,7 @@ COMMANDS = {
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
     "prove": "Run two programs in turn: is the change a real gain, and is the result the same?",
     "dryrun": "Run a program on the CPU as if on a GPU, and list where it would wait.",
+    "lint": "Guess from the source alone, without running it, where it would wait.",
     "time": "Time a step or an inference right: warmed up, on the device's clock.",
     "rules": "List the rules.",
     "explain": "Explain a rule, a habit or a finding: what it is, what it costs, what to use instead.",

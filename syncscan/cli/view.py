@@ -50,8 +50,8 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         from syncscan.model.view import View
 
         view = View(
-            select=_globs(select),
-            ignore=_globs(ignore),
+            select=globs(select),
+            ignore=globs(ignore),
             user_only=user_only,
             least_us=min_saves[0],
             least_share=min_saves[1],
@@ -102,5 +102,6 @@ def viewed(analysis: Analysis, view: View) -> Analysis:
     return replace(analysis, view=view)
 
 
-def _globs(values: Iterable[str]) -> tuple[str, ...]:
+def globs(values: Iterable[str]) -> tuple[str, ...]:
+    """The globs of an option that is given several times, or with commas."""
     return tuple(glob for value in values for part in value.split(",") if (glob := part.strip()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, text_of
 from syncscan.gate.comparison import diff
 from syncscan.gate.config import found_from, limit_of, read_config, share
+from syncscan.gate.guesses import exempt
 from syncscan.gate.limits import DEFAULT, check
 from syncscan.gate.written import Written
 
@@ -16,6 +17,7 @@ __all__ = [
     "baseline_of",
     "check",
     "diff",
+    "exempt",
     "found_from",
     "limit_of",
     "read_baseline",

@@ -90,7 +90,7 @@ def _names(entry: Allowance, finding: Finding) -> bool:
         _any(entry.rule, (finding.rule,))
         and _any(entry.scope, (*where.scope, "/".join(where.scope)))
         and _any(entry.op, (where.op, *where.op_stack))
-        and (not entry.line or any(_on_line(entry.line, s) for s in (where.source, where.in_library) if s))
+        and (not entry.line or any(names_line(entry.line, s) for s in (where.source, where.in_library) if s))
     )
 
 
@@ -98,7 +98,7 @@ def _any(glob: str, names: Sequence[str]) -> bool:
     return not glob or any(fnmatchcase(name, glob) for name in names)
 
 
-def _on_line(glob: str, source: Source) -> bool:
+def names_line(glob: str, source: Source) -> bool:
     """Whether a glob of `FILE:LINE` or `FILE` names a source: the file whole, or any end of its path."""
     parts = source.file.replace("\\", "/").split("/")
     files = ["/".join(parts[n:]) for n in range(len(parts))]

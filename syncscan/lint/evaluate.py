@@ -1,4 +1,4 @@
-"""From an expression and what is known of the names in it to what it is taken for: a device tensor, a host value, …"""
+"""From an expression and what is known of the names in it to what it is taken for: a device tensor, a host value and so on."""
 
 from __future__ import annotations
 
@@ -23,8 +23,12 @@ class Evaluator:
     """
 
     def __init__(
-        self, names: Names, environment: Environment, hints: Collection[str] = (), is_module: Callable[[str], bool] | None = None
-    ) -> None:  # fmt: skip
+        self,
+        names: Names,
+        environment: Environment,
+        hints: Collection[str] = (),
+        is_module: Callable[[str], bool] | None = None,
+    ) -> None:
         self.names = names
         self.environment = environment
         self._hints = hints
@@ -167,7 +171,9 @@ class Evaluator:
         if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
             return HOST
         sides = [node.left, *node.comparators]
-        if any(isinstance(constant(side), str) or (isinstance(side, ast.Constant) and side.value is None) for side in sides):
+        if any(
+            isinstance(constant(side), str) or (isinstance(side, ast.Constant) and side.value is None) for side in sides
+        ):
             return HOST
         result = joined([self.value(side) for side in sides])
         test = "isnan" if len(sides) == 2 and isinstance(node.ops[0], ast.NotEq) and _same(*sides) else ""
@@ -251,7 +257,12 @@ class Evaluator:
             return Value(Kind.TENSOR, scalar=True)
         if not name.startswith(known.NAMESPACES):
             head = name.partition(".")[0]
-            if "." in name or head in known.NO_TENSOR or head.startswith(("is_", "set_", "get_", "_")) or head[:1].isupper():
+            if (
+                "." in name
+                or head in known.NO_TENSOR
+                or head.startswith(("is_", "set_", "get_", "_"))
+                or head[:1].isupper()
+            ):
                 return HOST if head.startswith(("is_", "get_")) or head in ("equal", "allclose", "numel") else UNKNOWN
         return self._made(last, call)
 
@@ -272,7 +283,11 @@ class Evaluator:
             return UNKNOWN
         inner = self.value(call.args[0]) if call.args else UNKNOWN
         test = name if name in known.NOT_FINITE else inner.test if name in ("any", "all") else ""
-        mask = mask or (inner.mask and name in known.KEEP_MASK) or (name == "where" and len(call.args) == 3 and all(v.mask for v in values[1:3]))
+        mask = (
+            mask
+            or (inner.mask and name in known.KEEP_MASK)
+            or (name == "where" and len(call.args) == 3 and all(v.mask for v in values[1:3]))
+        )
         reduced = name in known.REDUCTIONS and len(call.args) == 1 and not call.keywords
         scalar = reduced or (known.LOSSES.search(name) is not None and argument(call, "reduction") is None)
         return result.but(mask=mask, scalar=scalar or result.scalar, test=test) if result.tensor else result
@@ -282,7 +297,12 @@ class Evaluator:
         device = argument(call, "device")
         if device is not None:
             return self._on(device)
-        if name in ("tensor", "as_tensor", "asarray") and call.args and self.value(call.args[0]).tensor and name != "tensor":
+        if (
+            name in ("tensor", "as_tensor", "asarray")
+            and call.args
+            and self.value(call.args[0]).tensor
+            and name != "tensor"
+        ):
             return self.value(call.args[0])
         inherits = any(k.arg is None for k in call.keywords)
         return UNKNOWN if inherits else CPU
@@ -358,7 +378,9 @@ class Evaluator:
     def names_device(self, node: ast.expr) -> bool:
         """Whether an argument names a device that isn't the CPU, as far as its name tells."""
         if isinstance(node, ast.Constant):
-            return isinstance(node.value, int) or (isinstance(node.value, str) and not node.value.startswith(("cpu", "meta")))
+            return isinstance(node.value, int) or (
+                isinstance(node.value, str) and not node.value.startswith(("cpu", "meta"))
+            )
         if isinstance(node, ast.Call):
             return self.names.torch(node.func) == "device" and bool(node.args) and self.names_device(node.args[0])
         if isinstance(node, ast.Attribute) and node.attr == "device":

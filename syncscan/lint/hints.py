@@ -1,4 +1,4 @@
-"""From a function's parameters and its class's attributes to what they are: by annotations, and by how they are used."""
+"""From a function's parameters and its class's attributes to what they are: by annotation, and by how they are used."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def hints_of(function: Function, names: Names) -> frozenset[str]:
             continue
         if isinstance(node.func, ast.Attribute) and not names.torch(node.func):
             name = node.func.attr
-            if (name in known.ONLY_TENSORS and name not in _NOT_TELLING) or (name in _ONLY_CALLED and not node.keywords):
+            if (name in known.ONLY_TENSORS and name not in _NOT_TELLING) or (
+                name in _ONLY_CALLED and not node.keywords
+            ):
                 found.add(key(node.func.value))
         elif names.torch(node.func).rpartition(".")[2] in _ELEMENTWISE and node.args:
             found.add(key(node.args[0]))
@@ -78,7 +80,9 @@ def attributes_of(owner: ast.ClassDef, names: Names) -> tuple[Environment, froze
                         value = evaluator.value(node.value)
                         values[written] = value if values.get(written, value) == value else UNKNOWN
     telling = (Kind.TENSOR, Kind.HOST, Kind.CPU, Kind.LOADER, Kind.EVENT)
-    kept = {name: v for name, v in values.items() if v.kind in telling and not (v.kind is Kind.HOST and name in changed)}
+    kept = {
+        name: v for name, v in values.items() if v.kind in telling and not (v.kind is Kind.HOST and name in changed)
+    }
     return kept, frozenset(modules)
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import ast
 
-_CONVENTIONS = {"torch": "torch", "F": "torch.nn.functional", "nn": "torch.nn", "np": "numpy", "dist": "torch.distributed"}
+_CONVENTIONS = {
+    "torch": "torch",
+    "F": "torch.nn.functional",
+    "nn": "torch.nn",
+    "np": "numpy",
+    "dist": "torch.distributed",
+}
 """What these names mean where a file doesn't import them itself, as in a notebook's later cells."""
 
 

@@ -15,10 +15,12 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 _OPTIMIZER = re.compile(r"(optim|^opt\d?$|_opt$|^opt_)", re.I)
 _MODULES = re.compile(r"(Module|Model|Mixin|Layer|Block|Loss|Net|Head|Attention|Encoder|Decoder|Function)\w*$")
-_STEPS = ("training_step", "train_step")
+_STEPS = ("training_step", "train_step", "compute_loss")
 """What trainers call for each batch."""
 _EVALUATIONS = ("validation_step", "test_step", "predict_step", "prediction_step", "eval_step")
-_NEVER = re.compile(r"^(test_|setUp|tearDown|__init__$|__repr__$|__str__$|extra_repr$|reset_parameters$|_?init_weights|_load|load_|save|export|from_|convert|main$|_?demo)")
+_NEVER = re.compile(
+    r"^(test_|setUp|tearDown|__init__$|__repr__$|__str__$|extra_repr$|reset_parameters$|_?init_weights|_load|load_|save|export|from_|convert|main$|_?demo)"
+)
 """Functions that run once, or not in training."""
 
 
@@ -101,7 +103,9 @@ class Places:
         while grown:
             grown = False
             for seen in self._seen:
-                through = [loops for name, loops in seen.calls if any(id(s) in stepping for s in self._by_name.get(name, ()))]
+                through = [
+                    loops for name, loops in seen.calls if any(id(s) in stepping for s in self._by_name.get(name, ()))
+                ]
                 for loops in (*seen.steps, *through):
                     if loops and not seen.name.startswith("test_"):
                         self._of_loop.setdefault(id(loops[-1]), Place(f"a training loop (line {loops[-1].lineno})"))
@@ -137,7 +141,7 @@ class Places:
 
     def _find_reached(self) -> None:
         """Functions that such a place calls, and what they call."""
-        waiting = list(self._seen)
+        waiting = sorted(self._seen, key=lambda s: not self._of_function.get(id(s.node), NOWHERE).evaluation)
         while waiting:
             seen = waiting.pop()
             whole = self._of_function.get(id(seen.node), NOWHERE) if seen.node is not None else NOWHERE
@@ -168,7 +172,9 @@ def _functions(tree: ast.Module) -> Iterator[_Seen]:
                 todo.append((child, inner, None, ()))
             elif isinstance(child, ast.ClassDef):
                 todo.append((child, module, child, ()))
-            elif isinstance(child, ast.Lambda | ast.ExceptHandler) or (isinstance(node, ast.If) and child in node.body and seldom(node.test)):
+            elif isinstance(child, ast.Lambda | ast.ExceptHandler) or (
+                isinstance(node, ast.If) and child in node.body and seldom(node.test)
+            ):
                 guarded = _steps_in(child)
                 seen.steps += [loops] * guarded
             else:

@@ -24,7 +24,9 @@ NO_TENSOR = frozenset(
 )
 """Names right below `torch` that return no tensor."""
 NAMESPACES = ("nn.functional.", "linalg.", "fft.", "special.")
-MODULES_OWN = re.compile(r"(^|[._])(model|net|network|module|criterion|loss_fn|loss_func|loss_function|criterion\w*)$", re.I)
+MODULES_OWN = re.compile(
+    r"(^|[._])(model|net|network|module|criterion|loss_fn|loss_func|loss_function|criterion\w*)$", re.I
+)
 """How a module, or a loss, is usually called."""
 LOSSES = re.compile(r"_loss$|^cross_entropy$|^(binary_)?cross_entropy|^nll_loss|^mse_loss")
 
@@ -51,7 +53,9 @@ METHODS_OF_OUTPUTS = frozenset("keys items values get to_tuple pop update append
 """What an output is asked for that is no tensor: a dictionary, a list, a distribution."""
 TENSOR_ATTRIBUTES = frozenset("loss logits last_hidden_state pooler_output".split())
 """What the outputs of transformers' models hold."""
-REDUCTIONS = frozenset("sum mean max min any all prod norm argmax argmin std var median amax amin count_nonzero".split())
+REDUCTIONS = frozenset(
+    "sum mean max min any all prod norm argmax argmin std var median amax amin count_nonzero".split()
+)
 KEEP_MASK = frozenset(
     "view reshape flatten unsqueeze squeeze expand expand_as repeat roll clone detach contiguous transpose permute t "
     "logical_not logical_and logical_or logical_xor any all triu tril flip bool to cuda fill_diagonal_ bitwise_not "

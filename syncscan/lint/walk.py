@@ -115,7 +115,10 @@ class Walk:
         inner = _Around(name, place, allowed=_allowed_by(node.decorator_list, self._names) or around.allowed,
                         cold=_is_never(node) or (around.cold and not own), timed=_reads_clock(node))  # fmt: skip
         is_module = modules.__contains__
-        before, self._evaluator = self._evaluator, Evaluator(self._names, environment, hints_of(node, self._names), is_module)
+        before, self._evaluator = (
+            self._evaluator,
+            Evaluator(self._names, environment, hints_of(node, self._names), is_module),
+        )
         self._block(node.body, inner)
         self._evaluator = before
 
@@ -189,7 +192,9 @@ class Walk:
         before = dict(self._evaluator.environment)
         if_true = self._branch(node.body, yes, replace(around, guard=guard, cold=around.cold or other == "body" or _gives_up(node.body)))  # fmt: skip
         self._evaluator.replace(before)
-        if_false = self._branch(node.orelse, no, replace(around, cold=around.cold or other == "else" or _gives_up(node.orelse)))
+        if_false = self._branch(
+            node.orelse, no, replace(around, cold=around.cold or other == "else" or _gives_up(node.orelse))
+        )
         self._evaluator.replace(_merged(if_true, if_false, node))
 
     def _branch(self, body: Sequence[ast.stmt], refined: Environment, around: _Around) -> Environment:
@@ -216,7 +221,11 @@ class Walk:
     def _loop_target(self, target: ast.expr, iterated: ast.expr) -> None:
         element = self._evaluator.element(iterated)
         name = self._names.of(iterated.func).rpartition(".")[2] if isinstance(iterated, ast.Call) else ""
-        first_is_number = name in ("enumerate", "items", "named_parameters") and isinstance(target, ast.Tuple) and len(target.elts) == 2
+        first_is_number = (
+            name in ("enumerate", "items", "named_parameters")
+            and isinstance(target, ast.Tuple)
+            and len(target.elts) == 2
+        )
         if first_is_number:
             self._evaluator.assign(target.elts[0], HOST)  # type: ignore[attr-defined]
             self._evaluator.assign(target.elts[1], element)  # type: ignore[attr-defined]
@@ -291,7 +300,9 @@ class Walk:
     def _look_Lambda(self, node: ast.Lambda, around: _Around) -> None:
         """It runs elsewhere, if at all."""
 
-    def _look_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: _Around) -> None:
+    def _look_ListComp(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: _Around
+    ) -> None:
         before = self._evaluator.replace(dict(self._evaluator.environment))
         inner = replace(around, loops=around.loops + 1)
         for generator in node.generators:
@@ -382,7 +393,9 @@ class Walk:
             for value in node.values:
                 self._truth(value, word, around)
                 yes, no = self._refined(value)
-                self._evaluator.replace({**self._evaluator.environment, **(yes if isinstance(node.op, ast.And) else no)})
+                self._evaluator.replace(
+                    {**self._evaluator.environment, **(yes if isinstance(node.op, ast.And) else no)}
+                )
             self._evaluator.replace(before)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             self._truth(node.operand, word, around)
@@ -421,9 +434,13 @@ class Walk:
             return {}, {}
         name = self._names.of(test.func)
         is_type = name == "isinstance" and len(test.args) == 2
-        if name == "torch.is_tensor" or (is_type and self._names.of(test.args[1]) in ("torch.Tensor", "torch.nn.Parameter")):
+        if name == "torch.is_tensor" or (
+            is_type and self._names.of(test.args[1]) in ("torch.Tensor", "torch.nn.Parameter")
+        ):
             as_known = self._evaluator.value(test.args[0])
-            return {written: as_known if as_known.kind in (Kind.CPU, Kind.TENSOR, Kind.BATCH) else TENSOR}, {written: HOST}
+            return {written: as_known if as_known.kind in (Kind.CPU, Kind.TENSOR, Kind.BATCH) else TENSOR}, {
+                written: HOST
+            }
         return ({written: HOST}, {}) if is_type and not _mentions_tensor(test.args[1]) else ({}, {})
 
 
@@ -461,7 +478,11 @@ def _is_cold_test(test: ast.expr) -> str:
             return "else" if negated else "body"
         if name.endswith("cuda.is_available"):
             return "body" if negated else "else"
-    if isinstance(inner, ast.Compare) and len(inner.ops) == 1 and any(is_cpu(side) for side in (inner.left, *inner.comparators)):
+    if (
+        isinstance(inner, ast.Compare)
+        and len(inner.ops) == 1
+        and any(is_cpu(side) for side in (inner.left, *inner.comparators))
+    ):
         return "body" if isinstance(inner.ops[0], ast.Eq) else "else" if isinstance(inner.ops[0], ast.NotEq) else ""
     return ""
 
@@ -492,7 +513,10 @@ def _merged(one: Environment, other: Environment, node: ast.If) -> Environment:
         return other
     if _leaves(node.orelse):
         return one
-    return {name: either(one.get(name, other.get(name, UNKNOWN)), other.get(name, one.get(name, UNKNOWN))) for name in one | other}
+    return {
+        name: either(one.get(name, other.get(name, UNKNOWN)), other.get(name, one.get(name, UNKNOWN)))
+        for name in one | other
+    }
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:

@@ -71,8 +71,8 @@ class Linted:
     guesses: tuple[Guess, ...]
     """By file, in the order in which files were named, and by line."""
     allowed: tuple[Allowed, ...] = ()
-    stale: tuple[str, ...] = ()
-    """Comments that allow nothing here, or that lack a rule or a reason: a sentence each."""
+    notes: tuple[str, ...] = ()
+    """Comments on a guess's line that don't allow it, and expired entries of the allow-list: a sentence each."""
     files: int = 0
     """How many were read."""
     unread: tuple[str, ...] = ()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from pathlib import PurePath
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -14,14 +12,9 @@ from syncscan.model.finding import Diagnosis, Finding, Severity, Source
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, chain, in_library, line, measured, projected, sentences, what
+from syncscan.report.sarif_parts import LEVELS, SCHEMA, TEXT, artifact, rule, text
 from syncscan.report.story import story_of
 from syncscan.version import __version__
-
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note", Severity.INFO: "none"}
-
-_TEXT = 1000
-_LINK = re.compile(r"\](?=\()")
 
 
 def render(analysis: Analysis) -> str:
@@ -37,10 +30,10 @@ def _run(analysis: Analysis) -> dict[str, Any]:
     rules: dict[str, Diagnosis] = {}
     for f in analysis.shown.findings:
         rules.setdefault(f.rule, f.diagnosis)
-    driver = {"name": "syncscan", "version": __version__, "rules": [_rule(d) for d in rules.values()]}
+    driver = {"name": "syncscan", "version": __version__, "rules": [rule(d) for d in rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
     story = story_of(analysis)
-    notes = [{"level": "warning", "message": {"text": _text(w)}} for w in (*story.lacking, *story.warnings)]
+    notes = [{"level": "warning", "message": {"text": text(w)}} for w in (*story.lacking, *story.warnings)]
     return {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
@@ -48,19 +41,9 @@ def _run(analysis: Analysis) -> dict[str, Any]:
         "results": [_result(f, index[f.rule], analysis) for f in analysis.shown.findings],
         "properties": {
             "step": _step(analysis.step, story.verdict),
-            "stepsFound": _text(story.steps_found),
-            "hidden": _text(story.hidden),
+            "stepsFound": text(story.steps_found),
+            "hidden": text(story.hidden),
         },
-    }
-
-
-def _rule(d: Diagnosis) -> dict[str, Any]:
-    return {
-        "id": d.rule,
-        "name": "".join(part.capitalize() for part in re.findall(r"[A-Za-z0-9]+", d.rule)) or "Rule",
-        "shortDescription": {"text": _text(d.name)},
-        "help": {"text": _text(f"{d.fix} Fine: {d.when_fine}")},
-        "properties": {"tags": ["performance", d.cause.value.lower()]},
     }
 
 
@@ -70,7 +53,7 @@ def _result(f: Finding, rule: int, analysis: Analysis) -> dict[str, Any]:
         "ruleIndex": rule,
         "level": LEVELS[f.severity],
         "kind": "informational" if f.severity is Severity.INFO else "fail",
-        "message": {"text": _text(_message(f, analysis.step))},
+        "message": {"text": text(_message(f, analysis.step))},
         "locations": [_location(f, analysis.trace.info.path)],
         "partialFingerprints": {"syncscanFindingId/v1": f.id},
         "properties": _numbers(f),
@@ -94,24 +77,13 @@ def _message(f: Finding, step: StepSummary) -> str:
 def _location(f: Finding, trace: str) -> dict[str, Any]:
     w = f.where
     name = " > ".join(w.scope) or (w.source.function if w.source else "") or " > ".join(chain(f))
-    logical = {"fullyQualifiedName": shown(name, _TEXT), "kind": "function" if w.source and not w.scope else "member"}
-    physical = _physical(w.source) if w.source else {"artifactLocation": _artifact(PurePath(trace).name)}
+    logical = {"fullyQualifiedName": shown(name, TEXT), "kind": "function" if w.source and not w.scope else "member"}
+    physical = _physical(w.source) if w.source else {"artifactLocation": artifact(PurePath(trace).name)}
     return {"physicalLocation": physical, "logicalLocations": [logical]}
 
 
 def _physical(source: Source) -> dict[str, Any]:
-    return {"artifactLocation": _artifact(source.file), "region": {"startLine": line(source)}}
-
-
-def _artifact(file: str) -> dict[str, str]:
-    """A file as a URI: absolute as it is, relative to the repository's root otherwise."""
-    name = shown(file, _TEXT)
-    if PurePosixPath(name).is_absolute():
-        return {"uri": f"file://{quote(name)}"}
-    windows = PureWindowsPath(name)
-    if windows.drive and windows.is_absolute():
-        return {"uri": f"file:///{quote(windows.as_posix(), safe='/:')}"}
-    return {"uri": quote(name.removeprefix("./")) or "unknown", "uriBaseId": "%SRCROOT%"}
+    return {"artifactLocation": artifact(source.file), "region": {"startLine": line(source)}}
 
 
 def _numbers(f: Finding) -> dict[str, Any]:
@@ -135,9 +107,4 @@ def _numbers(f: Finding) -> dict[str, Any]:
 
 
 def _step(s: StepSummary, verdict: str) -> dict[str, Any]:
-    return {"observed_us": s.observed_us or None, "bound": s.bound.value, "verdict": verdict, "reason": _text(s.reason)}
-
-
-def _text(text: str) -> str:
-    """Message text in which nothing becomes a link: SARIF reads `[text](target)` as one."""
-    return _LINK.sub("] ", shown(text, _TEXT))
+    return {"observed_us": s.observed_us or None, "bound": s.bound.value, "verdict": verdict, "reason": text(s.reason)}

@@ -10,7 +10,13 @@ from syncscan.lint.values import Kind
 
 RULES = ("linalg-check", "clip-grad", "distribution-args")
 LOOKS_AT = (ast.Call,)
-_LINALG = {"inv": "inv_ex", "solve": "solve_ex", "cholesky": "cholesky_ex", "lu_factor": "lu_factor_ex", "ldl_factor": "ldl_factor_ex"}
+_LINALG = {
+    "inv": "inv_ex",
+    "solve": "solve_ex",
+    "cholesky": "cholesky_ex",
+    "lu_factor": "lu_factor_ex",
+    "ldl_factor": "ldl_factor_ex",
+}
 _WITHOUT = ("eigh", "svd", "pinv", "matrix_rank", "lstsq", "eig", "svdvals", "eigvalsh", "eigvals")
 _OLD = {"inverse": "inv_ex", "cholesky": "cholesky_ex", "svd": "", "pinverse": ""}
 _DISTRIBUTIONS = frozenset(
@@ -25,7 +31,9 @@ def find(site: Site) -> Hit | None:
     if not isinstance(node, ast.Call):
         return None
     name = site.torch(node)
-    if name.rpartition(".")[2] in ("clip_grad_norm_", "get_total_norm") and is_true(argument(node, "error_if_nonfinite")):
+    if name.rpartition(".")[2] in ("clip_grad_norm_", "get_total_norm") and is_true(
+        argument(node, "error_if_nonfinite")
+    ):
         fix = "Leave error_if_nonfinite at False and look at the norm every some steps."
         return Hit("clip-grad", "clipping waits to know whether the norm is finite", fix)
     return _linalg(site, node, name) or _distribution(site, node, name)
@@ -42,7 +50,11 @@ def _linalg(site: Site, node: ast.Call, name: str) -> Hit | None:
     if splats(node) or not site.waits_for(value):
         return None
     spared = _LINALG.get(op) if checked else _OLD[name]
-    fix = f"torch.linalg.{spared}(…) doesn't check: it returns info besides." if spared else "Call it less often, or batched."
+    fix = (
+        f"torch.linalg.{spared}(…) doesn't check: it returns info besides."
+        if spared
+        else "Call it less often, or batched."
+    )
     return Hit("linalg-check", f"linalg.{op} waits for its error flag", fix)
 
 

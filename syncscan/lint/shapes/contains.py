@@ -15,7 +15,9 @@ def find(site: Site) -> Hit | None:
     node = site.node
     if not isinstance(node, ast.Compare):
         return None
-    if not any(isinstance(op, ast.In | ast.NotIn) for op in node.ops) or not site.waits_for(site.value(node.comparators[0])):
+    if not any(isinstance(op, ast.In | ast.NotIn) for op in node.ops) or not site.waits_for(
+        site.value(node.comparators[0])
+    ):
         return None
     if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
         return None

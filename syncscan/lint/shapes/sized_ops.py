@@ -8,7 +8,9 @@ from syncscan.lint.names import argument, splats
 from syncscan.lint.shape import Hit, Site
 from syncscan.lint.values import Kind
 
-_MASK = "Keep the shape: torch.where with three arguments, or work with the mask itself; torch.nonzero_static with a bound."
+_MASK = (
+    "Keep the shape: torch.where with three arguments, or work with the mask itself; torch.nonzero_static with a bound."
+)
 _OPS = {
     "nonzero": ("nonzero", _MASK),
     "argwhere": ("nonzero", _MASK),
@@ -25,7 +27,12 @@ _OPS = {
     "to_sparse_csr": ("sparse-op", "Convert once, before the loop; or stay dense with a mask."),
 }
 """Op → its rule, and what to do instead."""
-_NMS = ("torchvision.ops.nms", "torchvision.ops.batched_nms", "torchvision.ops.boxes.nms", "torchvision.ops.boxes.batched_nms")
+_NMS = (
+    "torchvision.ops.nms",
+    "torchvision.ops.batched_nms",
+    "torchvision.ops.boxes.nms",
+    "torchvision.ops.boxes.batched_nms",
+)
 RULES = (*dict.fromkeys(rule for rule, _ in _OPS.values()), "nms")
 LOOKS_AT = (ast.Call,)
 
@@ -36,7 +43,11 @@ def find(site: Site) -> Hit | None:
     if not isinstance(node, ast.Call) or splats(node):
         return None
     if site.evaluator.names.of(node.func) in _NMS and site.place:
-        return Hit("nms", "nms waits for the number of boxes it keeps", "Batch the images: batched_nms once; topk with a fixed k.")
+        return Hit(
+            "nms",
+            "nms waits for the number of boxes it keeps",
+            "Batch the images: batched_nms once; topk with a fixed k.",
+        )
     of = site.operand(*_OPS)
     if of is None or not isinstance(node.func, ast.Attribute | ast.Name):
         return None

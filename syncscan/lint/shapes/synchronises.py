@@ -34,7 +34,9 @@ def find(site: Site) -> Hit | None:
     if (of := site.method("synchronize")) is not None and site.value(of).kind is Kind.EVENT:
         return _waits(site, "the program waits for an event or a stream")
     if name in ("distributed.barrier", "distributed.monitored_barrier"):
-        return Hit("barrier", "a barrier waits for all ranks", "Collectives order the devices among themselves: leave it out.")
+        return Hit(
+            "barrier", "a barrier waits for all ranks", "Collectives order the devices among themselves: leave it out."
+        )
     if name.removeprefix("distributed.") in _OBJECTS and name.startswith("distributed."):
         fix = "A group of gloo for objects, tensors for the rest; not in each step."
         return Hit("object-collective", "objects of other ranks go through the host", fix)

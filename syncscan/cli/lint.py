@@ -1,0 +1,78 @@
+"""`syncscan lint PATHS`: from source files that nothing runs to guesses at their syncs, by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.terminal import colors, width
+
+if TYPE_CHECKING:
+    from syncscan.model.check import Allowance
+    from syncscan.model.guess import Linted
+
+FORMATS = ("text", "json", "github", "sarif", "csv", "markdown")
+FAILED, UNREADABLE = 1, 3
+
+
+@click.command("lint")
+@click.argument("paths", nargs=-1, required=True, metavar="PATHS...")
+@click.option("--select", multiple=True, metavar="RULE", help="Show these only: ids or globs, with commas.")
+@click.option("--ignore", multiple=True, metavar="RULE", help="Hide these: ids or globs, with commas.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["guess", "medium"]),
+    help="Exit 1 on any guess, or on one that isn't of low severity.",
+)
+@click.option("--config", metavar="FILE", help="Where [tool.syncscan] stands.  [default: the nearest pyproject.toml]")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def command(
+    paths: tuple[str, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    fail_on: str | None,
+    config: str | None,
+    form: str,
+    output: str | None,
+    force: bool,
+) -> None:
+    """Guess from the source alone where a training program would make its host wait for the device.
+
+    PATHS are Python files, notebooks and folders, - is standard input. Nothing is run or imported. Each guess names the
+    line, the rule that a trace would name it by, and what makes it run in each step; types and devices can't be known.
+    Comments `# syncscan: allow[RULE] reason`, syncscan.allow and [[tool.syncscan.allow]] are honoured.
+
+    The exit code is 0, with --fail-on 1 where there is such a guess, and 3 where a file that was named can't be read.
+    """
+    from syncscan import api
+    from syncscan.cli.view import globs, refuse_unknown
+    from syncscan.model.view import View
+    from syncscan.report import guesses
+
+    refuse(output, force, *paths)
+    view = View(select=globs(select), ignore=globs(ignore))
+    refuse_unknown(view)
+    linted = api.lint(paths, _allowed(config), select=view.select, ignore=view.ignore)
+    warn((*linted.unread, *linted.notes))
+    options: dict[str, Any] = {"width": width(), "color": output is None and colors()} if form == "text" else {}
+    deliver(guesses.render(linted, form, **options), output, force)
+    click.get_current_context().exit(_code(linted, fail_on))
+
+
+def _allowed(config: str | None) -> tuple[Allowance, ...]:
+    from syncscan import api, gate
+
+    path = Path(config) if config else gate.found_from(Path.cwd())
+    return gate.read_config(path, tuple(rule.id for rule in api.rules())).allowed if path else ()
+
+
+def _code(linted: Linted, fail_on: str | None) -> int:
+    if linted.unread_named:
+        return UNREADABLE
+    failing = [g for g in linted.guesses if fail_on == "guess" or (fail_on == "medium" and g.severity == "medium")]
+    return FAILED if failing else 0

@@ -1,0 +1,148 @@
+"""From source files to guesses: lines that would make the host wait for its device, as far as the source tells."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterable, Mapping
+
+from syncscan.lint.shapes import ANYWHERE, SHAPES
+from syncscan.lint.sources import Source, Unreadable, files_in, parsed, read
+from syncscan.lint.walk import Found, Walk
+from syncscan.model.allow_comments import Comment, comments_in
+from syncscan.model.finding import Cause, Diagnosis, Severity
+from syncscan.model.guess import Allowed, Guess, Linted
+from syncscan.model.rule_doc import RuleDoc
+
+_CODE = 120
+_MENTIONS = ("torch", "lightning", "accelerat", "tensor")
+"""A file without any of these has no shape of ours."""
+
+
+def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> Linted:
+    """Guess at the syncs of some files.
+
+    Args:
+        paths: files, folders, `-` for standard input.
+        rules: what there is to read about each rule, by its id.
+    """
+    guesses: list[Guess] = []
+    allowed: list[Allowed] = []
+    notes: list[str] = []
+    unread: list[str] = []
+    files, unread_named = 0, False
+    for file, named in files_in(paths):
+        try:
+            one = _of_file(read(file), named, rules)
+        except Unreadable as e:
+            unread.append(str(e))
+            unread_named |= named
+            continue
+        files += 1
+        guesses += one.guesses
+        allowed += one.allowed
+        notes += one.notes
+    return Linted(
+        guesses=tuple(guesses),
+        allowed=tuple(allowed),
+        notes=tuple(notes),
+        files=files,
+        unread=tuple(unread),
+        unread_named=unread_named,
+    )
+
+
+def _of_file(source: Source, named: bool, rules: Mapping[str, RuleDoc]) -> Linted:
+    text = source.text.lower()
+    if not named and not any(word in text for word in _MENTIONS):
+        return Linted(guesses=())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what the source says: invalid escapes, `is` with a literal
+        tree = parsed(source)
+    try:
+        found = Walk(tree, SHAPES, ANYWHERE).found()
+    except RecursionError:
+        raise Unreadable(f"{source.file} is nested too deeply to be looked through.") from None
+    return _judged(source, found, rules)
+
+
+def _judged(source: Source, found: Iterable[Found], rules: Mapping[str, RuleDoc]) -> Linted:
+    """The hits of a file as guesses, apart from those that the file itself allows."""
+    comments = {comment.line: comment for comment in comments_in(source.text)}
+    guesses, allowed, notes = [], [], []
+    for one in found:
+        guess = _guess(source, one, rules[one.hit.rule])
+        comment = _comment_on(one.node, comments)
+        if one.allowed:
+            allowed.append(Allowed(guess, "allowed block", one.allowed))
+        elif comment and comment.allows(guess.rule):
+            allowed.append(Allowed(guess, "comment", comment.reason))
+        else:
+            guesses.append(guess)
+            if comment:
+                notes.append(f"{guess.where}: {comment} doesn't allow {guess.rule}: {_why_not(comment)}.")
+    return Linted(guesses=tuple(guesses), allowed=tuple(allowed), notes=tuple(notes))
+
+
+def _comment_on(node: ast.expr, comments: Mapping[int, Comment]) -> Comment | None:
+    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    return next((comments[line] for line in lines if line in comments), None)
+
+
+def _why_not(comment: Comment) -> str:
+    if not comment.rules:
+        return "it names no rule"
+    return "it is for another rule" if comment.reason else "it gives no reason"
+
+
+def _guess(source: Source, found: Found, doc: RuleDoc) -> Guess:
+    node, hit = found.node, found.hit
+    cell, line = source.place(node.lineno)
+    column = len(source.text.splitlines()[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
+    code = " ".join(ast.unparse(node).split())
+    return Guess(
+        diagnosis=Diagnosis(
+            hit.rule,
+            doc.name,
+            Cause(doc.cause.value),
+            title=hit.title,
+            why=_first_paragraph(doc, "Why it stalls"),
+            fix=hit.fix,
+            when_fine=_first_paragraph(doc, "When it is fine"),
+            confidence=hit.confidence,
+        ),
+        file=source.file,
+        line=line,
+        column=column + 1,
+        end_line=line + (node.end_lineno or node.lineno) - node.lineno,
+        function=found.function,
+        scope=found.scope,
+        code=code if len(code) <= _CODE else f"{code[: _CODE - 1]}…",
+        place=found.place.said or ("a loop" if found.in_loop else "the program's settings"),
+        because=_because(found),
+        severity=_severity(found),
+        cell=cell,
+    )
+
+
+def _severity(found: Found) -> Severity:
+    rare = found.guard or found.place.evaluation or found.hit.seldom
+    return Severity.LOW if rare else Severity.MEDIUM
+
+
+def _because(found: Found) -> str:
+    """Why it is said, and what it rests on."""
+    where = found.place.said or ("a loop" if found.in_loop else "")
+    parts = [f"It stands in {where}" if where else "It holds from here on"]
+    if found.guard:
+        parts.append(f"and runs only where {found.guard}")
+    elif found.place.evaluation:
+        parts.append("which makes no training step")
+    return f"{', '.join(parts)}. {found.hit.seen}".strip()
+
+
+def _first_paragraph(doc: RuleDoc, heading: str) -> str:
+    return " ".join(doc.sections.get(heading, "").partition("\n\n")[0].replace("`", "").split())
+
+
+__all__ = ["lint"]

@@ -1,0 +1,24 @@
+"""From guesses to text in one of the formats; the renderer is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from syncscan.model.guess import Linted
+
+FORMATS = ("text", "json", "github", "sarif", "csv", "markdown")
+"""Each is a module `guesses_…` of this package with a function `render(linted) -> str`."""
+
+
+def render(linted: Linted, form: str, **options: Any) -> str:
+    """What was guessed, in one of `FORMATS`.
+
+    Args:
+        linted: any.
+        form: one of `FORMATS`.
+        options: the renderer's own: `width` and `color` of `text`.
+    """
+    if form not in FORMATS:
+        raise ValueError(f"{form!r} is no format; use one of {', '.join(FORMATS)}")
+    return str(importlib.import_module(f"syncscan.report.guesses_{form}").render(linted, **options))

@@ -1,0 +1,37 @@
+"""From guesses to Markdown for a pull request's comment or a job's summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from syncscan.model.guess import LIMITS, Guess, Linted
+from syncscan.report.guess_phrases import beside, verdict
+from syncscan.report.markup import cell, escaped
+
+MAX_ROWS = 100
+"""Guesses in the table: a comment holds 65,536 characters."""
+
+
+def render(linted: Linted) -> str:
+    """The guesses as a table in GitHub-flavoured Markdown, and what to write instead, once for each rule."""
+    parts = [f"### {verdict(linted)}"]
+    if linted.guesses:
+        parts.append("\n".join(_table(linted)))
+        fixes = {(g.rule, g.diagnosis.fix): None for g in linted.guesses}
+        parts.append("\n".join(f"- {cell(rule)}: {escaped(fix)}" for rule, fix in sorted(fixes)))
+    left = len(linted.guesses) - MAX_ROWS
+    if left > 0:
+        parts.append(f"… and {left} more.")
+    parts += [escaped(said) for said in beside(linted)]
+    return "\n\n".join([*parts, f"<sub>{escaped(LIMITS)}</sub>"]) + "\n"
+
+
+def _table(linted: Linted) -> Iterator[str]:
+    yield "| severity | where | rule | code | why |"
+    yield "|---|---|---|---|---|"
+    for guess in linted.guesses[:MAX_ROWS]:
+        yield _row(guess)
+
+
+def _row(g: Guess) -> str:
+    return f"| {g.severity.value} | {cell(g.where)} | {cell(g.rule)} | {cell(g.code)} | {escaped(g.because, 200)} |"

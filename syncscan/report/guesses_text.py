@@ -1,0 +1,56 @@
+"""From guesses to a terminal report: a line each with what it stands in, and what to write instead once for each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from syncscan.model.finding import Severity
+from syncscan.model.guess import LIMITS, Guess, Linted
+from syncscan.model.printable import printable
+from syncscan.report.guess_phrases import beside, doubt, verdict
+from syncscan.report.terminal import written
+
+_COLORS = {Severity.MEDIUM: "yellow", Severity.LOW: "dim"}
+
+
+def render(linted: Linted, width: int = 100, color: bool = False) -> str:
+    """The guesses as text.
+
+    Args:
+        linted: any.
+        width: of the terminal, in characters.
+        color: whether to write colours.
+    """
+    return written(_parts(linted), width, color)
+
+
+def _parts(linted: Linted) -> Iterator[RenderableType]:
+    yield Text(verdict(linted), "bold")
+    for guess in linted.guesses:
+        yield from _guess(guess)
+    yield from _fixes(linted)
+    for sentence in beside(linted):
+        yield Text(sentence, "dim")
+    yield Text(LIMITS, "dim")
+
+
+def _guess(guess: Guess) -> Iterator[RenderableType]:
+    color = _COLORS.get(guess.severity, "")
+    place = Text(printable(guess.where), "bold", overflow="ignore")
+    yield place.append(f": {guess.severity.value} ", color).append(f"[{guess.rule}] {guess.diagnosis.title}")
+    scope = "".join(f" › {name}" for name in guess.scope)
+    unsure = f" ({doubt(guess)})" if doubt(guess) else ""
+    lines = f"{guess.code}\n{guess.because}{f' Scope{scope[2:]}.' if scope else ''}{unsure}"
+    yield Padding(Text(printable(lines, 600, lines=True)), (0, 0, 0, 4))
+
+
+def _fixes(linted: Linted) -> Iterator[RenderableType]:
+    fixes = {(g.rule, g.diagnosis.fix): None for g in linted.guesses}
+    if fixes:
+        yield Text("What to write instead (syncscan explain RULE says more):", "bold")
+    for rule, fix in sorted(fixes):
+        yield Padding(Text.assemble((f"{rule}: ", "bold"), fix), (0, 0, 0, 2))
