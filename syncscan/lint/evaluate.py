@@ -1,4 +1,4 @@
-"""From an expression and what is known of the names in it to what it is taken for: a device tensor, a host value and so on."""
+"""From an expression and what is known of its names to what it is taken for: device tensor, host value and so on."""
 
 from __future__ import annotations
 

@@ -46,6 +46,8 @@ class Place:
     said: str = ""
     """In words, with the line; empty where nothing tells that it runs often."""
     evaluation: bool = False
+    root: str = ""
+    """Of a function that such a place calls: what that place is."""
 
     def __bool__(self) -> bool:
         return bool(self.said)
@@ -132,12 +134,13 @@ class Places:
             elif node.name in _EVALUATIONS:
                 self._of_function[id(node)] = Place(f"{of}, called for each batch", evaluation=True)
         for seen in self._seen:
-            body: list[ast.stmt] = [] if seen.node is None else seen.node.body
-            for statement in body:
-                for node in ast.walk(statement):
-                    if isinstance(node, ast.For) and _over_loader(node) and id(node) not in self._of_loop:
-                        place = Place(f"a loop over a data loader (line {node.lineno})", evaluation=True)
-                        self._of_loop[id(node)] = place
+            for statement in seen.node.body if seen.node is not None else ():
+                self._find_loader_loops(statement)
+
+    def _find_loader_loops(self, statement: ast.stmt) -> None:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.For) and _over_loader(node) and id(node) not in self._of_loop:
+                self._of_loop[id(node)] = Place(f"a loop over a data loader (line {node.lineno})", evaluation=True)
 
     def _find_reached(self) -> None:
         """Functions that such a place calls, and what they call."""
@@ -152,8 +155,9 @@ class Places:
                 for other in self._by_name.get(name, ()):
                     if other.node is None or id(other.node) in self._of_function or _never(other):
                         continue
-                    root = place.said if place.said.startswith("called from ") else f"called from {place.said}"
-                    self._of_function[id(other.node)] = Place(root, place.evaluation)
+                    root = place.root or place.said
+                    said = f"{other.name}, called from {root}"
+                    self._of_function[id(other.node)] = Place(said, place.evaluation, root)
                     waiting.append(other)
 
 

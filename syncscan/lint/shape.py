@@ -1,4 +1,4 @@
-"""The protocol of a shape: it looks at one expression or statement and says which rule's sync it would be, or passes."""
+"""The protocol of a shape: it looks at one expression and says which rule's sync it would be, or passes."""
 
 from __future__ import annotations
 
@@ -93,11 +93,13 @@ class Site:
 class Shape(Protocol):
     """What a module in `lint/shapes/` provides; its docstring's first line says which code it finds."""
 
-    RULES: tuple[str, ...]
-    """Ids of the rules that its hits name."""
+    @property
+    def RULES(self) -> tuple[str, ...]:
+        """Ids of the rules that its hits name."""
 
-    LOOKS_AT: tuple[type[ast.expr] | str, ...]
-    """What it is asked about: kinds of expressions; `question`, a question for a truth value; `shown`, what is shown."""
+    @property
+    def LOOKS_AT(self) -> tuple[type[ast.expr] | str, ...]:
+        """What it is asked about: kinds of expressions; `question`, one for a truth value; `shown`, what is shown."""
 
     def find(self, site: Site) -> Hit | None:
         """What this code is, or None."""

@@ -16,7 +16,7 @@ MAX_BYTES = 4_000_000
 """No source that somebody wrote is longer; generated ones are."""
 SUFFIXES = (".py", ".pyi", ".ipynb")
 LEFT_OUT = frozenset(
-    "node_modules __pycache__ build dist venv env site-packages dist-packages site egg-info wandb lightning_logs".split()
+    "node_modules __pycache__ build dist venv env site-packages dist-packages site wandb lightning_logs".split()
 )
 """Folders that are looked into only where they are named themselves; hidden ones and virtual environments too."""
 

@@ -33,8 +33,9 @@ LOSSES = re.compile(r"_loss$|^cross_entropy$|^(binary_)?cross_entropy|^nll_loss|
 ONLY_TENSORS = frozenset(
     "backward detach detach_ unsqueeze masked_fill masked_fill_ log_softmax contiguous expand_as view_as type_as "
     "scatter_ scatter_add scatter_add_ index_select logsumexp bmm cuda requires_grad_ masked_scatter masked_select "
-    "index_add_ index_fill_ index_copy_ addmm addcmul_ addcdiv_ lerp_ permute narrow unbind numel new_zeros new_ones new_full "
-    "new_tensor new_empty argsort_ softmax sigmoid relu amax amin cumsum_ record_stream data_ptr is_contiguous "
+    "index_add_ index_fill_ index_copy_ addmm addcmul_ addcdiv_ lerp_ permute narrow unbind numel "
+    "new_zeros new_ones new_full new_tensor new_empty argsort_ softmax sigmoid relu amax amin "
+    "cumsum_ record_stream data_ptr is_contiguous "
     "repeat_interleave nonzero_static".split()
 )
 """Methods that neither NumPy arrays nor other values in training code have."""

@@ -17,7 +17,8 @@ from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Kind, either
 _COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
 _SHOWN = ("print", "logging", "logger", "log", "wandb", "writer", "tqdm", "pbar", "progress_bar", "warnings")
 _LOG_METHODS = frozenset(
-    "debug info warning error critical log add_scalar add_scalars set_postfix set_description write print log_metrics".split()
+    "debug info warning error critical log add_scalar add_scalars set_postfix set_description write print "
+    "log_metrics".split()
 )
 _ASKS = ("bool", "any", "all", "max", "min", "sorted")
 """Builtins that ask for truth values: of what they are given, or of what comparing its elements gives."""
@@ -187,14 +188,14 @@ class Walk:
     def _of_If(self, node: ast.If, around: _Around) -> None:
         self._truth(node.test, "if", around)
         yes, no = self._refined(node.test)
-        guard = around.guard or _guard(node.test)
-        other = _is_cold_test(node.test)
+        unused = _is_cold_test(node.test)
+        body = replace(around, guard=around.guard or _guard(node.test))
+        body = replace(body, cold=around.cold or unused == "body" or _gives_up(node.body))
+        other = replace(around, cold=around.cold or unused == "else" or _gives_up(node.orelse))
         before = dict(self._evaluator.environment)
-        if_true = self._branch(node.body, yes, replace(around, guard=guard, cold=around.cold or other == "body" or _gives_up(node.body)))  # fmt: skip
+        if_true = self._branch(node.body, yes, body)
         self._evaluator.replace(before)
-        if_false = self._branch(
-            node.orelse, no, replace(around, cold=around.cold or other == "else" or _gives_up(node.orelse))
-        )
+        if_false = self._branch(node.orelse, no, other)
         self._evaluator.replace(_merged(if_true, if_false, node))
 
     def _branch(self, body: Sequence[ast.stmt], refined: Environment, around: _Around) -> Environment:

@@ -38,7 +38,7 @@ class Guess:
     because: str
     """A sentence: why it was guessed to wait, and to run in each step."""
     severity: Severity
-    """`medium`; `low` where it runs seldom, in an evaluation, or is guarded by a condition such as `step % 100 == 0`."""
+    """`medium`; `low` where it runs seldom: in an evaluation, or below a condition such as `step % 100 == 0`."""
     cell: int | None = None
     """The number of a notebook's cell, from 1."""
 

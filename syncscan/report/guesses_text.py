@@ -1,4 +1,4 @@
-"""From guesses to a terminal report: a line each with what it stands in, and what to write instead once for each rule."""
+"""From guesses to a terminal report: each with what it stands in; what to write instead once for each rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.linalg.inv`, `clip_grad_norm_(error_if_nonfinite=True)`, `Normal(…)` and others that read a value only to check."""
+"""`torch.linalg.inv`, `clip_grad_norm_(error_if_nonfinite=True)`, `Normal(…)`: a value is read only to check."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ def find(site: Site) -> Hit | None:
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if any(isinstance(part, ast.Slice) and _bounds(part, site) for part in parts):
         return Hit("tensor-index", "a slice waits for its bound, a tensor", _INDEX)
-    indices = [value for part in parts if not isinstance(part, ast.Slice) and (value := site.value(part)).tensor]
-    if not indices or not site.waits_for(*indices) or any(value.mask for value in indices):
+    indices = [v for part in parts if not isinstance(part, ast.Slice) and (v := site.value(part)).tensor]
+    if not indices or not site.waits_for(*indices) or any(v.mask for v in indices):
         return None
     if isinstance(node.ctx, ast.Load):
         if any(v.scalar for v in indices) and site.value(node.value).kind is not Kind.UNKNOWN:

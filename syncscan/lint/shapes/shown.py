@@ -7,8 +7,8 @@ from syncscan.lint.shape import Hit, Site
 RULES = ("print-tensor", "log-scalar")
 LOOKS_AT = ("shown",)
 _FIX = (
-    "Collect detached values on the device and read them every some steps with one torch.stack(values).tolist(); in the "
-    "loop print shapes only."
+    "Collect detached values on the device and read them every some steps with one torch.stack(values).tolist(); in "
+    "the loop print shapes only."
 )
 
 

@@ -9,8 +9,9 @@ from syncscan.lint.shape import Hit, Site
 RULES = ("tensor-bool", "nan-guard")
 LOOKS_AT = ("question",)
 _FIX = (
-    "For a check that raises, gather the answers on the device (bad |= cond) and ask once, after the loop or every some "
-    "steps; for a choice of values torch.where(cond, a, b); multiply an update by the condition instead of skipping it."
+    "For a check that raises, gather the answers on the device (bad |= cond) and ask once, after the loop or every "
+    "some steps; for a choice of values torch.where(cond, a, b); multiply an update by the condition "
+    "instead of skipping it."
 )
 _GUARD = (
     "Count on the device (bad += torch.isnan(loss)) and read the count every some steps; neutralise on the device with "
