@@ -44,6 +44,13 @@ class Evaluator:
         self.environment[name] = value
         self._known.clear()
 
+    def forget(self, target: ast.expr) -> None:
+        """A name that is None for now is unknown from here on; an attribute is what its owner makes it."""
+        written = key(target)
+        self.bind(written, UNKNOWN)
+        if not isinstance(target, ast.Name):
+            del self.environment[written]
+
     def replace(self, environment: Environment) -> Environment:
         """Go on in another environment; the one until now."""
         before, self.environment = self.environment, environment

@@ -154,7 +154,7 @@ class Walk:
             for one, its in zip(target.elts, values, strict=True):  # type: ignore[attr-defined]
                 self._evaluator.assign(one, its)
         elif isinstance(value, ast.Constant) and value.value is None:
-            self._evaluator.assign(target, UNKNOWN)
+            self._evaluator.forget(target)
         else:
             known_as = self._evaluator.value(value)
             unpacked = isinstance(target, ast.Tuple | ast.List) and known_as.kind is Kind.TENSOR
@@ -405,10 +405,8 @@ class Walk:
             self._ask_shapes(node, around, question=word)
 
     def _ask_shapes(self, node: ast.expr, around: _Around, question: str = "", shown_by: str = "") -> None:
-        if around.cold:
-            return
         asked = "question" if question else "shown" if shown_by else type(node)
-        shapes = (self._often if around.place or around.loops else self._anywhere).get(asked, ())
+        shapes = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(asked, ())
         if not shapes:
             return
         site = Site(node, self._evaluator, around.place, around.loops > 0, question, shown_by, around.timed)

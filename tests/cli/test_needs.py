@@ -27,6 +27,7 @@ ALWAYS = {
     "annotate": f"output around force {READING}",
     "open": f"viewer host port no_browser {READING}",
     "dryrun": "module steps form output",
+    "lint": "select ignore fail_on config form output",
     "time": "inputs device repetitions seconds throughput compare_naive form output",
     "prove": "revisions limit matters steps tolerance apart trace form output",
     "rules": "form",
@@ -36,7 +37,7 @@ ALWAYS = {
 }
 """Options that mean something whatever else is given. A new one stands here, or says with `needs` what it can't do
 without. What is said of a script that captures itself is in test_profile."""
-FORCED = {"analyze", "diff", "check", "whatif", "report", "dryrun", "time", "prove"}
+FORCED = {"analyze", "diff", "check", "whatif", "report", "dryrun", "lint", "time", "prove"}
 """Commands whose --force is for a file that they needn't write."""
 VALUES = {
     "form": "json",

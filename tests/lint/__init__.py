@@ -1,0 +1,1 @@
+"""Guesses from source: shapes, places, exceptions, files."""

@@ -1,0 +1,76 @@
+"""Numbers, lists and copies that are read back, and what only looks like it."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.utils.data import DataLoader
+
+
+def train(model, optimizer, loader, device, writer):
+    total, seen = 0.0, 0
+    for step, (x, y) in enumerate(loader):
+        x = x.to(device, non_blocking=True)
+        y = y.to(device)  # GUESS to-device
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        total += loss.item()  # GUESS item
+        total += float(loss)  # GUESS item
+        seen += len(x)
+        value = loss.item()  # GUESS item
+        print(value, f"{value:.3f}", float(value))
+        print(loss)  # GUESS log-scalar
+        print(f"{step}: {loss:.3f}")  # GUESS log-scalar
+        writer.add_scalar("loss", loss)  # GUESS log-scalar
+        logits = model(x)
+        print(logits.argmax(1))  # GUESS print-tensor
+        best = logits.argmax(1).tolist()  # GUESS tolist
+        host = logits.detach().cpu()  # GUESS cpu
+        host.sum().item(), host.tolist(), host.numpy().sum().item()
+        print(host.mean(), best, x.shape, x.size(0), logits.device)
+        np.asarray(best).sum().item()
+        if step % 100 == 0:
+            print(loss.item())  # GUESS item low
+        raise_if_bad(loss)
+        if loss.ndim > 0:
+            raise ValueError(f"{loss} isn't one number: {loss.item()}")
+    return total / seen
+
+
+def raise_if_bad(loss):
+    if torch.isnan(loss):  # GUESS nan-guard
+        raise ValueError("nan")
+    assert torch.isfinite(loss).all()  # GUESS nan-guard
+    if torch.isinf(loss).any().item():  # GUESS nan-guard
+        raise ValueError("inf")
+
+
+@torch.no_grad()
+def evaluate(model, device):
+    loader = DataLoader([1, 2], batch_size=2)
+    correct = 0
+    for x, y in loader:
+        out = model(x.to(device))  # GUESS to-device low
+        correct += (out.argmax(1) == y.to(device)).sum().item()  # GUESS item to-device low
+        correct += y.sum().item()
+    return correct
+
+
+def once(model, x):
+    loss = model(x).mean()
+    print(loss)
+    return loss.item()
+
+
+def sample(net):
+    ts = torch.linspace(0, 1, 20, device="cuda")
+    alphas = torch.linspace(0, 1, 20)
+    for k in range(20):
+        t = ts[k].item()  # GUESS item
+        a = float(alphas[k])
+        net(t, a)
+
+
+def collate_fn(items):
+    for item in items:
+        torch.tensor(item).sum().item()
