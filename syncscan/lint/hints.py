@@ -8,6 +8,7 @@ from syncscan.lint import torch_names as known
 from syncscan.lint.evaluate import Environment, Evaluator
 from syncscan.lint.names import Names, constant, key
 from syncscan.lint.places import Function
+from syncscan.lint.tree import walk
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Kind, Value
 
 _ELEMENTWISE = frozenset(
@@ -46,7 +47,7 @@ def _annotated(annotation: ast.expr | None) -> Value:
 def hints_of(function: Function, names: Names) -> frozenset[str]:
     """Names and attributes that a function uses as only a tensor can be used."""
     found: set[str] = set()
-    for node in ast.walk(function):
+    for node in walk(function):
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Attribute) and not names.torch(node.func):
@@ -66,7 +67,7 @@ def attributes_of(owner: ast.ClassDef, names: Names) -> tuple[Environment, froze
     modules: set[str] = set()
     changed: set[str] = set()
     evaluator = Evaluator(names, {})
-    for node in ast.walk(owner):
+    for node in walk(owner):
         if isinstance(node, ast.AugAssign):
             changed.add(key(node.target))
         elif isinstance(node, ast.Call) and key(node.func) == "self.register_buffer" and node.args:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from syncscan.lint.tree import walk
+
 _CONVENTIONS = {
     "torch": "torch",
     "F": "torch.nn.functional",
@@ -19,7 +21,7 @@ class Names:
 
     def __init__(self, tree: ast.AST) -> None:
         self._full = dict(_CONVENTIONS)
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     whole = alias.name if alias.asname else alias.name.partition(".")[0]

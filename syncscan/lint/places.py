@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from syncscan.lint.torch_names import LOADER_NAME
+from syncscan.lint.tree import children, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
 
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _OPTIMIZER = re.compile(r"(optim|^opt\d?$|_opt$|^opt_)", re.I)
 _MODULES = re.compile(r"(Module|Model|Mixin|Layer|Block|Loss|Net|Head|Attention|Encoder|Decoder|Function)\w*$")
 _STEPS = ("training_step", "train_step", "compute_loss")
@@ -30,7 +32,7 @@ _SELDOM = re.compile(r"debug|verbose|(^|_)(log|print|save|eval|dump|vis)(ging)?(
 
 def seldom(test: ast.expr) -> bool:
     """Whether a condition says by its words that it holds in some steps only: `step % 100 == 0`, `if verbose`."""
-    for node in ast.walk(test):
+    for node in walk(test):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
             return True
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
@@ -81,7 +83,8 @@ class Places:
     def __init__(self, tree: ast.Module) -> None:
         self._of_function: dict[int, Place] = {}
         self._of_loop: dict[int, Place] = {}
-        self._seen = list(_functions(tree))
+        self._loops: list[Loop] = []
+        self._seen = list(_functions(tree, self._loops))
         self._by_name: dict[str, list[_Seen]] = defaultdict(list)
         for seen in self._seen:
             if seen.node is not None:
@@ -133,14 +136,10 @@ class Places:
                 self._of_function[id(node)] = Place(f"{of}, called for each batch")
             elif node.name in _EVALUATIONS:
                 self._of_function[id(node)] = Place(f"{of}, called for each batch", evaluation=True)
-        for seen in self._seen:
-            for statement in seen.node.body if seen.node is not None else ():
-                self._find_loader_loops(statement)
-
-    def _find_loader_loops(self, statement: ast.stmt) -> None:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.For) and _over_loader(node) and id(node) not in self._of_loop:
-                self._of_loop[id(node)] = Place(f"a loop over a data loader (line {node.lineno})", evaluation=True)
+        for loop in self._loops:
+            if isinstance(loop, ast.For) and _over_loader(loop):
+                place = Place(f"a loop over a data loader (line {loop.lineno})", evaluation=True)
+                self._of_loop.setdefault(id(loop), place)
 
     def _find_reached(self) -> None:
         """Functions that such a place calls, and what they call."""
@@ -161,14 +160,14 @@ class Places:
                     waiting.append(other)
 
 
-def _functions(tree: ast.Module) -> Iterator[_Seen]:
-    """What each function does, and the module itself."""
+def _functions(tree: ast.Module, all_loops: list[Loop]) -> Iterator[_Seen]:
+    """What each function does, and the module itself; the loops in functions are added to a list."""
     module = _Seen(None, None, "the module")
     yield module
     todo: list[tuple[ast.AST, _Seen, ast.ClassDef | None, tuple[Loop, ...]]] = [(tree, module, None, ())]
     while todo:
         node, seen, owner, loops = todo.pop()
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 name = f"{owner.name}.{child.name}" if owner else child.name
                 inner = _Seen(child, owner, name, owner or seen.within)
@@ -184,13 +183,15 @@ def _functions(tree: ast.Module) -> Iterator[_Seen]:
             else:
                 if isinstance(child, ast.Call):
                     _note(child, seen, loops)
-                inside = isinstance(child, ast.For | ast.AsyncFor | ast.While)
+                inside = isinstance(child, _LOOPS)
+                if inside and seen is not module:
+                    all_loops.append(child)  # type: ignore[arg-type]
                 todo.append((child, seen, owner, (*loops, child) if inside else loops))  # type: ignore[arg-type]
 
 
 def _steps_in(node: ast.AST) -> int:
     """Whether a step is made in what runs seldom, as with gradient accumulation: it still is the loop's."""
-    return int(any(isinstance(part, ast.Call) and _is_step(part) for part in ast.walk(node)))
+    return int(any(isinstance(part, ast.Call) and _is_step(part) for part in walk(node)))
 
 
 def _is_step(call: ast.Call) -> bool:
@@ -240,7 +241,7 @@ def _base(owner: ast.ClassDef) -> str:
 def _over_loader(loop: ast.For) -> bool:
     return any(
         isinstance(node, ast.Name | ast.Attribute) and LOADER_NAME.search(_last(node)) is not None
-        for node in ast.walk(loop.iter)
+        for node in walk(loop.iter)
     )
 
 

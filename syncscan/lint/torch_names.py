@@ -9,7 +9,7 @@ import re
 
 FACTORIES = frozenset(
     "tensor as_tensor zeros ones empty full rand randn randint randperm arange range linspace logspace eye normal "
-    "scalar_tensor tril_indices triu_indices sparse_coo_tensor complex_tensor hann_window hamming_window".split()
+    "scalar_tensor tril_indices triu_indices hann_window hamming_window".split()
 )
 """They make a tensor on the CPU unless `device=` says otherwise."""
 FROM_HOST = frozenset("from_numpy frombuffer from_dlpack asarray".split())

@@ -12,6 +12,7 @@ from syncscan.lint.hints import attributes_of, hints_of, parameters_of
 from syncscan.lint.names import Names, constant, key
 from syncscan.lint.places import NOWHERE, Function, Place, Places, seldom
 from syncscan.lint.shape import Hit, Shape, Site
+from syncscan.lint.tree import children, walk
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Kind, either
 
 _COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
@@ -93,7 +94,7 @@ class Walk:
         if method:
             method(node, around)
             return
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.expr):
                 self._look(child, around)
             elif isinstance(child, ast.stmt):
@@ -292,7 +293,7 @@ class Walk:
         self._ask_shapes(node, around)
 
     def _children(self, node: ast.AST, around: _Around) -> None:
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.expr):
                 self._look(child, around)
             elif isinstance(child, ast.keyword):
@@ -459,7 +460,7 @@ def _short(node: ast.expr) -> str:
 
 
 def _mentions_tensor(node: ast.expr) -> bool:
-    return any("Tensor" in key(part) for part in ast.walk(node) if isinstance(part, ast.expr))
+    return any("Tensor" in key(part) for part in walk(node) if isinstance(part, ast.expr))
 
 
 def _gives_up(body: Sequence[ast.stmt]) -> bool:
@@ -493,7 +494,7 @@ def _is_never(node: Function) -> bool:
 
 def _reads_clock(node: Function) -> bool:
     return any(
-        isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in ast.walk(node)
+        isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in walk(node)
     )
 
 

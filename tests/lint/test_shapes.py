@@ -53,7 +53,8 @@ def test_every_rule_of_a_shape_has_an_example() -> None:
     """But for those that two lines wouldn't show better than the shape itself."""
     text = "\n".join(p.read_text(encoding="utf-8") for p in CODE.glob("*.py"))
     shown = {rule for match in re.finditer(r"# (?:GUESS|ALLOWED) (.*)$", text, re.M) for rule in match[1].split()}
-    below = "histc coalesce sparse-op nms object-collective pin-memory pageable-readback scalar-assign"
+    below = "histc coalesce sparse-op nms object-collective pin-memory pageable-readback scalar-assign "
+    below += "argument-check ctc-loss"
     assert {rule for shape in SHAPES for rule in shape.RULES} - shown == set(below.split())
 
 
@@ -68,6 +69,11 @@ def test_every_rule_of_a_shape_has_an_example() -> None:
         ("torch.ones(3).pin_memory()", "pin-memory"),
         ("x.to('cpu', non_blocking=True)", "pageable-readback"),
         ("x[torch.nonzero(x > 0)] = 1.0", "scalar-assign"),
+        ("torch.cov(x)", "argument-check"),
+        ("F.ctc_loss(x, x, x, x)", "ctc-loss"),
+        ("F.ctc_loss(x, x, [3], [4])", None),
+        ("range(x[0])", "number-argument"),
+        ("torch.equal(x, x)", None),
         ("torch.histc(x, 8, 0, 1)", None),
         ("x.copy_(y, non_blocking=True)", None),
         ("x.to(torch.float16)", None),

@@ -8,7 +8,7 @@ from syncscan.lint.names import argument, constant, is_true, splats
 from syncscan.lint.shape import Hit, Site
 from syncscan.lint.values import Kind
 
-RULES = ("linalg-check", "clip-grad", "distribution-args")
+RULES = ("linalg-check", "clip-grad", "distribution-args", "argument-check", "ctc-loss")
 LOOKS_AT = (ast.Call,)
 _LINALG = {
     "inv": "inv_ex",
@@ -36,6 +36,11 @@ def find(site: Site) -> Hit | None:
     ):
         fix = "Leave error_if_nonfinite at False and look at the norm every some steps."
         return Hit("clip-grad", "clipping waits to know whether the norm is finite", fix)
+    if name in ("cov", "corrcoef", "istft") and site.waits_for(site.value(argument(node, "input", 0))):
+        return Hit("argument-check", f"{name} reads a value back to check its arguments", "Compute it by hand.")
+    lengths = [site.value(argument(node, n, at)) for n, at in (("input_lengths", 2), ("target_lengths", 3))]
+    if name == "nn.functional.ctc_loss" and site.waits_for(*(v for v in lengths if v.kind is not Kind.CPU)):
+        return Hit("ctc-loss", "ctc_loss copies its lengths to the host", "Pass lists, or tensors of the CPU.")
     return _linalg(site, node, name) or _distribution(site, node, name)
 
 

@@ -22,6 +22,7 @@ def find(site: Site) -> Hit | None:
         return None
     name = site.evaluator.names.of(node.func)
     takes = name == "range" or site.torch(node) in _SIZED
-    if not takes or not any(site.value(a).scalar and site.waits_for(site.value(a)) for a in node.args):
+    values = [site.value(a) for a in node.args]
+    if not takes or not any((v.scalar or name == "range") and site.waits_for(v) for v in values):
         return None
     return Hit("number-argument", f"{name.rpartition('.')[2]} waits for a tensor that it takes as a number", _FIX)
