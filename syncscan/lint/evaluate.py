@@ -34,14 +34,21 @@ class Evaluator:
         self._hints = hints
         self._is_module = is_module or (lambda name: False)
         self._known: dict[int, Value] = {}
+        self._below: dict[str, set[str]] = {}
+        """Name → what was bound of its attributes and items."""
+        for name in [name for name in environment if "." in name or "[" in name]:
+            self._below.setdefault(name.partition(".")[0].partition("[")[0], set()).add(name)
         self.assigned_value: ast.expr | None = None
         """What is assigned, while a target is looked at."""
 
     def bind(self, name: str, value: Value) -> None:
         """Set what a name is from here on; what was known of its attributes and items is forgotten."""
-        for old in [k for k in self.environment if k.startswith((f"{name}.", f"{name}["))]:
-            del self.environment[old]
+        for inner in self._below.pop(name, ()):
+            self.environment.pop(inner, None)
         self.environment[name] = value
+        for end, sign in enumerate(name):
+            if sign in ".[":
+                self._below.setdefault(name[:end], set()).add(name)
         self._known.clear()
 
     def forget(self, target: ast.expr) -> None:

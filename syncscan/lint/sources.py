@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-MAX_BYTES = 4_000_000
+MAX_BYTES = 2_000_000
 """No source that somebody wrote is longer; generated ones are."""
-SUFFIXES = (".py", ".pyi", ".ipynb")
+SUFFIXES = (".py", ".ipynb")
 LEFT_OUT = frozenset(
     "node_modules __pycache__ build dist venv env site-packages dist-packages site wandb lightning_logs".split()
 )

@@ -23,6 +23,8 @@ _LOG_METHODS = frozenset(
 )
 _ASKS = ("bool", "any", "all", "max", "min", "sorted")
 """Builtins that ask for truth values: of what they are given, or of what comparing its elements gives."""
+_MANY = 2000
+"""Names that a function seldom has."""
 _CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
 
 
@@ -101,7 +103,7 @@ class Walk:
                 self._statement(child, around)
 
     def _of_FunctionDef(self, node: Function, around: _Around, owner: ast.ClassDef | None = None) -> None:
-        self._evaluator.bind(node.name, UNKNOWN)
+        self._evaluator.environment.pop(node.name, None)
         evaluator = self._evaluator
         self._later.append(lambda: self._function(node, around, owner, dict(evaluator.environment)))
 
@@ -193,6 +195,10 @@ class Walk:
         body = replace(around, guard=around.guard or _guard(node.test))
         body = replace(body, cold=around.cold or unused == "body" or _gives_up(node.body))
         other = replace(around, cold=around.cold or unused == "else" or _gives_up(node.orelse))
+        if len(self._evaluator.environment) > _MANY:  # a file that was generated: what its branches say isn't told apart
+            self._block(node.body, body)
+            self._block(node.orelse, other)
+            return
         before = dict(self._evaluator.environment)
         if_true = self._branch(node.body, yes, body)
         self._evaluator.replace(before)

@@ -37,7 +37,7 @@ def test_a_folder_is_searched_but_for_what_is_no_source_of_its_own(tmp_path: Pat
         (b"x = " + b"(" * 5000 + b")" * 5000, "too many nested parentheses"),
         (b"x = " + b"-" * 100_000 + b"1\n", "nested too deeply"),
         (b"torch = " + b"+".join([b"a"] * 20_000), "nested too deeply"),
-        (b"#" * 4_000_001, "longer than 4 MB"),
+        (b"#" * 2_000_001, "longer than 2 MB"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, data: bytes, said: str) -> None:
