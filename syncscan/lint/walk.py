@@ -195,7 +195,7 @@ class Walk:
         body = replace(around, guard=around.guard or _guard(node.test))
         body = replace(body, cold=around.cold or unused == "body" or _gives_up(node.body))
         other = replace(around, cold=around.cold or unused == "else" or _gives_up(node.orelse))
-        if len(self._evaluator.environment) > _MANY:  # a file that was generated: what its branches say isn't told apart
+        if len(self._evaluator.environment) > _MANY:  # a generated file: its branches aren't told apart
             self._block(node.body, body)
             self._block(node.orelse, other)
             return
