@@ -98,7 +98,7 @@ def _why_not(comment: Comment) -> str:
 def _guess(source: Source, found: Found, doc: RuleDoc) -> Guess:
     node, hit = found.node, found.hit
     cell, line = source.place(node.lineno)
-    column = len(source.text.splitlines()[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
+    column = len(source.lines[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
     code = " ".join(ast.unparse(node).split())
     return Guess(
         diagnosis=Diagnosis(

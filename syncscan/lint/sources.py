@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import sys
 import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
@@ -25,7 +27,11 @@ class Unreadable(Exception):
     """A file that can't be looked at; its text is the sentence that says why."""
 
 
-@dataclass(frozen=True, slots=True)
+_LINE_ENDS = re.compile("\r\n|\r|\n")
+"""What ends a line for Python; form feeds and the like, which `str.splitlines` takes too, don't."""
+
+
+@dataclass(frozen=True)
 class Source:
     """The text of one file, and of a notebook where its cells begin."""
 
@@ -33,6 +39,11 @@ class Source:
     text: str
     cells: tuple[tuple[int, int], ...] = ()
     """First line in `text` and number, for each code cell of a notebook."""
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of `text`, as Python counts them."""
+        return _LINE_ENDS.split(self.text)
 
     def place(self, line: int) -> tuple[int | None, int]:
         """The cell, in a notebook, and the line in it, of a line of `text`."""

@@ -80,3 +80,12 @@ def test_a_declared_encoding_is_heeded(tmp_path: Path) -> None:
     """Latin-1 with its declaration is a source as any."""
     (tmp_path / "t.py").write_bytes(b"# coding: latin-1\n# \xe4\n" + STEP.encode())
     assert len(guessed(tmp_path / "t.py")) == 1
+
+
+def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
+    """Python counts no line there, `str.splitlines` does: the column behind an umlaut is still the source's."""
+    text = "def f(loader, model):\n    for b in loader:\n        \x0c\n        loss = model(b)\n"
+    text += "        loss.backward()\n        ö = loss.item()\n"
+    (tmp_path / "f.py").write_text(text)
+    (guess,) = api.lint([str(tmp_path / "f.py")]).guesses
+    assert (guess.line, guess.column) == (6, 13)
