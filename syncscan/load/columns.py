@@ -13,14 +13,14 @@ import numpy as np
 from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
 from syncscan.load.damage import Damage
 from syncscan.load.event import Args, Event
-from syncscan.load.values import LONGEST_US, copy_name, id_of, nanoseconds, text_of
+from syncscan.load.values import LONGEST_US, copy_name, id_of, nanoseconds, process_group, text_of
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Track
 
 TYPES: dict[str, Any] = {
     "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64, "correlation": np.int64,
     "external": np.int64, "sequence": np.int64, "fwd_thread": np.int32, "device": np.int32, "stream": np.int32,
-    "bytes": np.int64, "copy_kind": np.int8, "awaits": np.int64, "parent": np.int32,
+    "bytes": np.int64, "copy_kind": np.int8, "awaits": np.int64, "group": np.int32, "parent": np.int32,
 }  # fmt: skip
 """The columns of `Slices`, in order."""
 
@@ -129,7 +129,16 @@ class Columns:
             return [rows]
         args = [event.args for event in events]
         ids = {column: _ints(_ID_OF_ARGS[column](args), TYPES[column]) for column in ID_COLUMNS[category]}
+        if category == Category.KERNEL and any([a.group is not None for a in args]):
+            ids |= self._groups(args)
         return [{**rows, **ids, "category": category}]
+
+    def _groups(self, args: list[Args]) -> Rows:
+        """The process group of each collective's kernel among these, and its number in that."""
+        texts = [process_group(a.group, a.ranks, a.source_rank, a.target_rank) for a in args]
+        groups = [self._strings[text] if text else NONE for text in texts]
+        numbers = [a.number if text else NONE for a, text in zip(args, texts, strict=True)]
+        return {"group": np.array(groups, np.int32), "sequence": _ints(numbers, np.int64)}
 
     def _times(self, events: list[Event]) -> tuple[list[Event], Int64, Int64]:
         """The events that have a time, their starts and their durations in ns; counts what has none."""
@@ -183,6 +192,9 @@ class Columns:
             self.rows += rows["count"]
             if rows["count"]:
                 into.append(rows | {"name": own_name[rows["name"]], "track": own_track[rows["track"]]})
+        if len(strings) and slices["count"]:
+            group = slices["group"]
+            self._slices[-1]["group"] = np.where(group == NONE, NONE, own_name[np.maximum(group, 0)])
         for place, label in labels.items():
             self._add_label(place, label)
         self._categories |= categories

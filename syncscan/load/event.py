@@ -25,6 +25,11 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     bytes: int = NONE
     copy_kind: int = msgspec.field(default=NONE, name="kind")
     awaits: int = msgspec.field(default=NONE, name="wait_on_cuda_event_record_corr_id")
+    number: int = msgspec.field(default=NONE, name="Seq")
+    source_rank: int = msgspec.field(default=NONE, name="Src Rank")
+    target_rank: int = msgspec.field(default=NONE, name="Dst Rank")
+    group: Any = msgspec.field(default=None, name="Process Group Name")
+    ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
     label: str = msgspec.field(default="", name="name")
     direction: Any = msgspec.field(default=None, name="copy kind")
     source: Any = msgspec.field(default=None, name="src kind")
@@ -73,6 +78,8 @@ def _args(args: Mapping[str, Any]) -> Args:
     ids = {name: id_of(args.get(key)) for name, key in _IDS.items()}
     return Args(
         **ids,
+        group=args.get("Process Group Name"),
+        ranks=args.get("Process Group Ranks"),
         label=text_of(args.get("name")),
         direction=args.get("copy kind"),
         source=args.get("src kind"),

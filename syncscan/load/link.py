@@ -226,8 +226,9 @@ def _sorted_frames(f: Frames, track_of: Int32, strings: Sequence[str]) -> Frames
 
 
 def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple[str, ...]:
-    """Number the names that are in use in order of their first use; changes the name columns in place."""
-    used = np.concatenate([slices.name, frames.name])
+    """Number the names that are in use in order of their first use; changes the columns of names in place."""
+    grouped = np.flatnonzero(slices.group != NONE)
+    used = np.concatenate([slices.name, frames.name, slices.group[grouped]])
     first = np.full(len(strings), len(used), np.int64)
     first[used[::-1]] = np.arange(len(used), dtype=np.int64)[::-1]
     order = np.argsort(first, kind="stable")[: int((first < len(used)).sum())]
@@ -235,6 +236,7 @@ def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple
     number[order] = np.arange(len(order), dtype=np.int32)
     slices.name[:] = number[slices.name]
     frames.name[:] = number[frames.name]
+    slices.group[grouped] = number[slices.group[grouped]]
     return tuple(strings[i] for i in order.tolist())
 
 

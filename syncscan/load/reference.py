@@ -13,7 +13,7 @@ from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
 from syncscan.load.damage import Damage
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
-from syncscan.load.values import copy_name, id_of, nanoseconds, number_of, text_of
+from syncscan.load.values import copy_name, id_of, nanoseconds, number_of, process_group, text_of
 from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Trace, Track
 
 
@@ -115,6 +115,11 @@ class _Reader:
         for column in ID_COLUMNS[category]:
             ids = [id_of(args.get(key)) for key in ARGS[column]]
             row[column] = _fitting(next((i for i in ids if i != NONE), NONE), column)
+        if category == Category.KERNEL:
+            source, target = (id_of(args.get(key)) for key in ("Src Rank", "Dst Rank"))
+            group = process_group(args.get("Process Group Name"), args.get("Process Group Ranks"), source, target)
+            if group:
+                row |= {"group": self._number(group, self.strings), "sequence": id_of(args.get("Seq"))}
         self.slices.append(row)
 
     def _arrow(self, e: dict[str, Any], phase: str) -> None:

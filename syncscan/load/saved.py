@@ -18,6 +18,7 @@ from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.memory import EVENT_BYTES
 from syncscan.load.values import LONGEST_US
+from syncscan.model.process_group import group_of
 from syncscan.model.saved import VERSION, Kept, Packed, Saved, SavedTrace, unpacked
 from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Trace, Track, Vendor
 
@@ -127,7 +128,7 @@ def _require(saved: SavedTrace, name: str, most: int | None) -> None:
 
 def _trace(saved: Saved) -> Trace:
     """Linked anew, so that what follows from the columns isn't believed but found."""
-    raw = _unlinked(saved.trace)
+    raw = _unlinked(saved.trace, saved.version)
     known = saved.trace
     info = trace_info(known.metadata, known.path, known.size_bytes, raw)
     trace = linked_trace(info, raw, Damage())
@@ -141,8 +142,10 @@ def _trace(saved: Saved) -> Trace:
     return dataclasses.replace(trace, info=info)
 
 
-def _unlinked(saved: SavedTrace) -> Unlinked:
-    slices = _columns(saved, saved.slices, _SLICE_TYPES)
+def _unlinked(saved: SavedTrace, version: int) -> Unlinked:
+    slices = _columns(saved, saved.slices, {name: kind for name, kind in _SLICE_TYPES.items() if version > 1 or name != "group"})
+    slices.setdefault("group", np.full(saved.slices.rows, NONE, np.int32))
+    _require_groups(saved, slices["group"])
     if not np.isin(slices["category"], np.array(list(Category), np.int8)).all():
         raise ValueError("a slice has no category")
     slices["parent"] = np.full(saved.slices.rows, NONE, np.int32)
@@ -172,6 +175,14 @@ def _columns(saved: SavedTrace, stored: Packed, types: dict[str, Any]) -> dict[s
         if name == "dur" and not _within(column, 0, _LONGEST):
             raise ValueError("a duration is none")
     return columns
+
+
+def _require_groups(saved: SavedTrace, group: Any) -> None:
+    """Refuse process groups that are none."""
+    if not _within(group, NONE, len(saved.strings) - 1):
+        raise ValueError("a group is none of those it lists")
+    for number in np.unique(group[group != NONE]).tolist():
+        group_of(saved.strings[number])
 
 
 def _within(column: Any, least: int, most: int) -> bool:

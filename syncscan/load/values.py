@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64
+from syncscan.model.process_group import group_text
 from syncscan.model.trace import NONE
 
 Float64 = np.ndarray[Any, np.dtype[np.float64]]
@@ -76,3 +77,18 @@ def copy_name(name: str, direction: Any, source: Any, target: Any) -> str:
         return name
     kinds = [text_of(k).replace("_", " ").title() or "Unknown" for k in (source, target)]
     return f"Memcpy {direction} ({kinds[0]} -> {kinds[1]})"
+
+
+def process_group(name: Any, ranks: Any, source: int, target: int) -> str:
+    """The process group of a collective as one text, of what its kernel's `args` say of it; empty without.
+
+    Args:
+        name: of the group.
+        ranks: the list of its ranks, as a text.
+        source: whom a receive is from, NONE without.
+        target: whom a send goes to, NONE without.
+    """
+    if name is None:
+        return ""
+    peer = next((rank for rank in (target, source) if 0 <= rank < 1 << 31), None)
+    return group_text(text_of(name), text_of(ranks) if ranks is not None else "", peer)

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-VERSION = 1
-"""Of the key `saved`. A change of the types below makes a new one, and leaves what reads the older."""
+VERSION = 2
+"""Of the key `saved`. A change of the types below makes a new one, and leaves what reads the older: 1 has no column `group`."""
 MOST_ROWS = 2**31
 
 _GROWING = frozenset({"ts", "from_ts", "to_ts", "correlation", "external", "awaits"})
@@ -72,7 +72,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The key `saved`."""
 
-    version: Annotated[int, msgspec.Meta(ge=VERSION, le=VERSION)] = VERSION
+    version: Annotated[int, msgspec.Meta(ge=1, le=VERSION)] = VERSION
     asked: Asked
     sources: dict[str, str]
     """File of the program → its text as it was, functions without a sync left blank."""

@@ -18,14 +18,22 @@ from syncscan.model.arrays import Float64, Int64
 from syncscan.model.interval import Interval, ThreadInterval, union_of
 from syncscan.model.trace import NONE
 from syncscan.whatif.events import EventEdge, EventRecord
-from syncscan.whatif.graph import BLOCK, Feed, Graph, HostWait, Node, Program, Record, Run, StreamWait
+from syncscan.whatif.graph import BLOCK, Collective, Feed, Graph, HostWait, Node, Program, Record, Run, StreamWait
 from syncscan.whatif.replayed_steps import ReplayedSteps
 from syncscan.whatif.waits import Wait
 
 
-def build(steps: ReplayedSteps) -> Graph:
-    """The dependency graph of these steps."""
-    writer = _Writer(steps)
+NOTHING_APART = np.zeros(0, np.int64)
+
+
+def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
+    """The dependency graph of these steps.
+
+    Args:
+        steps: from `find_steps`.
+        apart: rows of kernels that become nodes of their own: the collectives, where all ranks are replayed together.
+    """
+    writer = _Writer(steps, apart)
     programs = tuple(writer.program(interval) for interval in steps.intervals)
     streams = steps.launches.streams
     return Graph(programs, writer.thread_count, streams, len(writer.slots), steps.busy_ns, steps.added_from)
@@ -64,7 +72,8 @@ class _Meeting:
 
     ts: int
     behind_launch: bool
-    of: Wait | EventRecord | EventEdge
+    of: Wait | EventRecord | EventEdge | int
+    """A number is the place of a launch that is a node of its own."""
 
 
 @dataclass(slots=True)
@@ -100,11 +109,12 @@ class _Draft:
 class _Writer:
     """Writes the programs of the steps of one trace."""
 
-    def __init__(self, steps: ReplayedSteps) -> None:
+    def __init__(self, steps: ReplayedSteps, apart: Int64) -> None:
         self.launches, self.threads, self.edges, self.waits = steps.launches, steps.threads, steps.edges, steps.waits
         self.thread_count = max(self.threads.values(), default=0) + 1
         self.thread_of = np.array([self.threads.get(track, 0) for track in self.launches.tracks.tolist()], np.int64)
         self.own_times = self._own_times(steps.left_out)
+        self.apart = np.flatnonzero(np.isin(self.launches.rows, apart))
         awaited = [edge.event for edge in self.edges] + [wait.event for wait in self.waits if wait.event]
         self.records = sorted(set(awaited), key=lambda record: record.ts)
         self.slots: dict[EventRecord, int] = {}
@@ -129,9 +139,11 @@ class _Writer:
         for meeting in self._meetings(step):
             side: Literal["left", "right"] = "right" if meeting.behind_launch else "left"
             upto = max(written, first + int(np.searchsorted(work.issued[first:end], meeting.ts, side=side)))
+            if isinstance(meeting.of, int):
+                upto = max(upto, meeting.of)
             self._runs(draft, written, upto)
             self._meeting(draft, meeting)
-            written = upto
+            written = upto + isinstance(meeting.of, int)
         self._runs(draft, written, end)
         draft.nodes.append(Run(0, draft.advance(0, self.own_times[0].at_one(step.end))))
         length, stream = (work.end - work.start)[first:end], work.stream[first:end]
@@ -148,17 +160,31 @@ class _Writer:
             *(_Meeting(wait.interval.begin, True, wait) for wait in waits),
             *(_Meeting(record.ts, False, record) for record in records),
             *(_Meeting(edge.ts, False, edge) for edge in edges),
+            *(_Meeting(int(self.launches.issued[at]), False, at) for at in self._apart_in(step)),
         ]
         return sorted(meetings, key=lambda meeting: (meeting.ts, meeting.behind_launch))
 
+    def _apart_in(self, step: Interval) -> list[int]:
+        issued = self.launches.issued[self.apart]
+        inside: list[int] = self.apart[(issued >= step.begin) & (issued < step.end)].tolist()
+        return inside
+
     def _meeting(self, draft: _Draft, meeting: _Meeting) -> None:
         of = meeting.of
-        if isinstance(of, EventRecord):
+        if isinstance(of, int):
+            draft.nodes.append(self._collective(draft, of))
+        elif isinstance(of, EventRecord):
             draft.nodes.append(Record(self.slots[of], of.stream))
         elif isinstance(of, EventEdge):
             draft.nodes.append(StreamWait(self.slots[of.event], of.stream))
         else:
             draft.nodes.append(self._host_wait(draft, of))
+
+    def _collective(self, draft: _Draft, at: int) -> Collective:
+        work, thread = self.launches, int(self.thread_of[at])
+        host_ns = draft.advance(thread, self.own_times[thread].at_one(int(work.returned[at])))
+        gap, latency = float(work.gap[at]), float(work.latency[at])
+        return Collective(thread, host_ns, int(work.stream[at]), gap, latency, int(work.rows[at]))
 
     def _host_wait(self, draft: _Draft, wait: Wait) -> HostWait:
         thread = self.threads[wait.track]

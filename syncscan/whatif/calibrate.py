@@ -54,6 +54,8 @@ class Calibration:
     """In the trace."""
     known: bool
     notes: tuple[str, ...] = ()
+    guessed: float = 1.0
+    """The scale of the host that the number of recorded slices makes likely, whatever was found."""
     slack: tuple[Replay, ...] = ()
     """Replays with other scales that explain the same observation: what the trace leaves open."""
 
@@ -77,7 +79,14 @@ def calibrate(
         unit = period(prepare(graph)) / mine if mine else 1.0
         slack = (prepare(graph), prepare(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
         return Calibration(
-            replay, unit, observed_ns, observed_ns, known=False, slack=slack, notes=(_UNKNOWN.format(1.0 - guessed),)
+            replay,
+            unit,
+            observed_ns,
+            observed_ns,
+            known=False,
+            slack=slack,
+            guessed=guessed,
+            notes=(_UNKNOWN.format(1.0 - guessed),),
         )
     scale = None if _insensitive(graph, guessed, unprofiled_ns) else _scale(graph, unprofiled_ns)
     stretch = 1.0
@@ -87,7 +96,7 @@ def calibrate(
         stretch = _stretch(graph, guessed, unprofiled_ns)
         notes = (_DEVICE.format(stretch),) if abs(stretch - 1.0) > 0.02 else ()
     replay = prepare(graph, scale, stretch)
-    return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes)
+    return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes, guessed=guessed)
 
 
 def reach(graph: Graph, known_ns: float) -> float:

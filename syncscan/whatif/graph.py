@@ -71,7 +71,20 @@ class StreamWait:
     stream: int
 
 
-Node: TypeAlias = "Run | HostWait | Record | StreamWait"
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A thread launches a collective, which a job's replay starts when the last of its ranks has come."""
+
+    thread: int
+    host_ns: float
+    stream: int
+    gap_ns: float
+    latency_ns: float
+    row: int
+    """Of its kernel in the trace."""
+
+
+Node: TypeAlias = "Run | HostWait | Record | StreamWait | Collective"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,7 +110,7 @@ class Program:
     @property
     def host_ns(self) -> float:
         """The step's own thread: its work without any wait, the cost of the waiting calls left out too."""
-        return sum(n.host_ns for n in self.nodes if isinstance(n, Run | HostWait) and n.thread == 0)
+        return sum(n.host_ns for n in self.nodes if isinstance(n, Run | HostWait | Collective) and n.thread == 0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

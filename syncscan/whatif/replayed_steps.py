@@ -47,7 +47,11 @@ class ReplayedSteps:
 
 
 def find_steps(
-    trace: Trace, points: Sequence[NumberedPoint], ahead_of: str = "", change: Change = NO_CHANGE
+    trace: Trace,
+    points: Sequence[NumberedPoint],
+    ahead_of: str = "",
+    change: Change = NO_CHANGE,
+    chosen: Sequence[Interval] | None = None,
 ) -> ReplayedSteps:
     """Choose the steps of a trace, or take it whole where it marks none, and find what is replayed of them.
 
@@ -56,8 +60,9 @@ def find_steps(
         points: its sync points.
         ahead_of: glob of scopes whose device work gets streams of its own, where nothing waits for it.
         change: what else is different from the recorded steps.
+        chosen: the steps to replay; by default as many as MAX_STEPS at even ranks of length.
     """
-    steps = _chosen(step_intervals(trace), MAX_STEPS)
+    steps = _chosen(step_intervals(trace), MAX_STEPS) if chosen is None else list(chosen)
     around = _searched(steps)
     launches = find_launches(trace, *around)
     added_from = len(launches.streams) if ahead_of else NONE

@@ -1,0 +1,431 @@
+"""What does removing a sync gain a whole job of several ranks? Records the truth on GPUs, and projects it anywhere.
+
+    python -m benchmarks.jobs record DIR [--only NAME…] [--ranks 2]   times each job as it is and without its syncs,
+                                                                      and records every rank of it as it is
+    python -m benchmarks.jobs table DIR                               anywhere: projects from the recordings
+    python -m benchmarks.jobs record DIR --device cpu                 a try without GPUs, with gloo
+
+Each job's ranks run in processes of their own. Both variants are timed in turn (A B B A), with every rank's device drained at both
+ends; a turn takes as long as its slowest rank, and the median of the rounds' ratios counts. Then all ranks are captured at the
+same steps, as `syncscan profile` would under torchrun.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Step = Callable[[bool], object]
+ROOT = Path(__file__).parents[1]
+TURN_S, ROUNDS = 0.25, 8
+SEED = 7
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process of a job."""
+
+    number: int
+    count: int
+    device: str
+
+    @property
+    def last(self) -> bool:
+        """Whether it is the one that comes last in the jobs that have one."""
+        return self.number == self.count - 1
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large a job's network and batch are."""
+
+    layers: int = 6
+    width: int = 512
+    batch: int = 16
+    tokens: int = 128
+
+    def network(self, device: str) -> Any:
+        """A transformer's encoder."""
+        from torch import nn
+
+        layer = nn.TransformerEncoderLayer(self.width, 8, 4 * self.width, dropout=0.0, batch_first=True)
+        return nn.TransformerEncoder(layer, self.layers, enable_nested_tensor=False).to(device)
+
+    def inputs(self, device: str) -> Any:
+        """One batch."""
+        import torch
+
+        return torch.randn(self.batch, self.tokens, self.width, device=device)
+
+
+LARGE = Shape(8, 1024, 32, 256)
+"""Its kernels take longer than its launches."""
+SMALL = Shape(4, 256, 8, 64)
+"""Its launches take longer than its kernels."""
+
+
+def ddp(rank: Rank, shape: Shape) -> Any:
+    """The network, its gradients averaged over the ranks."""
+    import torch
+
+    ids = [torch.cuda.current_device()] if rank.device == "cuda" else None
+    return torch.nn.parallel.DistributedDataParallel(shape.network(rank.device), device_ids=ids)
+
+
+def fsdp2(rank: Rank, shape: Shape) -> Any:
+    """The network, its parameters sharded over the ranks; of four, over two and replicated over two."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    network = shape.network(rank.device)
+    mesh = init_device_mesh(rank.device, (2, 2) if rank.count == 4 else (rank.count,))
+    for layer in network.layers:
+        fully_shard(layer, mesh=mesh)
+    return fully_shard(network, mesh=mesh)
+
+
+def spin(ms: float) -> None:
+    """Work of the host's, in Python."""
+    end = time.perf_counter() + ms / 1e3
+    while time.perf_counter() < end:
+        pass
+
+
+def multiply(device: str, times: int, size: int = 4096) -> Callable[[], None]:
+    """Kernels that only this rank has."""
+    import torch
+
+    a = torch.randn(size, size, device=device) / size
+
+    def work() -> None:
+        for _ in range(times):
+            a @ a
+
+    return work
+
+
+def nothing() -> None:
+    """No work."""
+
+
+@dataclass(frozen=True)
+class Habit:
+    """What a rank's step does beside its training, and whether the fixed job still does."""
+
+    item: bool = False
+    host_ms: float = 0.0
+    """Behind the read-back: what hides behind the device when nobody waits."""
+    times: int = 0
+    load_ms: float = 0.0
+    reads: int = 0
+    masked: bool = False
+    reduced: bool = False
+    """The loss is averaged over the ranks before it is read."""
+    clipped: bool = False
+    """The gradients' norm is read."""
+
+
+def training(
+    wrap: Callable[[Rank, Shape], Any], shape: Shape, habits: Callable[[Rank], Habit]
+) -> Callable[[Rank], Step]:
+    """A training step with this rank's habit, or without its syncs."""
+
+    def make(rank: Rank) -> Step:
+        import torch
+
+        network, x, habit = wrap(rank, shape), shape.inputs(rank.device), habits(rank)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, foreach=True)
+        extra = multiply(rank.device, habit.times) if habit.times else nothing
+        batches = loader(x, habit.load_ms)
+        scope = torch.profiler.record_function
+
+        def step(fixed: bool) -> None:
+            batch = next(batches)
+            with scope("extra"):
+                extra()
+            optimizer.zero_grad()
+            with scope("forward"):
+                out = network(batch)
+                errors = out.square()
+                if habit.masked and not fixed:
+                    with scope("mask"):
+                        loss = errors[errors < 4.0].mean()
+                elif habit.masked:
+                    loss = torch.where(errors < 4.0, errors, 0.0).sum() / errors.numel()
+                else:
+                    loss = errors.mean()
+            if not fixed:
+                for _ in range(habit.reads):
+                    with scope("statistics"):
+                        out.detach().amax().item()
+            with scope("backward"):
+                loss.backward()
+            if habit.clipped:
+                with scope("clip"):
+                    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+                    if not fixed:
+                        norm.item()
+            with scope("optimizer"):
+                optimizer.step()
+            if habit.reduced:
+                with scope("reduce"):
+                    loss = loss.detach()
+                    torch.distributed.all_reduce(loss)
+            if habit.item and not fixed:
+                with scope("log"):
+                    loss.item()
+            if habit.host_ms:
+                with scope("host"):
+                    spin(habit.host_ms)
+
+        return step
+
+    return make
+
+
+def pipeline(shape: Shape, habits: Callable[[Rank], Habit]) -> Callable[[Rank], Step]:
+    """Two stages: activations go to the last rank, and their gradients come back, for each of four micro-batches."""
+
+    def make(rank: Rank) -> Step:
+        import torch
+        import torch.distributed as dist
+
+        network, habit, other = shape.network(rank.device), habits(rank), 1 - rank.number
+        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, foreach=True)
+        x, there = shape.inputs(rank.device), shape.inputs(rank.device)
+        scope = torch.profiler.record_function
+
+        def first() -> None:
+            out = network(x)
+            dist.send(out.detach(), other)
+            dist.recv(there, other)
+            out.backward(there)
+
+        def second(fixed: bool) -> None:
+            given = torch.empty_like(x)
+            dist.recv(given, other)
+            given.requires_grad_()
+            loss = network(given).square().mean()
+            loss.backward()
+            dist.send(given.grad, other)
+            if habit.item and not fixed:
+                with scope("log"):
+                    loss.item()
+            spin(habit.host_ms)
+
+        def step(fixed: bool) -> None:
+            optimizer.zero_grad()
+            for _ in range(4):
+                second(fixed) if rank.last else first()
+            with scope("optimizer"):
+                optimizer.step()
+
+        return step
+
+    return make
+
+
+def loader(x: Any, ms: float) -> Any:
+    """Batches without end, each after so much work of the host's."""
+    import torch
+
+    class Batches(torch.utils.data.IterableDataset):  # type: ignore[misc]
+        def __iter__(self) -> Any:
+            while True:
+                spin(ms)
+                yield x
+
+    return iter(torch.utils.data.DataLoader(Batches(), batch_size=None)) if ms else iter(lambda: x, None)
+
+
+def everywhere(**habit: Any) -> Callable[[Rank], Habit]:
+    """The same habit on each rank."""
+    return lambda rank: Habit(**habit)
+
+
+def on_first(first: dict[str, Any], others: dict[str, Any] | None = None) -> Callable[[Rank], Habit]:
+    """One habit on rank 0, another on the rest."""
+    return lambda rank: Habit(**(others or {})) if rank.number else Habit(**first)
+
+
+def on_last(last: dict[str, Any], others: dict[str, Any] | None = None) -> Callable[[Rank], Habit]:
+    """One habit on the last rank, another on the rest."""
+    return lambda rank: Habit(**last) if rank.last else Habit(**(others or {}))
+
+
+JOBS: dict[str, Callable[[Rank], Step]] = {
+    "ddp.item_both": training(ddp, Shape(), everywhere(item=True, host_ms=2.0)),
+    "ddp.one_rank_item": training(ddp, LARGE, on_first({"item": True, "host_ms": 4.0})),
+    "ddp.one_rank_reads": training(ddp, Shape(), on_first({"reads": 6})),
+    "ddp.straggler": training(ddp, Shape(), on_last({"times": 24}, {"item": True})),
+    "ddp.late_loader": training(ddp, Shape(), on_last({"load_ms": 8.0, "item": True}, {"item": True})),
+    "ddp.mask_one_rank": training(ddp, LARGE, on_first({"masked": True})),
+    "ddp.small_reads": training(ddp, SMALL, everywhere(reads=4)),
+    "ddp.both_unequal": training(ddp, LARGE, on_last({"item": True, "host_ms": 8.0}, {"item": True, "host_ms": 3.0})),
+    "fsdp2.item_both": training(fsdp2, LARGE, everywhere(item=True, host_ms=3.0)),
+    "fsdp2.one_rank_item": training(fsdp2, LARGE, on_first({"item": True, "host_ms": 5.0})),
+    "fsdp2.straggler": training(fsdp2, LARGE, on_last({"times": 12}, {"item": True})),
+    "ddp.reduced_item": training(ddp, Shape(), everywhere(item=True, reduced=True, host_ms=1.5)),
+    "ddp.clip": training(ddp, Shape(), everywhere(clipped=True)),
+    "fsdp2.clip": training(fsdp2, Shape(), everywhere(clipped=True)),
+    "ddp.uneven_reads": training(ddp, LARGE, on_last({"reads": 3, "times": 4}, {"reads": 1, "load_ms": 2.0})),
+    "pipeline.item": pipeline(Shape(), everywhere(item=True, host_ms=0.5)),
+    "fsdp2.reads": training(fsdp2, Shape(), everywhere(reads=3)),
+}
+"""Name → what makes a rank's step."""
+
+
+def drain(device: str) -> None:
+    """Wait until this rank's device has done everything."""
+    import torch
+
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def turn(step: Step, fixed: bool, steps: int, device: str) -> float:
+    """What a step of the job takes in a turn of so many, ms: that of the slowest rank."""
+    import torch
+    import torch.distributed as dist
+
+    drain(device)
+    dist.barrier()
+    began = time.perf_counter()
+    for _ in range(steps):
+        step(fixed)
+    drain(device)
+    taken = torch.tensor([(time.perf_counter() - began) / steps * 1e3], device=device)
+    dist.all_reduce(taken, dist.ReduceOp.MAX)
+    return float(taken.item())
+
+
+def turns(step: Step, device: str) -> dict[str, Any]:
+    """Both variants in turn: the medians in ms, and the median and spread of how much shorter the fixed one is."""
+    for fixed in (False, True):
+        turn(step, fixed, 10, device)
+    steps = max(5, round(TURN_S * 1e3 / turn(step, False, 10, device)))
+    taken: tuple[list[float], list[float]] = ([], [])
+    for k in [0, 1, 1, 0] * (ROUNDS // 2):
+        taken[k].append(turn(step, bool(k), steps, device))
+    ratios = [b / a for a, b in zip(*taken, strict=True)]
+    return {
+        "as_is": round(statistics.median(taken[0]), 4),
+        "fixed": round(statistics.median(taken[1]), 4),
+        "ratio": round(statistics.median(ratios), 5),
+        "standard_error": round(statistics.stdev(ratios) / len(ratios) ** 0.5, 5),
+    }
+
+
+def one(name: str, rank: Rank, folder: Path) -> dict[str, Any]:
+    """Time a job's variants in turn, and record this rank of the one with the syncs."""
+    import torch
+    import torch.distributed as dist
+
+    import syncscan
+
+    if rank.device == "cuda":
+        torch.cuda.set_device(rank.number)
+    else:
+        torch.set_num_threads(1)
+    dist.init_process_group("nccl" if rank.device == "cuda" else "gloo", rank=rank.number, world_size=rank.count)
+    torch.manual_seed(SEED)
+    step = JOBS[name](rank)
+    taken = turns(step, rank.device)
+    said: list[str] = []
+    dist.barrier()
+    with tempfile.TemporaryDirectory() as out:
+        with syncscan.profile(out, name=f"rank{rank.number}", calibrate=20, notify=said.append) as capture:
+            while not capture.done:
+                step(False)
+                capture.step()
+        (path,) = capture.paths
+        recorded = gzip.decompress(path.read_bytes()).replace(f"{ROOT}/".encode(), b"")
+        (folder / f"rank{rank.number}.json.gz").write_bytes(gzip.compress(recorded, 9, mtime=0))
+    dist.barrier()
+    dist.destroy_process_group()
+    return {**taken, "said": said}
+
+
+def free_port() -> int:
+    """One that nobody uses now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def start(name: str, folder: Path, count: int, device: str) -> list[subprocess.Popen[str]]:
+    """The processes of a job."""
+    port = free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, __file__, "one", str(folder), "--only", name, "--device", device]
+    return [
+        subprocess.Popen(
+            [*command, "--ranks", str(count)],
+            env={**os.environ, "RANK": str(k), "WORLD_SIZE": str(count), "LOCAL_RANK": str(k)}
+            | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(count)
+    ]
+
+
+def record(folder: Path, names: list[str], count: int, device: str) -> None:
+    """One job after the other; what they took goes into `truth.json`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    truth = folder / "truth.json"
+    found = json.loads(truth.read_text()) if truth.exists() else {}
+    for name in names:
+        began = time.perf_counter()
+        ended = [
+            (*process.communicate(timeout=180), process.returncode)
+            for process in start(name, folder / name, count, device)
+        ]
+        said = [line for out, _, _ in ended for line in out.splitlines() if line.startswith("{")]
+        if len(said) < count:
+            why = [error.strip().splitlines()[-1:] for _, error, code in ended if code]
+            print(f"{name} failed: {why}", flush=True)
+            continue
+        found[name] = json.loads(said[0])
+        ms = f"{found[name]['as_is']:.3f} -> {found[name]['fixed']:.3f} ms (ratio {found[name]['ratio']:.4f})"
+        print(f"{name}: {ms}, in {time.perf_counter() - began:.0f} s {found[name]['said'] or ''}", flush=True)
+        truth.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["record", "one", "table"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="+", choices=JOBS, default=[*JOBS], metavar="NAME")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    asked = parser.parse_args()
+    if asked.action == "record":
+        record(asked.folder, asked.only, asked.ranks, asked.device)
+    elif asked.action == "one":
+        try:
+            print(
+                json.dumps(one(asked.only[0], Rank(int(os.environ["RANK"]), asked.ranks, asked.device), asked.folder))
+            )
+        except Exception:
+            traceback.print_exc()
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""From a trace and its costed sync points to its collectives: when this rank came to each, and what it had done by then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscan.model.arrays import Int64
+from syncscan.model.device_work import DeviceWork
+from syncscan.model.finding import Finding
+from syncscan.model.interval import Interval
+from syncscan.model.names import is_collective_kernel, is_loader
+from syncscan.model.rank import RankCollective
+from syncscan.model.trace import NONE, Trace
+
+_KIND = re.compile(r"(?:nccl|rccl)\w*?Kernel_([A-Za-z]+)|^\W*(\w+)")
+"""`ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)` → AllReduce; of other libraries the kernel's whole name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """The collectives of a trace's steps in order of their launch, the process groups they name, and their kernels."""
+
+    found: tuple[RankCollective, ...]
+    groups: tuple[str, ...]
+    rows: tuple[int, ...]
+
+
+def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[Interval]) -> Collectives:
+    """The collectives that were launched in these steps.
+
+    Args:
+        trace: of one rank.
+        findings: its own, whose order numbers them.
+        steps: in time order.
+    """
+    s, rows = trace.slices, trace.device_rows
+    rows = rows[trace.named(is_collective_kernel)[rows]]
+    calls = trace.calls_of(rows)
+    launched = np.where(calls != NONE, s.ts[calls], s.ts[rows])
+    step = np.searchsorted([begin for begin, _ in steps], launched, side="right") - 1
+    inside = np.flatnonzero((step >= 0) & (launched < np.array([end for _, end in steps], np.int64)[step]))
+    inside = inside[np.lexsort((s.ts[rows[inside]], launched[inside]))]
+    numbers, group_of = np.unique(s.group[rows[inside]], return_inverse=True)
+    named = [int(number) for number in numbers if number != NONE]
+    place = {number: k for k, number in enumerate(named)} | {NONE: NONE}
+    past = _Past(trace, findings, steps[0].begin if steps else 0)
+    found = tuple(
+        RankCollective(
+            int(step[at]), place[int(numbers[group])], int(s.sequence[row]), kind_of(trace.name(row)), int(s.stream[row]),
+            int(launched[at]), int(s.ts[row]), int(s.end[row]), *past.until(row, int(launched[at])),
+        )
+        for at, row, group in zip(inside.tolist(), rows[inside].tolist(), group_of.reshape(-1).tolist(), strict=True)
+    )  # fmt: skip
+    return Collectives(found, tuple(trace.strings[number] for number in named), tuple(rows[inside].tolist()))
+
+
+def kind_of(kernel: str) -> str:
+    """What a collective's kernel does, as its name says it."""
+    match = _KIND.search(kernel)
+    return (match[1] or match[2]) if match else kernel
+
+
+class _Past:
+    """What a rank's device and its step's thread had done since the first step's begin."""
+
+    def __init__(self, trace: Trace, findings: Sequence[Finding], begin: int) -> None:
+        self.trace, self.begin = trace, begin
+        self.work = DeviceWork(trace, ~trace.named(is_collective_kernel)[trace.device_rows])
+        s, tracks = trace.slices, {step.track for step in trace.main_steps}
+        loads = np.flatnonzero(trace.named(is_loader))
+        loads = loads[np.isin(s.track[loads], list(tracks))] if tracks else loads
+        self.loads: tuple[Int64, Int64] = s.ts[loads], s.end[loads]
+        self.bubbles = [
+            (o.sync.device, o.sync.released, n, o.cost.bubble_ns)
+            for n, f in enumerate(findings)
+            for o in f.occurrences
+            if o.cost.bubble_ns and not f.diagnosis.intended and o.sync.released >= begin
+        ]
+
+    def until(self, row: int, launched: int) -> tuple[int, int, tuple[tuple[int, int], ...]]:
+        """Until this collective's kernel began: device at work, thread in the DataLoader, device idle behind findings."""
+        s = self.trace.slices
+        begin, device = int(s.ts[row]), int(s.device[row])
+        starts, ends = self.loads
+        loaded = np.maximum(np.minimum(ends, launched) - np.maximum(starts, self.begin), 0).sum()
+        idle: dict[int, int] = {}
+        for where, released, finding, length in self.bubbles:
+            if where == device and released < begin:
+                idle[finding] = idle.get(finding, 0) + length
+        return self.work.of(device).busy_within(self.begin, begin), int(loaded), tuple(sorted(idle.items()))

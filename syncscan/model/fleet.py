@@ -1,0 +1,149 @@
+"""What is found out about a job of many ranks: who holds whom up, what each finding costs the job, and what can't be said.
+
+Times are µs a step unless said, on no rank's clock but the job's: that of its first rank, with the others' aligned to it.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from syncscan.model.rank import RankAnalysis, RankFinding
+
+
+class RankFrom(str, enum.Enum):
+    """What says which rank a trace is of."""
+
+    TRACE = "trace"
+    """Its own `distributedInfo`."""
+    NAME = "file name"
+    ORDER = "order"
+
+
+class Cause(str, enum.Enum):
+    """Why a rank comes later to a collective than the others."""
+
+    SYNC = "sync"
+    """Its device stood idle behind a sync."""
+    KERNELS = "kernels"
+    """Its device worked longer."""
+    INPUT = "input"
+    """Its thread was longer in the DataLoader."""
+    HOST = "host"
+    """Its device stood idle, its host came late for none of these reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRank:
+    """One rank as the job sees it."""
+
+    number: int
+    of: RankAnalysis
+    numbered_from: RankFrom
+    clock_ns: int
+    """What is added to its epoch times to get the job's."""
+    holds_us: float
+    """How much later than the others it came to the collectives at which it came last; mean of the steps."""
+    waits_us: float
+    """How long it waited in collectives for others; mean of the steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """The rank that held the others up in one step."""
+
+    step: int
+    """The step's number."""
+    rank: int
+    late_us: float
+    """How much later than the others it came, over all collectives at which it was the last."""
+    cause: Cause
+    """What most of it was."""
+    finding: str = ""
+    """The id of the sync, where it was one."""
+    parts: tuple[tuple[Cause, float], ...] = ()
+    """All of it by cause, µs, the most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathSegment:
+    """A part of the critical path through one step: what the job waited for from one collective to the next."""
+
+    step: int
+    rank: int
+    """Whose work it was."""
+    begin_us: float
+    """Since the begin of the first step, on the job's clock."""
+    end_us: float
+    collective: str
+    """What it leads up to, e.g. `AllReduce`; empty at a step's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFinding:
+    """A finding of one rank or more, merged by id, and what it costs the job."""
+
+    first: RankFinding
+    """As its lowest rank has it."""
+    ranks: tuple[int, ...]
+    """Those that have it, ascending."""
+    wait_us: float | None
+    """The longest of a rank's; None where none could be measured."""
+    bubble_us: float | None
+    alone_us: float | None
+    """The most that the trace of one rank alone projects."""
+    gain_us: float | None
+    """What removing it on all its ranks would gain the job; None where the job can't be replayed."""
+    range_us: tuple[float, float] | None
+
+    @property
+    def id(self) -> str:
+        """Stable over runs of the same code."""
+        return self.first.id
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A trace that isn't part of the job's analysis, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Everything that was found out about one job."""
+
+    ranks: tuple[JobRank, ...]
+    """By their number."""
+    world_size: int | None
+    missing: tuple[int, ...]
+    """Ranks of the job without a trace that could be read."""
+    unread: tuple[Unread, ...]
+    steps: tuple[int, ...]
+    """Numbers of the steps that all ranks recorded."""
+    observed_us: float
+    """The job's step as recorded."""
+    unprofiled_us: float | None
+    """The same without the profiler, where capture timed it."""
+    lateness: tuple[Lateness, ...]
+    """For each step in which one rank held the others up, it."""
+    path: tuple[PathSegment, ...]
+    findings: tuple[JobFinding, ...]
+    """The largest gain of the job first."""
+    baseline_us: float | None
+    """The job's step as replayed; None where it can't be."""
+    recoverable_us: float | None
+    """What removing all findings would gain the job."""
+    recoverable_range_us: tuple[float, float] | None
+    matched: int
+    """Collectives that all their ranks' traces have."""
+    unmatched: int
+    """Those that some rank's trace lacks: they take what they took."""
+    notes: tuple[str, ...]
+    """What can't be told, and why; a sentence each."""
+
+    @property
+    def replayed(self) -> bool:
+        """Whether gains are of the whole job."""
+        return self.baseline_us is not None

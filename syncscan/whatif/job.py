@@ -1,0 +1,235 @@
+"""From the programs of all ranks, with their collectives matched, to the time that a step of the whole job takes.
+
+Each rank is replayed as alone (`replay` has the arithmetic), and goes on until it launches a collective. That starts when
+the last of its ranks has come, takes what it took for the last to arrive, and ends for all; so a rank that is late makes
+the others late, and one that hurries only waits. All are (max, +) again: removing a wait never costs the job time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncscan.model.rank import (
+    CollectiveNode,
+    RankGraph,
+    RankNode,
+    RankProgram,
+    RecordNode,
+    RunNode,
+    WaitNode,
+)
+from syncscan.model.trace import NONE
+from syncscan.whatif.replay import LAUNCH_QUEUE, MAX_CYCLES, MIN_CYCLES, STEADY
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A collective as the job sees it."""
+
+    ranks: tuple[int, ...]
+    """Places of the ranks that take part."""
+    took_ns: float
+    """What it took when all had come."""
+    waits: tuple[bool, ...]
+    """Which of them waited for the others: who sends little doesn't."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Job:
+    """All ranks' programs, step by step, and where they meet.
+
+    Args:
+        graphs: of the ranks, with programs of the same steps in the same order.
+        meetings: rank's place → its collective's → its meeting; a collective that is in none takes what it was seen to.
+        alone_ns: what these others took, likewise.
+    """
+
+    graphs: tuple[RankGraph, ...]
+    meetings: Mapping[tuple[int, int], Meeting]
+    alone_ns: Mapping[tuple[int, int], float] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        """How many steps are replayed."""
+        return min((len(graph.programs) for graph in self.graphs), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """What is made of the recorded times: the hosts' own, and the devices'."""
+
+    host: float = 1.0
+    device: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Which findings of each rank are gone, by their numbers there; `whole` if with the ops around them."""
+
+    gone: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    whole: bool = False
+
+    def of(self, rank: int) -> frozenset[int]:
+        """What is gone of one rank."""
+        return self.gone.get(rank, frozenset())
+
+
+NOTHING = Removal()
+
+
+def period(job: Job, scales: Scales, removal: Removal = NOTHING, steps: Sequence[int] | None = None) -> float:
+    """The time that a step of the job takes in the steady state, ns.
+
+    Args:
+        job: of all ranks.
+        scales: of the calibration.
+        removal: what is gone.
+        steps: which of the steps to cycle through; by default all.
+    """
+    chosen = range(job.steps) if steps is None else steps
+    if not chosen or not job.graphs:
+        return 0.0
+    states = [_Rank(job, k, scales, removal) for k in range(len(job.graphs))]
+    end, took = 0.0, -1.0
+    for cycle in range(MAX_CYCLES):
+        for step in chosen:
+            _advance(states, [graph.programs[step] for graph in job.graphs], job)
+        before, end, last = end, max(state.done() for state in states), took
+        took = end - before
+        if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
+            break
+    busy = max(sum(graph.programs[step].busy_ns for step in chosen) for graph in job.graphs)
+    return max(took, busy * scales.device) / len(chosen)
+
+
+def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job) -> None:
+    """Take all ranks through a step, each until it has to wait for others at a collective."""
+    arrived: dict[int, dict[int, float]] = {}
+    runnable = deque(range(len(states)))
+    for state, program in zip(states, programs, strict=True):
+        state.begin(program)
+    while runnable or arrived:
+        if not runnable:  # ranks that came to their collectives in different orders: the trace can't say how they met
+            runnable.extend(_let_go(states, arrived))
+            continue
+        rank = runnable.popleft()
+        at = states[rank].run()
+        if at is None:
+            continue
+        meeting = job.meetings[rank, at.collective]
+        came = arrived.setdefault(id(meeting), {})
+        came[rank] = states[rank].arrival
+        if len(came) == len(meeting.ranks):
+            del arrived[id(meeting)]
+            _meet(states, meeting, came)
+            runnable.extend(meeting.ranks)
+
+
+def _meet(states: Sequence[_Rank], meeting: Meeting, came: Mapping[int, float]) -> None:
+    last = max(came.values())
+    for rank, waits in zip(meeting.ranks, meeting.waits, strict=True):
+        states[rank].leave((last if waits else came[rank]) + meeting.took_ns)
+
+
+def _let_go(states: Sequence[_Rank], arrived: dict[int, dict[int, float]]) -> list[int]:
+    """Let the ranks of one collective go on though not all have come; returns them."""
+    came = arrived.pop(next(iter(arrived)))
+    for rank, arrival in came.items():
+        states[rank].leave(arrival)
+    return list(came)
+
+
+class _Rank:
+    """Completion times of one rank: of its threads, its streams and its events; see `replay.State`."""
+
+    def __init__(self, job: Job, rank: int, scales: Scales, removal: Removal) -> None:
+        graph = job.graphs[rank]
+        self.job, self.rank = job, rank
+        self.scale, self.stretch = scales.host, scales.device
+        self.removed, self.whole = removal.of(rank), removal.whole
+        self.clock, self.ends = [0.0] * graph.threads, [0.0] * max(1, graph.streams)
+        self.events = [0.0] * max(1, graph.events)
+        self.pending: deque[tuple[int, float]] = deque()
+        self.launched = 0
+        self.nodes: Sequence[RankNode] = ()
+        self.next = 0
+        self.arrival = 0.0
+
+    def done(self) -> float:
+        """When all its threads and streams are done."""
+        return max(max(self.clock), max(self.ends))
+
+    def begin(self, program: RankProgram) -> None:
+        """The next step; its other threads go on from where its own is."""
+        self.nodes, self.next = program.nodes, 0
+        for thread in range(1, len(self.clock)):
+            self.clock[thread] = max(self.clock[thread], self.clock[0])
+
+    def run(self) -> CollectiveNode | None:
+        """Go on until a collective has to wait for other ranks; None at the step's end. `arrival` says when it came."""
+        nodes = self.nodes
+        while self.next < len(nodes):
+            node = nodes[self.next]
+            self.next += 1
+            if isinstance(node, RunNode):
+                self._launch(node)
+            elif isinstance(node, WaitNode):
+                self._wait(node)
+            elif isinstance(node, CollectiveNode):
+                self._arrive(node)
+                if (self.rank, node.collective) in self.job.meetings:
+                    return node
+                self.leave(self.arrival + self.job.alone_ns.get((self.rank, node.collective), 0.0))
+            elif isinstance(node, RecordNode):
+                self.events[node.event] = self.ends[node.stream]
+            else:
+                self.ends[node.stream] = max(self.ends[node.stream], self.events[node.event])
+        return None
+
+    def _launch(self, node: RunNode) -> None:
+        if node.launches:
+            self._queue(node.thread, node.launches)
+        self.clock[node.thread] += self.scale * node.host_ns
+        now, last = self.clock[node.thread], 0.0
+        for stream, work, corners in node.feeds:
+            late = max([self.scale * host + self.stretch * device for host, device in corners])
+            last = max(last, self.ends[stream] + work * self.stretch, now + late)
+            self.ends[stream] = max(self.ends[stream] + work * self.stretch, now + late)
+        if node.launches:
+            self.pending.append((self.launched, last))
+
+    def _arrive(self, node: CollectiveNode) -> None:
+        self._queue(node.thread, 1)
+        self.clock[node.thread] += self.scale * node.host_ns
+        self.stream = node.stream
+        free = self.ends[node.stream] + self.stretch * node.gap_ns
+        self.arrival = max(free, self.clock[node.thread] + self.stretch * node.latency_ns)
+
+    def leave(self, end: float) -> None:
+        """The collective that it came to is done."""
+        self.ends[self.stream] = end
+        self.pending.append((self.launched, end))
+
+    def _wait(self, node: WaitNode) -> None:
+        now = self.clock[node.thread] + self.scale * node.host_ns
+        if node.finding in self.removed:
+            gone = max(node.read_ns, node.op_ns) if self.whole else node.read_ns
+            self.clock[node.thread] = now + self.scale * (node.left_ns - gone)
+            if node.copy != NONE:
+                self.ends[node.copy] -= self.stretch * node.copy_ns
+            return
+        if node.event != NONE:
+            done = self.events[node.event]
+        else:
+            done = max([self.ends[stream] for stream in node.streams], default=0.0)
+        free = now + self.scale * node.call_ns
+        self.clock[node.thread] = max(free, done + node.wake_ns) + self.scale * node.after_ns
+
+    def _queue(self, thread: int, launches: int) -> None:
+        """Hold the host back while the launch queue is full."""
+        self.launched += launches
+        pending = self.pending
+        while pending and pending[0][0] <= self.launched - LAUNCH_QUEUE:
+            self.clock[thread] = max(self.clock[thread], pending.popleft()[1])

@@ -1,0 +1,114 @@
+"""From a trace and its numbered sync points to a RankGraph: what a job's replay needs of one rank, small enough to keep.
+
+Collectives are nodes of their own there, as when they start is decided by all ranks together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from syncscan.model.arrays import Float64
+from syncscan.model.interval import Interval, union
+from syncscan.model.names import is_collective_kernel
+from syncscan.model.rank import (
+    CollectiveNode,
+    RankGraph,
+    RankNode,
+    RankProgram,
+    RecordNode,
+    RunNode,
+    StreamWaitNode,
+    WaitNode,
+)
+from syncscan.model.trace import Trace
+from syncscan.whatif.build import build
+from syncscan.whatif.graph import Collective, Feed, HostWait, Program, Record, Run
+from syncscan.whatif.projector import Projector
+from syncscan.whatif.replayed_steps import find_steps
+
+MOST_STEPS = 6
+"""As many steps of a rank are replayed at most, evenly chosen: all ranks must choose the same."""
+
+
+def rank_graph(projector: Projector, steps: Sequence[Interval], places: Mapping[int, int]) -> RankGraph | None:
+    """The programs of a rank's steps.
+
+    Args:
+        projector: of the rank's trace.
+        steps: all that the trace holds.
+        places: row of a collective's kernel → its place among the rank's collectives.
+
+    Returns:
+        None where nothing can be replayed.
+    """
+    if not projector.replayable or not steps:
+        return None
+    trace = projector.trace
+    chosen = sorted({round(k) for k in np.linspace(0, len(steps) - 1, MOST_STEPS)})
+    replayed = find_steps(trace, projector.points, chosen=[steps[k] for k in chosen])
+    graph = build(replayed, np.array(sorted(places), np.int64))
+    guessed = projector.calibrated().calibration.guessed
+    return RankGraph(
+        programs=tuple(
+            RankProgram(step, _busy(trace, steps[step]), tuple(_node(node, program, places) for node in program.nodes))
+            for step, program in zip(chosen, graph.programs, strict=True)
+        ),
+        threads=max(1, graph.threads),
+        streams=len(graph.streams),
+        events=graph.events,
+        own_share=guessed,
+    )
+
+
+def _busy(trace: Trace, step: Interval) -> float:
+    """How long any stream works on what was launched in this step, collectives left out."""
+    rows = trace.device_rows[trace.launched_within(step.begin, step.end)]
+    rows = rows[~trace.named(is_collective_kernel)[rows]]
+    starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
+    return float((ends - starts).sum())
+
+
+def _node(node: Run | HostWait | Record | object, program: Program, places: Mapping[int, int]) -> RankNode:
+    if isinstance(node, Run):
+        feeds = tuple((feed.stream, feed.work_ns, corners(*_late(program, feed))) for feed in node.feeds)
+        return RunNode(node.thread, node.host_ns, node.launches, feeds)
+    if isinstance(node, HostWait):
+        w = node.wait
+        return WaitNode(
+            node.thread, node.host_ns, node.streams, node.event, w.finding, w.call_ns, w.wake_ns, w.after_ns, w.left_ns,
+            w.read_ns, w.op_ns, w.copy, w.copy_ns,
+        )  # fmt: skip
+    if isinstance(node, Collective):
+        return CollectiveNode(node.thread, node.host_ns, node.stream, node.gap_ns, node.latency_ns, places[node.row])
+    if isinstance(node, Record):
+        return RecordNode(node.event, node.stream)
+    return StreamWaitNode(node.event, node.stream)
+
+
+def _late(program: Program, feed: Feed) -> tuple[Float64, Float64]:
+    begin = program.late_first[feed.row]
+    more = program.late_first[feed.row + 1 :]
+    end = more[0] if len(more) else len(program.late_host)
+    return program.late_host[begin:end], program.late_device[begin:end]
+
+
+def corners(host: Float64, device: Float64) -> tuple[tuple[float, float], ...]:
+    """Those of these pairs that can be the largest scale * host + stretch * device, whatever the two positive scales.
+
+    They are the corners of the upper right part of the pairs' convex hull.
+    """
+    found: list[tuple[float, float]] = []
+    for pair in sorted(zip(host.tolist(), device.tolist(), strict=True), reverse=True):
+        if found and pair[1] <= found[-1][1]:
+            continue
+        while len(found) > 1 and _inside(found[-2], found[-1], pair):
+            found.pop()
+        found.append(pair)
+    return tuple(found)
+
+
+def _inside(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Whether b lies on or below the line from a to c, of which each is further left and up than the one before."""
+    return (b[0] - a[0]) * (c[1] - a[1]) >= (c[0] - a[0]) * (b[1] - a[1])
