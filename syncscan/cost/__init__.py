@@ -1,5 +1,6 @@
 """From attributed sync points to their costs, the findings they make, the measured step, and its host's time."""
 
+from syncscan.cost.collectives import collectives_of
 from syncscan.cost.host import host_of
 from syncscan.cost.integrity import integrity_of
 from syncscan.cost.merge import merged_findings
@@ -7,4 +8,4 @@ from syncscan.cost.processes import apart
 from syncscan.cost.step import step_summary
 from syncscan.cost.wait_and_bubble import costs_of
 
-__all__ = ["apart", "costs_of", "host_of", "integrity_of", "merged_findings", "step_summary"]
+__all__ = ["apart", "collectives_of", "costs_of", "host_of", "integrity_of", "merged_findings", "step_summary"]

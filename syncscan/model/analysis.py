@@ -86,6 +86,11 @@ class Analysis:
         """Whether the step can be replayed: the trace holds device work, and `syncscan.analyze` made this analysis."""
         return self._projector is not None and self._projector.replayable
 
+    @property
+    def projector(self) -> Projects | None:
+        """What replays the step; None where `syncscan.analyze` didn't make this analysis."""
+        return self._projector
+
     def finding(self, id: str) -> Finding:
         """The finding with this id.
 

@@ -1,0 +1,100 @@
+"""From one rank's trace to its RankAnalysis: analysed as alone, and what of it joins it with the other ranks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from syncscan import api
+from syncscan.cost import collectives_of
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding
+from syncscan.model.period import step_intervals
+from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
+from syncscan.model.steps_found import FoundBy
+from syncscan.version import __version__
+from syncscan.whatif import Projector, rank_graph
+
+
+def read_rank(path: str, **options: Any) -> RankAnalysis:
+    """Analyse the trace of one rank.
+
+    Args:
+        path: as `syncscan.analyze` takes it.
+        options: the further ones of `syncscan.analyze`.
+
+    Raises:
+        SyncscanError: as `syncscan.analyze` does.
+    """
+    return rank_of(api.analyze(path, **options))
+
+
+def rank_of(analysis: Analysis) -> RankAnalysis:
+    """What of an analysis joins its rank with the others."""
+    trace, step = analysis.trace, analysis.step
+    steps = step_intervals(trace)
+    projector = analysis.projector
+    ordered = projector.findings if isinstance(projector, Projector) else analysis.findings
+    gained = {f.id: f for f in analysis.findings}
+    collectives = collectives_of(trace, ordered, steps)
+    places = {row: place for place, row in enumerate(collectives.rows)}
+    untimed = step.waits_withheld
+    numbers = [s.number for s in trace.main_steps] or [0]
+    return RankAnalysis(
+        syncscan=__version__,
+        path=trace.info.path,
+        size_bytes=trace.info.size_bytes,
+        modified_ns=modified_ns(trace.info.path),
+        rank=trace.info.rank,
+        world_size=trace.info.world_size,
+        base_ns=trace.info.base_ns,
+        groups=collectives.groups,
+        steps=tuple(RankStep(number, *interval) for number, interval in zip(numbers, steps, strict=True)),
+        numbered=trace.steps_found.by is FoundBy.PROFILER,
+        observed_us=step.observed_us,
+        unprofiled_us=step.unprofiled_us,
+        wait_us=None if untimed else step.wait_us,
+        bubble_us=None if untimed else step.bubble_us,
+        busy_us=step.device_busy_us,
+        communication_us=step.communication_us,
+        input_us=step.input_us,
+        host_us=step.host_us,
+        recoverable_us=step.recoverable_us,
+        bound=step.bound.value,
+        reason=step.reason,
+        findings=tuple(_finding(gained[f.id], untimed) for f in ordered),
+        collectives=collectives.found,
+        graph=rank_graph(projector, steps, places) if isinstance(projector, Projector) else None,
+        warnings=analysis.warnings,
+    )
+
+
+def modified_ns(path: str) -> int:
+    """When a local file was last written; 0 of one that isn't there."""
+    try:
+        return Path(os.fspath(path)).stat().st_mtime_ns
+    except (OSError, ValueError):
+        return 0
+
+
+def _finding(f: Finding, untimed: bool) -> RankFinding:
+    source = f.where.source
+    return RankFinding(
+        id=f.id,
+        rule=f.rule,
+        cause=f.diagnosis.cause.value,
+        title=f.diagnosis.title,
+        fix=f.diagnosis.fix,
+        op=f.where.op,
+        scope=f.where.scope,
+        file=source.file if source else "",
+        line=source.line if source else 0,
+        function=source.function if source else "",
+        phase=f.where.phase.value,
+        intended=f.diagnosis.intended,
+        per_step=f.per_step,
+        wait_us=0.0 if untimed else f.wait_us,
+        bubble_us=0.0 if untimed else f.bubble_us,
+        alone_us=f.gain.recoverable_us if f.gain else None,
+    )
