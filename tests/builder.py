@@ -129,6 +129,17 @@ class TraceBuilder:
         self.call("cudaLaunchKernel", at, at + LAUNCH)
         return self._work("kernel", kernel, max(at + LAUNCH, begins), lasts, stream, device)
 
+    def collective(
+        self, kind: str = "AllReduce", *, at: float, until: float, begins: float = 0, group: str = "0",
+        ranks: Sequence[int] = (0, 1), stream: int = 7, device: int = 0, **args: Any,
+    ) -> float:
+        """A collective's kernel, which begins when its own rank comes and ends for all at the same time; returns that."""
+        self.call("cudaLaunchKernel", at, at + LAUNCH)
+        begin = max(at + LAUNCH, begins, self.free_at(stream, device))
+        told = {"Process Group Name": group, "Process Group Ranks": json.dumps(list(ranks)), **args}
+        name = f"ncclDevKernel_{kind}_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+        return self._work("kernel", name, begin, until - begin, stream, device, **told)
+
     def copy(
         self, name: str, *, at: float, lasts: float = 1, stream: int = 7, device: int = 0, blocks: bool = False
     ) -> float:

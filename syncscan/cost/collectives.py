@@ -39,8 +39,8 @@ def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[In
     """
     s, rows = trace.slices, trace.device_rows
     rows = rows[trace.named(is_collective_kernel)[rows]]
-    calls = trace.calls_of(rows)
-    launched = np.where(calls != NONE, s.ts[calls], s.ts[rows])
+    rows = rows[trace.calls_of(rows) != NONE]  # others were launched before recording began: no step's
+    launched = s.ts[trace.calls_of(rows)]
     step = np.searchsorted([begin for begin, _ in steps], launched, side="right") - 1
     inside = np.flatnonzero((step >= 0) & (launched < np.array([end for _, end in steps], np.int64)[step]))
     inside = inside[np.lexsort((s.ts[rows[inside]], launched[inside]))]
@@ -74,6 +74,8 @@ class _Past:
         loads = np.flatnonzero(trace.named(is_loader))
         loads = loads[np.isin(s.track[loads], list(tracks))] if tracks else loads
         self.loads: tuple[Int64, Int64] = s.ts[loads], s.end[loads]
+        held = [(o.sync.ts, o.sync.ts + o.cost.wait_ns) for f in findings for o in f.occurrences if o.sync.ts >= begin]
+        self.waits = np.array(held, np.int64).reshape(-1, 2).T
         self.bubbles = [
             (o.sync.device, o.sync.released, n, o.cost.bubble_ns)
             for n, f in enumerate(findings)
@@ -81,14 +83,17 @@ class _Past:
             if o.cost.bubble_ns and not f.diagnosis.intended and o.sync.released >= begin
         ]
 
-    def until(self, row: int, launched: int) -> tuple[int, int, tuple[tuple[int, int], ...]]:
-        """Until this collective's kernel began: device at work, thread in the DataLoader, device idle behind findings."""
+    def until(self, row: int, launched: int) -> tuple[int, int, int, int, tuple[tuple[int, int], ...]]:
+        """The fields of a collective from `worked` on."""
         s = self.trace.slices
         begin, device = int(s.ts[row]), int(s.device[row])
         starts, ends = self.loads
         loaded = np.maximum(np.minimum(ends, launched) - np.maximum(starts, self.begin), 0).sum()
+        waited = np.maximum(np.minimum(self.waits[1], launched) - self.waits[0], 0).sum()
         idle: dict[int, int] = {}
         for where, released, finding, length in self.bubbles:
             if where == device and released < begin:
                 idle[finding] = idle.get(finding, 0) + length
-        return self.work.of(device).busy_within(self.begin, begin), int(loaded), tuple(sorted(idle.items()))
+        work = self.work.of(device)
+        beside = work.busy_within(begin, int(s.end[row]))
+        return work.busy_within(self.begin, begin), int(loaded), int(waited), beside, tuple(sorted(idle.items()))

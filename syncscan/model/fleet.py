@@ -31,6 +31,8 @@ class Cause(str, enum.Enum):
     """Its thread was longer in the DataLoader."""
     HOST = "host"
     """Its device stood idle, its host came late for none of these reasons."""
+    BEFORE = "before"
+    """It came late to the first collective of the recording, for what went before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class RankStep(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 class RankCollective(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One collective of one step, as this rank took part in it.
 
-    What stands in `worked` to `waits` has gone by since the step's begin when the rank arrives.
+    `worked`, `loaded`, `waited` and `bubbles` are what has gone by since the first step's begin when the rank arrives.
     """
 
     step: Number
@@ -71,6 +71,10 @@ class RankCollective(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     """How long the device worked, collectives left out."""
     loaded: int
     """How long the step's thread was in the DataLoader when it launched this."""
+    waited: int
+    """How long its threads had been held by syncs when this was launched."""
+    beside: int
+    """How long the device computed while the collective's kernel ran."""
     bubbles: tuple[tuple[Number, int], ...]
     """By finding (index): how long the device stood idle behind its sync points."""
 
@@ -156,6 +160,8 @@ class RankGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     events: Annotated[int, msgspec.Meta(ge=0, le=1 << 24)]
     own_share: float
     """The part of the host's own time that isn't taken to be the profiler's."""
+    slowdown: float
+    """How many times as long its device takes for anything beside a collective."""
 
 
 class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

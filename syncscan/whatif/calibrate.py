@@ -6,11 +6,16 @@ until the replay of the step as it was takes the time that the step takes withou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, period, prepare
+
+Takes: TypeAlias = "Callable[[float, float], float]"
+"""From the scales of host and device to the replayed step's time, ns."""
 
 SLICE_NS = 2_500.0
 """Host time that recording one op or runtime call takes (measured on an H200's host: 1.4 to 3.5 µs); see `guess`."""
@@ -24,7 +29,7 @@ MIN_STRETCH, MAX_STRETCH = 0.7, 1.5
 """What it may say of the device: other clocks."""
 LESS = 0.8
 """A step that takes as long with so much of the host's time isn't held by the host."""
-_ROUNDS = 24
+ROUNDS = 24
 """Halvings of an interval: to 1e-7 of it, far below what any time is known to."""
 
 
@@ -88,15 +93,25 @@ def calibrate(
             guessed=guessed,
             notes=(_UNKNOWN.format(1.0 - guessed),),
         )
-    scale = None if _insensitive(graph, guessed, unprofiled_ns) else _scale(graph, unprofiled_ns)
-    stretch = 1.0
-    notes: tuple[str, ...] = ()
-    if scale is None:
-        scale = guessed
-        stretch = _stretch(graph, guessed, unprofiled_ns)
-        notes = (_DEVICE.format(stretch),) if abs(stretch - 1.0) > 0.02 else ()
+    scale, stretch = scales(lambda *scales: period(prepare(graph, *scales)), guessed, unprofiled_ns)
+    notes = (_DEVICE.format(stretch),) if abs(stretch - 1.0) > 0.02 else ()
     replay = prepare(graph, scale, stretch)
     return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes, guessed=guessed)
+
+
+def scales(takes: Takes, guessed: float, target: float, rounds: int = ROUNDS) -> tuple[float, float]:
+    """The scales of host and device at which a step takes its real time.
+
+    Args:
+        takes: from the two scales to the replayed step's time, ns.
+        guessed: the host's scale where the step's time can't tell it.
+        target: the step's time without the profiler, ns.
+        rounds: halvings of an interval of scales.
+    """
+    scale = None if _insensitive(takes, guessed, target) else _scale(takes, target, rounds)
+    if scale is not None:
+        return scale, 1.0
+    return guessed, _stretch(takes, guessed, target, rounds)
 
 
 def reach(graph: Graph, known_ns: float) -> float:
@@ -114,39 +129,39 @@ def guess(graph: Graph, slices: float, stacks: bool) -> float:
     return max(LEAST_OWN, 1.0 - overhead / own)
 
 
-def _insensitive(graph: Graph, guessed: float, target: float) -> bool:
+def _insensitive(takes: Takes, guessed: float, target: float) -> bool:
     """Whether the guess already explains the step, and the host's share hardly matters: then it can't be found.
 
     Less of the host's time must make no difference either: with few slices the guess leaves nothing to be more of.
     """
-    as_guessed = period(prepare(graph, guessed))
-    others = [period(prepare(graph, scale)) for scale in ((guessed + 1.0) / 2, LESS * guessed)]
+    as_guessed = takes(guessed, 1.0)
+    others = [takes(scale, 1.0) for scale in ((guessed + 1.0) / 2, LESS * guessed)]
     return (
         all(abs(other - as_guessed) <= REPEATABILITY * target for other in others)
         and abs(as_guessed - target) <= REPEATABILITY * target
     )
 
 
-def _scale(graph: Graph, target: float) -> float | None:
+def _scale(takes: Takes, target: float, rounds: int) -> float | None:
     """The scale at which the step takes `target`; None where no plausible one does (the device sets the pace)."""
     low, high = MIN_SCALE, MAX_SCALE
-    if period(prepare(graph, low)) > target or period(prepare(graph, high)) < target:
+    if takes(low, 1.0) > target or takes(high, 1.0) < target:
         return None
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         middle = (low + high) / 2
-        if period(prepare(graph, middle)) < target:
+        if takes(middle, 1.0) < target:
             low = middle
         else:
             high = middle
     return high
 
 
-def _stretch(graph: Graph, scale: float, target: float) -> float:
+def _stretch(takes: Takes, scale: float, target: float, rounds: int) -> float:
     """How much longer the device's work must be for the step to take `target`, within what clocks explain."""
     low, high = MIN_STRETCH, MAX_STRETCH
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         middle = (low + high) / 2
-        if period(prepare(graph, scale, middle)) < target:
+        if takes(scale, middle) < target:
             low = middle
         else:
             high = middle

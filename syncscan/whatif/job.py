@@ -30,8 +30,8 @@ class Meeting:
 
     ranks: tuple[int, ...]
     """Places of the ranks that take part."""
-    took_ns: float
-    """What it took when all had come."""
+    took_ns: tuple[float, ...]
+    """What it took each when all had come; one that didn't wait, when it came itself."""
     waits: tuple[bool, ...]
     """Which of them waited for the others: who sends little doesn't."""
 
@@ -92,12 +92,12 @@ def period(job: Job, scales: Scales, removal: Removal = NOTHING, steps: Sequence
     if not chosen or not job.graphs:
         return 0.0
     states = [_Rank(job, k, scales, removal) for k in range(len(job.graphs))]
-    end, took = 0.0, -1.0
+    ends, took = [0.0] * len(states), -1.0
     for cycle in range(MAX_CYCLES):
         for step in chosen:
             _advance(states, [graph.programs[step] for graph in job.graphs], job)
-        before, end, last = end, max(state.done() for state in states), took
-        took = end - before
+        before, ends, last = ends, [state.done() for state in states], took
+        took = max(end - earlier for end, earlier in zip(ends, before, strict=True))
         if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
             break
     busy = max(sum(graph.programs[step].busy_ns for step in chosen) for graph in job.graphs)
@@ -129,8 +129,8 @@ def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job)
 
 def _meet(states: Sequence[_Rank], meeting: Meeting, came: Mapping[int, float]) -> None:
     last = max(came.values())
-    for rank, waits in zip(meeting.ranks, meeting.waits, strict=True):
-        states[rank].leave((last if waits else came[rank]) + meeting.took_ns)
+    for rank, took, waits in zip(meeting.ranks, meeting.took_ns, meeting.waits, strict=True):
+        states[rank].leave((last if waits else came[rank]) + took)
 
 
 def _let_go(states: Sequence[_Rank], arrived: dict[int, dict[int, float]]) -> list[int]:
@@ -156,6 +156,9 @@ class _Rank:
         self.nodes: Sequence[RankNode] = ()
         self.next = 0
         self.arrival = 0.0
+        self.slowdown = graph.slowdown
+        self.collective = NONE, 0.0, 0.0
+        """Stream, begin and end of the last one."""
 
     def done(self) -> float:
         """When all its threads and streams are done."""
@@ -194,11 +197,21 @@ class _Rank:
         self.clock[node.thread] += self.scale * node.host_ns
         now, last = self.clock[node.thread], 0.0
         for stream, work, corners in node.feeds:
-            late = max([self.scale * host + self.stretch * device for host, device in corners])
-            last = max(last, self.ends[stream] + work * self.stretch, now + late)
-            self.ends[stream] = max(self.ends[stream] + work * self.stretch, now + late)
+            late = now + max([self.scale * host + self.stretch * device for host, device in corners])
+            busy = self._beside(stream, self.ends[stream], work * self.stretch)
+            self.ends[stream] = max(busy, late)
+            last = max(last, self.ends[stream])
         if node.launches:
             self.pending.append((self.launched, last))
+
+    def _beside(self, stream: int, begin: float, work: float) -> float:
+        """When a stream is done with so much work, which a collective on another stream slows down."""
+        other, since, until = self.collective
+        if other == stream or until <= begin or since >= begin + work:
+            return begin + work
+        left = work - max(since - begin, 0.0)
+        slowed = min(left * self.slowdown, until - max(since, begin))
+        return begin + work + slowed - slowed / self.slowdown
 
     def _arrive(self, node: CollectiveNode) -> None:
         self._queue(node.thread, 1)
@@ -210,6 +223,7 @@ class _Rank:
     def leave(self, end: float) -> None:
         """The collective that it came to is done."""
         self.ends[self.stream] = end
+        self.collective = self.stream, self.arrival, end
         self.pending.append((self.launched, end))
 
     def _wait(self, node: WaitNode) -> None:

@@ -6,6 +6,7 @@ Collectives are nodes of their own there, as when they start is decided by all r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,9 +25,12 @@ from syncscan.model.rank import (
 )
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
+from syncscan.whatif.coincidence import coincident_edges
+from syncscan.whatif.contention import beside_collectives, slowdown
 from syncscan.whatif.graph import Collective, Feed, HostWait, Program, Record, Run
+from syncscan.whatif.launches import Launches
 from syncscan.whatif.projector import Projector
-from syncscan.whatif.replayed_steps import find_steps
+from syncscan.whatif.replayed_steps import explained, find_steps
 
 MOST_STEPS = 6
 """As many steps of a rank are replayed at most, evenly chosen: all ranks must choose the same."""
@@ -48,26 +52,41 @@ def rank_graph(projector: Projector, steps: Sequence[Interval], places: Mapping[
     trace = projector.trace
     chosen = sorted({round(k) for k in np.linspace(0, len(steps) - 1, MOST_STEPS)})
     replayed = find_steps(trace, projector.points, chosen=[steps[k] for k in chosen])
+    slower = slowdown(trace)
+    edges = [*replayed.edges, *coincident_edges(replayed.launches, replayed.edges)]
+    launches = explained(_undisturbed(trace, replayed.launches, slower), edges)
+    replayed = replace(replayed, launches=launches, edges=tuple(edges))
     graph = build(replayed, np.array(sorted(places), np.int64))
     guessed = projector.calibrated().calibration.guessed
     return RankGraph(
         programs=tuple(
-            RankProgram(step, _busy(trace, steps[step]), tuple(_node(node, program, places) for node in program.nodes))
+            RankProgram(step, _busy(trace, steps[step], slower), tuple(_node(node, program, places) for node in program.nodes))
             for step, program in zip(chosen, graph.programs, strict=True)
         ),
         threads=max(1, graph.threads),
         streams=len(graph.streams),
         events=graph.events,
         own_share=guessed,
+        slowdown=slower,
     )
 
 
-def _busy(trace: Trace, step: Interval) -> float:
-    """How long any stream works on what was launched in this step, collectives left out."""
-    rows = trace.device_rows[trace.launched_within(step.begin, step.end)]
+def _undisturbed(trace: Trace, launches: Launches, slower: float) -> Launches:
+    """As long as they take with no collective beside them."""
+    part = beside_collectives(trace, launches.rows) * ~trace.named(is_collective_kernel)[launches.rows]
+    length = (launches.end - launches.start) * (1.0 - part + part / slower)
+    return replace(launches, end=launches.start + np.rint(length).astype(np.int64))
+
+
+def _busy(trace: Trace, step: Interval, slower: float) -> float:
+    """How long any stream works on what was launched in this step, collectives and what they slow down left out."""
+    s, rows = trace.slices, trace.device_rows[trace.launched_within(step.begin, step.end)]
     rows = rows[~trace.named(is_collective_kernel)[rows]]
-    starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
-    return float((ends - starts).sum())
+    if not len(rows):
+        return 0.0
+    starts, ends = union(s.ts[rows], s.end[rows])
+    lost = float((s.dur[rows] * beside_collectives(trace, rows)).sum()) * (1.0 - 1.0 / slower)
+    return float((ends - starts).sum()) - lost
 
 
 def _node(node: Run | HostWait | Record | object, program: Program, places: Mapping[int, int]) -> RankNode:
@@ -111,4 +130,4 @@ def corners(host: Float64, device: Float64) -> tuple[tuple[float, float], ...]:
 
 def _inside(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
     """Whether b lies on or below the line from a to c, of which each is further left and up than the one before."""
-    return (b[0] - a[0]) * (c[1] - a[1]) >= (c[0] - a[0]) * (b[1] - a[1])
+    return (b[0] - a[0]) * (c[1] - a[1]) <= (c[0] - a[0]) * (b[1] - a[1])

@@ -74,7 +74,7 @@ def find_steps(
     gone = frozenset(change.calls)
     inside = [p for p in inside if p.point.calls[0] not in gone]
     waits = find_waits(trace, launches, inside)
-    launches = changes.shortened(_explained(launches, edges), change)
+    launches = changes.shortened(explained(launches, edges), change)
     as_recorded = not (ahead_of or change.work or change.ahead)
     return ReplayedSteps(
         intervals=tuple(steps),
@@ -126,7 +126,7 @@ def _searched(steps: Sequence[Interval]) -> Interval:
     return Interval(steps[0].begin - max(step.length for step in steps), steps[-1].end)
 
 
-def _explained(launches: Launches, edges: list[EventEdge]) -> Launches:
+def explained(launches: Launches, edges: list[EventEdge]) -> Launches:
     """Launches behind an event edge start late because of it: they get the usual gap and latency instead of theirs."""
     first = first_waiters(edges)
     gap, latency = launches.gap.copy(), launches.latency.copy()

@@ -1,0 +1,57 @@
+"""From the meetings of a job to what is added to each rank's times, so that all are on one clock.
+
+A collective ends for all its ranks at about the same time, whatever their clocks say; its begin tells nothing, as that is
+when each came. Ranks that share no collective with the first are led to it over those that share some with both.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from syncscan.fleet.meetings import JobMeeting, collective_of
+from syncscan.fleet.members import Members
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """What is added to a time of each rank's trace, ns, to get the job's: ns since the first rank's `base_ns`."""
+
+    added: tuple[int, ...]
+    corrected: tuple[int, ...]
+    """The part of it that the ranks' own epoch times don't explain."""
+    unaligned: tuple[int, ...]
+    """Places of ranks that share no collective with the others: their epoch times are believed."""
+
+
+def clocks_of(members: Members, meetings: Sequence[JobMeeting]) -> Clocks:
+    """Align the ranks' clocks."""
+    base = members.ranks[0].of.base_ns
+    epoch = [member.of.base_ns - base if member.of.base_ns and base else 0 for member in members.ranks]
+    corrected: dict[int, int] = {0: 0}
+    while found := _next(members, meetings, epoch, corrected):
+        corrected |= found
+    unaligned = tuple(sorted(set(range(len(epoch))) - set(corrected)))
+    corrections = tuple(corrected.get(place, 0) for place in range(len(epoch)))
+    return Clocks(tuple(e + c for e, c in zip(epoch, corrections, strict=True)), corrections, unaligned)
+
+
+def _next(
+    members: Members, meetings: Sequence[JobMeeting], epoch: Sequence[int], known: dict[int, int]
+) -> dict[int, int]:
+    """The corrections of ranks that meet one whose own is known."""
+    apart: defaultdict[int, list[float]] = defaultdict(list)
+    for meeting in meetings:
+        ends = {
+            rank: collective_of(members, rank, place).end + epoch[rank] + known.get(rank, 0)
+            for rank, place in zip(meeting.ranks, meeting.places, strict=True)
+        }
+        settled = [end for rank, end in ends.items() if rank in known]
+        if settled and len(settled) < len(ends):
+            at = median(settled)
+            for rank, end in ends.items():
+                if rank not in known:
+                    apart[rank].append(at - end)
+    return {rank: round(median(found)) for rank, found in apart.items()}

@@ -1,0 +1,148 @@
+"""From the ranks of a job, each analysed as alone, to the Fleet: matched, on one clock, and replayed together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from syncscan.fleet.clocks import Clocks, clocks_of
+from syncscan.fleet.gains import JobProjector
+from syncscan.fleet.lateness import Held, Met, critical_path, held, lateness, met, waited_ns
+from syncscan.fleet.meetings import Meetings, meetings_of
+from syncscan.fleet.members import Members, members_of
+from syncscan.model.fleet import Fleet, JobFinding, JobRank, Unread
+from syncscan.model.rank import RankAnalysis, RankFinding
+
+STRETCHED = 1.25
+"""From so many times the unprofiled step on, the hosts' lateness in the trace says little: each lags as far as it was
+slowed down (H200: two equal ranks were up to 9 ms apart in steps of 35 ms that took 18 without the profiler)."""
+REPLAYED, REPLAYED_OF_MANY = 100, 12
+"""Findings that are each removed from the whole job, the costliest; fewer where a replay of the job takes long."""
+
+
+def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
+    """Join the ranks of one job.
+
+    Args:
+        ranks: of each trace that could be read, in the order of the files.
+        unread: the others.
+
+    Raises:
+        UsageError: they aren't of one job, of the same steps, of one capture.
+    """
+    members = members_of(ranks)
+    meetings = meetings_of(members)
+    clocks = clocks_of(members, meetings.found)
+    all_met = met(members, meetings.found, clocks)
+    all_held = held(all_met)
+    observed_us = median(member.of.observed_us for member in members.ranks)
+    timed = [member.of.unprofiled_us for member in members.ranks if member.of.unprofiled_us]
+    unprofiled_us = median(timed) if timed else None
+    replayable = all(member.of.graph for member in members.ranks)
+    projector = JobProjector(members, all_met, observed_us, unprofiled_us) if replayable else None
+    findings = _findings(members, projector)
+    removable = _removable(members, {f.id for f in findings})
+    together = projector.gain(removable) if projector and findings else None
+    return Fleet(
+        ranks=_ranks(members, clocks, all_met, all_held),
+        world_size=members.world_size,
+        missing=members.missing,
+        unread=tuple(unread),
+        steps=members.steps,
+        observed_us=observed_us,
+        unprofiled_us=unprofiled_us,
+        lateness=lateness(members, all_held, observed_us),
+        path=critical_path(members, all_met, clocks),
+        findings=findings,
+        baseline_us=projector.baseline_us if projector else None,
+        recoverable_us=together.gain_us if together else 0.0 if projector else None,
+        recoverable_range_us=together.range_us if together else (0.0, 0.0) if projector else None,
+        matched=len(meetings.found),
+        unmatched=meetings.unmatched,
+        notes=tuple(_notes(members, meetings, clocks, findings, projector)),
+    )
+
+
+def _ranks(
+    members: Members, clocks: Clocks, all_met: Sequence[Met], all_held: Mapping[tuple[int, int], Held]
+) -> tuple[JobRank, ...]:
+    holds: defaultdict[int, float] = defaultdict(float)
+    for (_, rank), one in all_held.items():
+        holds[rank] += one.late_ns
+    waits, steps = waited_ns(all_met), 1e3 * max(1, len(members.steps))
+    return tuple(
+        JobRank(m.number, m.of, m.numbered_from, clocks.corrected[rank], holds[rank] / steps, waits.get(rank, 0.0) / steps)
+        for rank, m in enumerate(members.ranks)
+    )
+
+
+def _findings(members: Members, projector: JobProjector | None) -> tuple[JobFinding, ...]:
+    """Merged by id over the ranks, the largest gain of the job first."""
+    held_by: defaultdict[str, dict[int, RankFinding]] = defaultdict(dict)
+    for place, member in enumerate(members.ranks):
+        for finding in member.of.findings:
+            if not finding.intended:
+                held_by[finding.id].setdefault(place, finding)
+    costliest = sorted(held_by, key=lambda id: (-sum(f.wait_us + f.bubble_us for f in held_by[id].values()), id))
+    most = REPLAYED_OF_MANY if projector and projector.many else REPLAYED
+    found = [_finding(members, held_by[id], projector if k < most else None) for k, id in enumerate(costliest)]
+    return tuple(sorted(found, key=lambda f: (-round(f.gain_us or 0.0, 3), -(f.wait_us or 0.0), f.id)))
+
+
+def _finding(members: Members, by_rank: Mapping[int, RankFinding], projector: JobProjector | None) -> JobFinding:
+    first = by_rank[min(by_rank)]
+    gain = projector.gain(_removable(members, {first.id})) if projector else None
+    timed = [place for place in by_rank if members.ranks[place].of.wait_us is not None]
+    alone = [f.alone_us for f in by_rank.values() if f.alone_us is not None]
+    return JobFinding(
+        first=first,
+        ranks=tuple(members.ranks[place].number for place in sorted(by_rank)),
+        wait_us=max((by_rank[place].wait_us for place in timed), default=None),
+        bubble_us=max((by_rank[place].bubble_us for place in timed), default=None),
+        alone_us=max(alone, default=None),
+        gain_us=gain.gain_us if gain else None,
+        range_us=gain.range_us if gain else None,
+    )
+
+
+def _removable(members: Members, ids: set[str]) -> dict[int, frozenset[int]]:
+    """Rank's place → the numbers that these findings have there."""
+    return {
+        place: frozenset(number for number, finding in enumerate(member.of.findings) if finding.id in ids)
+        for place, member in enumerate(members.ranks)
+    }
+
+
+def _notes(
+    members: Members, meetings: Meetings, clocks: Clocks, findings: Sequence[JobFinding], projector: JobProjector | None
+) -> list[str]:
+    notes = []
+    if not meetings.found:
+        notes.append("No collective is in the traces of all its ranks: who waits for whom can't be told.")
+    if members.missing or meetings.unmatched and meetings.found:
+        notes.append(
+            f"{meetings.unmatched} collectives lack a rank's trace: they are taken to last as long as recorded, also where "
+            "that rank would come earlier."
+        )
+    if clocks.unaligned and len(members.ranks) > 1:
+        ranks = ", ".join(str(members.ranks[place].number) for place in clocks.unaligned[:8])
+        notes.append(f"Ranks {ranks} share no collective with the first: their clocks are believed as they are.")
+    stretched = [m.of.observed_us / m.of.unprofiled_us for m in members.ranks if m.of.unprofiled_us]
+    if stretched and median(stretched) > STRETCHED:
+        notes.append(
+            f"The profiler stretched the step {median(stretched):.1f} times: who came late by its host's doing may be "
+            "another rank without it. Gains are of the step without the profiler."
+        )
+    if projector is None:
+        lacking = [m for m in members.ranks if m.of.graph is None]
+        why = lacking[0].of.reason or "nothing was launched in its steps"
+        notes.append(f"The job can't be replayed: rank {lacking[0].number} can't ({why}).")
+    elif not projector.known:
+        notes.append(
+            "No trace holds the step's time without the profiler: gains are parts of the profiled step, and how much of its "
+            "host's time is the profiler's is a guess that the ranges allow for."
+        )
+    if projector and any(f.gain_us is None for f in findings):
+        notes.append("Of so large a job only the costliest findings were each removed; the others have no gain of their own.")
+    return notes

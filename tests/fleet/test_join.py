@@ -1,0 +1,134 @@
+"""Ranks that are joined say who held the others up, why, and what removing a sync gains the job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from syncscan.errors import UsageError
+from syncscan.fleet.join import join
+from syncscan.model.fleet import Cause, RankFrom
+from syncscan.model.rank import RankAnalysis, decoded, encoded
+from tests.fleet.jobs import Step, analyses, traces
+
+
+def test_a_straggler_is_named_and_the_sync_that_waits_for_it_gains_nothing() -> None:
+    """Rank 1 computes 300 µs longer; rank 0 reads a number back and only waits for it."""
+    fleet = join(analyses(traces([Step(item=True), Step(first=700)])))
+    assert {(one.rank, one.cause) for one in fleet.lateness} == {(1, Cause.KERNELS)}
+    assert [one.late_us for one in fleet.lateness] == pytest.approx([300] * 4, abs=25)
+    assert [(f.ranks, f.gain_us) for f in fleet.findings] == [((0,), pytest.approx(0, abs=5))]
+
+
+def test_a_sync_on_one_rank_costs_the_whole_job() -> None:
+    """Rank 0's host works for 200 µs behind its read-back: rank 1 waits, whose own trace has no sync at all."""
+    fleet = join(analyses(traces([Step(item=True, host=200), Step()]), step_ms=0.965))
+    (finding,) = fleet.findings
+    assert finding.ranks == (0,)
+    assert finding.gain_us == pytest.approx(200, abs=15)
+    assert finding.range_us is not None
+    assert finding.range_us[0] <= 200 <= finding.range_us[1]
+    assert {(one.rank, one.cause) for one in fleet.lateness[1:]} == {(0, Cause.SYNC)}
+    assert {one.finding for one in fleet.lateness[1:]} == {finding.id}
+
+
+def test_the_later_of_two_syncs_is_all_that_counts() -> None:
+    """Both ranks wait, one 300 µs, the other 100: one alone gains the difference, both together all."""
+    fleet = join(analyses(traces([Step(item=True, host=300), Step(item=True, host=100)])))
+    (finding,) = fleet.findings
+    assert finding.ranks == (0, 1)
+    assert fleet.recoverable_us == pytest.approx(300, abs=40)
+
+
+def test_a_late_loader_is_the_input() -> None:
+    """Rank 1 spends 1.2 ms of each step in its DataLoader, longer than the device works."""
+    fleet = join(analyses(traces([Step(), Step(load=1200)])))
+    assert {(one.rank, one.cause) for one in fleet.lateness} == {(1, Cause.INPUT)}
+
+
+def test_equal_ranks_hold_nobody_up() -> None:
+    """No step has a late rank, and nothing is said to be gained."""
+    fleet = join(analyses(traces([Step(), Step(), Step()])))
+    assert (fleet.lateness, fleet.findings, fleet.recoverable_us) == ((), (), 0.0)
+    assert (fleet.matched, fleet.unmatched, fleet.missing) == (4, 0, ())
+
+
+def test_clocks_are_told_by_the_ends_of_collectives() -> None:
+    """A rank whose clock is 7 ms ahead is no 7 ms late."""
+    fleet = join(analyses(traces([Step(), Step(first=700)], clocks=(0, 7000))))
+    assert [rank.clock_ns for rank in fleet.ranks] == [0, -7_000_000]
+    assert fleet.lateness[-1].late_us == pytest.approx(300, abs=15)
+
+
+def test_the_path_goes_through_the_rank_that_comes_last() -> None:
+    """From the first step's begin to its last collective, all of it the straggler's."""
+    fleet = join(analyses(traces([Step(), Step(first=700)])))
+    assert {segment.rank for segment in fleet.path} == {1}
+    assert [segment.step for segment in fleet.path] == [2, 3, 4, 5]
+    assert all(one.end_us <= two.begin_us for one, two in zip(fleet.path, fleet.path[1:], strict=False))
+
+
+def test_a_missing_rank_is_named() -> None:
+    """Of three ranks two came: the third's number, and that collectives with it last as recorded."""
+    fleet = join(analyses(traces([Step(item=True, host=200), Step(), Step()]))[:2])
+    assert fleet.missing == (2,)
+    assert (fleet.matched, fleet.unmatched) == (0, 4)
+    assert "who waits for whom can't be told" in " ".join(fleet.notes)
+
+
+def renamed(one: RankAnalysis, path: str, **of: object) -> RankAnalysis:
+    """The rank as of another file."""
+    return msgspec.structs.replace(one, path=path, **of)
+
+
+def test_a_rank_is_told_by_its_trace_its_name_or_its_order() -> None:
+    """In this order, for all ranks alike."""
+    two = analyses(traces([Step(), Step()]))
+    named = [renamed(rank, f"run_rank{9 - k}.json", rank=None) for k, rank in enumerate(two)]
+    neither = [renamed(rank, f"{k}.json", rank=None) for k, rank in enumerate(two)]
+    told = [
+        [(rank.number, rank.numbered_from) for rank in join([replace_size(one) for one in ranks]).ranks]
+        for ranks in (two, named, neither)
+    ]
+    assert told == [
+        [(0, RankFrom.TRACE), (1, RankFrom.TRACE)],
+        [(8, RankFrom.NAME), (9, RankFrom.NAME)],
+        [(0, RankFrom.ORDER), (1, RankFrom.ORDER)],
+    ]
+
+
+def replace_size(rank: RankAnalysis) -> RankAnalysis:
+    """The rank without the size of its job."""
+    return msgspec.structs.replace(rank, world_size=None)
+
+
+def refused(ranks: list[RankAnalysis]) -> str:
+    """Why these are no job."""
+    with pytest.raises(UsageError) as caught:
+        join(ranks)
+    return str(caught.value)
+
+
+def test_what_is_no_job_is_refused() -> None:
+    """Two traces of a rank, other steps, another time, another size; each with the files and the reason."""
+    one, two = analyses(traces([Step(), Step()]))
+    (later, _) = analyses(traces([Step(), Step()], first=20))
+    assert refused([one, renamed(one, "other.json")]) == (
+        "built.pt.trace.json and other.json are both of rank 0. Give one capture of one job: one trace a rank."
+    )
+    assert "holds steps 20 to 23" in refused([later, two]) or "holds steps 2 to 5" in refused([later, two])
+    assert "was recorded" in refused([one, renamed(two, "b.json", base_ns=two.base_ns + 10**13)])
+    assert "of jobs of 2 and 8 ranks" in refused([one, renamed(two, "b.json", world_size=8)])
+    assert "no rank whose trace could be read" in refused([])
+
+
+def test_a_rank_is_kept_as_it_is() -> None:
+    """What is stored of it and read back joins to the same fleet."""
+    ranks = analyses(traces([Step(item=True, host=200), Step()]))
+    kept = [decoded(encoded(rank)) for rank in ranks]
+    assert [replace(rank, of=None) for rank in join(kept).ranks] == [replace(rank, of=None) for rank in join(ranks).ranks]  # type: ignore[arg-type]
+    assert join(kept).findings == join(ranks).findings
+    with pytest.raises(ValueError, match="version"):
+        decoded(encoded(msgspec.structs.replace(ranks[0], version=99)))
