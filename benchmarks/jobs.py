@@ -5,9 +5,9 @@
     python -m benchmarks.jobs table DIR                               anywhere: projects from the recordings
     python -m benchmarks.jobs record DIR --device cpu                 a try without GPUs, with gloo
 
-Each job's ranks run in processes of their own. Both variants are timed in turn (A B B A), with every rank's device drained at both
-ends; a turn takes as long as its slowest rank, and the median of the rounds' ratios counts. Then all ranks are captured at the
-same steps, as `syncscan profile` would under torchrun.
+Each job's ranks run in processes of their own. Both variants are timed in turn (A B B A), with every rank's device
+drained at both ends; a turn takes as long as its slowest rank, and the median of the rounds' ratios counts. Then all
+ranks are captured at the same steps, as `syncscan profile` would under torchrun.
 """
 
 from __future__ import annotations

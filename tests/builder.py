@@ -130,10 +130,19 @@ class TraceBuilder:
         return self._work("kernel", kernel, max(at + LAUNCH, begins), lasts, stream, device)
 
     def collective(
-        self, kind: str = "AllReduce", *, at: float, until: float, begins: float = 0, group: str = "0",
-        ranks: Sequence[int] = (0, 1), stream: int = 7, device: int = 0, **args: Any,
+        self,
+        kind: str = "AllReduce",
+        *,
+        at: float,
+        until: float,
+        begins: float = 0,
+        group: str = "0",
+        ranks: Sequence[int] = (0, 1),
+        stream: int = 7,
+        device: int = 0,
+        **args: Any,
     ) -> float:
-        """A collective's kernel, which begins when its own rank comes and ends for all at the same time; returns that."""
+        """A collective's kernel: it begins when its own rank comes, and ends for all at the same time; returns that."""
         self.call("cudaLaunchKernel", at, at + LAUNCH)
         begin = max(at + LAUNCH, begins, self.free_at(stream, device))
         told = {"Process Group Name": group, "Process Group Ranks": json.dumps(list(ranks)), **args}

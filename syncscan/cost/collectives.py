@@ -1,4 +1,4 @@
-"""From a trace and its costed sync points to its collectives: when this rank came to each, and what it had done by then."""
+"""From a trace and its findings to its collectives: when this rank came to each, and what it had done by then."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[In
     past = _Past(trace, findings, steps[0].begin if steps else 0)
     found = tuple(
         RankCollective(
-            int(step[at]), place[int(numbers[group])], int(s.sequence[row]), kind_of(trace.name(row)), int(s.stream[row]),
-            int(launched[at]), int(s.ts[row]), int(s.end[row]), *past.until(row, int(launched[at])),
+            int(step[at]), place[int(numbers[group])], int(s.sequence[row]), kind_of(trace.name(row)),
+            int(s.stream[row]), int(launched[at]), int(s.ts[row]), int(s.end[row]), *past.until(row, int(launched[at])),
         )
         for at, row, group in zip(inside.tolist(), rows[inside].tolist(), group_of.reshape(-1).tolist(), strict=True)
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """From the meetings of a job to what is added to each rank's times, so that all are on one clock.
 
-A collective ends for all its ranks at about the same time, whatever their clocks say; its begin tells nothing, as that is
-when each came. Ranks that share no collective with the first are led to it over those that share some with both.
+A collective ends for all its ranks at about the same time, whatever their clocks say; its begin tells nothing, as that
+is when each came. Ranks that share no collective with the first are led to it over those that share some with both.
 """
 
 from __future__ import annotations

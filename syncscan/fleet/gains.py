@@ -1,16 +1,15 @@
 """From the members and meetings of a job to what removing findings gains the whole job, each with a range.
 
-The job's replay is calibrated as one rank's is: the hosts' own times are scaled, all by one factor, until the step takes what it
-takes without the profiler.
+The job's replay is calibrated as one rank's is: the hosts' own times are scaled, all by one factor, until the step
+takes what it takes without the profiler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, median
+from statistics import mean
 
-from syncscan.fleet.clocks import Clocks
 from syncscan.fleet.lateness import Met
 from syncscan.fleet.members import Members
 from syncscan.model.rank import RankGraph
@@ -43,7 +42,9 @@ class JobProjector:
         unprofiled_us: without the profiler, where that is known.
     """
 
-    def __init__(self, members: Members, all_met: Sequence[Met], observed_us: float, unprofiled_us: float | None) -> None:
+    def __init__(
+        self, members: Members, all_met: Sequence[Met], observed_us: float, unprofiled_us: float | None
+    ) -> None:
         self.job = _job(members, all_met)
         self.known = unprofiled_us is not None
         guessed = mean(graph.own_share for graph in self.job.graphs)
@@ -55,9 +56,11 @@ class JobProjector:
         self.unit = (1.0 if self.known else _profiled(self.job) / before if before else 1.0) / 1e3
         self.before = before
         self.many = sum(len(p.nodes) for g in self.job.graphs for p in g.programs) > MANY_NODES
-        self._singles = {} if self.many or self.job.steps < 2 else {
-            step: period(self.job, self.scales, steps=[step]) for step in range(self.job.steps)
-        }
+        self._singles = (
+            {}
+            if self.many or self.job.steps < 2
+            else {step: period(self.job, self.scales, steps=[step]) for step in range(self.job.steps)}
+        )
 
     @property
     def baseline_us(self) -> float:
@@ -69,10 +72,17 @@ class JobProjector:
         if not self.before:
             return JobGain(0.0, (0.0, 0.0))
         ratio = self._ratio(Removal(gone))
-        ratios = [ratio, self._ratio(Removal(gone, whole=True)), *self._alone(Removal(gone)), *self._slack(Removal(gone))]
+        ratios = [
+            ratio,
+            self._ratio(Removal(gone, whole=True)),
+            *self._alone(Removal(gone)),
+            *self._slack(Removal(gone)),
+        ]
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
         low, high = 1.0 - max(ratios) - extra, 1.0 - min(ratios) + extra
-        return JobGain(max(0.0, 1.0 - ratio) * self.baseline_us, (max(0.0, low) * self.baseline_us, high * self.baseline_us))
+        return JobGain(
+            max(0.0, 1.0 - ratio) * self.baseline_us, (max(0.0, low) * self.baseline_us, high * self.baseline_us)
+        )
 
     def _ratio(self, removal: Removal) -> float:
         return period(self.job, self.scales, removal) / self.before
@@ -84,7 +94,7 @@ class JobProjector:
         ]
 
     def _slack(self, removal: Removal) -> list[float]:
-        """The same with the least and the most of the hosts' time that may be the profiler's, where nobody timed the step."""
+        """The same with the least and the most of the hosts' time taken to be the profiler's, if it is a guess."""
         if self.known:
             return []
         others = [Scales(), Scales(max(0.2, 1.5 * self.scales.host - 0.5))]
@@ -128,7 +138,11 @@ def _common(members: Members, rank: int) -> RankGraph:
     assert graph is not None, "the caller asks only where every rank has one"
     programs = tuple(program for program in graph.programs if _number(members, rank, program.step) in shared)
     return RankGraph(
-        programs=programs, threads=graph.threads, streams=graph.streams, events=graph.events, own_share=graph.own_share,
+        programs=programs,
+        threads=graph.threads,
+        streams=graph.streams,
+        events=graph.events,
+        own_share=graph.own_share,
         slowdown=graph.slowdown,
     )
 

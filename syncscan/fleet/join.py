@@ -72,7 +72,9 @@ def _ranks(
         holds[rank] += one.late_ns
     waits, steps = waited_ns(all_met), 1e3 * max(1, len(members.steps))
     return tuple(
-        JobRank(m.number, m.of, m.numbered_from, clocks.corrected[rank], holds[rank] / steps, waits.get(rank, 0.0) / steps)
+        JobRank(
+            m.number, m.of, m.numbered_from, clocks.corrected[rank], holds[rank] / steps, waits.get(rank, 0.0) / steps
+        )
         for rank, m in enumerate(members.ranks)
     )
 
@@ -120,10 +122,10 @@ def _notes(
     notes = []
     if not meetings.found:
         notes.append("No collective is in the traces of all its ranks: who waits for whom can't be told.")
-    if members.missing or meetings.unmatched and meetings.found:
+    if members.missing or (meetings.unmatched and meetings.found):
         notes.append(
-            f"{meetings.unmatched} collectives lack a rank's trace: they are taken to last as long as recorded, also where "
-            "that rank would come earlier."
+            f"{meetings.unmatched} collectives lack a rank's trace: they are taken to last as long as recorded, also "
+            "where that rank would come earlier."
         )
     if clocks.unaligned and len(members.ranks) > 1:
         ranks = ", ".join(str(members.ranks[place].number) for place in clocks.unaligned[:8])
@@ -140,9 +142,11 @@ def _notes(
         notes.append(f"The job can't be replayed: rank {lacking[0].number} can't ({why}).")
     elif not projector.known:
         notes.append(
-            "No trace holds the step's time without the profiler: gains are parts of the profiled step, and how much of its "
-            "host's time is the profiler's is a guess that the ranges allow for."
+            "No trace holds the step's time without the profiler: gains are parts of the profiled step, and how much "
+            "of its host's time is the profiler's is a guess that the ranges allow for."
         )
     if projector and any(f.gain_us is None for f in findings):
-        notes.append("Of so large a job only the costliest findings were each removed; the others have no gain of their own.")
+        notes.append(
+            "Of so large a job only the costliest findings were each removed; the others have no gain of their own."
+        )
     return notes

@@ -21,7 +21,7 @@ rank doesn't, as NCCL buffers it. Ends of ranks that did wait lie up to 20 µs a
 
 
 STARVED_NS = 500_000
-"""A collective that begins so soon behind its launch found its device idle, or nearly: the host sets its rank's pace."""
+"""A collective that begins so soon behind its launch found its device idle, or nearly: its host sets the pace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ def held(all_met: Sequence[Met]) -> Mapping[tuple[int, int], Held]:
 def _carried(one: Met, before: Met | None) -> float:
     """How much of a rank's lateness is that with which it came to the meeting before, ns.
 
-    Ranks that compute on while a collective waits, as under DDP, keep so much of their lead; those whose devices wait for
-    their hosts keep what lead their hosts have, as far as no sync held them meanwhile.
+    Ranks that compute on while a collective waits, as under DDP, keep so much of their lead; those whose devices wait
+    for their hosts keep what lead their hosts have, as far as no sync held them meanwhile.
     """
     if before is None or before.last.rank != one.last.rank:
         return 0.0
@@ -146,7 +146,7 @@ def _causes(one: Met, before: Met | None, late_ns: float) -> dict[tuple[Cause, i
 
     def more(of: str) -> float:
         own = getattr(last.of, of) - getattr(since.get(last.rank), of, 0)
-        return own - median(getattr(a.of, of) - getattr(since.get(a.rank), of, 0) for a in others)
+        return float(own - median(getattr(a.of, of) - getattr(since.get(a.rank), of, 0) for a in others))
 
     found: dict[tuple[Cause, int], float] = {}
     idle, finding = _idle_more(last, others, since)
@@ -225,9 +225,12 @@ def critical_path(members: Members, all_met: Sequence[Met], clocks: Clocks) -> t
         since = max(a.end for a in earlier.arrivals) if earlier else begin
         found.append(
             PathSegment(
-                at.meeting.step, members.ranks[last.rank].number, (since - begin) / 1e3, (last.begin - begin) / 1e3,
+                at.meeting.step,
+                members.ranks[last.rank].number,
+                (since - begin) / 1e3,
+                (last.begin - begin) / 1e3,
                 at.meeting.kind,
-            )  # fmt: skip
+            )
         )
         at = earlier
     return tuple(_merged(found[::-1]))
@@ -260,8 +263,6 @@ def _merged(segments: Sequence[PathSegment]) -> list[PathSegment]:
     found: list[PathSegment] = []
     for segment in segments:
         if found and (found[-1].rank, found[-1].step) == (segment.rank, segment.step):
-            segment = PathSegment(
-                segment.step, segment.rank, found.pop().begin_us, segment.end_us, segment.collective
-            )
+            segment = PathSegment(segment.step, segment.rank, found.pop().begin_us, segment.end_us, segment.collective)
         found.append(segment)
     return found

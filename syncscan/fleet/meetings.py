@@ -1,7 +1,7 @@
 """From the members of a job to their meetings: which collective of one rank is the same as which of the others.
 
-Each process group runs its collectives in one order on all its ranks (NCCL requires it), so that group, kind and place in
-the step tell them, and the collective's number in its group where the traces have it.
+Each process group runs its collectives in one order on all its ranks (NCCL requires it), so that group, kind and place
+in the step tell them, and the collective's number in its group where the traces have it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def meetings_of(members: Members) -> Meetings:
 def _keys(
     member: Member, steps: Sequence[int], whole: tuple[int, ...]
 ) -> Iterator[tuple[Key, frozenset[int] | None, int]]:
-    """Of each collective of a rank: what is the same of it on all ranks, who they are (None: not said), and its place."""
+    """Of each collective of a rank: what all ranks say of it alike, who they are (None: not said), and its place."""
     numbers = [step.number for step in member.of.steps] if member.of.numbered else list(range(len(member.of.steps)))
     wanted = frozenset(steps)
     groups = [group_of(text) for text in member.of.groups]

@@ -5,11 +5,11 @@ Traces that aren't of the same steps, or of the same capture, are refused: what 
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from statistics import median
 
 from syncscan.errors import UsageError
@@ -32,7 +32,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The ranks by their number, the numbers of the steps that all hold, and the job's size, None where nobody says it."""
+    """The ranks by their number, the numbers of the steps that all hold, and the job's size, None if nobody says it."""
 
     ranks: tuple[Member, ...]
     steps: tuple[int, ...]
@@ -73,7 +73,7 @@ def _numbered(ranks: Sequence[RankAnalysis]) -> list[Member]:
     """By what their traces say; where one doesn't, all by their names; where a name doesn't, all by their order."""
     if all(rank.rank is not None for rank in ranks):
         return [Member(rank.rank or 0, rank, RankFrom.TRACE) for rank in ranks]
-    named = [_NAMED.findall(os.path.basename(rank.path)) for rank in ranks]
+    named = [_NAMED.findall(PurePath(rank.path).name) for rank in ranks]
     if all(named):
         return [Member(int(n[-1]), rank, RankFrom.NAME) for n, rank in zip(named, ranks, strict=True)]
     return [Member(k, rank, RankFrom.ORDER) for k, rank in enumerate(ranks)]
@@ -107,7 +107,7 @@ def _common_steps(members: Sequence[Member]) -> tuple[int, ...]:
         usual = Counter(held).most_common(1)[0][0]
         odd = next(k for k, steps in enumerate(held) if steps != usual)
         raise UsageError(
-            f"{members[odd].of.path} holds steps {_listed(held[odd])}, the others {_listed(usual)}: they have none in common.",
+            f"{members[odd].of.path} holds steps {_listed(held[odd])}, the others {_listed(usual)}: none in common.",
             "Give traces of the same steps.",
         )
     return tuple(sorted(common))

@@ -14,7 +14,7 @@ from syncscan.model.period import step_intervals
 from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
 from syncscan.model.steps_found import FoundBy
 from syncscan.version import __version__
-from syncscan.whatif import Projector, rank_graph
+from syncscan.whatif import Projector, graph_of_rank
 
 
 def read_rank(path: str, **options: Any) -> RankAnalysis:
@@ -65,7 +65,7 @@ def rank_of(analysis: Analysis) -> RankAnalysis:
         reason=step.reason,
         findings=tuple(_finding(gained[f.id], untimed) for f in ordered),
         collectives=collectives.found,
-        graph=rank_graph(projector, steps, places) if isinstance(projector, Projector) else None,
+        graph=graph_of_rank(projector, steps, places) if isinstance(projector, Projector) else None,
         warnings=analysis.warnings,
     )
 

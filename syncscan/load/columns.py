@@ -129,7 +129,7 @@ class Columns:
             return [rows]
         args = [event.args for event in events]
         ids = {column: _ints(_ID_OF_ARGS[column](args), TYPES[column]) for column in ID_COLUMNS[category]}
-        if category == Category.KERNEL and any([a.group is not None for a in args]):
+        if category == Category.KERNEL and any(a.group is not None for a in args):
             ids |= self._groups(args)
         return [{**rows, **ids, "category": category}]
 

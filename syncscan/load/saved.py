@@ -143,7 +143,9 @@ def _trace(saved: Saved) -> Trace:
 
 
 def _unlinked(saved: SavedTrace, version: int) -> Unlinked:
-    slices = _columns(saved, saved.slices, {name: kind for name, kind in _SLICE_TYPES.items() if version > 1 or name != "group"})
+    slices = _columns(
+        saved, saved.slices, {name: kind for name, kind in _SLICE_TYPES.items() if version > 1 or name != "group"}
+    )
     slices.setdefault("group", np.full(saved.slices.rows, NONE, np.int32))
     _require_groups(saved, slices["group"])
     if not np.isin(slices["category"], np.array(list(Category), np.int8)).all():

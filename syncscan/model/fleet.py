@@ -1,6 +1,6 @@
-"""What is found out about a job of many ranks: who holds whom up, what each finding costs the job, and what can't be said.
+"""What is found out about a job of many ranks: who holds whom up, what each finding costs it, what can't be said.
 
-Times are µs a step unless said, on no rank's clock but the job's: that of its first rank, with the others' aligned to it.
+Times are µs a step unless said, on no rank's clock but the job's: its first rank's, with the others' aligned to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """From what a trace says about a collective's process group to one text, and from that text to the group again.
 
-A trace holds the name of each group (`Process Group Name`), its ranks (`Process Group Ranks`, of many only the first and
-last), and of a send or receive the other rank (`Dst Rank`, `Src Rank`): torch/csrc/profiler/util.cpp, `saveNcclMeta`.
+A trace holds the name of each group (`Process Group Name`), its ranks (`Process Group Ranks`, of many only the first
+and last), and of a send or receive the other rank (`Dst Rank`, `Src Rank`). Source: torch/csrc/profiler/util.cpp,
+`saveNcclMeta`.
 """
 
 from __future__ import annotations

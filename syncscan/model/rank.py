@@ -1,8 +1,8 @@
 """What is kept of one rank's trace to join it with the others': its steps, findings, collectives, and its program.
 
 It goes through files and between processes as JSON, a few ten kB a rank; whatever is read back is decoded into these
-types, and what doesn't hold is refused. Times are ns on the trace's own clock (`base_ns` makes them epoch time), figures
-of findings and steps µs a step.
+types, and what doesn't hold is refused. Times are ns on the trace's own clock (`base_ns` makes them epoch time),
+figures of findings and steps µs a step.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ class RankCollective(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
 class RunNode(msgspec.Struct, frozen=True, array_like=True, tag="run"):
     """Launches of one thread without a wait: its own work, and what they add to each stream.
 
-    A feed is (stream, work, corners): it ends no earlier than max(scale * host + stretch * device) over its corners behind
-    the run's end on the host; these are the corners of the convex hull of all its launches, as no other can be the latest.
+    A feed is (stream, work, corners): it ends no earlier than max(scale * host + stretch * device) over its corners
+    behind the run's end on the host. They are the corners of the convex hull of all its launches: no other can be the
+    latest.
     """
 
     thread: Number

@@ -16,7 +16,9 @@ import msgspec
 import numpy as np
 
 VERSION = 2
-"""Of the key `saved`. A change of the types below makes a new one, and leaves what reads the older: 1 has no column `group`."""
+"""Of the key `saved`. A change of the types below makes a new one, and leaves what reads the older.
+
+1 has no column `group`."""
 MOST_ROWS = 2**31
 
 _GROWING = frozenset({"ts", "from_ts", "to_ts", "correlation", "external", "awaits"})

@@ -112,8 +112,8 @@ class Slices:
     awaits: Int64
     """Of `Event Sync` and `Stream Wait Event` rows: the correlation of the event's record call; NONE without."""
     group: Int32
-    """Of a collective's kernel: index into `Trace.strings` of its process group, as `process_group.group_text` has it; NONE
-    without. Its `sequence` is the collective's number in that group, where the trace has it."""
+    """Of a collective's kernel: index into `Trace.strings` of its process group, as `process_group.group_text` has it;
+    NONE without. Its `sequence` is the collective's number in that group, where the trace has it."""
     parent: Int32
     """Row of the innermost host slice around this one on its track; NONE at the top and for device work."""
 

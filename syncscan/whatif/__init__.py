@@ -3,7 +3,7 @@
 from syncscan.whatif.gains import Gains, project_gains
 from syncscan.whatif.habit_gains import project_habits
 from syncscan.whatif.projector import Projector
-from syncscan.whatif.rank_graph import rank_graph
+from syncscan.whatif.rank_graph import graph_of_rank
 from syncscan.whatif.remedies import remedies_of
 
-__all__ = ["Gains", "Projector", "project_gains", "project_habits", "rank_graph", "remedies_of"]
+__all__ = ["Gains", "Projector", "graph_of_rank", "project_gains", "project_habits", "remedies_of"]

@@ -22,7 +22,6 @@ from syncscan.whatif.graph import BLOCK, Collective, Feed, Graph, HostWait, Node
 from syncscan.whatif.replayed_steps import ReplayedSteps
 from syncscan.whatif.waits import Wait
 
-
 NOTHING_APART = np.zeros(0, np.int64)
 
 

@@ -1,7 +1,7 @@
 """From launches to edges that no call explains: work that lay queued, and began just when another stream's work ended.
 
-A stream that was told to wait for an event may get its next work much later, from another place of the program, so that the
-call before that work says nothing; the device's times still do (FSDP2's stream for copies into an all-gather).
+A stream that was told to wait for an event may get its next work much later, from another place of the program, so that
+the call before that work says nothing; the device's times still do (FSDP2's stream for copies into an all-gather).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncscan.whatif.launches import Launches
 LONG_NS = 50_000
 """A pause between queued work that is longer was no pause of the device's: those take some µs."""
 AT_ONCE_NS = 20_000
-"""Work begins so soon behind what it waited for (two H200s: 2 to 12 µs from an all-gather's end to the copy behind it)."""
+"""Work begins so soon behind what it waited for (two H200s: 2 to 12 µs behind an all-gather)."""
 
 
 def coincident_edges(launches: Launches, edges: Sequence[EventEdge]) -> list[EventEdge]:

@@ -1,8 +1,8 @@
 """From a trace to how much slower its kernels run beside a collective, and how long they would have taken without.
 
-A collective's kernel occupies multiprocessors from when its rank comes until the last has come and the data are there, so
-that what the device computes meanwhile takes longer: on H200s matrix products took 1.3 times as long beside an all-reduce
-that waited 8 ms for another rank (DDP, 2.11). Who comes earlier to a collective than the others so pays twice.
+A collective's kernel occupies multiprocessors from when its rank comes until the last has come and the data are there,
+so that what the device computes meanwhile takes longer: on H200s kernels took 1.4 times as long beside an all-reduce that
+waited for another rank (DDP, torch 2.11). Who comes earlier to a collective than the others so pays twice.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ BESIDE, ALONE = 0.95, 0.05
 """A kernel counts as run beside a collective, or alone, from this part of its time on, or below that."""
 AROUND = 2
 """Kernels on either side that tell one kind from another. On sixteen recordings of two H200s the slowdown came out as
-1.0 to 1.9 by the kernel's name alone, with one on either side 1.1 to 1.9, and with two or more as 1.2 to 1.5 (1.8 with so few
-that they don't matter)."""
+1.0 to 1.9 by the kernel's name alone, with one on either side 1.1 to 1.9, and with two or more as 1.2 to 1.5 (1.8 with so
+few that they don't matter)."""
 MOST = 2.0
 """More isn't contention: two kernels that share a device fairly take twice as long."""
 
@@ -49,8 +49,8 @@ def _covered(starts: Int64, ends: Int64, at: Int64) -> Int64:
 def slowdown(trace: Trace) -> float:
     """How many times as long kernels take beside a collective, by those that run both so and alone; 1 without any.
 
-    Kernels of one name and other sizes are told apart by those around them on their stream: in networks of like layers the
-    same of each layer are compared, of which some run beside a collective and some don't.
+    Kernels of one name and other sizes are told apart by those around them on their stream: in networks of like layers
+    the same of each layer are compared, of which some run beside a collective and some don't.
     """
     s, rows = trace.slices, trace.device_rows
     rows = rows[(s.category[rows] == Category.KERNEL) & ~trace.named(is_collective_kernel)[rows]]

@@ -1,8 +1,9 @@
 """From the programs of all ranks, with their collectives matched, to the time that a step of the whole job takes.
 
-Each rank is replayed as alone (`replay` has the arithmetic), and goes on until it launches a collective. That starts when
-the last of its ranks has come, takes what it took for the last to arrive, and ends for all; so a rank that is late makes
-the others late, and one that hurries only waits. All are (max, +) again: removing a wait never costs the job time.
+Each rank is replayed as alone (`replay` has the arithmetic), and goes on until it launches a collective. That starts
+when the last of its ranks has come, takes what it took for the last to arrive, and ends for all; so a rank that is late
+makes the others late, and one that hurries only waits, and computes more slowly beside the collective meanwhile
+(`contention`).
 """
 
 from __future__ import annotations

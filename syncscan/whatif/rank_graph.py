@@ -1,4 +1,4 @@
-"""From a trace and its numbered sync points to a RankGraph: what a job's replay needs of one rank, small enough to keep.
+"""From a trace and its numbered sync points to a RankGraph: what a job's replay needs of one rank, and no more.
 
 Collectives are nodes of their own there, as when they start is decided by all ranks together.
 """
@@ -27,7 +27,7 @@ from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.coincidence import coincident_edges
 from syncscan.whatif.contention import beside_collectives, slowdown
-from syncscan.whatif.graph import Collective, Feed, HostWait, Program, Record, Run
+from syncscan.whatif.graph import Collective, Feed, HostWait, Node, Program, Record, Run
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replayed_steps import explained, find_steps
@@ -36,7 +36,7 @@ MOST_STEPS = 6
 """As many steps of a rank are replayed at most, evenly chosen: all ranks must choose the same."""
 
 
-def rank_graph(projector: Projector, steps: Sequence[Interval], places: Mapping[int, int]) -> RankGraph | None:
+def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mapping[int, int]) -> RankGraph | None:
     """The programs of a rank's steps.
 
     Args:
@@ -60,7 +60,9 @@ def rank_graph(projector: Projector, steps: Sequence[Interval], places: Mapping[
     guessed = projector.calibrated().calibration.guessed
     return RankGraph(
         programs=tuple(
-            RankProgram(step, _busy(trace, steps[step], slower), tuple(_node(node, program, places) for node in program.nodes))
+            RankProgram(
+                step, _busy(trace, steps[step], slower), tuple(_node(node, program, places) for node in program.nodes)
+            )
             for step, program in zip(chosen, graph.programs, strict=True)
         ),
         threads=max(1, graph.threads),
@@ -89,7 +91,7 @@ def _busy(trace: Trace, step: Interval, slower: float) -> float:
     return float((ends - starts).sum()) - lost
 
 
-def _node(node: Run | HostWait | Record | object, program: Program, places: Mapping[int, int]) -> RankNode:
+def _node(node: Node, program: Program, places: Mapping[int, int]) -> RankNode:
     if isinstance(node, Run):
         feeds = tuple((feed.stream, feed.work_ns, corners(*_late(program, feed))) for feed in node.feeds)
         return RunNode(node.thread, node.host_ns, node.launches, feeds)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from syncscan.model.trace import NONE
-from syncscan.whatif.graph import Graph, HostWait, Program, Record, Run
+from syncscan.whatif.graph import Graph, HostWait, Program, Record, Run, StreamWait
 
 LAUNCH_QUEUE = 1024
 """Launches that a stream holds before the host must wait (observed on CUDA, undocumented)."""
@@ -142,7 +142,7 @@ class State:
                 self._wait(node, host, node.wait.finding in removed)
             elif isinstance(node, Record):
                 events[node.event] = ends[node.stream]
-            else:
+            elif isinstance(node, StreamWait):
                 ends[node.stream] = max(ends[node.stream], events[node.event])
 
     def _run(self, node: Run, host: float, late: list[float]) -> None:

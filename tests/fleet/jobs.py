@@ -1,4 +1,4 @@
-"""Jobs of a few ranks in a few lines: in comes what each rank's step does, out its trace as its process would write it."""
+"""Jobs of a few ranks in a few lines: in comes what each rank's step does, out its trace as its process writes it."""
 
 from __future__ import annotations
 

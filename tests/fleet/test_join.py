@@ -128,7 +128,9 @@ def test_a_rank_is_kept_as_it_is() -> None:
     """What is stored of it and read back joins to the same fleet."""
     ranks = analyses(traces([Step(item=True, host=200), Step()]))
     kept = [decoded(encoded(rank)) for rank in ranks]
-    assert [replace(rank, of=None) for rank in join(kept).ranks] == [replace(rank, of=None) for rank in join(ranks).ranks]  # type: ignore[arg-type]
+    assert [replace(rank, of=None) for rank in join(kept).ranks] == [
+        replace(rank, of=None) for rank in join(ranks).ranks
+    ]  # type: ignore[arg-type]
     assert join(kept).findings == join(ranks).findings
     with pytest.raises(ValueError, match="version"):
         decoded(encoded(msgspec.structs.replace(ranks[0], version=99)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from syncscan.model.rank import CollectiveNode, RankGraph, RankProgram, RunNode,
 from syncscan.whatif.contention import beside_collectives, slowdown
 from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
 from syncscan.whatif.projector import Projector
-from syncscan.whatif.rank_graph import corners, rank_graph
+from syncscan.whatif.rank_graph import corners, graph_of_rank
 from syncscan.whatif.replay import period as period_alone
 from syncscan.whatif.replay import prepare
 from tests.builder import TraceBuilder
@@ -31,7 +32,7 @@ def test_one_rank_is_replayed_as_alone(name: str, scales: tuple[float, float]) -
     analysis = api.analyze(SAMPLES / f"{name}.pt.trace.json.gz")
     projector = analysis.projector
     assert isinstance(projector, Projector)
-    graph = rank_graph(projector, projector.steps.intervals, {})
+    graph = graph_of_rank(projector, projector.steps.intervals, {})
     assert graph is not None
     removed = frozenset(range(len(analysis.findings)))
     alone = prepare(projector.graph, *scales)
@@ -81,7 +82,7 @@ def test_removing_more_never_costs_time(job: Job) -> None:
     every = {rank: frozenset({0, 1}) for rank in range(len(job.graphs))}
     removals = [Removal(), Removal({0: frozenset({0})}), Removal({0: frozenset({0, 1})}), Removal(every)]
     taken = [period(job, Scales(), removal) for removal in removals]
-    assert all(more <= less * 1.0001 + 1e-6 for less, more in zip(taken, taken[1:], strict=False))
+    assert all(more <= less * 1.0001 + 1e-6 for less, more in itertools.pairwise(taken))
 
 
 @given(jobs())
@@ -129,7 +130,7 @@ def test_kernels_beside_a_collective_are_slowed_down() -> None:
 
 
 def test_a_collective_slows_the_replay_of_what_runs_beside_it() -> None:
-    """Rank 1 waits 500 µs for rank 0 and computes 300 µs meanwhile: at half its speed it isn't done when the wait is."""
+    """A rank waits 500 µs for the other and computes 300 µs meanwhile: at half its speed it isn't done by then."""
     run = RunNode(0, 1.0, 1, ((1, 300.0, ((0.0, 300.0),)),))
     early = RankProgram(0, 0.0, (collective(0), run))
     late = RankProgram(0, 0.0, (RunNode(0, 500.0, 0, ()), collective(0)))
@@ -141,9 +142,7 @@ def test_a_collective_slows_the_replay_of_what_runs_beside_it() -> None:
 
 
 def _with(graph: RankGraph, program: RankProgram, slowdown: float = 2.0) -> RankGraph:
-    return RankGraph(
-        programs=(program,), threads=1, streams=graph.streams, events=0, own_share=1.0, slowdown=slowdown
-    )
+    return RankGraph(programs=(program,), threads=1, streams=graph.streams, events=0, own_share=1.0, slowdown=slowdown)
 
 
 def test_a_meeting_is_what_it_says() -> None:
