@@ -32,6 +32,8 @@ Step = Callable[[bool], object]
 ROOT = Path(__file__).parents[1]
 TURN_S, ROUNDS = 0.25, 8
 SEED = 7
+KNOWN = 0.005
+"""A gain is known where its ratio's standard error is below this."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ def fsdp2(rank: Rank, shape: Shape) -> Any:
     from torch.distributed.fsdp import fully_shard
 
     network = shape.network(rank.device)
-    mesh = init_device_mesh(rank.device, (2, 2) if rank.count == 4 else (rank.count,))
+    names = ("replicate", "shard") if rank.count == 4 else ("shard",)
+    mesh = init_device_mesh(rank.device, (2, 2) if rank.count == 4 else (rank.count,), mesh_dim_names=names)
     for layer in network.layers:
         fully_shard(layer, mesh=mesh)
     return fully_shard(network, mesh=mesh)
@@ -406,6 +409,35 @@ def record(folder: Path, names: list[str], count: int, device: str) -> None:
         truth.write_text(json.dumps(found, indent=1) + "\n")
 
 
+def table(folder: Path) -> None:
+    """What removing all syncs is projected to gain the job, beside what it gained; and the most that one trace says."""
+    from syncscan.fleet.join import join
+    from syncscan.fleet.rank import read_rank
+
+    print("| job | step, ms | one rank alone | the job | range | measured | inside | holds the others up |")
+    print("|---|---:|---:|---:|---|---:|---|---|")
+    errors = []
+    for name, times in json.loads((folder / "truth.json").read_text()).items():
+        fleet = join([read_rank(str(path)) for path in sorted((folder / name).glob("rank*.json.gz"))])
+        step = fleet.baseline_us or fleet.observed_us
+        ranks = [rank.of for rank in fleet.ranks]
+        alone = max((of.recoverable_us or 0.0) / (of.unprofiled_us or of.observed_us) for of in ranks)
+        gain = (fleet.recoverable_us or 0.0) / step
+        low, high = (us / step for us in fleet.recoverable_range_us or (0.0, 0.0))
+        measured, spread = 1 - times["ratio"], times["standard_error"]
+        errors += [abs(gain - measured)] if spread < KNOWN else []
+        inside = "yes" if low - 2 * spread <= measured <= high + 2 * spread else "NO"
+        late = statistics.mode([(one.rank, one.cause.value) for one in fleet.lateness]) if fleet.lateness else ()
+        held = f"rank {late[0]}: {late[1]}" if late else "nobody"
+        print(
+            f"| `{name}` | {step / 1e3:.2f} | {alone:.1%} | {gain:.1%} | {low:.1%} to {high:.1%} "
+            f"| {measured:.1%} ± {spread:.1%} | {inside} | {held} |"
+        )
+    if errors:
+        said = f"median error {statistics.median(errors):.2%}, worst {max(errors):.2%}"
+        print(f"of the {len(errors)} measured to {KNOWN:.1%}: {said}")
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -415,7 +447,9 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     asked = parser.parse_args()
-    if asked.action == "record":
+    if asked.action == "table":
+        table(asked.folder)
+    elif asked.action == "record":
         record(asked.folder, asked.only, asked.ranks, asked.device)
     elif asked.action == "one":
         try:
