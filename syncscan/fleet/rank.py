@@ -9,7 +9,7 @@ from typing import Any
 from syncscan import api
 from syncscan.cost import collectives_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
+from syncscan.model.finding import Finding, Removal
 from syncscan.model.period import step_intervals
 from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
 from syncscan.model.steps_found import FoundBy
@@ -93,6 +93,7 @@ def _finding(f: Finding, untimed: bool) -> RankFinding:
         function=source.function if source else "",
         phase=f.where.phase.value,
         intended=f.diagnosis.intended,
+        kernels_stay=f.diagnosis.removal is Removal.KERNELS,
         per_step=f.per_step,
         wait_us=0.0 if untimed else f.wait_us,
         bubble_us=0.0 if untimed else f.bubble_us,

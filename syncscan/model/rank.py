@@ -34,6 +34,8 @@ class RankFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     function: str
     phase: str
     intended: bool
+    kernels_stay: bool
+    """Whether only its wait is taken to go: what replaces it may compute more or less than it does."""
     per_step: float
     wait_us: float
     bubble_us: float
