@@ -1,8 +1,8 @@
 """From a trace to how much slower its kernels run beside a collective, and how long they would have taken without.
 
 A collective's kernel occupies multiprocessors from when its rank comes until the last has come and the data are there,
-so that what the device computes meanwhile takes longer: on H200s kernels took 1.4 times as long beside an all-reduce that
-waited for another rank (DDP, torch 2.11). Who comes earlier to a collective than the others so pays twice.
+so that what the device computes meanwhile takes longer: on H200s kernels took 1.4 times as long beside an all-reduce
+that waited for another rank (DDP, torch 2.11). Who comes earlier to a collective than the others so pays twice.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ BESIDE, ALONE = 0.95, 0.05
 """A kernel counts as run beside a collective, or alone, from this part of its time on, or below that."""
 AROUND = 2
 """Kernels on either side that tell one kind from another. On sixteen recordings of two H200s the slowdown came out as
-1.0 to 1.9 by the kernel's name alone, with one on either side 1.1 to 1.9, and with two or more as 1.2 to 1.5 (1.8 with so
-few that they don't matter)."""
+1.0 to 1.9 by the kernel's name alone, with one on either side 1.1 to 1.9, and with two or more as 1.2 to 1.5 (1.8 with
+so few that they don't matter)."""
 MOST = 2.0
 """More isn't contention: two kernels that share a device fairly take twice as long."""
 
