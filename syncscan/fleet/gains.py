@@ -6,9 +6,12 @@ takes what it takes without the profiler.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
+
+import msgspec
 
 from syncscan.fleet.lateness import Met
 from syncscan.fleet.members import Members
@@ -20,8 +23,10 @@ from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
 
 ROUNDS = 12
 """Halvings when the job is calibrated: to 0.03 % of a scale."""
-MANY_NODES = 100_000
-"""Of a job with more in all its programs, fewer replays are made: each takes a second or more."""
+MANY_NODES = 20_000
+"""Of a job with more in all its programs only some ranks are replayed: a replay of all would take a second or more."""
+LATEST = 16
+"""So many ranks of each kind are replayed of such a job, the latest, beside those that came last anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,9 @@ class JobProjector:
     def __init__(
         self, members: Members, all_met: Sequence[Met], observed_us: float, unprofiled_us: float | None
     ) -> None:
-        self.job = _job(members, all_met)
+        self.ranks = _replayed(members, all_met)
+        """Places of the ranks that are replayed: the others never came last, nor would without what is removed."""
+        self.job = _job(members, all_met, self.ranks)
         self.known = unprofiled_us is not None
         guessed = mean(graph.own_share for graph in self.job.graphs)
         self.scales = Scales(guessed)
@@ -55,12 +62,9 @@ class JobProjector:
         before = period(self.job, self.scales)
         self.unit = (1.0 if self.known else _profiled(self.job) / before if before else 1.0) / 1e3
         self.before = before
-        self.many = sum(len(p.nodes) for g in self.job.graphs for p in g.programs) > MANY_NODES
-        self._singles = (
-            {}
-            if self.many or self.job.steps < 2
-            else {step: period(self.job, self.scales, steps=[step]) for step in range(self.job.steps)}
-        )
+        self.many = _nodes(self.job.graphs) > MANY_NODES
+        alone = range(self.job.steps) if self.job.steps > 1 and not self.many else ()
+        self._singles = {step: period(self.job, self.scales, steps=[step]) for step in alone}
 
     @property
     def baseline_us(self) -> float:
@@ -71,18 +75,14 @@ class JobProjector:
         """Of removing these findings: rank's place → numbers."""
         if not self.before:
             return JobGain(0.0, (0.0, 0.0))
-        ratio = self._ratio(Removal(gone))
-        ratios = [
-            ratio,
-            self._ratio(Removal(gone, whole=True)),
-            *self._alone(Removal(gone)),
-            *self._slack(Removal(gone)),
-        ]
+        numbers = {at: gone[place] for at, place in enumerate(self.ranks) if place in gone}
+        removal, whole = Removal(numbers), Removal(numbers, whole=True)
+        ratio = self._ratio(removal)
+        ratios = [ratio, self._ratio(whole), *self._alone(removal), *self._slack(removal)]
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
         low, high = 1.0 - max(ratios) - extra, 1.0 - min(ratios) + extra
-        return JobGain(
-            max(0.0, 1.0 - ratio) * self.baseline_us, (max(0.0, low) * self.baseline_us, high * self.baseline_us)
-        )
+        step_us = self.baseline_us
+        return JobGain(max(0.0, 1.0 - ratio) * step_us, (max(0.0, low) * step_us, high * step_us))
 
     def _ratio(self, removal: Removal) -> float:
         return period(self.job, self.scales, removal) / self.before
@@ -105,46 +105,74 @@ def _profiled(job: Job) -> float:
     return period(job, Scales())
 
 
-def _job(members: Members, all_met: Sequence[Met]) -> Job:
+def _replayed(members: Members, all_met: Sequence[Met]) -> tuple[int, ...]:
+    """Places of the ranks that a job's replay needs: all of a small one.
+
+    Who comes last decides when a collective starts. So of a large job those are replayed that came last anywhere, and
+    of each kind of rank, by the findings that it has, the latest: without syncs one of them may come last instead.
+    """
+    graphs = [member.of.graph for member in members.ranks]
+    if _nodes([graph for graph in graphs if graph]) <= MANY_NODES:
+        return tuple(range(len(members.ranks)))
+    late: defaultdict[int, float] = defaultdict(float)
+    for one in all_met:
+        begin = one.begin
+        for arrival in one.arrivals:
+            late[arrival.rank] += arrival.begin - begin
+    kinds: defaultdict[frozenset[str], list[int]] = defaultdict(list)
+    for place, member in enumerate(members.ranks):
+        kinds[frozenset(finding.id for finding in member.of.findings)].append(place)
+    latest = (sorted(places, key=lambda place: -late[place])[:LATEST] for places in kinds.values())
+    return tuple(sorted({one.last.rank for one in all_met}.union(*latest)))
+
+
+def _nodes(graphs: Sequence[RankGraph]) -> int:
+    return sum(len(program.nodes) for graph in graphs for program in graph.programs)
+
+
+def _job(members: Members, all_met: Sequence[Met], ranks: Sequence[int]) -> Job:
+    """These ranks' programs and meetings; a rank's place in the job is that in `ranks`."""
+    at = {place: number for number, place in enumerate(ranks)}
     meetings: dict[tuple[int, int], Meeting] = {}
     for one in all_met:
-        waiting = [arrival.of for arrival in one.arrivals if arrival.waits]
-        took = min((of.end - of.begin for of in waiting), default=0)
+        took = min((arrival.of.end - arrival.of.begin for arrival in one.arrivals if arrival.waits), default=0)
+        there = [
+            (at[arrival.rank], place, arrival)
+            for arrival, place in zip(one.arrivals, one.meeting.places, strict=True)
+            if arrival.rank in at
+        ]
         meeting = Meeting(
-            tuple(arrival.rank for arrival in one.arrivals),
-            tuple(float(took if arrival.waits else arrival.of.end - arrival.of.begin) for arrival in one.arrivals),
-            tuple(arrival.waits for arrival in one.arrivals),
+            tuple(number for number, _, _ in there),
+            tuple(float(took if a.waits else a.of.end - a.of.begin) for _, _, a in there),
+            tuple(arrival.waits for _, _, arrival in there),
         )
-        for rank, place in zip(one.meeting.ranks, one.meeting.places, strict=True):
-            meetings[rank, place] = meeting
+        meetings.update({(number, place): meeting for number, place, _ in there})
     alone = {
-        (rank, place): float(collective.end - collective.begin)
-        for rank, member in enumerate(members.ranks)
-        for place, collective in enumerate(member.of.collectives)
-        if (rank, place) not in meetings
+        (number, place): float(collective.end - collective.begin)
+        for number, rank in enumerate(ranks)
+        for place, collective in enumerate(members.ranks[rank].of.collectives)
+        if (number, place) not in meetings
     }
-    return Job(tuple(_common(members, rank) for rank in range(len(members.ranks))), meetings, alone)
+    graphs = [member.of.graph for member in members.ranks]
+    shared = _shared_steps(members)
+    return Job(tuple(_common(members, rank, graphs[rank], shared) for rank in ranks), meetings, alone)
 
 
-def _common(members: Members, rank: int) -> RankGraph:
-    """A rank's graph with the programs of those steps alone that all ranks replay."""
-    replayed = [
+def _shared_steps(members: Members) -> frozenset[int]:
+    """The numbers of the steps that all ranks replay."""
+    replayed = (
         {_number(members, place, program.step) for program in member.of.graph.programs}
         for place, member in enumerate(members.ranks)
         if member.of.graph
-    ]
-    shared = set(members.steps).intersection(*replayed)
-    graph = members.ranks[rank].of.graph
+    )
+    return frozenset(members.steps).intersection(*replayed)
+
+
+def _common(members: Members, rank: int, graph: RankGraph | None, shared: frozenset[int]) -> RankGraph:
+    """A rank's graph with the programs of these steps alone."""
     assert graph is not None, "the caller asks only where every rank has one"
     programs = tuple(program for program in graph.programs if _number(members, rank, program.step) in shared)
-    return RankGraph(
-        programs=programs,
-        threads=graph.threads,
-        streams=graph.streams,
-        events=graph.events,
-        own_share=graph.own_share,
-        slowdown=graph.slowdown,
-    )
+    return msgspec.structs.replace(graph, programs=programs)
 
 
 def _number(members: Members, rank: int, step: int) -> int:

@@ -145,6 +145,11 @@ def _notes(
             "No trace holds the step's time without the profiler: gains are parts of the profiled step, and how much "
             "of its host's time is the profiler's is a guess that the ranges allow for."
         )
+    if projector and len(projector.ranks) < len(members.ranks):
+        notes.append(
+            f"{len(projector.ranks)} of the {len(members.ranks)} ranks are replayed: those that came last to a collective, "
+            "and of each kind the latest."
+        )
     if projector and any(f.first.kernels_stay for f in findings):
         notes.append("The kernels behind a data-dependent shape stay: a replacement may compute more or less.")
     if projector and any(f.gain_us is None for f in findings):

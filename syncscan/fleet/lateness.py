@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from syncscan.fleet.clocks import Clocks
@@ -42,19 +43,24 @@ class Arrival:
         return self.begin - self.of.begin + self.of.launched
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Met:
     """A meeting with its arrivals, in the order of the ranks."""
 
     meeting: JobMeeting
     arrivals: tuple[Arrival, ...]
 
-    @property
+    @cached_property
     def last(self) -> Arrival:
         """Who came last."""
         return max(self.arrivals, key=lambda arrival: arrival.begin)
 
     @property
+    def begin(self) -> int:
+        """When the first came."""
+        return min(arrival.begin for arrival in self.arrivals)
+
+    @cached_property
     def late_ns(self) -> float:
         """How much later the last came than the others in their middle, of those that waited for it."""
         last = self.last

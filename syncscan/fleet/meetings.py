@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from syncscan.fleet.members import Member, Members
@@ -43,7 +44,7 @@ class Meetings:
 def meetings_of(members: Members) -> Meetings:
     """Match the collectives of the common steps."""
     at = {member.number: place for place, member in enumerate(members.ranks)}
-    whole = tuple(range(members.world_size)) if members.world_size else tuple(at)
+    whole = frozenset(range(members.world_size) if members.world_size else at)
     held: defaultdict[Key, dict[int, list[int]]] = defaultdict(dict)
     wanted: dict[Key, frozenset[int] | None] = {}
     for place, member in enumerate(members.ranks):
@@ -67,7 +68,7 @@ def meetings_of(members: Members) -> Meetings:
 
 
 def _keys(
-    member: Member, steps: Sequence[int], whole: tuple[int, ...]
+    member: Member, steps: Sequence[int], whole: frozenset[int]
 ) -> Iterator[tuple[Key, frozenset[int] | None, int]]:
     """Of each collective of a rank: what all ranks say of it alike, who they are (None: not said), and its place."""
     numbers = [step.number for step in member.of.steps] if member.of.numbered else list(range(len(member.of.steps)))
@@ -83,12 +84,18 @@ def _keys(
         yield (step, collective.kind, name, ranks, collective.number), ranks, place
 
 
-def _ranks(group: ProcessGroup | None, own: int, whole: tuple[int, ...]) -> frozenset[int] | None:
+def _ranks(group: ProcessGroup | None, own: int, whole: frozenset[int]) -> frozenset[int] | None:
     """The ranks of a collective; a trace that names no group is taken to mean all."""
     if group is None:
-        return frozenset(whole)
+        return whole
     if group.peer is not None:
         return frozenset((own, group.peer))
+    return _listed(group)
+
+
+@lru_cache(1 << 10)
+def _listed(group: ProcessGroup) -> frozenset[int] | None:
+    """The ranks that a group lists, the same set for all of its collectives: of thousands, each would take as long."""
     return frozenset(group.ranks) if group.ranks else None
 
 
