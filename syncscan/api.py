@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import os
@@ -19,7 +20,7 @@ from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Allowance, Rules, Verdict
 from syncscan.model.diff import Diff
-from syncscan.model.finding import Occurrence
+from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.guess import Linted
 from syncscan.model.names import is_step
 from syncscan.model.picture import Picture
@@ -160,7 +161,31 @@ def analyze_pretended(recording: bytes) -> Analysis:
     Args:
         recording: what `dryrun` made, a trace's JSON.
     """
-    return analyze_trace(load.parse(recording, "dry run"))
+    analysis = analyze_trace(load.parse(recording, "dry run"))
+    found = cost.without_preparation(analysis.findings)
+    return dataclasses.replace(analysis, findings=tuple(sorted(found, key=_frequent)))
+
+
+def _frequent(finding: Finding) -> tuple[bool, float]:
+    return finding.severity is Severity.INFO, -finding.per_step
+
+
+def liken(dry: Analysis, recording: Analysis) -> Analysis:
+    """A dry run's findings in the order of what they cost in a recording of the same code, of this size or another.
+
+    Args:
+        dry: of `pretend_gpu`.
+        recording: of `analyze`. Its figures are taken as they are: nothing is scaled from one size to another.
+
+    Returns:
+        The dry run's analysis with its `likeness`.
+
+    Raises:
+        UsageError: the first is no dry run, or the second is one.
+    """
+    if not dry.trace.info.capture.pretended or recording.trace.info.capture.pretended:
+        raise UsageError("A dry run is set beside a recording, and these are other things.", "Give it a GPU's trace.")
+    return gate.liken(dry, recording)
 
 
 def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
@@ -325,6 +350,7 @@ __all__ = [
     "explanation",
     "find",
     "habit_rules",
+    "liken",
     "lint",
     "missing",
     "preamble_of",

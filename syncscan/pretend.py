@@ -9,6 +9,7 @@ The findings are those of a trace, without costs.
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -43,8 +44,10 @@ class Pretended:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """End the pretence, whatever happened inside."""
-        session = self._pretence.session
         self._pretence.end()
+        if isinstance(error, Exception):
+            self.failed(error)
+        session = self._pretence.session
         if session is not None:
             self._trace = session.trace()
 
@@ -54,6 +57,12 @@ class Pretended:
         if session is not None:
             session.recording.step(self._steps)
             self._steps += 1
+
+    def failed(self, error: BaseException | None = None) -> None:
+        """Have the report say that the program failed, where it isn't the block that does."""
+        session = self._pretence.session
+        if session is not None:
+            session.failed(error)
 
     def end_step(self) -> None:
         """Say that the last step is over; what comes after it is none."""
@@ -78,6 +87,25 @@ class Pretended:
     def findings(self) -> tuple[Finding, ...]:
         """Where the host would have waited: `analysis.findings`."""
         return self.analysis.findings
+
+    def like(self, recording: Analysis | str | os.PathLike[str]) -> Analysis:
+        """The findings in the order of what they cost in a recording of the same code, of this size or another.
+
+        Args:
+            recording: an analysis, or a trace or saved analysis as `syncscan.analyze` reads them. Its figures are taken
+                as they are: nothing is scaled.
+
+        Returns:
+            The analysis with its `likeness`: for each finding its counterpart, and what the recording alone has.
+
+        Raises:
+            UsageError: the block hasn't ended, or this is the recording of a dry run.
+            TraceNotFound, TraceEmpty, TraceUnreadable: the recording can't be read.
+        """
+        from syncscan import api
+        from syncscan.model.analysis import Analysis as Analysed
+
+        return api.liken(self.analysis, recording if isinstance(recording, Analysed) else api.analyze(recording))
 
     @property
     def coverage(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,24 @@ MARKS = {
     "limit_syncs": "limit_syncs(n, wait_ms=None, per_step=True, allow=[], warmup=1): fail where it waits more than n"
     " times a step, or longer than wait_ms",
 }
-NO_DEVICE = "no GPU here: a CPU has no host-device syncs to count"
+NO_DEVICE = "no GPU here, and dry runs are off (syncscan_dryrun = false): a CPU has no host-device syncs to count"
+NO_TIMES = "no GPU here: wait_ms needs times, and a dry run has none"
+NOTHING_RAN = (
+    "no GPU here, and in a dry run nothing ran on the pretended one: the test, or a fixture of a wider scope than a"
+    " function's, took the CPU"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--syncscan-report`."""
+    """Add `--syncscan-report`, and what stands in the configuration file."""
     told = "record each test marked no_syncs or limit_syncs, and keep its trace and an HTML report in DIR"
     parser.getgroup("syncscan").addoption("--syncscan-report", metavar="DIR", type=Path, help=told)
+    without = "without a GPU run tests marked no_syncs or limit_syncs on the CPU as if on one; false skips them"
+    parser.addini("syncscan_dryrun", without, type="bool", default=True)
+
+
+class NotUnderstood(pytest.PytestWarning):
+    """A marked test passed in a dry run of which something wasn't understood: whether that waits is unknown."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,15 +56,40 @@ def syncscan(request: pytest.FixtureRequest) -> Watched:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a marked test where there is nothing to count."""
+    """Without a GPU a marked test is run dry, or skipped where that tells nothing."""
     mark = _mark(item)
     if mark is None:
         return
     from syncscan.capture import device
 
-    _limit(mark)
-    if device.vendor() is None:
+    limit = _limit(mark)
+    if device.vendor() is not None:
+        return
+    if not item.config.getini("syncscan_dryrun"):
         pytest.skip(NO_DEVICE)
+    if limit.wait_ms is not None:
+        pytest.skip(NO_TIMES)
+    setattr(item, _DRY, True)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
+    """A dry run's own fixtures find its device too; those that other tests share find none."""
+    if request.scope == "function" and getattr(request.node, _DRY, False):
+        with _pretending():
+            yield
+    else:
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """What a dry run's fixtures do at their end is done on its device."""
+    if getattr(item, _DRY, False):
+        with _pretending():
+            yield
+    else:
+        yield
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -87,10 +123,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _watching(item: pytest.Item, limit: Limit, watched: Watched) -> AbstractContextManager[None]:
     folder = item.config.getoption("--syncscan-report")
     warmup = limit.warmup if _tells_steps(item) else 0
+    if getattr(item, _DRY, False):
+        return watched.pretended(warmup)
     if folder is None and limit.wait_ms is None:
         return watched.guarded(warmup)
-    name = re.sub(r"[^A-Za-z0-9_-]+", "_", item.nodeid).strip("_")
-    return watched.record(folder, name, warmup, guarded=True)
+    return watched.record(folder, _name(item), warmup, guarded=True)
 
 
 def _verdict(item: pytest.Item, limit: Limit, watched: Watched) -> None:
@@ -99,6 +136,9 @@ def _verdict(item: pytest.Item, limit: Limit, watched: Watched) -> None:
     if _tells_steps(item) and watched.steps <= limit.warmup:
         told = f"the test told {watched.steps} steps by syncscan.step(), and the first {limit.warmup} are warm-up"
         pytest.fail(f"Nothing was counted: {told} (warmup=0 counts all).", pytrace=False)
+    if watched.dry is not None:
+        _verdict_of_dry_run(item, limit, watched)
+        return
     if watched.analysis is None:
         text = failure.of_guarded(limit, watched.syncs)
     else:
@@ -111,6 +151,53 @@ def _verdict(item: pytest.Item, limit: Limit, watched: Watched) -> None:
 def _tells_steps(item: pytest.Item) -> bool:
     """Whether a test has the fixture by which it says that a step has ended."""
     return "syncscan" in getattr(item, "fixturenames", ())
+
+
+def _verdict_of_dry_run(item: pytest.Item, limit: Limit, watched: Watched) -> None:
+    """As a guard's; and never a pass that says nothing of what wasn't seen."""
+    from syncscan.testing import failure
+
+    dry = watched.dry
+    assert dry is not None
+    _page(item, watched)
+    text = failure.of_guarded(limit, watched.syncs)
+    if text:
+        pytest.fail(f"{text}\n\nA dry run, without a GPU. {dry.said}", pytrace=False)
+    if not dry.coverage.ops:
+        pytest.skip(NOTHING_RAN)
+    if dry.coverage.gaps:
+        item.warn(NotUnderstood(f"{item.nodeid} kept its limit in a dry run, without a GPU. {dry.said}"))
+
+
+def _page(item: pytest.Item, watched: Watched) -> None:
+    """Write the HTML report of a dry run, which has no trace to keep."""
+    folder = item.config.getoption("--syncscan-report")
+    if folder is None or watched.analysis is None:
+        return
+    from syncscan import files, report
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write(folder / f"{_name(item)}.html", [report.render(watched.analysis, "html").encode()], force=True)
+
+
+@contextmanager
+def _pretending() -> Iterator[None]:
+    """As on a GPU, and nothing is noted; where that is so already, nothing changes."""
+    from syncscan.dryrun.pretence import Pretence, pretending
+
+    pretence = Pretence()
+    if pretending():
+        yield
+        return
+    pretence.begin()
+    try:
+        yield
+    finally:
+        pretence.end()
+
+
+def _name(item: pytest.Item) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", item.nodeid).strip("_")
 
 
 def _report(item: pytest.Item, watched: Watched) -> None:
@@ -139,6 +226,7 @@ def _limit(mark: pytest.Mark) -> Limit:
 
 
 _KEY = "_syncscan_watched"
+_DRY = "_syncscan_dry"
 
 
 def _watched(item: pytest.Item) -> Watched:

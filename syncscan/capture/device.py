@@ -9,11 +9,14 @@ from typing import Any
 
 
 def vendor() -> str | None:
-    """The name of torch's module for the accelerator that is there (`cuda`, ROCm's too, or `xpu`), or None."""
+    """The name of torch's module for the accelerator that is there (`cuda`, ROCm's too, or `xpu`), or None.
+
+    That of a dry run isn't there.
+    """
     torch = importlib.import_module("torch")
     for name in ("cuda", "xpu"):
         module = getattr(torch, name, None)
-        if module is not None and module.is_available():
+        if module is not None and not hasattr(module.is_available, "pretended") and module.is_available():
             return name
     return None
 

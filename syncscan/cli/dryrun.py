@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
@@ -19,7 +20,7 @@ from syncscan.errors import UsageError
 if TYPE_CHECKING:
     from syncscan.pretend import Pretended
 
-FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
+FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit")
 
 
 class _Enough(BaseException):
@@ -36,30 +37,47 @@ class _Enough(BaseException):
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--like", metavar="TRACE", help="Say what each costs in this recording of the same code, of any size.")
+@click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
+@click.option("--all", "everything", is_flag=True, help="Show all; the text shows 10 unasked.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@needs(Need("verbose", "form", ("text",)), Need("everything", "form", ("text",)))
 def command(
-    module: bool, steps: int, form: str, output: str | None, force: bool, script: str, args: tuple[str, ...]
+    module: bool,
+    steps: int,
+    form: str,
+    output: str | None,
+    force: bool,
+    like: str | None,
+    verbose: int,
+    everything: bool,
+    script: str,
+    args: tuple[str, ...],
 ) -> None:
     """Run SCRIPT with ARGS on the CPU while torch believes in a GPU, and report where the host would wait for it.
 
     SCRIPT is left as it is and ends after some steps; a step ends where an optimizer's step returns. FILE.py:FUNCTION
     calls a function without arguments, once a step. What the program prints goes to stderr. Nothing is timed: the
-    findings have no costs. The exit code is 1 where the program failed.
+    findings have no costs, unless --like names a recording (a trace, or a saved analysis) that does: its figures are
+    taken as they are, and it says where its sizes are others. The exit code is 1 where the program failed.
     """
-    from syncscan import report
+    from syncscan import api, report
     from syncscan.pretend import pretend_gpu
 
-    refuse(output, force)
+    refuse(output, force, *([like] if like else []))
+    recording = api.analyze(like) if like else None
     file, function = _parts(script)
     with contextlib.redirect_stdout(sys.stderr), pretend_gpu() as pretended:
         if function:
             failed = _called(_function(file, function), steps, pretended)
         else:
             failed = _run(script, args, module, steps, pretended)
-    analysis = pretended.analysis
+    analysis = pretended.like(recording) if recording else pretended.analysis
     warn(analysis.warnings)
-    options: dict[str, Any] = {"width": width(), "color": output is None and colors()} if form == "text" else {}
+    options: dict[str, Any] = {}
+    if form == "text":
+        options = {"verbose": verbose, "everything": everything, "width": width(), "color": output is None and colors()}
     deliver(report.render(analysis, form, **options), output, force)
     if failed:
         sys.exit(1)
@@ -95,8 +113,9 @@ def _called(function: Callable[[], object], steps: int, pretended: Pretended) ->
             pretended.step()
             function()
         pretended.end_step()
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
+        pretended.failed(error)
         return True
     return False
 
@@ -108,7 +127,10 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
     if not module and not Path(script).exists():
         raise UsageError(f"{script} is no file.", "Give a script, or FILE.py:FUNCTION.")
     with _steps_of_optimizers(steps, pretended):
-        return run_main(script, args, module=module, ends_quietly=_Enough).code != 0
+        failed = run_main(script, args, module=module, ends_quietly=_Enough).code != 0
+    if failed:
+        pretended.failed()
+    return failed
 
 
 @contextlib.contextmanager

@@ -3,9 +3,18 @@
 from syncscan.cost.collectives import collectives_of
 from syncscan.cost.host import host_of
 from syncscan.cost.integrity import integrity_of
-from syncscan.cost.merge import merged_findings
+from syncscan.cost.merge import merged_findings, without_preparation
 from syncscan.cost.processes import apart
 from syncscan.cost.step import step_summary
 from syncscan.cost.wait_and_bubble import costs_of
 
-__all__ = ["apart", "collectives_of", "costs_of", "host_of", "integrity_of", "merged_findings", "step_summary"]
+__all__ = [
+    "apart",
+    "collectives_of",
+    "costs_of",
+    "host_of",
+    "integrity_of",
+    "merged_findings",
+    "step_summary",
+    "without_preparation",
+]

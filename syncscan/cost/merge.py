@@ -21,6 +21,13 @@ def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tup
     return tuple(sorted(found, key=lambda f: (f.severity is Severity.INFO, -f.bubble_us, -f.wait_us, f.id)))
 
 
+def without_preparation(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings without those outside of the steps at places that wait within them too: a first step prepared there."""
+    found = tuple(findings)
+    within = {_key(f.occurrences[0])[:-1] for f in found if not f.diagnosis.intended}
+    return tuple(f for f in found if not f.diagnosis.intended or _key(f.occurrences[0])[:-1] not in within)
+
+
 def _key(o: Occurrence) -> tuple[Any, ...]:
     d, w = o.sync.diagnosis, o.where
     place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()

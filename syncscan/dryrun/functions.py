@@ -116,6 +116,9 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             return self.run(func, name, args, kwargs, place)
         if isinstance(args[0], _Tensor) and name == "new_tensor":
             kwargs.setdefault("device", "cpu")
+        if place == DEVICE:
+            self._session.recording.call()
+            self._session.recording.op("aten::empty")
         self._read_elements(args[1:] if name == "new_tensor" else args)
         result = self.run(func, name, args, kwargs, HOST)
         if place != DEVICE:
@@ -149,6 +152,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         memory_format: Any = None,
     ) -> Any:
         """A tensor on another side, or of another type on its own, as `Tensor.to` gives it."""
+        if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+            tensor = tensor.data
         options = {"dtype": dtype or tensor.dtype}
         if memory_format is not None:
             options["memory_format"] = memory_format
@@ -195,6 +200,11 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         if place is Unsaid or (place is None and origin != DEVICE):
             place = origin
         return self.move(tensor, place, dtype, **given)
+
+    def type_as(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`Tensor.type_as`: the other's side, too."""
+        other = args[1] if len(args) > 1 else kwargs["other"]
+        return self.to(func, (args[0], other), {})
 
     def cuda(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.cuda`."""
@@ -258,7 +268,7 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "is_cpu": lambda tensor: False,
 }
 _METHODS: dict[str, Callable[[Functions, Any, Any, Any], Any]] = {
-    name: getattr(Functions, name) for name in ("to", "cuda", "cpu", "type", "numpy", "tolist", "get_device")
+    name: getattr(Functions, name) for name in ("to", "type_as", "cuda", "cpu", "type", "numpy", "tolist", "get_device")
 }
 
 

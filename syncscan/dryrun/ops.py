@@ -11,7 +11,7 @@ from typing import Any
 
 from syncscan.dryrun import places, waits
 from syncscan.dryrun.places import DEVICE, HOST
-from syncscan.dryrun.recording import AUTOGRAD, MAIN, Wait
+from syncscan.dryrun.recording import AUTOGRAD, Wait
 from syncscan.dryrun.session import Call, Session, Unsaid
 
 torch: Any = importlib.import_module("torch")
@@ -56,9 +56,11 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                 return func(*args, **kwargs)
             on_device, tensors = _inputs(args, kwargs)
             if on_device:
+                if name == "aten::_pack_padded_sequence" and _place_of(args[1]) == DEVICE:
+                    raise RuntimeError(_LENGTHS)
                 self._waits(call, name, overload, tags, args, kwargs)
             slow = name in _SLOW_IN_HALF and args[0].dtype == torch.float16
-            result = _in_float(func, args, kwargs) if slow else func(*args, **kwargs)
+            result = _in_float(func, args, kwargs) if slow else self._run(func, name, args, kwargs, on_device)
             if on_device:
                 if name not in _KEEPS:
                     _put_all(result, DEVICE)
@@ -68,7 +70,20 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                 place = self._made_in(call)
                 if place is not HOST:
                     _put_all(result, place)
+                if place == DEVICE:
+                    session.recording.op(name, session.thread)
             return result
+
+    def _run(self, func: Any, name: str, args: Any, kwargs: Any, on_device: bool) -> Any:
+        """Run an op; of one that only a GPU has what its shapes say, filled with zeros."""
+        try:
+            return func(*args, **kwargs)
+        except NotImplementedError as error:
+            if not on_device or "Could not run" not in str(error):
+                raise
+            if name.partition("::")[0] in waits.KNOWN:  # the others are counted as not understood already
+                self._session.not_understood(f"{name}, which no CPU runs: its results are zeros")
+            return _zeros(func, args, kwargs, error)
 
     def _named(self, func: Any) -> tuple[str, str, Sequence[Any]]:
         if not hasattr(func, "_schema"):
@@ -82,9 +97,9 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 
     def _scope(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if "enter" in name:
-            self._session.recording.open_scope(str(args[0]))
+            self._session.recording.open_scope(str(args[0]), self._session.thread)
         elif "exit" in name:
-            self._session.recording.close_scope()
+            self._session.recording.close_scope(self._session.thread)
         return func(*args, **kwargs)
 
     def _waits(self, call: Call, name: str, overload: str, tags: Sequence[Any], args: Any, kwargs: Any) -> None:
@@ -97,7 +112,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         if node is not None:
             found = (*self._of_node(node), *found)
         if not found:
-            session.recording.op(name, MAIN if node is None else AUTOGRAD)
+            session.recording.op(name, session.thread if node is None else AUTOGRAD)
             return
         if call.quiet or (node is not None and node.name().startswith(waits.QUIET_NODES)):
             return
@@ -121,6 +136,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         return DEVICE if on_device else HOST
 
 
+_LENGTHS = "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor"
+"""What a GPU says of lengths that lie there (PackedSequence.cpp)."""
 _NO_CALL = Call("", place=Unsaid)
 _KEEPS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::equal"})
 """Ops whose result lies where it lay, or is no tensor."""
@@ -142,12 +159,31 @@ def _in_float(func: Any, args: Any, kwargs: Any) -> Any:
     return tuple(one.half() if isinstance(one, _Tensor) else one for one in result)
 
 
+def _zeros(func: Any, args: Any, kwargs: Any, error: Exception) -> Any:
+    """What an op would return, by its shapes alone."""
+    tree = torch.utils._pytree
+    try:
+        meta = func(*tree.tree_map(_meta, args), **tree.tree_map(_meta, kwargs))
+    except Exception:
+        raise error from None
+    return tree.tree_map(lambda x: torch.zeros_like(x, device="cpu") if isinstance(x, _Tensor) else x, meta)
+
+
+def _meta(value: Any) -> Any:
+    if isinstance(value, torch.device):
+        return torch.device("meta")
+    return value.to("meta") if isinstance(value, _Tensor) else value
+
+
 def _around(call: Call, wait: Wait, args: Any) -> Wait:
     """A wait below the op that the program called, where that isn't the op that waits."""
     outer = _NUMBERS.get(call.name, ())
     if call.name in _BARE or not call.name:
         return wait.inside(*outer) if wait.ops[:1] == ("aten::item",) else wait
     called = f"aten::{call.name}"
+    if call.kwargs.get("as_tuple") or (call.name == "where" and len(call.args) == 1):
+        wait = wait.inside("aten::nonzero_numpy")
+        called = wait.ops[0] if call.name == "nonzero" else called
     if called in wait.ops or not _is_op(call.name) or _is_among(args, call):
         return wait
     return wait.inside(called)

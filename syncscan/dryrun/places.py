@@ -12,6 +12,8 @@ from typing import Any
 DEVICE, PINNED, HOST = "device", "pinned", None
 """`HOST` is pageable memory, which is what a tensor is in that nobody said anything of."""
 
+_WITHOUT_STORAGE = (NotImplementedError, RuntimeError, ValueError)
+"""What torch raises where a tensor has none of its own; ValueError for the parameters of a lazy module."""
 _NOTE = "_syncscan_place"
 
 
@@ -23,7 +25,7 @@ def place_of(tensor: Any) -> str | None:
     """
     try:
         return getattr(tensor.untyped_storage(), _NOTE, HOST)
-    except (NotImplementedError, RuntimeError):
+    except _WITHOUT_STORAGE:
         inner = _with_storage(tensor)
         return HOST if inner is None else place_of(inner)
 
@@ -32,7 +34,7 @@ def put(tensor: Any, place: str | None) -> None:
     """Note that a tensor's values, and those of all its views, lie there."""
     try:
         storage = tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):
+    except _WITHOUT_STORAGE:
         inner = _with_storage(tensor)
         if inner is not None:
             put(inner, place)
@@ -60,8 +62,10 @@ def same_memory(a: Any, b: Any) -> bool:
 
 
 def _with_storage(tensor: Any) -> Any:
-    """The tensor inside that has a storage: a sparse tensor's values, what a transform of `torch.func` wraps."""
+    """The tensor inside that has a storage: a sparse tensor's values, a lazy parameter, what `torch.func` wraps."""
     torch = importlib.import_module("torch")
+    if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+        return tensor.data
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return torch._C._functorch.get_unwrapped(tensor)
     if tensor.layout == torch.sparse_coo:

@@ -14,6 +14,11 @@ from syncscan.errors import MissingExtra, UsageError, installing
 _one_at_a_time = threading.Lock()
 
 
+def pretending() -> bool:
+    """Whether a pretence is on."""
+    return _one_at_a_time.locked()
+
+
 class Pretence:
     """Switches the pretence on and off, once, and for one block or thread at a time."""
 
@@ -41,16 +46,18 @@ class Pretence:
 
     def _switch_on(self) -> Session:
         self.session = session = Session()
-        cuda = importlib.import_module("syncscan.dryrun.cuda")
         ops = importlib.import_module("syncscan.dryrun.ops").Ops(session)
         functions = importlib.import_module("syncscan.dryrun.functions").Functions(session)
         patches = Patches()
         self._undo.callback(patches.restore)
-        cuda.pretend(session, patches)
+        for part in ("cuda", "tensors", "machinery", "threads", "kernels"):
+            importlib.import_module(f"syncscan.dryrun.{part}").pretend(session, patches)
         self._undo.enter_context(ops)
         self._undo.enter_context(functions)
         return session
 
     def end(self) -> None:
         """Switch it off."""
+        if self.session is not None:
+            self.session.over = True
         self._undo.close()

@@ -7,7 +7,7 @@ The clock is none: it only counts, so that ranges nest and follow each other as 
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +21,8 @@ NEAR = 48
 """Ops before a wait that are kept: the rules look back over 64 names at the most, most of them over less than ten."""
 FOLLOWING = 16
 """Ops kept after a wait."""
-PROCESS, MAIN, AUTOGRAD = 1, 1, 2
-"""The process, its thread, and the one that a GPU's backward pass runs on."""
+PROCESS, MAIN, AUTOGRAD, OTHERS = 1, 1, 2, 3
+"""The process, its thread, the one that a GPU's backward pass runs on, the first of those that the program began."""
 
 Frame = tuple[str, int, str]
 """File, line and function."""
@@ -60,6 +60,8 @@ class Place:
     """That node's number, by which its forward op is known."""
     borrowed: bool = False
     """Whether the stack is that of the thread that called `backward()`: the node has no Python frames of its own."""
+    thread: int = MAIN
+    """The one that waits, or that called `backward()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class ForwardOp:
     begin: int
     stack: Stack
     module: str = ""
+    thread: int = MAIN
 
 
 @dataclass(slots=True)
@@ -82,6 +85,8 @@ class Recording:
     _near: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=NEAR))
     _following: int = 0
     _scopes: list[tuple[str, int]] = field(default_factory=list)
+    _elsewhere: defaultdict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
+    """Open scopes of other threads."""
     _step: tuple[int, int] | None = None
     _lowest: int = 0
     _due: list[int | None] = field(default_factory=list)
@@ -106,14 +111,18 @@ class Recording:
         else:
             self._near.append(row)
 
-    def open_scope(self, name: str) -> None:
+    def open_scope(self, name: str, tid: int = MAIN) -> None:
         """A `record_function` range begins."""
         self.now += OP_NS
-        self._scopes.append((name, self.now))
+        (self._scopes if tid == MAIN else self._elsewhere[tid]).append((name, self.now))
 
-    def close_scope(self) -> None:
+    def close_scope(self, tid: int = MAIN) -> None:
         """The innermost open range ends."""
         self.now += OP_NS
+        if tid != MAIN:
+            name, begin = self._elsewhere[tid].pop()
+            self.events.append(_slice("user_annotation", name, tid, begin, self.now))
+            return
         if self._scopes:
             name, begin = self._scopes.pop()
             self.events.append(_slice("user_annotation", name, MAIN, begin, self.now))
@@ -152,7 +161,7 @@ class Recording:
         self.events += self._near
         self._near.clear()
         self._following = FOLLOWING
-        tid = AUTOGRAD if place.node else MAIN
+        tid = AUTOGRAD if place.node else place.thread
         if forward is not None and place.sequence is not None:
             self._lead_to(forward, place.sequence)
         self._nest(self._around(wait, place), wait, tid, place)
@@ -187,7 +196,7 @@ class Recording:
 
     def _synced(self, at: int, tid: int, place: Place) -> None:
         module = self._modules.setdefault(place.module, len(self._modules)) if place.module else -1
-        owner = MAIN if place.borrowed else tid
+        owner = place.thread if place.borrowed else tid
         self._syncs.append([BASE_NS + at + 50, tid, "stream", self._stack(place.stack), module, 0, owner])
 
     def _lead_to(self, forward: ForwardOp, sequence: int) -> None:
@@ -196,23 +205,27 @@ class Recording:
             return
         self._led.add(sequence)
         args = {"Sequence number": sequence, "Fwd thread id": 0}
-        self.events.append(_slice("cpu_op", forward.name, MAIN, forward.begin, forward.begin + 40, args))
+        thread = forward.thread
+        self.events.append(_slice("cpu_op", forward.name, thread, forward.begin, forward.begin + 40, args))
         module = self._modules.setdefault(forward.module, len(self._modules)) if forward.module else -1
         at = BASE_NS + forward.begin
-        self._syncs.append([at, MAIN, "stream", self._stack(forward.stack), module, 0, MAIN])
+        self._syncs.append([at, thread, "stream", self._stack(forward.stack), module, 0, thread])
 
     def _stack(self, stack: Iterable[Frame]) -> int:
         numbers = tuple(self._frames.setdefault(frame, len(self._frames)) for frame in stack)
         return self._stacks.setdefault(numbers, len(self._stacks))
 
-    def trace(self, notes: Sequence[str]) -> bytes:
+    def trace(self, notes: Sequence[str], ops: int, gaps: Sequence[tuple[str, int, str, int]]) -> bytes:
         """The recording as a trace's JSON.
 
         Args:
             notes: sentences that a reader should know of it.
+            ops: how many ran on the pretended device.
+            gaps: those that weren't understood: name, how often, file and line.
         """
-        while self._scopes:
-            self.close_scope()
+        for tid in (MAIN, *self._elsewhere):
+            while self._scopes if tid == MAIN else self._elsewhere[tid]:
+                self.close_scope(tid)
         self._begin_step(None)
         return json.dumps(
             {
@@ -220,8 +233,13 @@ class Recording:
                 "cuda_runtime_version": 13000,
                 "deviceProperties": [{"id": 0, "name": "pretended GPU"}],
                 "baseTimeNanoseconds": BASE_NS,
-                "syncscan": {"pretended": True, "notes": list(notes), "lines": self._lines()},
-                "traceEvents": [*_labels(), *self.events],
+                "syncscan": {
+                    "pretended": True,
+                    "notes": list(notes),
+                    "coverage": {"ops": ops, "gaps": gaps},
+                    "lines": self._lines(),
+                },
+                "traceEvents": [*_labels(self.events), *self.events],
             }
         ).encode()
 
@@ -240,8 +258,10 @@ def _slice(cat: str, name: str, tid: int, begin: int, end: int, args: dict[str, 
     return {"ph": "X", "cat": cat, "name": name, "pid": PROCESS, "tid": tid, **times, "args": args or {}}
 
 
-def _labels() -> list[dict[str, Any]]:
+def _labels(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     threads = {MAIN: "main", AUTOGRAD: "pt_autograd_0"}
+    used = sorted({event["tid"] for event in events if event["pid"] == PROCESS and event["tid"] >= OTHERS})
+    threads |= {tid: f"worker {number}" for number, tid in enumerate(used)}
     rows = ((tid, f"thread {tid} ({name})") for tid, name in threads.items())
     return [
         {"ph": "M", "name": "thread_name", "pid": PROCESS, "tid": tid, "ts": 0, "args": {"name": name}}

@@ -1,25 +1,28 @@
 """What torch's modes see of a pretended run goes in; each wait is placed in the program and recorded.
 
-One session is on at a time, on the thread that began it: modes are a thread's own.
+One session is on at a time, on the thread that began it and those that begin meanwhile: modes are a thread's own.
 """
 
 from __future__ import annotations
 
 import importlib
+import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncscan.dryrun.recording import ForwardOp, Place, Recording, Wait
+from syncscan.dryrun.recording import MAIN, OTHERS, ForwardOp, Place, Recording, Stack, Wait
 from syncscan.dryrun.stacks import Stacks, trimmed
+from syncscan.model.libraries import is_library
 
 REMEMBERED = 20_000
 """Forward ops whose lines are kept for the backward pass: several steps of a big model."""
 MOST_WAITS = 200_000
 """Recorded at the most; more are counted, and said."""
-
+APART = 10**9
+"""Between the numbers of the forward ops of two threads, each of which torch counts from 0."""
 
 NOTHING = "No op ran on the pretended device: the program never asked for it, on the thread that was watched."
 
@@ -39,8 +42,27 @@ class Call:
     moving: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A wait as it was recorded: on the recording's clock from begin to end, of a backward pass with its forward op's
+    stack, innermost frame first.
+    """
+
+    wait: Wait
+    begin: int
+    end: int
+    forward: Stack = ()
+
+
 class Unsaid:
     """The call doesn't say where what it makes lies: beside what it is given."""
+
+
+class _Calls(threading.local):
+    """A thread's calls that run now."""
+
+    def __init__(self) -> None:
+        self.stack: list[Call] = []
 
 
 class Session:
@@ -50,14 +72,32 @@ class Session:
         self.torch = importlib.import_module("torch")
         self.recording = Recording()
         self.stacks = Stacks()
-        self.calls: list[Call] = []
+        self._calls = _Calls()
         self.seen = 0
+        self.over = False
         self.unknown: Counter[str] = Counter()
         self.where: dict[str, tuple[str, int]] = {}
         self.notes: list[str] = []
         self.left_out = 0
-        self._forward: dict[int, tuple[str, int, Any]] = {}
+        self.on_wait: Callable[[Met], None] | None = None
+        self._forward: dict[tuple[int, int], tuple[str, int, Any]] = {}
+        self._lock = threading.Lock()
+        self._owner = threading.get_ident()
+        self._threads: dict[int, int] = {}
         self._node = self.torch._C._current_autograd_node
+
+    @property
+    def calls(self) -> list[Call]:
+        """Those of this thread that run now, the outermost first."""
+        return self._calls.stack
+
+    @property
+    def thread(self) -> int:
+        """The running thread's number in the recording."""
+        ident = threading.get_ident()
+        if ident == self._owner:
+            return MAIN
+        return self._threads.setdefault(ident, OTHERS + len(self._threads))
 
     @contextmanager
     def calling(self, call: Call) -> Iterator[None]:
@@ -73,12 +113,22 @@ class Session:
         if note not in self.notes:
             self.notes.append(note)
 
+    def failed(self, error: BaseException | None = None) -> None:
+        """The program failed: what would have come after it wasn't run."""
+        what = f" ({type(error).__name__}: {str(error)[:200]})" if error is not None else ""
+        self.say(f"The program failed{what}, and what would have come after wasn't seen.")
+
     def not_understood(self, what: str) -> None:
-        """An op or call whose CUDA side nobody knows: it is counted and named with its line."""
+        """An op or call whose CUDA side nobody knows: it is counted and named with its line.
+
+        Args:
+            what: its name; it counts as one of the ops that were `seen`, which the caller counts.
+        """
         self.unknown[what] += 1
         if what not in self.where:
             stack, _, _ = self.stacks.now()
-            file, line, _ = next((f for f in stack if not _is_torch(f[0])), ("?", 0, ""))
+            own = (frame for frame in stack if not is_library(frame[0]))
+            file, line, _ = next(own, stack[0] if stack else ("?", 0, ""))
             self.where[what] = (file, line)
 
     def wait(self, *waits: Wait) -> None:
@@ -91,47 +141,56 @@ class Session:
             name, sequence = ("", None) if node is None else (node.name(), _sequence(node))
             stack, module, borrowed = self.stacks.now(backward=node is not None)
             forward = self._forward_of(sequence) if sequence is not None else None
-            place = Place(stack, module, name, sequence if forward else None, borrowed)
-            self.recording.wait(wait, place, forward)
+            number = None if forward is None or sequence is None else sequence + (self.thread - MAIN) * APART
+            place = Place(stack, module, name, number, borrowed, self.thread)
+            with self._lock:
+                begin = self.recording.now
+                self.recording.wait(wait, place, forward)
+            if self.on_wait is not None:
+                self.on_wait(Met(wait, begin, self.recording.now, forward.stack if forward else ()))
 
     def followed(self, name: str, begin: int, first: int, last: int) -> None:
         """Autograd gave the numbers from first to last to an op: its line is kept for the backward pass."""
         captured = self.torch._C._profiler.gather_traceback(True, False, False)
+        thread = threading.get_ident()
         for sequence in range(first, last):
-            self._forward[sequence] = (name, begin, captured)
+            self._forward[thread, sequence] = (name, begin, captured)
         while len(self._forward) > REMEMBERED:
             self._forward.pop(next(iter(self._forward)))
 
     def _forward_of(self, sequence: int) -> ForwardOp | None:
-        if sequence not in self._forward:
+        key = threading.get_ident(), sequence
+        if key not in self._forward:
             return None
-        name, begin, captured = self._forward[sequence]
+        name, begin, captured = self._forward[key]
         frames = self.torch._C._profiler.symbolize_tracebacks([captured])[0]
         stack = [(f["filename"], f["line"], f["name"]) for f in frames if "syncscan/dryrun" not in f["filename"]]
-        return ForwardOp(name, begin, trimmed(stack))
+        return ForwardOp(name, begin, trimmed(stack), thread=self.thread)
 
     def coverage(self) -> list[str]:
         """Sentences on what was run and what of it wasn't understood."""
-        said = list(self.notes)
-        count = sum(self.unknown.values())
-        if count:
-            places = "; ".join(f"{what} ({self.where[what][0]}:{self.where[what][1]})" for what in sorted(self.unknown))
-            said.append(f"{count} ops of {self.seen} not understood, and whether they wait is unknown: {places}.")
-        else:
-            said.append(f"All {self.seen} ops on the pretended device were understood." if self.seen else NOTHING)
+        said = [*self.notes, self._understood()]
         if self.left_out:
             said.append(f"{self.left_out} more waits were counted and not recorded.")
         return said
 
+    def _understood(self) -> str:
+        count = sum(self.unknown.values())
+        if not count:
+            return f"All {self.seen} ops on the pretended device were understood." if self.seen else NOTHING
+        places = "; ".join(f"{what} ({file}:{line})" for what, _, file, line in self.gaps())
+        ops, they = ("op", "it waits") if count == 1 else ("ops", "they wait")
+        return f"{count} {ops} of {self.seen} not understood, and whether {they} is unknown: {places}."
+
+    def gaps(self) -> list[tuple[str, int, str, int]]:
+        """What wasn't understood: its name, how often, and where first."""
+        return [(what, self.unknown[what], *self.where[what]) for what in sorted(self.unknown)]
+
     def trace(self) -> bytes:
         """The run as a trace's JSON."""
-        return self.recording.trace(self.coverage())
+        return self.recording.trace(self.coverage(), self.seen, self.gaps())
 
 
 def _sequence(node: Any) -> int | None:
     number = int(node._sequence_nr())
     return number if number < 2**62 else None
-
-
-def _is_torch(file: str) -> bool:
-    return "/torch/" in file.replace("\\", "/")

@@ -163,6 +163,8 @@ def _fill(op: Op) -> Iterable[Wait]:
 
 
 def _unique(op: Op) -> Iterable[Wait]:
+    if not op.args[0].numel():  # nothing is launched (UniqueCub.cu)
+        return
     if _is_mask(op.args[0]):
         yield to_host(op.name)
     else:
@@ -189,6 +191,12 @@ def _repeat_interleave(op: Op) -> Iterable[Wait]:
 def _segment_reduce(op: Op) -> Iterable[Wait]:
     if not op.kwargs.get("unsafe", False):
         yield from (item("aten::segment_reduce") for _ in range(2))
+
+
+def _ctc_lengths(op: Op) -> Iterable[Wait]:
+    """Lengths on the device are read; lengths and targets' offsets go there."""
+    yield from (to_host("aten::ctc_loss", *_TO) for lengths in op.args[2:4] if _on_device(lengths))
+    yield from (to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3))
 
 
 def _mode(op: Op) -> Iterable[Wait]:
@@ -276,10 +284,7 @@ WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
     "aten::repeat_interleave.Tensor": _repeat_interleave,
     "aten::segment_reduce": _segment_reduce,
     "aten::mode": _mode,
-    "aten::_ctc_loss.Tensor": _always(
-        *(to_host("aten::ctc_loss", *_TO) for _ in range(2)),
-        *(to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3)),
-    ),
+    "aten::_ctc_loss.Tensor": _ctc_lengths,
     "aten::_ctc_loss": _always(*(to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3))),
     "torchvision::nms": _always(read().inside("torchvision::nms", "aten::masked_select", "aten::nonzero")),
     # sparse

@@ -47,6 +47,8 @@ def rule_of(sync: GuardedSync) -> str:
 
     A trace tells more: a guard sees neither ops nor copies.
     """
+    if sync.rule:
+        return sync.rule
     if sync.kind in _KINDS:
         return _KINDS[sync.kind]
     rule = sync.called.replace("_", "-")

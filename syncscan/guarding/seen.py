@@ -31,6 +31,8 @@ _CAPTURES = str(Path(__file__).parents[1] / "capture/session.py")
 """Whatever a capture does in a loop it does below a call of this file's."""
 _WRAPPERS = frozenset(str(Path(__file__).with_name(name)) for name in ("copies.py", "process.py"))
 """A blocking `.to()` that torch warns of itself comes up through the wrapper that looks at non-blocking ones."""
+_DRYRUN = str(Path(__file__).parents[1] / "dryrun")
+"""A dry run's own functions stand around torch's."""
 COMPILING = "torch.compile was at work"
 CAPTURING = "a capture was at work"
 _RUNS = frozenset({"run", "launch", "__call__", "deferred_cudagraphify", "execute_node", "inner", "wrapper"})
@@ -59,6 +61,8 @@ class GuardedSync:
     """The reason for which it is allowed; "" where it counts."""
     instruction: tuple[CodeType, int] | None = field(default=None, repr=False, compare=False)
     """Of the line that waits: its code, and where in it."""
+    rule: str = ""
+    """Where its op was seen, as in a dry run; "" where only what its line called tells (`guarding.rule.rule_of`)."""
 
     @property
     def called(self) -> str:
@@ -83,7 +87,7 @@ def frames_of(frame: FrameType | None) -> list[FrameType]:
     """A frame and those around it, innermost first, without those of what stands around torch's own functions."""
     found: list[FrameType] = []
     while frame is not None and len(found) < DEEPEST:
-        if _file(frame) not in _WRAPPERS:
+        if _file(frame) not in _WRAPPERS and not _file(frame).startswith(_DRYRUN):
             found.append(frame)
         frame = frame.f_back
     return found

@@ -12,6 +12,7 @@ from syncscan.model.habit import Habit
 from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.host_table import host_frame
 from syncscan.model.integrity import SOUND, Integrity
+from syncscan.model.likeness import Likeness
 from syncscan.model.picture import Picture
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
 from syncscan.model.remedy import Remedy
@@ -54,6 +55,8 @@ class Analysis:
     """What the trace lacks, and what went wrong while it was read; a sentence each."""
     view: View = EVERYTHING
     """What of the findings and habits reports show."""
+    likeness: Likeness | None = None
+    """Of a dry run what its findings cost in a recording, where that was asked."""
     _projector: Projects | None = field(default=None)
     """Replays the step; `api` hands it in, as a value can't import the stage that makes it."""
     _renderer: Callable[..., str] | None = field(default=None)

@@ -225,6 +225,28 @@ class HostSamples(msgspec.Struct, frozen=True):
         return sum(node.own for node in self.nodes)
 
 
+class Gap(msgspec.Struct, frozen=True, array_like=True):
+    """What a dry run ran, or left out, without knowing whether it waits; and where it first did."""
+
+    what: str
+    count: Index
+    file: str
+    line: Index
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """How much of a dry run was understood."""
+
+    ops: Index
+    """On the pretended device, the gaps' own among them."""
+    gaps: Annotated[tuple[Gap, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+
+    @property
+    def unknown(self) -> int:
+        """How many of them weren't understood."""
+        return sum(gap.count for gap in self.gaps)
+
+
 class CaptureTable(msgspec.Struct, frozen=True):
     """What capture stored in the trace that it wrote; the defaults stand for what it didn't store."""
 
@@ -248,6 +270,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """None where the host wasn't sampled."""
     pretended: bool = False
     """Nothing was timed: a dry run wrote it, of a device that wasn't there."""
+    coverage: Coverage | None = None
+    """Of a dry run; None elsewhere."""
 
 
 NO_TABLE = CaptureTable()
@@ -278,6 +302,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         unfinished_step=reader.part("unfinished_step", Index, None),
         host=reader.part("host", HostSamples, None),
         pretended=reader.part("pretended", bool, False),
+        coverage=reader.part("coverage", Coverage, None),
     )
     return table, tuple(reader.refused)
 

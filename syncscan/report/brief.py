@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from syncscan.model.analysis import Analysis
-from syncscan.report import remedies
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
 from syncscan.report.remedies import ToldRemedy
@@ -63,7 +62,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     if story.nothing:
         yield story.nothing
     if story.remedies:
-        yield f"{remedies.title(story.remedies)}:"
+        yield f"{story.to_do}:"
         yield from map(_remedy, story.remedies)
     if story.then:
         yield story.then

@@ -21,7 +21,7 @@ from syncscan.model.finding import Excerpt, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
-from syncscan.report import habits, host, remedies, source
+from syncscan.report import habits, host, source
 from syncscan.report.assets import asset, template
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
@@ -66,6 +66,7 @@ class _Page:
     """Of findings, by their numbers, which of the steps that are drawn twice is without exactly them."""
     numbers: frozenset[int]
     """Of the findings that are on the page."""
+    story: Story
 
 
 def render(analysis: Analysis) -> str:
@@ -79,7 +80,8 @@ def render(analysis: Analysis) -> str:
     """
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
-    page = _Page(analysis, drawn.pop("origin"), _drawn_without(drawn), frozenset(told.number for told in findings))
+    numbers = frozenset(told.number for told in findings)
+    page = _Page(analysis, drawn.pop("origin"), _drawn_without(drawn), numbers, story)
     shapes, icicle = bars(analysis), host.picture(analysis.host_time)
     return template("report.html.j2").render(
         version=__version__,
@@ -100,7 +102,9 @@ def render(analysis: Analysis) -> str:
         timeline_note=_timeline_note(drawn),
         findings=[_finding(told, page) for told in findings],
         findings_note=_findings_note(story),
-        sorts=_SORTS,
+        timed=story.timed,
+        costed=story.costed,
+        sorts=_SORTS if story.costed else (("often", "how often"),),
         without=[step["name"] for step in drawn["without"]],
         no_findings=_nothing_found(analysis, story),
         warnings=[shown(w, 600) for w in story.warnings],
@@ -127,9 +131,9 @@ def _facts(analysis: Analysis) -> list[str]:
         " + ".join(devices[:2]) or ("" if info.vendor is Vendor.NONE else info.vendor.value),
         rank if info.rank is not None else "",
         f"{step.count} step{'s' * (step.count != 1)}" if analysis.trace.steps else "no steps marked",
-        f"{info.events:,} event{'s' * (info.events != 1)}",
-        _size(info.size_bytes),
     ]
+    if not info.capture.pretended:
+        facts += [f"{info.events:,} event{'s' * (info.events != 1)}", _size(info.size_bytes)]
     return [f for f in facts if f]
 
 
@@ -146,7 +150,7 @@ def _todo(story: Story, page: _Page) -> dict[str, Any]:
     """What to change; each entry leads to its findings, or to its habit."""
     cards = {told.id: number for number, told in enumerate(story.habits)}
     return {
-        "title": remedies.title(story.remedies),
+        "title": story.to_do,
         "nothing": shown(story.nothing, 600),
         "then": shown(story.then, 600),
         "remedies": [_remedy(told, cards.get(told.habit), page) for told in story.remedies],
@@ -233,7 +237,7 @@ def _findings_note(story: Story) -> str:
     points = sum(told.of.count for told in story.findings)
     cut = f" The first {MAX_FINDINGS} are shown." if total > MAX_FINDINGS else ""
     counted = f"{total} finding{'s' * (total != 1)}, {points:,} sync point{'s' * (points != 1)}"
-    return f"{counted}. Times are means per step.{cut}"
+    return f"{counted}.{' Times are means per step.' if story.costed else ''}{cut}"
 
 
 _SORTS = (
@@ -272,9 +276,9 @@ def _finding(told: ToldFinding, page: _Page) -> dict[str, Any]:
         "per_step": f.per_step,
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
-        "cost": f"waits {told.waits}, idle behind {told.idle}, {times(f.per_step)}",
-        "saves": f"{told.saves} ({told.share})" if told.share else told.saves,
-        "numbers": _numbers(told),
+        "cost": _cost(told, page.story),
+        "saves": (f"{told.saves} ({told.share})" if told.share else told.saves) if page.story.costed else "",
+        "numbers": _numbers(told) if page.story.costed else [],
         "projection": shown(projected(f, page.analysis.step), 900),
         "source": _source(f.excerpt) if f.excerpt else None,
         "why": shown(d.why, 1500),
@@ -282,8 +286,13 @@ def _finding(told: ToldFinding, page: _Page) -> dict[str, Any]:
         "when_fine": shown(d.when_fine, 1500),
         "evidence": _evidence(f, page.analysis.step),
         "count": f.count,
-        "occurrences": _occurrences(f, page),
+        "occurrences": _occurrences(f, page) if page.story.timed else [],
     }
+
+
+def _cost(told: ToldFinding, story: Story) -> str:
+    often = ", ".join(told.circumstances) if not story.timed else times(told.of.per_step)
+    return f"waits {told.waits}, idle behind {told.idle}, {often}" if story.costed else often
 
 
 def _source(excerpt: Excerpt) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.projection import Group, Overlap
 from syncscan.model.step import DeviceTime, StepSummary
 from syncscan.model.trace import Category, Trace
-from syncscan.report import habits, host, phrases, remedies
+from syncscan.report import dry, habits, host, phrases, remedies
 from syncscan.report.story import story_of
 from syncscan.version import __version__
 
@@ -38,7 +38,8 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "syncscan": __version__,
         "trace": _trace(analysis),
         "step": {**_step(analysis), "verdict": story.verdict, "summary": story.summary, "advice": list(story.advice)},
-        "findings": [finding(f, analysis.step) for f in shown.findings],
+        "dry_run": dry.document(analysis),
+        "findings": [_listed(f, analysis) for f in shown.findings],
         "groups": [_group(g) for g in analysis.groups],
         "habits": habits.document(shown.habits),
         "host": host.document(analysis.host_time),
@@ -46,6 +47,12 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "hidden": [{"by": h.option, "findings": h.findings, "habits": h.habits} for h in shown.hidden],
         "overlaps": [_overlap(o) for o in analysis.overlaps],
     }
+
+
+def _listed(f: Finding, analysis: Analysis) -> dict[str, Any]:
+    """A finding, with what it costs in a recording where a dry run was set beside one."""
+    told = finding(f, analysis.step)
+    return told if analysis.likeness is None else {**told, "like": dry.counterpart(f, analysis)}
 
 
 def _trace(analysis: Analysis) -> dict[str, Any]:

@@ -35,9 +35,9 @@ def render(analysis: Analysis) -> str:
     if story.phases:
         top.append("\n".join(_phases(story.phases[:MAX_ROWS])))
     if story.findings:
-        top.append("\n".join(_table(story.findings[:MAX_ROWS])))
+        top.append("\n".join(_table(story.findings[:MAX_ROWS], story.costed)))
     if len(story.findings) > MAX_ROWS:
-        top.append(f"… and {len(story.findings) - MAX_ROWS} more, which cost less.")
+        top.append(f"… and {len(story.findings) - MAX_ROWS} more{', which cost less' if story.costed else ''}.")
     top += _habits(story.habits)
     if story.host_leads:
         top += _host(story)
@@ -56,7 +56,7 @@ def _to_do(story: Story) -> Iterator[str]:
     if story.nothing:
         yield f"→ {escaped(story.nothing)}"
     if story.remedies:
-        yield f"**{remedies.title(story.remedies)}**"
+        yield f"**{story.to_do}**"
         yield "\n".join(_remedy(told) for told in story.remedies[: remedies.SHOWN])
     if len(story.remedies) > remedies.SHOWN:
         yield f"… and {len(story.remedies) - remedies.SHOWN} more."
@@ -117,13 +117,15 @@ def _of_host(table: host.Table) -> Iterator[str]:
         yield f"| … {table.more} more |{' |' * (len(table.head) - 1)}"
 
 
-def _table(findings: Sequence[ToldFinding]) -> Iterator[str]:
-    yield "| severity | saves *(projected)* | waits *(measured)* | idle behind | what | where |"
-    yield "|---|--:|--:|--:|---|---|"
+def _table(findings: Sequence[ToldFinding], costed: bool) -> Iterator[str]:
+    """A row for each; without costs, as of a dry run, what waits and where alone."""
+    costs = " saves *(projected)* | waits *(measured)* | idle behind |" if costed else ""
+    yield f"| severity |{costs} what | where |"
+    yield f"|---|{'--:|--:|--:|' if costed else ''}---|---|"
     for told in findings:
         where = ", ".join(part for part in (cell(told.where), *told.circumstances) if part)
-        numbers = f"{told.saves} | {told.waits} | {told.idle}"
-        yield f"| {told.severity.value} | {numbers} | {escaped(shown(told.title, 160))} | {where} |"
+        numbers = f" {told.saves} | {told.waits} | {told.idle} |" if costed else ""
+        yield f"| {told.severity.value} |{numbers} {escaped(shown(told.title, 160))} | {where} |"
 
 
 def _details(findings: Sequence[Finding], step: StepSummary, room: int) -> Iterator[str]:

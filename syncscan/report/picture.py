@@ -91,6 +91,8 @@ def available() -> bool:
 
 
 def _timeline(analysis: Analysis) -> Picture:
+    if analysis.trace.info.capture.pretended:
+        raise UsageError("There is nothing to draw: a dry run has no times.", "Record a step on a GPU.")
     view = _view(analysis)
     rows = list(lanes(analysis, view)) if view else []
     if view is None or not rows:

@@ -13,6 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.remedy import Remedy
+from syncscan.report import dry
 from syncscan.report.phrases import (
     figure,
     measurable,
@@ -122,7 +123,11 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
 
 def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> ToldRemedy:
     step = analysis.step
-    costs = f"waits {waited(f.wait_us, step)}, device idle {waited(f.bubble_us, step)} behind it"
+    if dry.is_dry(analysis):
+        saves, doubt = dry.to_change(f, analysis)
+    else:
+        costs = f"waits {waited(f.wait_us, step)}, device idle {waited(f.bubble_us, step)} behind it"
+        saves, doubt = UNTIMED if step.waits_withheld else costs, "not projected"
     return ToldRemedy(
         number=number,
         what=f.diagnosis.title,
@@ -131,8 +136,8 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
         habit="",
         alone_us=None,
         basis=None,
-        saves=UNTIMED if step.waits_withheld else costs,
-        doubt="not projected",
+        saves=saves,
+        doubt=doubt,
         left="",
         fix=f.diagnosis.fix,
     )

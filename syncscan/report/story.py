@@ -13,7 +13,7 @@ from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden
-from syncscan.report import habits, host, remedies
+from syncscan.report import dry, habits, host, remedies
 from syncscan.report.habits import ToldHabit
 from syncscan.report.phrases import (
     lacking,
@@ -40,6 +40,9 @@ VERDICTS = {
     Bound.COMMUNICATION: "Communication is the limit",
     Bound.UNKNOWN: "What limits the step can't be told",
 }
+
+
+RANKED = "Ranked by what each saves alone; what is 'at most' or not projected comes last."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,14 @@ class Story:
     habits: tuple[ToldHabit, ...]
     ranked: tuple[ToldFinding | ToldHabit, ...]
     """Both in one list, the largest saving first."""
+    ranking: str
+    """What that list is ordered by."""
+    to_do: str
+    """The heading of what to change."""
+    timed: bool
+    """Whether anything was timed: not in a dry run."""
+    costed: bool
+    """Whether anything is said of what a finding costs: not of a dry run alone."""
     hidden: str
     """How many findings and habits an option hides; empty where none."""
     host_leads: bool
@@ -130,26 +141,31 @@ def story_of(analysis: Analysis) -> Story:
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
     findings = {f.id: _finding(numbers[f.id], f, analysis) for f in shown.findings}
     found = {habit.id: habit for habit in habits.told(analysis, replayed(analysis.step))}
+    timeless = dry.is_dry(analysis)
     told_here = tuple(r for r in told if r.habit in found or any(m.id in findings for m in r.members))
     return Story(
         bound=analysis.step.bound,
-        verdict=VERDICTS[analysis.step.bound],
-        reason=analysis.step.reason,
-        lacking=tuple(lacking(analysis)),
-        summary=summary(analysis),
+        verdict=dry.verdict(analysis) if timeless else VERDICTS[analysis.step.bound],
+        reason=dry.reason(analysis) if timeless else analysis.step.reason,
+        lacking=() if timeless else tuple(lacking(analysis)),
+        summary=dry.summary(analysis) if timeless else summary(analysis),
         nothing=_nothing(analysis, told),
         remedies=told_here,
         then=_then(analysis, told),
         findings=tuple(findings.values()),
         habits=tuple(found.values()),
         ranked=tuple(findings.get(x.id) or found[x.id] for x in shown.ranked),
+        ranking=dry.ranking(analysis) if timeless else RANKED,
+        to_do=dry.title(analysis) if timeless else remedies.title(told_here),
+        timed=not timeless,
+        costed=not timeless or analysis.likeness is not None,
         hidden=_hidden(shown.hidden),
         host_leads=host.leads(analysis),
         host_sentence=host.sentence(analysis),
         host_tables=tuple(host.tables(analysis.host_time)),
         host_notes=tuple(host.notes(analysis.host_time)),
         phases=tuple(phases_of(analysis.trace)),
-        steps_found=steps_found(analysis),
+        steps_found=dry.steps(analysis) if timeless else steps_found(analysis),
         warnings=analysis.warnings,
         next=_next(analysis, told_here),
     )
@@ -208,16 +224,30 @@ def _share(f: Finding, step_us: float) -> str:
     return percent(f.gain.recoverable_us, step_us) if f.gain and known else ""
 
 
-def _circumstances(f: Finding) -> Iterator[str]:
-    if f.diagnosis.intended:
+def _figures(f: Finding, analysis: Analysis) -> dry.Figures:
+    whole = replayed(analysis.step)
+    return dry.Figures(
+        saves=saving(f.gain.recoverable_us, whole) if f.gain else NOT_PROJECTED,
+        share=_share(f, whole),
+        doubt=_doubt(f, whole),
+        waits=waited(f.wait_us, analysis.step),
+        idle=waited(f.bubble_us, analysis.step),
+    )
+
+
+def _circumstances(f: Finding, timeless: bool) -> Iterator[str]:
+    if f.diagnosis.intended and not timeless:
         yield "intended"
     if f.where.phase is Phase.BACKWARD:
         yield "backward"
-    if abs(f.per_step - 1) >= 0.005:
+    if timeless:
+        yield from dry.circumstances(f)
+    elif abs(f.per_step - 1) >= 0.005:
         yield times(f.per_step)
 
 
 def _finding(number: int, f: Finding, analysis: Analysis) -> ToldFinding:
+    costs = dry.figures(f, analysis) if dry.is_dry(analysis) else _figures(f, analysis)
     return ToldFinding(
         of=f,
         number=number,
@@ -227,10 +257,10 @@ def _finding(number: int, f: Finding, analysis: Analysis) -> ToldFinding:
         title=f.diagnosis.title,
         what=what(f),
         where=whereabouts(f),
-        saves=saving(f.gain.recoverable_us, replayed(analysis.step)) if f.gain else NOT_PROJECTED,
-        share=_share(f, replayed(analysis.step)),
-        doubt=_doubt(f, replayed(analysis.step)),
-        waits=waited(f.wait_us, analysis.step),
-        idle=waited(f.bubble_us, analysis.step),
-        circumstances=tuple(_circumstances(f)),
+        saves=costs.saves,
+        share=costs.share,
+        doubt=costs.doubt,
+        waits=costs.waits,
+        idle=costs.idle,
+        circumstances=tuple(_circumstances(f, dry.is_dry(analysis))),
     )

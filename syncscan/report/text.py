@@ -12,6 +12,7 @@ from textwrap import wrap
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +22,6 @@ from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.model.phases import PhaseSummary
 from syncscan.model.printable import printable
-from syncscan.report import remedies
 from syncscan.report.details import details, flagged_lines
 from syncscan.report.habits import ToldHabit
 from syncscan.report.host_text import host_tables
@@ -44,7 +44,6 @@ WIDE = 100
 """Columns from which a finding may have its row to itself; below it takes two lines."""
 _GAP = 2
 """Columns between two of a table."""
-RANKED = "Ranked by what each saves alone; what is 'at most' or not projected comes last."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def _first_screen(analysis: Analysis, story: Story, terminal: Terminal) -> Itera
     if story.host_leads:
         above.append(_text(story.host_sentence))
     above += [Text.assemble(("! ", "bold yellow"), _text(sentence)) for sentence in story.lacking]
-    above.append(_text(story.summary))
+    above += [_text(story.summary)] if story.summary else []
     above += [_arrow(sentence) for sentence in (story.nothing,) if sentence]
     yield from above
     yield from _remedies(story, terminal, SCREEN - _height(above, terminal.width))
@@ -159,7 +158,7 @@ def _remedies(story: Story, terminal: Terminal, room: int) -> Iterator[Renderabl
         return
     more = len(story.remedies) - len(found)
     left = f" ({more} more with -v)" if more else ""
-    yield Text(f"{remedies.title(story.remedies)}{left}:", "bold")
+    yield Text(f"{story.to_do}{left}:", "bold")
     lines = [_remedy(told, story, terminal) for told in found]
     room -= 1 + _height([_listed(lines, found, {}), *then], terminal.width)
     fixes = {t.number: t.fix for t in found} if terminal.verbose else _fitting(found, room, terminal.width - 4)
@@ -209,9 +208,12 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
         return
     rows = [_row(told, terminal) for told in shown]
     yield Text("")
-    if any(told.saves != NOT_PROJECTED for told in shown):
-        yield Text(RANKED, style="dim")
-    yield _one_line_each(rows, terminal.width) or _two_lines_each(rows, terminal.width)
+    if not story.costed or any(told.saves != NOT_PROJECTED for told in shown):
+        yield Text(story.ranking, style="dim")
+    if story.costed:
+        yield _one_line_each(rows, terminal.width) or _two_lines_each(rows, terminal.width)
+    else:
+        yield _without_costs(rows, terminal.width)
     if len(story.ranked) > len(shown):
         yield Text(f" {len(story.ranked) - len(shown)} more: --all", style="bold")
 
@@ -273,6 +275,14 @@ def _two_lines_each(rows: Sequence[_Row], width: int) -> Table:
     for row in rows:
         waits = Text(f"waits {row.waits}" if row.waits else "")
         table.add_row(row.saves, Group(row.title, _joined((Text(row.rule), *row.where, waits, Text(row.doubt)), room)))
+    return table
+
+
+def _without_costs(rows: Sequence[_Row], width: int) -> Table:
+    table = _headed("what; rule, where, how often it waits")
+    for row in rows:
+        where = _joined((Text(row.rule), *row.where), width - 2 * _GAP)
+        table.add_row(Group(row.title, Padding(where, (0, 0, 0, _GAP))))
     return table
 
 

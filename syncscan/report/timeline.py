@@ -51,7 +51,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     trace = analysis.trace
     groups = groups_of(trace, analysis.findings)
     drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(lane.rows for g in groups for lane in g.lanes)]))
-    if not len(drawn):
+    if not len(drawn) or trace.info.capture.pretended:
         return dict(_NOTHING)
     origin, end = _extent(trace, drawn)
     twice = steps_without(analysis)

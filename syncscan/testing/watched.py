@@ -12,6 +12,7 @@ from syncscan.guarding.guard import Guard
 from syncscan.guarding.seen import GuardedSync
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
+from syncscan.testing.dry import DryRun
 
 LONGEST = 1000
 """Steps recorded of a test; more are run, and left out."""
@@ -22,7 +23,8 @@ class Watched:
 
     `syncs` is what a guard saw (under `no_syncs`, or `limit_syncs` without `wait_ms`), `analysis` and `findings` what a
     recording shows (under `limit_syncs` with `wait_ms`, or with `--syncscan-report`, once the test has ended; or after
-    `with syncscan.record():`). `steps` is how many have ended.
+    `with syncscan.record():`). Without a GPU both are those of a dry run, without times: `dry`. `steps` is how many
+    have ended.
     """
 
     def __init__(self) -> None:
@@ -30,6 +32,7 @@ class Watched:
         self.syncs: list[GuardedSync] = []
         self.analysis: Analysis | None = None
         self.trace: Path | None = None
+        self.dry: DryRun | None = None
         self._steps: list[Callable[[], object]] = []
 
     @property
@@ -51,6 +54,15 @@ class Watched:
                 yield
             finally:
                 self.syncs += guard.allowed
+
+    @contextmanager
+    def pretended(self, warmup: int = 0) -> Iterator[None]:
+        """Run this block as if on a GPU and note each sync of this thread, once `warmup` steps have ended."""
+        dry = self.dry = DryRun(warmup)
+        with dry.running(), self._telling(dry.step):
+            yield
+        self.syncs += dry.syncs
+        self.analysis = dry.analysis
 
     @contextmanager
     def record(

@@ -14,6 +14,7 @@ from syncscan.errors import UsageError
 
 pytest.importorskip("torch")
 
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 FUNCTION = """\
 import torch
 x = torch.ones(4, device="cuda")
@@ -83,3 +84,15 @@ def test_a_file_that_is_not_there_is_an_error(script: str) -> None:
     result = CliRunner().invoke(group, ["dryrun", script])
     assert isinstance(result.exception, UsageError)
     assert "gone.py is no file" in str(result.exception)
+
+
+def test_costs_come_from_a_recording(tmp_path: Path) -> None:
+    """`--like` takes a trace; that the program failed is said in the report, too."""
+    (tmp_path / "mine.py").write_text(SCRIPT)
+    trace = SAMPLES / "log_item.pt.trace.json.gz"
+    found, told = dryrun("--steps", "1", "--like", str(trace), str(tmp_path / "mine.py"))
+    assert [rule for rule, _, _ in found] == ["item"]
+    assert told["dry_run"]["like"]["path"] == str(trace)
+    (tmp_path / "mine.py").write_text("import torch\ntorch.ones(2, device='cuda').sum().item()\n1 / 0\n")
+    _, told = dryrun(str(tmp_path / "mine.py"), code=1)
+    assert told["dry_run"]["notes"][0] == "The program failed, and what would have come after wasn't seen."

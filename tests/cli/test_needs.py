@@ -26,7 +26,7 @@ ALWAYS = {
     "report": f"output top min_saves select ignore user_only {READING}",
     "annotate": f"output around force {READING}",
     "open": f"viewer host port no_browser {READING}",
-    "dryrun": "module steps form output",
+    "dryrun": "module steps like form output",
     "lint": "select ignore fail_on config form output",
     "time": "inputs device repetitions seconds throughput compare_naive form output",
     "prove": "revisions limit matters steps tolerance apart trace form output",

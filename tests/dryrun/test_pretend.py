@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import io
 import json
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -205,7 +208,7 @@ def test_an_op_of_an_extension_is_named_with_its_line() -> None:
         torch.ops.syncscan_test.radius(torch.ones(2, device="cuda"))
 
     said = dry(block).analysis.integrity.reason()
-    assert "1 ops of" in said
+    assert "1 op of 1 not understood" in said
     assert f"syncscan_test::radius ({__file__}:{block.__code__.co_firstlineno + 1})" in said
 
 
@@ -252,3 +255,82 @@ def _attributes() -> dict[str, int]:
 
 def _vars(owner: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in vars(owner).items() if name not in ("__builtins__", "CURRENT_DEVICE")]
+
+
+def test_threads_that_begin_meanwhile_are_seen() -> None:
+    """Torch's modes are a thread's own: each new thread, and each task of a pool that was there, gets them."""
+
+    def read() -> None:
+        with torch.profiler.record_function("worker"):
+            torch.ones(2, device="cuda").sum().item()
+
+    before = ThreadPoolExecutor(1)
+    before.submit(int).result()
+
+    def block() -> None:
+        before.submit(read).result()
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+        torch.ones(2, device="cuda").sum().item()
+
+    findings = dry(block).findings
+    assert sorted((f.scope, f.count) for f in findings) == [((), 1), (("worker",), 2)]
+    assert {f.where.thread for f in findings} == {"thread 1 (main)", "thread 3 (worker 0)"}
+    assert before.submit(lambda: torch.overrides._get_current_function_mode_stack()).result() == []
+
+
+def test_a_triton_kernel_is_named_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its launch is a gap with the line; a module of Triton's own shape stands for it, which isn't installed here."""
+    packages = tmp_path / "site-packages"
+    (packages / "triton" / "runtime").mkdir(parents=True)
+    for name in ("__init__.py", "runtime/__init__.py"):
+        (packages / "triton" / name).touch()
+    (packages / "triton" / "runtime" / "jit.py").write_text(
+        "class JITFunction:\n"
+        "    def __init__(self, fn): self.fn = fn\n"
+        "    def __getitem__(self, grid): return lambda *args, **kwargs: self.run(*args, grid=grid, **kwargs)\n"
+        "    def run(self, *args, **kwargs): raise RuntimeError('no driver')\n"
+    )
+    monkeypatch.syspath_prepend(str(packages))
+    for name in ("triton", "triton.runtime", "triton.runtime.jit"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    def block() -> None:
+        jit: Any = importlib.import_module("triton.runtime.jit")
+
+        def add(x: Any) -> None: ...
+
+        jit.JITFunction(add)[(1,)](torch.ones(2, device="cuda"))
+
+    capture = dry(block).analysis.trace.info.capture
+    assert capture.coverage is not None
+    (gap,) = capture.coverage.gaps
+    assert (gap.what, Path(gap.file).name) == ("Triton kernel add, not run: its results are missing", HERE)
+    for name in ("triton", "triton.runtime", "triton.runtime.jit"):
+        sys.modules.pop(name, None)
+
+
+def test_an_op_without_a_cpu_kernel_gives_zeros() -> None:
+    """Only a GPU has it: the shapes are right, the values aren't, and both the call and that are said."""
+    shapes = []
+
+    def block() -> None:
+        x = torch.ones(1, 2, 4, 8, device="cuda")
+        shapes.append(torch.ops.aten._scaled_dot_product_efficient_attention(x, x, x, None, False)[0].shape)
+
+    said = " ".join(dry(block).coverage)
+    assert shapes == [(1, 2, 4, 8)]
+    assert "aten::_scaled_dot_product_efficient_attention, which no CPU runs: its results are zeros" in said
+
+
+def test_a_block_that_fails_says_so() -> None:
+    """What ran is reported, and that the rest wasn't seen."""
+    rec = syncscan.pretend_gpu()
+    with pytest.raises(ZeroDivisionError), rec:
+        1 / torch.zeros((), dtype=torch.int64, device="cuda").item()
+    assert [f.rule for f in rec.findings] == ["item"]
+    assert (
+        "The program failed (ZeroDivisionError: division by zero), and what would have come after wasn't seen."
+        in rec.coverage
+    )

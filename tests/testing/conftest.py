@@ -1,5 +1,23 @@
-"""Gives the tests a machine as with a GPU."""
+"""Gives the tests a machine as with a GPU, and what tests inside of tests import."""
 
-from tests.as_on_a_gpu import machine, process
+from __future__ import annotations
 
-__all__ = ["machine", "process"]
+import importlib
+
+import pytest
+
+from tests.as_on_a_gpu import machine, process, torch
+
+
+@pytest.fixture(scope="session")
+def imported() -> None:
+    """All that tests inside of tests import: pytester takes their modules away again, and torch's can't come twice."""
+    with torch.profiler.profile():
+        torch.ones(1)
+    for name in ("testing.failure", "testing.watched", "capture.session", "report.html", "pytest_plugin"):
+        importlib.import_module(f"syncscan.{name}")
+    for name in ("cuda", "functions", "ops"):
+        importlib.import_module(f"syncscan.dryrun.{name}")
+
+
+__all__ = ["imported", "machine", "process"]

@@ -13,9 +13,10 @@ import pytest
 import syncscan as library
 from syncscan import api
 from syncscan.capture import device
-from tests.as_on_a_gpu import Machine, torch
+from tests.as_on_a_gpu import Machine
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("imported")
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -38,15 +39,6 @@ def test_it():
 def test_other():
     pass
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def imported() -> None:
-    """All that tests inside of tests import: pytester takes their modules away again, and torch's can't come twice."""
-    with torch.profiler.profile():
-        torch.ones(1)
-    for name in ("testing.failure", "testing.watched", "capture.session", "report.html", "pytest_plugin"):
-        importlib.import_module(f"syncscan.{name}")
 
 
 @pytest.fixture
@@ -172,14 +164,6 @@ def test_second():
     assert machine.mode == 0
 
 
-def test_without_a_gpu_marks_skip(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And say why."""
-    monkeypatch.setattr(device, "vendor", lambda: None)
-    done = run("@pytest.mark.no_syncs\ndef test_it():\n    item()\n", "-rs")
-    done.assert_outcomes(skipped=1)
-    done.stdout.fnmatch_lines(["SKIPPED*no GPU here: a CPU has no host-device syncs to count"])
-
-
 @pytest.mark.parametrize("mark", ["limit_syncs", "limit_syncs(-1)", "no_syncs(3, 4, 5)", "no_syncs(allow='x')"])
 def test_marks_that_mean_nothing_are_told(run, mark: str) -> None:
     """Before the test runs."""
@@ -247,7 +231,9 @@ def test_it(syncscan):
 
 
 def test_under_xdist(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Marks are known to the workers, and skip there alike without a GPU; reports are counted by the controller."""
+    """Marks are known to the workers, where a test that never asks for a GPU skips without one; the controller counts
+    reports.
+    """
     pytest.importorskip("xdist")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(

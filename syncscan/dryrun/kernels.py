@@ -1,0 +1,58 @@
+"""A session goes in; what only a GPU could run is named with its line: Triton's kernels, extensions that are built."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+from syncscan.dryrun.patches import Patches
+from syncscan.dryrun.session import Session
+
+_LAUNCHERS = {"triton.runtime.jit": ("JITFunction",), "triton.runtime.autotuner": ("Autotuner", "Heuristics")}
+
+
+def pretend(session: Session, patches: Patches) -> None:
+    """Leave launches of Triton's kernels out, and note builds of extensions; until the patches are restored."""
+    if importlib.util.find_spec("triton") is not None:
+        for module, kinds in _LAUNCHERS.items():
+            _triton(session, patches, module, kinds)
+    extensions = importlib.import_module("torch.utils.cpp_extension")
+    for name in ("load", "load_inline"):
+        patches.set(extensions, name, _building(session, getattr(extensions, name)))
+
+
+def _triton(session: Session, patches: Patches, module: str, kinds: tuple[str, ...]) -> None:
+    try:
+        owner = importlib.import_module(module)
+    except ImportError:
+        return
+    for kind in kinds:
+        launcher = getattr(owner, kind, None)
+        if launcher is not None:
+            patches.set(launcher, "run", _left_out(session))
+
+
+def _left_out(session: Session) -> Callable[..., None]:
+    def run(kernel: Any, *args: Any, **kwargs: Any) -> None:
+        function = kernel
+        while not hasattr(function, "__name__") and hasattr(function, "fn"):
+            function = function.fn
+        session.seen += 1
+        session.not_understood(
+            f"Triton kernel {getattr(function, '__name__', kernel)}, not run: its results are missing"
+        )
+
+    return run
+
+
+def _building(session: Session, build: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(build)
+    def built(name: str, *args: Any, **kwargs: Any) -> Any:
+        session.seen += 1
+        session.not_understood(f"extension {name}, built by torch.utils.cpp_extension.{build.__name__}")
+        return build(name, *args, **kwargs)
+
+    return built

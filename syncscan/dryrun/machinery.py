@@ -1,0 +1,181 @@
+"""A session goes in; torch's own machinery, which would look for a device or go around the modes, is led through them.
+
+That is autocast, hooks and custom functions that C++ calls, optimizers that group tensors by device, and compilers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from syncscan.dryrun import places
+from syncscan.dryrun.patches import Patches
+from syncscan.dryrun.places import DEVICE
+from syncscan.dryrun.session import Session
+
+torch: Any = importlib.import_module("torch")
+CUDA = torch.device("cuda", 0)
+
+
+def pretend(session: Session, patches: Patches) -> None:
+    """Set all of it, until the patches are restored."""
+    _Machinery(session, patches).set_all()
+
+
+class _Machinery:
+    def __init__(self, session: Session, patches: Patches) -> None:
+        self.session, self.patches = session, patches
+        self.questions: list[tuple[Any, str, Any, Any]] = []
+
+    def set_all(self) -> None:
+        """All of it."""
+        self._autocast()
+        self._hooks()
+        self._custom_functions()
+        self._optimizers()
+        self._compilers()
+        self._overrides()
+
+    def _autocast(self) -> None:
+        autocast = torch.amp.autocast_mode.autocast
+        init = autocast.__init__
+
+        @functools.wraps(init)
+        def on_cpu(this: Any, device_type: str, dtype: Any = None, enabled: bool = True, **kwargs: Any) -> None:
+            if device_type == "cuda":
+                device_type, dtype = "cpu", dtype or torch.float16
+                if enabled and dtype == torch.float16:
+                    dtype = torch.bfloat16
+                    self.session.say("Autocast to float16 ran in bfloat16, which a CPU computes far faster.")
+            init(this, device_type, dtype, enabled, **kwargs)
+
+        self.patches.set(autocast, "__init__", on_cpu)
+        for name in ("is_autocast_enabled", "get_autocast_dtype", "set_autocast_enabled", "set_autocast_dtype"):
+            self.patches.replace(torch, name, _for_cpu(getattr(torch, name)))
+
+    def _hooks(self) -> None:
+        """What C++ calls back in the middle of a function is the program's code again."""
+        hooks = torch.autograd.graph.saved_tensors_hooks
+        init = hooks.__init__
+
+        @functools.wraps(init)
+        def with_modes(this: Any, pack_hook: Any, unpack_hook: Any) -> None:
+            init(this, self._in_program(pack_hook), self._in_program(unpack_hook))
+
+        self.patches.set(hooks, "__init__", with_modes)
+
+    def _custom_functions(self) -> None:
+        """A function of the program's own has a node of its own, whose backward leads to where it was applied."""
+        session, function = self.session, torch.autograd.function.Function
+        apply, number = vars(function)["apply"].__func__, torch._C._autograd._get_sequence_nr
+
+        @functools.wraps(apply)
+        def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            session.recording.call()
+            begin, first = session.recording.now, number()
+            result = apply(cls, *args, **kwargs)
+            if number() != first:
+                session.followed(cls.__name__, begin, first, first + 1)
+            return result
+
+        self.patches.set(function, "apply", classmethod(applied))
+
+    def _in_program(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        functions = importlib.import_module("syncscan.dryrun.functions").Functions
+
+        @functools.wraps(hook)
+        def called(*args: Any) -> Any:
+            on = any(isinstance(mode, functions) for mode in torch.overrides._get_current_function_mode_stack())
+            with contextlib.nullcontext() if on else functions(self.session):
+                return hook(*args)
+
+        return called
+
+    def _optimizers(self) -> None:
+        grouped = torch._C._group_tensors_by_device_and_dtype
+
+        def group(lists: Any, with_indices: bool = False) -> Any:
+            made = grouped(lists, with_indices)
+            return {(_device_of(tensors), dtype): (tensors, at) for (_, dtype), (tensors, at) in made.items()}
+
+        self.patches.replace(torch._C, "_group_tensors_by_device_and_dtype", group)
+
+    def _compilers(self) -> None:
+        session = self.session
+
+        def eager(model: Any = None, **options: Any) -> Any:
+            session.say("torch.compile was asked for and left out: what it would compile ran eagerly.")
+            return model if model is not None else lambda function: function
+
+        self.patches.replace(torch, "compile", eager)
+
+        scripted = torch.jit.script
+
+        @functools.wraps(scripted)
+        def script(*args: Any, **kwargs: Any) -> Any:
+            with self._own_overrides():  # the compiler knows torch's own questions by identity
+                return scripted(*args, **kwargs)
+
+        self.patches.replace(torch.jit, "script", script)
+
+    @contextlib.contextmanager
+    def _own_overrides(self) -> Iterator[None]:
+        """Torch's own questions whether its functions are overridden, for as long as something is compiled."""
+        for module, name, theirs, _ in self.questions:
+            setattr(module, name, theirs)
+        try:
+            yield
+        finally:
+            for module, name, _, ours in self.questions:
+                setattr(module, name, ours)
+
+    def _overrides(self) -> None:
+        """Torch's own Python functions run as they are, so that the mode sees what they call, and not them."""
+        kinds = {
+            name: _only_for_subclasses(getattr(torch.overrides, name), several)
+            for name, several in (
+                ("has_torch_function", True),
+                ("has_torch_function_unary", False),
+                ("has_torch_function_variadic", False),
+            )
+        }
+        for module in list(sys.modules.values()):
+            if getattr(module, "__name__", "").split(".")[0] == "torch" and module is not torch._C:
+                for name, value in kinds.items():
+                    if name in getattr(module, "__dict__", {}):
+                        self.questions.append((module, name, getattr(module, name), value))
+                        self.patches.set(module, name, value)
+
+
+def _device_of(lists: Any) -> Any:
+    first = next((tensor for tensor in lists[0] if tensor is not None), None)
+    with torch._C.DisableTorchFunction():
+        on_device = first is not None and places.place_of(first) == DEVICE
+    return CUDA if on_device else torch.device("cpu")
+
+
+def _for_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        if not args and not kwargs and function.__name__ == "is_autocast_enabled":
+            return function("cpu")
+        return function(*("cpu" if arg == "cuda" else arg for arg in args), **kwargs)
+
+    return asked
+
+
+def _only_for_subclasses(original: Callable[..., bool], several: bool) -> Callable[..., bool]:
+    """The question whether torch's functions are overridden, for the arguments alone and not for modes."""
+    plain = (torch.Tensor, torch.nn.Parameter, type(None), bool, int, float)
+
+    def overridden(*args: Any) -> bool:
+        if several and args:
+            args = tuple(args[0])
+        others = [arg for arg in args if type(arg) not in plain and hasattr(type(arg), "__torch_function__")]
+        return bool(others) and bool(original(others) if several else original(*others[:1]))
+
+    return overridden

@@ -1,0 +1,105 @@
+"""A session goes in; tensors and storages say where they lie, are pinned, copied, saved and loaded as on a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from typing import Any
+
+from syncscan.dryrun import places
+from syncscan.dryrun.patches import Patches
+from syncscan.dryrun.places import DEVICE, HOST, PINNED
+from syncscan.dryrun.session import Call, Session
+from syncscan.dryrun.waits import to_device, to_host
+
+torch: Any = importlib.import_module("torch")
+
+
+def pretend(session: Session, patches: Patches) -> None:
+    """Set the methods, until the patches are restored."""
+    _tensors(session, patches)
+    _storages(session, patches)
+
+
+def _tensors(session: Session, patches: Patches) -> None:
+    """Methods that work in every thread, as the loader's that pins does."""
+    tensor = torch.Tensor
+    deep_copied = tensor.__deepcopy__
+
+    def pin_memory(this: Any, device: Any = None) -> Any:
+        with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+            pinned = this.detach().clone()
+            places.put(pinned, PINNED)
+        return pinned
+
+    def is_pinned(this: Any, device: Any = None) -> bool:
+        with torch._C.DisableTorchFunction():
+            return places.place_of(this) == PINNED
+
+    def deepcopy(this: Any, memo: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            place = places.place_of(this)
+        if place != DEVICE:
+            return deep_copied(this, memo)
+        with session.calling(Call("deepcopy", moving=True)):  # it stays on the device
+            made = deep_copied(this, memo)
+        with torch._C.DisableTorchFunction():
+            places.put(made, DEVICE)
+        return made
+
+    def shown(this: Any, *, tensor_contents: Any = None) -> str:
+        modes = torch.utils._python_dispatch
+        turning_off, modes._disable_current_modes = modes._disable_current_modes, contextlib.nullcontext
+        try:
+            return str(torch._tensor_str._str(this, tensor_contents=tensor_contents))
+        finally:
+            modes._disable_current_modes = turning_off
+
+    patches.set(tensor, "pin_memory", pin_memory)
+    patches.set(tensor, "is_pinned", is_pinned)
+    patches.set(tensor, "record_stream", lambda this, stream: None)
+    patches.set(tensor, "__deepcopy__", deepcopy)
+    patches.set(tensor, "__repr__", shown)
+
+
+def _storages(session: Session, patches: Patches) -> None:
+    """What saving and loading ask of storages."""
+    storage_kind = torch.UntypedStorage
+    tag, moved = torch.serialization.location_tag, storage_kind.to
+
+    def location_tag(storage: Any) -> Any:
+        if places.of_storage(_untyped(storage)) != DEVICE:
+            return tag(storage)
+        session.wait(to_host("aten::to", "aten::_to_copy", "aten::copy_", size=storage.nbytes()))
+        return "cuda:0"
+
+    def onto(storage: Any) -> Any:
+        if places.of_storage(storage) == DEVICE:
+            return storage
+        made = storage.clone()
+        session.wait(to_device(size=storage.nbytes()))
+        places.note(made, DEVICE)
+        return made
+
+    def to(storage: Any, *, device: Any, non_blocking: bool = False) -> Any:
+        if torch.device(device).type == "cuda":
+            return onto(storage)
+        return moved(storage, device=device, non_blocking=non_blocking)
+
+    def cpu(storage: Any) -> Any:
+        if places.of_storage(storage) != DEVICE:
+            return from_cuda(storage)
+        session.wait(to_host(size=storage.nbytes()))
+        made = storage.clone()
+        places.note(made, HOST)
+        return made
+
+    from_cuda = storage_kind.cpu
+    patches.replace(torch.serialization, "location_tag", location_tag)
+    patches.set(storage_kind, "to", to)
+    patches.set(storage_kind, "cpu", cpu)
+    patches.set(storage_kind, "cuda", lambda storage, device=None, non_blocking=False: onto(storage))
+
+
+def _untyped(storage: Any) -> Any:
+    return getattr(storage, "_untyped_storage", storage)

@@ -1,0 +1,226 @@
+"""From a dry run's analysis to what its reports say: where it would wait, how much was understood, what a recording
+says that costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding
+from syncscan.model.habit import Basis
+from syncscan.model.likeness import Counterpart, Likeness
+from syncscan.report.phrases import figure, measurable, real, saving, spread, whereabouts
+from syncscan.report.units import duration, percent, times
+
+UNSEEN = 5
+"""Findings of a recording alone that are named; JSON has them all."""
+NOT_TIMED = "not timed"
+NO_COUNTERPART = "not in the recording"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a report says that a finding costs: as its recording has it."""
+
+    saves: str
+    share: str = ""
+    doubt: str = ""
+    waits: str = "–"
+    idle: str = "–"
+
+
+def is_dry(analysis: Analysis) -> bool:
+    """Whether this is of a dry run, in which nothing was timed."""
+    return analysis.trace.info.capture.pretended
+
+
+def verdict(analysis: Analysis) -> str:
+    """How many places would wait; never that none would where something wasn't understood, or nothing ran."""
+    found, coverage = real(analysis.findings), analysis.trace.info.capture.coverage
+    if found:
+        places = "1 place" if len(found) == 1 else f"{len(found)} places"
+        return f"{places} would make the host wait, {times(sum(f.per_step for f in found))}"
+    if coverage is None or not coverage.ops:
+        return "Nothing ran on the pretended device"
+    return "No wait was found in what was understood" if coverage.gaps else "Nothing that ran would make the host wait"
+
+
+def reason(analysis: Analysis) -> str:
+    """That nothing was timed, and how much of it was understood."""
+    return " ".join(lack.sentence for lack in analysis.integrity.lacks)
+
+
+def summary(analysis: Analysis) -> str:
+    """What the waits cost in a recording, and whether its sizes are this run's."""
+    like = analysis.likeness
+    if like is None:
+        return "What they cost a recording tells: --like TRACE." if real(analysis.findings) else ""
+    found = real(analysis.findings)
+    seen = sum(f.id in like.counterparts for f in found)
+    step = f"a step of {duration(like.step_us)}" if like.step_us else "a step that wasn't timed"
+    device = f" on {like.device}" if like.device else ""
+    costs = f"Costs are those of {_name(like)}, {step}{device}: it has {seen} of the {len(found)}."
+    return " ".join(part for part in (costs, _without_all(like), _sizes(like)) if part)
+
+
+def _without_all(like: Likeness) -> str:
+    """What that step would gain without all of its syncs: often more than each of them alone."""
+    if like.recoverable_us is None:
+        return ""
+    doubt = f"; {spread(like.range_us, like.step_us)}" if like.range_us else ""
+    if not measurable(like.recoverable_us, like.step_us):
+        return f"Without any of its syncs that step is {saving(like.recoverable_us, like.step_us)} shorter."
+    part = f"{duration(like.recoverable_us)} shorter ({percent(like.recoverable_us, like.step_us)}{doubt})"
+    return f"Without any of its syncs that step is {part}."
+
+
+def ranking(analysis: Analysis) -> str:
+    """What the table is ordered by."""
+    if analysis.likeness is None:
+        return "The most frequent first: nothing was timed. What is outside of the steps comes last."
+    return f"Ranked by what each saves alone in {_name(analysis.likeness)}; what isn't in it comes last."
+
+
+def title(analysis: Analysis) -> str:
+    """The heading of what to change."""
+    if analysis.likeness is None:
+        return "What to change, the most frequent first"
+    return "What to change, by what each saves alone in the recording"
+
+
+def steps(analysis: Analysis) -> str:
+    """What counts as a step, and what the recording alone has."""
+    count = len(analysis.trace.steps)
+    said = [f"Steps are the dry run's: {count}." if count else "The whole dry run counts as one step."]
+    return " ".join([*said, *_unseen(analysis.likeness)])
+
+
+def figures(finding: Finding, analysis: Analysis) -> Figures:
+    """What a finding costs in the recording; dashes where nothing tells it."""
+    like = analysis.likeness
+    theirs = like.counterparts.get(finding.id) if like else None
+    if like is None or theirs is None:
+        return Figures("–")
+    gain, whole = theirs.recoverable_us, like.step_us
+    known = gain is not None and measurable(gain, whole)
+    return Figures(
+        saves="–" if gain is None else saving(gain, whole),
+        share=percent(gain, whole) if gain is not None and known else "",
+        doubt=spread(theirs.range_us, whole) if known and theirs.range_us else "",
+        waits="–" if theirs.wait_us is None else duration(theirs.wait_us),
+        idle="–" if theirs.bubble_us is None else duration(theirs.bubble_us),
+    )
+
+
+def to_change(finding: Finding, analysis: Analysis) -> tuple[str, str]:
+    """Of an entry of what to change: what it saves, or how often it waits; and how sure that is."""
+    like = analysis.likeness
+    theirs = like.counterparts.get(finding.id) if like else None
+    if like is None or theirs is None:
+        return times(finding.per_step), NO_COUNTERPART if like else NOT_TIMED
+    if theirs.recoverable_us is None:
+        waits = "" if theirs.wait_us is None else f"waits {duration(theirs.wait_us)} there"
+        return waits or times(finding.per_step), "its gain wasn't projected"
+    doubt = [spread(theirs.range_us, like.step_us)] if theirs.range_us else []
+    doubt += [f"together with {len(theirs.shared)} more"] if theirs.shared else []
+    return f"{figure(theirs.recoverable_us, Basis.REPLAY, like.step_us)} there", "; ".join(doubt)
+
+
+def circumstances(finding: Finding) -> Iterator[str]:
+    """How often, or that it isn't in the steps."""
+    if finding.diagnosis.intended and all(o.where.step is None for o in finding.occurrences):
+        yield f"{finding.count} time{'s' * (finding.count != 1)} outside of the steps"
+    else:
+        yield times(finding.per_step)
+
+
+def document(analysis: Analysis) -> dict[str, Any] | None:
+    """What JSON says of a dry run besides its findings; None of a recording."""
+    capture = analysis.trace.info.capture
+    if not capture.pretended:
+        return None
+    coverage = capture.coverage
+    gaps = coverage.gaps if coverage else ()
+    return {
+        "ops": coverage.ops if coverage else None,
+        "not_understood": [{"what": g.what, "count": g.count, "file": g.file, "line": g.line} for g in gaps],
+        "notes": list(capture.notes),
+        "like": _like(analysis.likeness) if analysis.likeness else None,
+    }
+
+
+def counterpart(finding: Finding, analysis: Analysis) -> dict[str, Any] | None:
+    """What JSON says of a finding's counterpart; None without one."""
+    theirs = analysis.likeness.counterparts.get(finding.id) if analysis.likeness else None
+    if theirs is None:
+        return None
+    return {
+        "findings": [f.id for f in theirs.findings],
+        "shared_with": list(theirs.shared),
+        "per_step": theirs.per_step,
+        "wait_us": theirs.wait_us,
+        "bubble_us": theirs.bubble_us,
+        "recoverable_us": theirs.recoverable_us,
+        "recoverable_range_us": list(theirs.range_us) if theirs.range_us else None,
+        "copied_bytes": {"here": theirs.copied[0], "there": theirs.copied[1]} if theirs.copied else None,
+    }
+
+
+def _like(like: Likeness) -> dict[str, Any]:
+    return {
+        "path": like.path,
+        "device": like.device or None,
+        "steps": like.steps,
+        "step_us": like.step_us or None,
+        "recoverable_us": like.recoverable_us,
+        "recoverable_range_us": list(like.range_us) if like.range_us else None,
+        "sizes": _sizes(like),
+        "same_sizes": None if not like.compared else not any(c.other_size for _, c in like.compared),
+        "unseen": [
+            {"id": f.id, "where": whereabouts(f), "wait_us": f.wait_us, "recoverable_us": _gain(f)} for f in like.unseen
+        ],
+    }
+
+
+def _gain(finding: Finding) -> float | None:
+    return finding.gain.recoverable_us if finding.gain else None
+
+
+def _sizes(like: Likeness) -> str:
+    """Whether both are of one size, as far as their copies tell; nothing is scaled."""
+    other = next((c for _, c in like.compared if c.other_size), None)
+    if other is not None:
+        return f"Its sizes are others ({_copies(other)}), and nothing was scaled."
+    if like.compared:
+        return f"Its copies are as large as this run's ({len(like.compared)} compared)."
+    return "Whether its sizes are this run's can't be told: no copy of both is larger than a number."
+
+
+def _copies(other: Counterpart) -> str:
+    here, there = other.copied or (0.0, 0.0)
+    return f"a copy of {_bytes(there)} is one of {_bytes(here)} here"
+
+
+def _bytes(size: float) -> str:
+    for unit, many in (("MB", 1e6), ("kB", 1e3)):
+        if size >= many:
+            return f"{size / many:.3g} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def _unseen(like: Likeness | None) -> Iterator[str]:
+    if like is None or not like.unseen:
+        return
+    count = len(like.unseen)
+    named = "; ".join(f"{f.diagnosis.title} ({whereabouts(f)})" for f in like.unseen[:UNSEEN])
+    more = f"; and {count - UNSEEN} more" if count > UNSEEN else ""
+    it = "1 finding that isn't here" if count == 1 else f"{count} findings that aren't here"
+    yield f"{_name(like)} has {it}: {named}{more}."
+
+
+def _name(like: Likeness) -> str:
+    return PurePath(like.path).name or like.path

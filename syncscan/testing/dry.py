@@ -1,0 +1,110 @@
+"""A test goes in, run on the CPU as if on a GPU; what would wait for it comes out, as a guard on a GPU would see it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from types import FrameType
+
+from syncscan.dryrun.pretence import Pretence
+from syncscan.dryrun.session import Met, Session
+from syncscan.guarding.guard import Guard
+from syncscan.guarding.rule import written_reason
+from syncscan.guarding.seen import GuardedSync
+from syncscan.model.analysis import Analysis
+from syncscan.model.capture import Coverage
+from syncscan.model.libraries import is_library
+
+_DRYRUN = str(Path(__file__).parents[1] / "dryrun")
+_KINDS = {"cudaDeviceSynchronize": "device", "cudaEventSynchronize": "event", "cudaFree": "call"}
+
+
+class DryRun:
+    """The dry run of one test: `syncs` are those that a guard would have seen, once `warmup` steps have ended."""
+
+    def __init__(self, warmup: int = 0) -> None:
+        self._warmup = warmup
+        self._guard = Guard(0, None, self._take, warmup=warmup, name="test")
+        self._pretence = Pretence()
+        self._session: Session | None = None
+        self._met: Met | None = None
+        self._taken: list[tuple[GuardedSync, Met]] = []
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The block is pretended to run on a GPU."""
+        session = self._session = self._pretence.begin()
+        session.on_wait = self._saw
+        if not self._warmup:
+            session.recording.step(0)
+        try:
+            yield
+        finally:
+            self._pretence.end()
+
+    def step(self) -> None:
+        """Say that a step has ended."""
+        self._guard.step()
+        if self._session is not None and self._guard.steps >= self._warmup:
+            self._session.recording.step(self._guard.steps - self._warmup)
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """All that was found, without costs; once it is over."""
+        from syncscan import api
+
+        assert self._session is not None
+        return api.analyze_pretended(self._session.trace())
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much of it was understood."""
+        return self.analysis.trace.info.capture.coverage or Coverage(0)
+
+    @property
+    def said(self) -> str:
+        """The same in a sentence."""
+        return " ".join(self._session.coverage()) if self._session is not None else ""
+
+    @cached_property
+    def syncs(self) -> list[GuardedSync]:
+        """All that were seen, the rule of each known; once it is over."""
+        occurrences = [(o.sync.ts, f.rule) for f in self.analysis.findings for o in f.occurrences]
+        found = [replace(sync, rule=_rule_at(met, occurrences)) for sync, met in self._taken]
+        return [*(replace(sync, allowed=written_reason(sync)) for sync in found), *self._guard.allowed]
+
+    def _saw(self, met: Met) -> None:
+        if self._guard.steps < self._warmup:
+            return
+        self._met = met
+        kind = next((_KINDS[call] for call in met.wait.calls if call in _KINDS), "stream")
+        self._guard.saw(kind, _outside(sys._getframe()), threading.get_ident())
+
+    def _take(self, sync: GuardedSync) -> None:
+        assert self._met is not None
+        self._taken.append((_led(sync, self._met), self._met))
+
+
+def _led(sync: GuardedSync, met: Met) -> GuardedSync:
+    """A sync of the backward pass stands where its forward op does, as a report of it says."""
+    if not met.forward:
+        return sync
+    chain = tuple(reversed(met.forward))
+    file, line, function = next((frame for frame in met.forward if not is_library(frame[0])), met.forward[0])
+    return replace(sync, file=file, line=line, function=function, chain=chain, instruction=None)
+
+
+def _outside(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that is none of the dry run's, nor of what torch puts around it."""
+    while frame is not None and (frame.f_code.co_filename.startswith(_DRYRUN) or frame.f_code.co_filename == __file__):
+        frame = frame.f_back
+    return frame
+
+
+def _rule_at(met: Met, occurrences: list[tuple[int, str]]) -> str:
+    return next((rule for ts, rule in occurrences if met.begin <= ts <= met.end), "")

@@ -1,0 +1,261 @@
+"""Each thing that a program may ask of a GPU is asked under the pretence: it works, and waits where it should."""
+
+from __future__ import annotations
+
+import inspect
+import io
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import syncscan
+
+torch = pytest.importorskip("torch")
+nn: Any = torch.nn
+CASES: dict[str, tuple[Callable[[], object], set[str]]] = {}
+
+
+def case(*rules: str) -> Callable[[Callable[[], object]], Callable[[], object]]:
+    """A function that asks something, and the rules of the waits in it."""
+
+    def taken(function: Callable[[], object]) -> Callable[[], object]:
+        CASES[function.__name__] = (function, set(rules))
+        return function
+
+    return taken
+
+
+def linear() -> Any:
+    return nn.Linear(3, 3, device="cuda")
+
+
+def backward() -> Any:
+    net = linear()
+    net(torch.ones(2, 3, device="cuda")).sum().backward()
+    return net
+
+
+def stepped(name: str, **options: bool) -> Callable[[], None]:
+    """Two steps of an optimizer."""
+
+    def run() -> None:
+        sparse = name == "SparseAdam"
+        net = nn.Embedding(4, 3, sparse=True, device="cuda") if sparse else linear()
+        x = torch.zeros(2, dtype=torch.long, device="cuda") if sparse else torch.ones(2, 3, device="cuda")
+        parameters = [p for p in net.parameters() if name != "Muon" or p.ndim == 2]
+        few: dict[str, Any] = {"max_iter": 2} if name == "LBFGS" else {}
+        optimizer = getattr(torch.optim, name)(parameters, lr=1e-2, **options, **few)
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            return loss
+
+        for _ in range(2):
+            closure()
+            optimizer.step(closure) if name == "LBFGS" else optimizer.step()
+
+    return run
+
+
+READS = {
+    "ASGD": {"optimizer-readback", "tensor-constructor"},
+    "ASGD.foreach": {"optimizer-readback", "tensor-constructor"},
+    "ASGD.capturable": {"tensor-constructor"},
+    "Adafactor": {"optimizer-readback"},
+    "Adafactor.foreach": {"optimizer-readback"},
+    "LBFGS": {"optimizer-readback"},
+    "SparseAdam": {"coalesce"},
+}
+"""Optimizers that read their device, by torch's source; the others don't."""
+for found in sorted(vars(torch.optim)):
+    kind = getattr(torch.optim, found)
+    if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)) or found == "Optimizer":
+        continue
+    CASES[found] = (stepped(found), READS.get(found, set()))
+    for way in ("foreach", "fused", "capturable"):
+        if way in inspect.signature(kind).parameters:
+            CASES[f"{found}.{way}"] = (stepped(found, **{way: True}), READS.get(f"{found}.{way}", set()))
+
+
+@case("item")
+def functional() -> None:
+    net, x = linear(), torch.ones(4, 3, device="cuda")
+
+    def loss(parameters: Any, x: Any) -> Any:
+        return torch.func.functional_call(net, parameters, (x,)).sum()
+
+    each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(dict(net.named_parameters()), x)
+    assert each["weight"].is_cuda
+    assert torch.func.jacrev(lambda x: x * x)(x[0]).is_cuda
+    each["weight"].sum().item()
+
+
+@case()
+def checkpointing() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    net = linear()
+    for reentrant in (False, True):
+        x = torch.ones(2, 3, device="cuda", requires_grad=True)
+        checkpoint(net, x, use_reentrant=reentrant).sum().backward()
+        assert x.grad.is_cuda
+
+
+@case()
+def clipping() -> None:
+    net = backward()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0, foreach=True)
+    nn.utils.clip_grad_value_(net.parameters(), 1.0)
+    nn.utils.vector_to_parameters(nn.utils.parameters_to_vector(net.parameters()) * 2, net.parameters())
+
+
+@case("clip-grad")
+def clipping_with_a_check() -> None:
+    nn.utils.clip_grad_norm_(backward().parameters(), 1.0, error_if_nonfinite=True)
+
+
+@case()
+def parametrized() -> None:
+    for around in (nn.utils.parametrizations.weight_norm, nn.utils.parametrizations.spectral_norm):
+        around(linear())(torch.ones(2, 3, device="cuda")).sum().backward()
+
+
+@case()
+def recurrent() -> None:
+    lstm = nn.LSTM(3, 4, batch_first=True, device="cuda")
+    x, lengths = torch.ones(2, 5, 3, device="cuda"), torch.tensor([5, 3])
+    packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+    padded, back = nn.utils.rnn.pad_packed_sequence(lstm(packed)[0], batch_first=True)
+    assert (padded.is_cuda, back.is_cuda) == (True, False)
+    padded.sum().backward()
+    with pytest.raises(RuntimeError, match="1D CPU int64"):
+        nn.utils.rnn.pack_padded_sequence(x, lengths.to("cuda"), batch_first=True, enforce_sorted=False)
+
+
+CASES["recurrent"][1].add("to-device")  # the lengths that a GPU refuses
+
+
+@case()
+def attention() -> None:
+    q = torch.ones(2, 2, 8, 4, device="cuda", requires_grad=True)
+    mask = torch.ones(8, 8, dtype=torch.bool, device="cuda")
+    for options in ({"is_causal": True}, {"attn_mask": mask}):
+        nn.functional.scaled_dot_product_attention(q, q, q, **options).sum().backward()
+
+
+@case("item")
+def compiled() -> None:
+    torch.compile(lambda x: x.sum().item())(torch.ones(2, device="cuda"))
+
+
+@case("checkpoint-save", "one-off")
+def saved() -> None:
+    file, net = io.BytesIO(), backward()
+    torch.save(net.state_dict(), file)
+    for place, there in ((None, True), ("cpu", False), ("cuda:0", True), ({"cuda:0": "cpu"}, False)):
+        file.seek(0)
+        assert torch.load(file, map_location=place)["weight"].is_cuda is there
+    file.seek(0)
+    net.load_state_dict(torch.load(file, map_location="cpu"))
+    assert net.weight.is_cuda
+
+
+@case("empty-cache")
+def memory() -> None:
+    cuda = torch.cuda
+    for name in vars(cuda.memory):
+        if name.startswith(("memory_", "max_memory_", "reset_")) and name in vars(cuda):
+            getattr(cuda, name)()
+    cuda.memory._record_memory_history(enabled=None)
+    cuda.mem_get_info()
+    cuda.empty_cache()
+    with cuda.device(0), cuda.device_of(torch.ones(1, device="cuda")):
+        cuda.manual_seed_all(0)
+
+
+@case("explicit-sync", "timing")
+def streams() -> None:
+    stream = torch.cuda.Stream()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    with torch.cuda.stream(stream):
+        begin.record()
+        end.record(stream)
+    torch.cuda.current_stream().wait_stream(stream)
+    stream.wait_event(begin)
+    assert end.query()
+    end.synchronize()
+    assert begin.elapsed_time(end) >= 0
+    stream.synchronize()
+
+
+@case("grad-scaler")
+def scaled() -> None:
+    net, scaler = linear(), torch.amp.GradScaler("cuda")
+    for options in ({}, {"fused": True}):
+        optimizer = torch.optim.Adam(net.parameters(), **options)
+        with torch.autocast("cuda", torch.float16):
+            loss = net(torch.ones(2, 3, device="cuda")).sum()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+@case()
+def loading() -> None:
+    data = torch.utils.data.TensorDataset(torch.ones(4, 3))
+    for (batch,) in torch.utils.data.DataLoader(data, 2, pin_memory=True, num_workers=2):
+        assert batch.is_pinned()
+        assert batch.to("cuda", non_blocking=True).is_cuda
+
+
+@case("item")
+def custom_function() -> None:
+    class Square(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            gradient.sum().item()
+            return 2 * ctx.saved_tensors[0] * gradient
+
+    Square.apply(torch.ones(3, device="cuda", requires_grad=True)).sum().backward()
+
+
+@case("to-device")
+def kept_on_the_host() -> None:
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        y = (x * x).sum()
+    y.backward()
+    assert torch.ones(3).type_as(x).is_cuda
+
+
+@case()
+def lazy_and_meta() -> None:
+    net = nn.LazyLinear(3).to("cuda")
+    net(torch.ones(2, 4, device="cuda"))
+    with torch.device("meta"):
+        empty = nn.Linear(2, 2)
+    assert (net.weight.is_cuda, empty.to_empty(device="cuda").weight.is_cuda) == (True, True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_all_of_it_works_and_waits_where_it_should() -> None:
+    """The rules found in each, of waits in the program's steps."""
+    with syncscan.pretend_gpu() as rec:
+        for name, (ask, _) in CASES.items():
+            with torch.profiler.record_function(f"case {name}"):
+                ask()
+    rules: defaultdict[str, set[str]] = defaultdict(set)
+    for finding in rec.findings:
+        rules[finding.where.scope[0].removeprefix("case ")].add(finding.rule)
+    wrong = {name: (rules[name], expected) for name, (_, expected) in CASES.items() if rules[name] != expected}
+    assert wrong == {}
+    assert rec.analysis.trace.info.capture.coverage.gaps == ()

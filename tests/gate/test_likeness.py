@@ -1,0 +1,119 @@
+"""A dry run's findings are set against those of a recording: its figures, never scaled; what one side lacks is said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import syncscan
+from syncscan import api, report
+from syncscan.errors import UsageError
+from syncscan.model.analysis import Analysis
+from tests.builder import TraceBuilder
+
+torch = pytest.importorskip("torch")
+PAGEABLE = "Memcpy HtoD (Pageable -> Device)"
+
+
+@pytest.fixture(scope="module")
+def dry() -> Analysis:
+    """Reads in two scopes, and a batch that is copied."""
+    with syncscan.pretend_gpu() as rec:
+        for _ in range(2):
+            rec.step()
+            with torch.profiler.record_function("load"):
+                x = torch.ones(100).to("cuda")
+            with torch.profiler.record_function("log"):
+                x.sum().item()
+            with torch.profiler.record_function("only here"):
+                x.tolist()
+        rec.end_step()
+    return rec.analysis
+
+
+def recording(copied: int = 400) -> Analysis:
+    """The same program on a GPU: it has no lines, and a place of its own."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        with t.scope("load", start + 10, start + 200):
+            t.sync("aten::to > aten::_to_copy > aten::copy_", at=start + 20, wait=100, copy=PAGEABLE)
+        with t.scope("log", start + 210, start + 600):
+            t.launch("gemm", at=start + 212, lasts=200)
+            t.sync("aten::item", at=start + 220, wait=300)
+        with t.scope("only there", start + 610, start + 900):
+            t.sync("aten::nonzero", at=start + 620, wait=50)
+    for event in t.events:
+        if event.get("name") == PAGEABLE:
+            event["args"]["bytes"] = copied
+    return api.analyze_trace(t.trace())
+
+
+def test_figures_are_the_recordings(dry: Analysis) -> None:
+    """Each finding has its counterpart's, the costliest first; what is in one of the two alone is told."""
+    there = recording()
+    liked = api.liken(dry, there)
+    like = liked.likeness
+    assert like is not None
+    found = {f.where.scope[0]: f for f in liked.findings}
+    item = next(f for f in there.findings if f.where.scope == ("log",))
+    theirs = like.counterparts[found["log"].id]
+    assert [f.id for f in theirs.findings] == [item.id]
+    assert item.gain is not None
+    assert (theirs.wait_us, theirs.recoverable_us) == (item.wait_us, item.gain.recoverable_us)
+    assert found["only here"].id not in like.counterparts
+    assert [f.where.scope for f in like.unseen] == [("only there",)]
+    assert liked.findings[-1] is found["only here"]
+    assert found["log"].gain is None
+
+
+@pytest.mark.parametrize(
+    ("copied", "same", "said"),
+    [
+        (400, True, "Its copies are as large as this run's (1 compared)."),
+        (4_000_000, False, "Its sizes are others (a copy of 4 MB is one of 400 bytes here), and nothing was scaled."),
+        (0, None, "Whether its sizes are this run's can't be told: no copy of both is larger than a number."),
+    ],
+)
+def test_other_sizes_are_said(dry: Analysis, copied: int, same: bool | None, said: str) -> None:
+    """By the bytes of copies at the same places; the figures stay as recorded."""
+    liked = api.liken(dry, recording(copied))
+    told = json.loads(report.render(liked, "json"))
+    assert (told["dry_run"]["like"]["same_sizes"], told["dry_run"]["like"]["sizes"]) == (same, said)
+    assert said in " ".join(report.render(liked, "text", width=200).split())
+
+
+def test_json_has_both_sides(dry: Analysis) -> None:
+    """The dry run's costs stay null; the recording's stand under `like`."""
+    there = recording()
+    told = json.loads(report.render(api.liken(dry, there), "json"))
+    found = {f["scope"][0]: f for f in told["findings"]}
+    assert found["log"]["recoverable_us"] is None
+    assert found["log"]["like"]["per_step"] == 1.0
+    assert found["only here"]["like"] is None
+    assert told["dry_run"]["like"]["step_us"] == there.step.observed_us
+    assert [unseen["where"] for unseen in told["dry_run"]["like"]["unseen"]] == ["only there · aten::nonzero"]
+    assert told["dry_run"]["ops"] == dry.trace.info.capture.coverage.ops  # type: ignore[union-attr]
+
+
+def test_only_a_dry_run_is_set_beside_a_recording(dry: Analysis) -> None:
+    """Anything else is refused with a sentence."""
+    with pytest.raises(UsageError, match="beside a recording"):
+        api.liken(dry, dry)
+    with pytest.raises(UsageError, match="beside a recording"):
+        api.liken(recording(), recording())
+
+
+def test_a_path_does_as_well(tmp_path: Path) -> None:
+    """A trace, or a saved analysis of it."""
+    with syncscan.pretend_gpu() as rec, torch.profiler.record_function("log"):
+        torch.ones(2, device="cuda").sum().item()
+    there = recording()
+    saved = tmp_path / "there.syncscan.json"
+    saved.write_text(there.to_saved(), encoding="utf-8")
+    liked = rec.like(saved)
+    assert liked.likeness is not None
+    assert list(liked.likeness.counterparts) == [rec.findings[0].id]
+    assert liked.likeness == replace(rec.like(there).likeness, path=liked.likeness.path)  # type: ignore[type-var]

@@ -1,0 +1,93 @@
+"""Reports of a dry run: how many places wait and how much was understood; nothing of costs that nobody measured."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import syncscan
+from syncscan import report
+from syncscan.errors import UsageError
+from syncscan.model.analysis import Analysis
+
+torch = pytest.importorskip("torch")
+COSTS = re.compile(r"by what it costs|saves|idle behind|[0-9] (ms|µs)|can't be told|Withheld")
+
+
+@pytest.fixture(scope="module")
+def dry() -> Analysis:
+    """Two places, one of them twice a step, and preparation."""
+    with syncscan.pretend_gpu() as rec:
+        x = torch.ones(4).to("cuda")
+        for _ in range(2):
+            rec.step()
+            for _ in range(2):
+                x.sum().item()
+            x.tolist()
+        rec.end_step()
+    return rec.analysis
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "fragment", "brief"])
+def test_no_report_speaks_of_costs(dry: Analysis, form: str) -> None:
+    """The verdict counts places; the list is by how often; no time stands anywhere."""
+    text = report.render(dry, form)
+    words = " ".join(re.sub(r"<(style|script).*?</\\1>|<[^>]*>", " ", text, flags=re.DOTALL).split())
+    assert "2 places would make the host wait, 3 times a step" in words
+    assert "What to change, the most frequent first" in words
+    if form in ("text", "markdown", "fragment"):
+        assert not COSTS.search(words), COSTS.search(words)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_first_screen_fits(dry: Analysis, width: int) -> None:
+    """No line is longer than the terminal, and the table has a row for each place."""
+    lines = report.render(dry, "text", width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    rows = [re.sub(r":[0-9]+ ", " ", line.strip()) for line in lines if re.search(r"· \S+\.py:[0-9]+ ·", line)]
+    assert rows == [
+        "item · test_dry.py · 2 times a step",
+        "tolist · test_dry.py · once a step",
+        "to-device · test_dry.py · 1 time outside of the steps",
+    ]
+
+
+def test_a_place_of_the_steps_is_not_told_again(dry: Analysis) -> None:
+    """What a first step did before the marked ones belongs to the same place."""
+    with syncscan.pretend_gpu() as rec:
+        x = torch.ones(4, device="cuda")
+        for step in range(3):
+            if step:
+                rec.step()
+            x.sum().item()
+    assert [(f.rule, f.count) for f in rec.findings] == [("item", 2)]
+
+
+def test_nothing_found_is_no_clean_bill() -> None:
+    """It says what ran, that nothing did, or that something wasn't understood."""
+
+    def verdict(block: object) -> str:
+        with syncscan.pretend_gpu() as rec:
+            block()  # type: ignore[operator]
+        return report.render(rec.analysis, "text").splitlines()[1].partition(".")[0]
+
+    def launched() -> None:
+        torch.ones(2, device="cuda").add(1)
+
+    def replayed() -> None:
+        launched()
+        torch.cuda.CUDAGraph().replay()
+
+    assert [verdict(block) for block in (launched, lambda: torch.ones(2).add(1), replayed)] == [
+        "Nothing that ran would make the host wait",
+        "Nothing ran on the pretended device",
+        "No wait was found in what was understood",
+    ]
+
+
+def test_no_picture_is_drawn_of_times_that_are_none(dry: Analysis) -> None:
+    """There is a sentence instead."""
+    pytest.importorskip("matplotlib")
+    with pytest.raises(UsageError, match="a dry run has no times"):
+        dry.picture()

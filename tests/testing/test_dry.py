@@ -1,0 +1,132 @@
+"""Without a GPU marked tests run dry: the same failures, and never a pass for what wasn't seen."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
+    pytest.mark.usefixtures("imported"),
+]
+pytest_plugins = ["pytester"]
+
+TESTS = """
+import pytest, torch
+import syncscan as library
+
+def log(t):
+    return t.item()
+
+@pytest.fixture
+def x():
+    yield torch.ones(4, device="cuda" if torch.cuda.is_available() else "cpu", requires_grad=True)
+    torch.cuda.synchronize()
+
+@pytest.fixture(scope="module")
+def wide():
+    return torch.cuda.is_available()
+
+@pytest.mark.no_syncs
+def test_reads(x):
+    log(x.sum())
+
+@pytest.mark.no_syncs(allow=["test_it.py:log"])
+def test_keeps(x, wide):
+    assert not wide
+    with library.allow("set up"):
+        torch.ones(4).to("cuda")
+    x.sum().item()  # syncscan: allow[item] the log
+    log(x.sum())
+    (x * x).sum().backward()
+
+@pytest.mark.no_syncs
+def test_another_rule_is_allowed(x):
+    x.tolist()  # syncscan: allow[item] the log
+
+@pytest.mark.limit_syncs(2)
+def test_steps(syncscan, x):
+    for many in (5, 1, 3):
+        for _ in range(many):
+            x.sum().item()
+        syncscan.step()
+
+@pytest.mark.no_syncs
+def test_backward(x):
+    with library.allow("the forward pass"):
+        chosen = x[x > 0]
+    chosen.sum().backward()
+
+@pytest.mark.no_syncs
+def test_on_the_cpu():
+    torch.ones(3).sum().item()
+
+@pytest.mark.limit_syncs(1, wait_ms=3)
+def test_times():
+    pass
+
+@pytest.mark.no_syncs
+def test_extension(x):
+    torch.ops.syncscan_of_a_test.f(x)
+
+def test_other():
+    assert not torch.cuda.is_available()
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Run the tests in this process."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(test_it=TESTS)
+    return lambda *options: pytester.runpytest_inprocess("-p", "syncscan.pytest_plugin", "--strict-markers", *options)
+
+
+@pytest.fixture
+def extension():
+    """An op that syncscan doesn't know."""
+    from torch import library as libraries
+
+    made = libraries.Library("syncscan_of_a_test", "FRAGMENT")
+    made.define("f(Tensor x) -> Tensor")
+    made.impl("f", lambda x: x.clone(), "CompositeExplicitAutograd")
+    return made
+
+
+def test_marks_hold_without_a_gpu(run, extension) -> None:
+    """Fixtures of a test find the device, wider ones don't; steps, allowed lines and rules count as on a GPU."""
+    done = run("-rs")
+    done.assert_outcomes(failed=4, passed=3, skipped=2, warnings=1)
+    done.stdout.fnmatch_lines(
+        [
+            "*_ test_reads _*",
+            "1 sync in step 1; @pytest.mark.no_syncs allows 0 syncs in a step.",
+            "test_it.py:5 in log: item waits (a blocking copy or a stream synchronise)",
+            "    called from test_it.py:18 in test_reads",
+            "    `.item()`, `float(t)` and `int(t)` wait for a number. Instead (syncscan explain item):",
+            "A dry run, without a GPU. All * ops on the pretended device were understood.",
+            "*_ test_another_rule_is_allowed _*",
+            "    `.tolist()` copies a tensor to the host and waits. Instead (syncscan explain tolist):",
+            "*_ test_steps _*",
+            "3 syncs in step 3; @pytest.mark.limit_syncs allows 2 syncs in a step.",
+            "*_ test_backward _*",
+            "test_it.py:43 in test_backward: waits (a blocking copy or a stream synchronise)",
+            "*(syncscan explain index-backward):",
+            "*NotUnderstood: *test_extension kept its limit in a dry run, *syncscan_of_a_test::f*",
+            "SKIPPED*in a dry run nothing ran on the pretended one*",
+            "SKIPPED*wait_ms needs times, and a dry run has none",
+        ]
+    )
+
+
+def test_dry_runs_can_be_left_out(run) -> None:
+    """By the configuration: marked tests are skipped then, and say so."""
+    done = run("-rs", "-o", "syncscan_dryrun=false")
+    done.assert_outcomes(passed=1, skipped=8)
+    done.stdout.fnmatch_lines(["SKIPPED*dry runs are off (syncscan_dryrun = false)*"])
+
+
+def test_a_report_is_kept(run, pytester: pytest.Pytester) -> None:
+    """A page for each dry run; there is no trace."""
+    run("--syncscan-report=out", "-k", "test_reads").assert_outcomes(failed=1, deselected=8)
+    assert [path.name for path in (pytester.path / "out").iterdir()] == ["test_it_py_test_reads.html"]
