@@ -147,8 +147,8 @@ def _notes(
         )
     if projector and len(projector.ranks) < len(members.ranks):
         notes.append(
-            f"{len(projector.ranks)} of the {len(members.ranks)} ranks are replayed: those that came last to a collective, "
-            "and of each kind the latest."
+            f"{len(projector.ranks)} of the {len(members.ranks)} ranks are replayed: those that came last to a "
+            "collective, and of each kind the latest."
         )
     if projector and any(f.first.kernels_stay for f in findings):
         notes.append("The kernels behind a data-dependent shape stay: a replacement may compute more or less.")
