@@ -76,6 +76,18 @@ def hold_to_half() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (already + max(0, soft - already) // 2, hard))
 
 
+def hold_to(size: int) -> None:
+    """Have the system refuse this process more than so many bytes from now on, where it does such a thing."""
+    already = taken()
+    if already is None:
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if all(limit == resource.RLIM_INFINITY or already + size < limit for limit in (soft, hard)):
+        resource.setrlimit(resource.RLIMIT_DATA, (already + size, hard))
+
+
 def require(columns: Columns, path: str, most: int | None) -> None:
     """See to it that the trace as read so far can be analysed in this memory.
 
