@@ -1,7 +1,7 @@
 """From the traces of a job to their outcomes as they come, by the workers of a Dask cluster.
 
-Each worker opens the traces itself, so they lie where all of them can read: a shared folder or a storage. What comes back
-is a few kB a trace, and nothing stays on the cluster.
+Each worker opens the traces itself, so they lie where all of them can read: a shared folder or a storage. What comes
+back is a few kB a trace, and nothing stays on the cluster.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def outcomes(
 ) -> Iterator[tuple[str, Outcome]]:
     """Analyse traces; close the iterator to give up what is under way.
 
-    A trace whose worker dies is read again by another, as often as the scheduler allows it (`allowed-failures`), and then
-    once more with no other beside it.
+    A trace whose worker dies is read again by another, as often as the scheduler allows it (`allowed-failures`), and
+    then once more with no other beside it.
 
     Args:
         paths: of the traces, as the workers see them.
@@ -104,7 +104,8 @@ def _key() -> str:
 
 
 def _room(client: Any) -> int:
-    return max(_AHEAD, _AHEAD * sum(client.nthreads().values()))
+    threads: int = sum(client.nthreads().values())
+    return _AHEAD * max(1, threads)
 
 
 def _outcome(result: Any, client: Any) -> Outcome:
@@ -123,7 +124,9 @@ def _outcome(result: Any, client: Any) -> Outcome:
 def _task(path: str, options: dict[str, Any], most: int | None, version: str) -> Outcome:
     """On a worker: analyse one trace."""
     if version != __version__:
-        return Outcome(reason=f"The worker has syncscan {__version__}, and this is {version}: install the same on both.")
+        return Outcome(
+            reason=f"The worker has syncscan {__version__}, and this is {version}: install the same on both."
+        )
     return outcome_of(path, options, _share() if most is None else most)
 
 

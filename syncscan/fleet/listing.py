@@ -28,9 +28,9 @@ _HINT = "Name a folder, a glob such as 'runs/*.json.gz', or a URL such as s3://b
 def find(where: str | os.PathLike[str]) -> list[str]:
     """The traces of a job, by rank and then by name.
 
-    In a folder, these are the files that `syncscan.analyze` would take for traces; without any in it, those in its
-    subfolders; without any there either, its saved analyses, or else ranks that were stored. A glob is held to the same:
-    other JSON files that it names are no traces.
+    In a folder, these are the files that begin like a trace; without any in it, those in its subfolders; without any
+    there either, its saved analyses, or else ranks that were stored. A glob is held to the same: other JSON files that
+    it names are no traces.
 
     Args:
         where: a folder, a glob, a file, or any of these as a URL that fsspec opens.

@@ -1,4 +1,4 @@
-"""From the path of one trace to its rank as bytes, or to why there is none: what any process or machine is asked for."""
+"""From the path of a trace to its rank as bytes, or to why there is none: what any process or machine is asked for."""
 
 from __future__ import annotations
 

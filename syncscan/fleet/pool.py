@@ -1,8 +1,8 @@
 """From the traces of a job to their outcomes as they come, by some processes of this machine.
 
-Each process has one trace at a time and its share of the memory, to which the system holds it. One that is killed takes
-its trace with it and no other. What needs more than its share, or was being read when its process was killed, is read again
-by fewer processes with larger shares, at last by one with all the memory there is.
+Each process has one trace at a time and its share of the memory, to which the system holds it. One that is killed
+takes its trace with it and no other. What needs more than its share, or was being read when its process was killed, is
+read again by fewer processes with larger shares, at last by one with all the memory there is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from syncscan.load import memory
 from syncscan.load.second_process import ALONE
 
 LEAST_BYTES = 400_000_000
-"""A process that reads traces has no smaller share unless it was asked for so many: by itself it takes a quarter of it."""
+"""No process has a smaller share unless it was asked for so many: by itself it takes a quarter of it."""
 TIMES_KILLED = 2
 """A trace whose process was killed so often is given up."""
 _FEWER = 4

@@ -1,4 +1,4 @@
-"""From a URL to the storage that it lies in, what is asked of it in many places, and what tells whether a file changed."""
+"""From a URL to the storage that it lies in, to what failed there, and to what tells whether a file has changed."""
 
 from __future__ import annotations
 

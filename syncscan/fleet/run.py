@@ -1,4 +1,4 @@
-"""From the traces of a job to its ranks and to what can't be read: by this machine or many, and only what isn't there yet."""
+"""From the traces of a job to its ranks and to what can't be read, by one machine or many; what is stored is taken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncscan.model.rank import RankAnalysis, decoded
 from syncscan.model.redacted import redacted
 
 Progress = Callable[[int, int, int, str], None]
-"""Called with how many traces are done, how many of these can't be read, how many there are, and the last one's path."""
+"""Called with how many traces are done, how many of these can't be read, how many there are, and the last's path."""
 
 
 def run(

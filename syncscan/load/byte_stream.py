@@ -77,7 +77,9 @@ def _opened(name: str) -> tuple[IO[bytes], int]:
     except FileNotFoundError:
         raise TraceNotFound(f"{redacted(name)}: no such file.", "Check the path.") from None
     except (OSError, ValueError) as e:
-        raise TraceUnreadable(f"{redacted(name)} can't be opened: {reason(e)}.", "Check the path and its permissions.") from None
+        raise TraceUnreadable(
+            f"{redacted(name)} can't be opened: {reason(e)}.", "Check the path and its permissions."
+        ) from None
 
 
 def _remote(name: str) -> tuple[IO[bytes], int]:
@@ -93,7 +95,9 @@ def _remote(name: str) -> tuple[IO[bytes], int]:
     except ImportError as e:
         raise MissingExtra(f"{redacted(name)}: {reason(e)}.", "Install the package that fsspec asks for.") from None
     except Exception as e:  # a storage's own client raises whatever it likes
-        raise TraceUnreadable(f"{redacted(name)} can't be opened: {reason(e)}.", "Check the address and your access.") from None
+        raise TraceUnreadable(
+            f"{redacted(name)} can't be opened: {reason(e)}.", "Check the address and your access."
+        ) from None
 
 
 class _Pipe(io.RawIOBase):

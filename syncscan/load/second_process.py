@@ -27,7 +27,8 @@ ALONE = "SYNCSCAN_ONE_PROCESS"
 def possible() -> bool:
     """Whether a second process may be forked here, and would have a processor of its own.
 
-    One of several processes that were started to share the processors (`ALONE` is in its environment) has none to spare.
+    One of several processes that share the processors (`ALONE` is in its environment) has none to spare.
+
     A forked child has one thread: what another one held locked stays locked in it. With torch loaded there are such
     threads, and a CUDA context that a child must not touch.
     """
