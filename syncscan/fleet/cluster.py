@@ -21,7 +21,7 @@ from syncscan.version import __version__
 
 _AHEAD = 2
 """Traces that a thread of the cluster has, one of them waiting for it: results and orders are under way meanwhile."""
-_CONNECT_S = 20
+_CONNECT_S = 10
 
 
 def outcomes(
@@ -61,6 +61,9 @@ def _connected(scheduler: str) -> Any:
         from distributed import Client
     except ImportError:
         raise MissingExtra("A scheduler needs dask.distributed.", installing("fleet")) from None
+    if "@" in scheduler:  # Dask takes none, and would say them in its errors
+        why = f"{redacted(scheduler)} is no scheduler's address: there is no user in one."
+        raise UsageError(why, "Give it as tcp://host:8786; certificates come from Dask's configuration.")
     try:
         return Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
     except Exception as e:  # of the address, of the network, of TLS
