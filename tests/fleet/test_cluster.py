@@ -52,7 +52,7 @@ def test_a_worker_of_another_version_is_named(tmp_path: Path, scheduler: str, mo
 def test_no_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """With its address, without what is secret in it."""
     monkeypatch.setattr(clusters, "_CONNECT_S", 0.2)
-    with pytest.raises(UsageError, match="No Dask scheduler answers at tcp://127.0.0.1:9"):
+    with pytest.raises(UsageError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         run(["a.json"], scheduler="tcp://127.0.0.1:9")
     with pytest.raises(UsageError) as raised:
         run(["a.json"], scheduler="tcp://ann:s3cr3t@127.0.0.1:9")

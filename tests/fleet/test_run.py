@@ -1,4 +1,4 @@
-"""A job's traces are read by processes of this machine, one of which may be killed, and what is stored isn't read again."""
+"""A job's traces are read by processes of this machine, which may be killed; what is stored isn't read again."""
 
 from __future__ import annotations
 
