@@ -123,17 +123,22 @@ def _job(members: Members, all_met: Sequence[Met]) -> Job:
         for place, collective in enumerate(member.of.collectives)
         if (rank, place) not in meetings
     }
-    return Job(tuple(_common(members, rank) for rank in range(len(members.ranks))), meetings, alone)
+    shared = _shared(members)
+    return Job(tuple(_common(members, rank, shared) for rank in range(len(members.ranks))), meetings, alone)
 
 
-def _common(members: Members, rank: int) -> RankGraph:
-    """A rank's graph with the programs of those steps alone that all ranks replay."""
+def _shared(members: Members) -> set[int]:
+    """The numbers of the steps that all ranks replay."""
     replayed = [
         {_number(members, place, program.step) for program in member.of.graph.programs}
         for place, member in enumerate(members.ranks)
         if member.of.graph
     ]
-    shared = set(members.steps).intersection(*replayed)
+    return set(members.steps).intersection(*replayed)
+
+
+def _common(members: Members, rank: int, shared: set[int]) -> RankGraph:
+    """A rank's graph with the programs of these steps alone."""
     graph = members.ranks[rank].of.graph
     assert graph is not None, "the caller asks only where every rank has one"
     programs = tuple(program for program in graph.programs if _number(members, rank, program.step) in shared)
