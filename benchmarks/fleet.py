@@ -210,29 +210,31 @@ def run(folder: Path, workers: int, kill: bool, out: Path | None) -> None:
 
     began = time.perf_counter()
     paths = find(str(folder))
-    listed = time.perf_counter()
+    print(f"{len(paths)} traces, listed in {time.perf_counter() - began:.1f} s")
     with _cluster(workers) as client:
         pids = client.run(os.getpid)
         client.run(_imported)
-        before, ready = sum(client.run(time.process_time).values()), time.perf_counter()
         if kill:
             _kill_later(next(iter(pids.values())))
+        before, own, began = client.run(time.process_time), time.process_time(), time.perf_counter()
         ranks, unread = run_job(paths, store=out, scheduler=client.scheduler.address, progress=_Halfway())
-        done = time.perf_counter()
-        used = sum(client.run(time.process_time).values()) - (0 if kill else before)
+        took, own = time.perf_counter() - began, time.process_time() - own
+        used = [now - before.get(worker, 0.0) for worker, now in client.run(time.process_time).items()]
         peaks = [size >> 10 for size in client.run(_peak_kb).values()]
-    own = _peak_kb() >> 10
-    fleet = join(ranks, unread)
-    joined = time.perf_counter()
-    print(f"{len(paths)} ranks: {len(ranks)} read, {len(unread)} not; listed in {listed - began:.1f} s")
     print(
-        f"{workers} workers: {done - ready:.1f} s, {len(ranks) / (done - ready):.1f} ranks/s, {used:.1f} s of their CPU"
+        f"{len(ranks)} read, {len(unread)} not, by {workers} workers in {took:.1f} s: {len(ranks) / took:.1f} a second"
     )
-    print(f"cost a rank: {1e3 * used / len(ranks):.2f} ms to read, {1e3 * (joined - done) / len(ranks):.2f} ms to join")
-    print(f"peak memory: workers {peaks} MB, this process {own} MB, with the join {_peak_kb() >> 10} MB")
+    print(
+        f"CPU: {sum(used):.1f} s of the workers, {max(used):.1f} s of the busiest, {own:.1f} s of client and scheduler"
+    )
+    print(f"a rank: {1e3 * sum(used) / len(ranks):.2f} ms of a worker, {1e3 * own / len(ranks):.2f} ms of the client")
+    print(f"peak memory: workers {peaks} MB, this process {_peak_kb() >> 10} MB")
+    print(f"the ranks' digest: {hash_of(msgspec.json.encode(ranks))}", flush=True)
+    began, own = time.perf_counter(), time.process_time()
+    fleet = join(ranks, unread)
+    took, own = time.perf_counter() - began, time.process_time() - own
+    print(f"joined in {took:.1f} s, {1e3 * own / len(ranks):.2f} ms of CPU a rank; peak memory {_peak_kb() >> 10} MB")
     _compare(folder, fleet)
-    digest = msgspec.json.encode(ranks)
-    print(f"the ranks' digest: {hash_of(digest)}")
 
 
 def hash_of(text: bytes) -> str:
