@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
-from syncscan.errors import SyncscanError
+from syncscan.errors import SyncscanError, UsageError
 from syncscan.fleet import cluster, pool
 from syncscan.fleet.outcome import Outcome
 from syncscan.fleet.store import Store, named_as_rank, read_stored
@@ -44,10 +44,12 @@ def run(
         The ranks and what can't be read, both in the order of the paths.
 
     Raises:
-        UsageError: the store can't be written, or no scheduler answers.
+        UsageError: the store can't be written, no scheduler answers, or a trace is standard input.
         MissingExtra: a package for that isn't installed.
         ProgramFailed: no process can be started, or the scheduler went away.
     """
+    if "-" in paths:
+        raise UsageError("A job's traces can't come from standard input: each rank has its own.", "Name a folder.")
     job = _Job(list(dict.fromkeys(paths)), progress)
     chosen = dict(options or {})
     for path in filter(named_as_rank, job.paths):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import syncscan
+from syncscan.errors import UsageError
 from syncscan.fleet import pool
 from syncscan.fleet.outcome import outcome_of
 from syncscan.fleet.pool import Workers, outcomes, workers_for
@@ -97,6 +98,12 @@ def test_what_is_too_large_for_its_share_gets_all_the_memory(tmp_path: Path) -> 
     assert outcome_of(paths[0], {}, 100_000).too_large
     found = dict(outcomes(paths, {}, Workers(2, 200_000)))
     assert [decoded(found[path].rank).rank for path in paths] == [0, 1]
+
+
+def test_standard_input_is_no_rank() -> None:
+    """The processes get their orders there."""
+    with pytest.raises(UsageError, match="standard input"):
+        run(["-"])
 
 
 def test_as_many_processes_as_there_is_memory_for() -> None:
