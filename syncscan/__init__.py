@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from syncscan.errors import TraceTooLarge as TraceTooLarge
     from syncscan.errors import TraceUnreadable as TraceUnreadable
     from syncscan.errors import UsageError as UsageError
+    from syncscan.fleet import analyze_fleet as analyze_fleet
     from syncscan.guarding.allowed import allow as allow
     from syncscan.guarding.guard import Guard as Guard
     from syncscan.guarding.guard import SyncWarning as SyncWarning
@@ -72,6 +73,7 @@ _HOMES = {
     "UsageError": "syncscan.errors",
     "allow": "syncscan.guarding.allowed",
     "analyze": "syncscan.api",
+    "analyze_fleet": "syncscan.fleet",
     "guard": "syncscan.guarding.guard",
     "pretend_gpu": "syncscan.pretend",
     "profile": "syncscan.capture.session",
@@ -110,6 +112,7 @@ __all__ = [
     "__version__",
     "allow",
     "analyze",
+    "analyze_fleet",
     "guard",
     "pretend_gpu",
     "profile",

@@ -37,7 +37,17 @@ def test_these_names_are_public() -> None:
         "Timing",
     }
     values |= {"Guard", "GuardedSync", "SyncWarning", "UnexpectedSync"}
-    doors = {"__version__", "allow", "analyze", "guard", "pretend_gpu", "profile", "prove", "time_step"}
+    doors = {
+        "__version__",
+        "allow",
+        "analyze",
+        "analyze_fleet",
+        "guard",
+        "pretend_gpu",
+        "profile",
+        "prove",
+        "time_step",
+    }
     assert set(syncscan.__all__) == errors | values | doors
 
 

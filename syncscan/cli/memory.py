@@ -11,14 +11,14 @@ import click
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)i?B?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-LEAST = 100_000_000
-"""An interpreter with numpy takes about as much by itself."""
 
 
 class _Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from syncscan.load.memory import LEAST
+
         match = _SIZE.fullmatch(str(value).strip())
         size = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
         if not LEAST <= size < 2**62:
@@ -75,7 +75,7 @@ def limited(size: int | None) -> Iterator[int | None]:
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = taken + max(most, LEAST)
+    wanted = taken + max(most, memory.LEAST)
     if all(limit == resource.RLIM_INFINITY or wanted < limit for limit in before):
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, before[1]))
     try:

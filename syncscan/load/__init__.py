@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from syncscan.load import memory, reader, second_process
-from syncscan.load.byte_stream import ByteStream, open_bytes
-from syncscan.load.folder import find
+from syncscan.load.byte_stream import ByteStream, begin_of, open_bytes
+from syncscan.load.folder import find, named_as_trace, natural, traces_among
 from syncscan.load.reference import parse
 from syncscan.load.saved import PEEK, is_saved, named_as_saved, open_events, read_saved
 from syncscan.load.split import PIECE
 from syncscan.load.steps import with_chosen_steps, with_steps
+from syncscan.model.redacted import redacted
 from syncscan.model.trace import Trace
 
 
@@ -54,19 +55,20 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _load(name: str, progress: Callable[[int, int], None] | None, piece: int, most: int | None) -> Trace:
-    with open_bytes(name) as stream:
+def _load(path: str, progress: Callable[[int, int], None] | None, piece: int, most: int | None) -> Trace:
+    name = redacted(path)
+    with open_bytes(path) as stream:
         if is_saved(stream.peek(PEEK)):
             return read_saved(stream, name, most)
         if stream.text_size < second_process.WORTHWHILE_BYTES or not stream.reopens or not second_process.possible():
             return _read(stream, name, piece, progress, most)
         try:
             stream.end_at(stream.size)
-            with second_process.SecondProcess(lambda: _odd_pieces(name, piece, stream.size, most)) as second:
+            with second_process.SecondProcess(lambda: _odd_pieces(path, piece, stream.size, most)) as second:
                 return _read(stream, name, piece, progress, most, second)
         except (reader.NeedsOneProcess, second_process.CannotFork):
             pass
-    with open_bytes(name) as stream:
+    with open_bytes(path) as stream:
         return _read(stream, name, piece, progress, most)
 
 
@@ -92,12 +94,16 @@ def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
 
 __all__ = [
     "ByteStream",
+    "begin_of",
     "find",
     "load",
     "named_as_saved",
+    "named_as_trace",
+    "natural",
     "open_bytes",
     "open_events",
     "parse",
+    "traces_among",
     "with_chosen_steps",
     "with_steps",
 ]

@@ -12,6 +12,7 @@ from typing import IO, Any, cast
 from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, installing
 from syncscan.load.stored import Stored, reason
 from syncscan.load.unpack import recognised
+from syncscan.model.redacted import redacted
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 MAGIC = 4
@@ -38,6 +39,16 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
         raise
 
 
+def begin_of(stored: bytes, name: str) -> ByteStream:
+    """The uncompressed text of the first bytes of a trace, as far as they go.
+
+    Args:
+        stored: as the file has them.
+        name: of the file, for errors.
+    """
+    return ByteStream(_recognised(io.BytesIO(stored), name), name, len(stored))
+
+
 def _recognised(raw: IO[bytes], name: str) -> Stored:
     """What unpacks these stored bytes, told by the first of them."""
     borrowed = name == "-"
@@ -48,7 +59,7 @@ def _recognised(raw: IO[bytes], name: str) -> Stored:
     except MemoryError:
         raise
     except Exception as e:  # disks, networks and the clients of storages fail each in their own way
-        raise TraceUnreadable(f"{name} can't be read: {reason(e)}.", "Check the file and the disk.") from None
+        raise TraceUnreadable(f"{redacted(name)} can't be read: {reason(e)}.", "Check the file and the disk.") from None
     return recognised(peekable, magic)
 
 
@@ -60,29 +71,33 @@ def _opened(name: str) -> tuple[IO[bytes], int]:
         if _REMOTE.match(name):
             return _remote(name)
         if Path(name).is_dir():
-            raise TraceUnreadable(f"{name} is a folder.", "Name one of the traces in it.")
+            raise TraceUnreadable(f"{redacted(name)} is a folder.", "Name one of the traces in it.")
         raw = open(name, "rb", buffering=0)  # noqa: SIM115
         return raw, os.fstat(raw.fileno()).st_size
     except FileNotFoundError:
-        raise TraceNotFound(f"{name}: no such file.", "Check the path.") from None
+        raise TraceNotFound(f"{redacted(name)}: no such file.", "Check the path.") from None
     except (OSError, ValueError) as e:
-        raise TraceUnreadable(f"{name} can't be opened: {reason(e)}.", "Check the path and its permissions.") from None
+        raise TraceUnreadable(
+            f"{redacted(name)} can't be opened: {reason(e)}.", "Check the path and its permissions."
+        ) from None
 
 
 def _remote(name: str) -> tuple[IO[bytes], int]:
     try:
         import fsspec
     except ImportError:
-        raise MissingExtra(f"{name} needs fsspec.", installing("remote")) from None
+        raise MissingExtra(f"{redacted(name)} needs fsspec.", installing("remote")) from None
     try:
         file = fsspec.open(name, "rb").open()
         return file, int(getattr(file, "size", 0) or 0)
     except (FileNotFoundError, MemoryError):
         raise
     except ImportError as e:
-        raise MissingExtra(f"{name}: {e}.", "Install the package that fsspec asks for.") from None
+        raise MissingExtra(f"{redacted(name)}: {reason(e)}.", "Install the package that fsspec asks for.") from None
     except Exception as e:  # a storage's own client raises whatever it likes
-        raise TraceUnreadable(f"{name} can't be opened: {reason(e)}.", "Check the address and your access.") from None
+        raise TraceUnreadable(
+            f"{redacted(name)} can't be opened: {reason(e)}.", "Check the address and your access."
+        ) from None
 
 
 class _Pipe(io.RawIOBase):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path, PurePath
 
 from syncscan.errors import SyncscanError, TraceNotFound
-from syncscan.load.byte_stream import open_bytes
+from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.metadata import metadata_before
 from syncscan.load.saved import named_as_saved
 from syncscan.load.split import Splitter
@@ -16,7 +18,7 @@ from syncscan.model.trace import NONE
 
 _NAMES = re.compile(r".+\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
 _RANK = re.compile(r"rank[-_. ]?(\d{1,9})", re.IGNORECASE)
-_PEEK = 1 << 16
+PEEK = 1 << 16
 """Bytes that are read at first to tell a trace from another JSON file: a head of kineto's has some kilobytes."""
 
 
@@ -34,20 +36,34 @@ def find(path: str | os.PathLike[str]) -> list[str]:
         return [os.fspath(path)]
     folder = Path(path)
     for pattern in ("*", "**/*"):
-        files = [p for p in folder.glob(pattern) if _NAMES.fullmatch(p.name) and p.is_file()]
-        ranked = sorted((rank, _natural(str(p)), str(p)) for p in files if (rank := _rank(p)) is not None)
-        if ranked:
-            return [name for _, _, name in ranked]
-        if saved := sorted((str(p) for p in files if named_as_saved(p.name)), key=_natural):
+        files = [str(p) for p in folder.glob(pattern) if named_as_trace(p.name) and p.is_file()]
+        if found := traces_among((name, partial(open_bytes, name)) for name in files):
+            return found
+        if saved := sorted(filter(named_as_saved, files), key=natural):
             return saved
     raise TraceNotFound(f"{folder} holds no trace.", "Name a trace, or a folder with *.json or *.json.gz in it.")
 
 
-def _rank(path: Path) -> int | None:
+def named_as_trace(name: str) -> bool:
+    """Whether a file of this name may hold a trace; what begins otherwise is none all the same."""
+    return _NAMES.fullmatch(name) is not None
+
+
+def traces_among(files: Iterable[tuple[str, Callable[[], ByteStream]]]) -> list[str]:
+    """The names of those files that begin like a trace, by rank and then by name.
+
+    Args:
+        files: each with what opens it; what can't be opened is no trace.
+    """
+    ranked = [(rank, natural(name), name) for name, opened in files if (rank := _rank(name, opened)) is not None]
+    return [name for _, _, name in sorted(ranked)]
+
+
+def _rank(name: str, opened: Callable[[], ByteStream]) -> int | None:
     """The rank of a trace, -1 where nothing tells it; None for a file that is no trace."""
     try:
-        with open_bytes(path) as stream:
-            splitter = Splitter(stream, _PEEK)
+        with opened() as stream:
+            splitter = Splitter(stream, PEEK)
             head = splitter.head()
             if head is not None and head.whole and not head.text and not _begins_with_object(splitter):
                 return None
@@ -57,7 +73,7 @@ def _rank(path: Path) -> int | None:
         return None
     info = metadata_before(head).get("distributedInfo")
     rank = id_of(info.get("rank")) if isinstance(info, dict) else NONE
-    in_name = _RANK.search(path.name)
+    in_name = _RANK.search(PurePath(name).name)
     return rank if rank != NONE or not in_name else int(in_name[1])
 
 
@@ -66,5 +82,6 @@ def _begins_with_object(splitter: Splitter) -> bool:
     return bytes(next(splitter.pieces()).text[1:]).lstrip().startswith(b"{")
 
 
-def _natural(text: str) -> list[tuple[int, str]]:
+def natural(text: str) -> list[tuple[int, str]]:
+    """What sorts texts as people do: 2 before 10."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", text)]

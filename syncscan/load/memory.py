@@ -12,6 +12,8 @@ from syncscan.load.columns import Columns
 EVENT_BYTES = 280
 """What a kept event takes at the peak of reading, while rows are sorted and linked: 3,000,000 kernels or ops, or a
 million calls, took 267 to 298 bytes each (peak resident size, Python 3.11, numpy 2, x86-64, November 2026)."""
+LEAST = 100_000_000
+"""An interpreter with numpy takes about as much by itself, in bytes."""
 PART = 0.8
 """The part of the memory that is free that a trace may take: other programs need some, and the estimate isn't exact."""
 _CGROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
@@ -74,6 +76,18 @@ def hold_to_half() -> None:
     already = taken()
     if soft != resource.RLIM_INFINITY and already is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (already + max(0, soft - already) // 2, hard))
+
+
+def hold_to(size: int) -> None:
+    """Have the system refuse this process more than so many bytes from now on, or than `LEAST`; not all systems do."""
+    already, size = taken(), max(size, LEAST)
+    if already is None:
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if all(limit == resource.RLIM_INFINITY or already + size < limit for limit in (soft, hard)):
+        resource.setrlimit(resource.RLIMIT_DATA, (already + size, hard))
 
 
 def require(columns: Columns, path: str, most: int | None) -> None:

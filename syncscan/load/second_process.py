@@ -20,14 +20,19 @@ from typing import Any
 WORTHWHILE_BYTES = 24 << 20
 """Length of text from which a second process saves more time than it costs, measured in benchmarks/README.md."""
 
+ALONE = "SYNCSCAN_ONE_PROCESS"
+"""In the environment of a process that shall do its work without a second one."""
+
 
 def possible() -> bool:
     """Whether a second process may be forked here, and would have a processor of its own.
 
+    One of several processes that share the processors (`ALONE` is in its environment) has none to spare.
+
     A forked child has one thread: what another one held locked stays locked in it. With torch loaded there are such
     threads, and a CUDA context that a child must not touch.
     """
-    if sys.platform != "linux" or threading.active_count() > 1 or "torch" in sys.modules:
+    if sys.platform != "linux" or threading.active_count() > 1 or "torch" in sys.modules or ALONE in os.environ:
         return False
     return len(os.sched_getaffinity(0)) > 1
 

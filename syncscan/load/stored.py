@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+from syncscan.model.redacted import redacted
+
 
 class Stored:
     """Bytes that aren't packed, and the base of those that are."""
@@ -42,4 +44,4 @@ class Stored:
 
 def reason(error: BaseException) -> str:
     """What an error says of itself, to stand in a sentence."""
-    return str(getattr(error, "strerror", None) or error or type(error).__name__).rstrip(".")
+    return redacted(str(getattr(error, "strerror", None) or error or type(error).__name__).rstrip("."))

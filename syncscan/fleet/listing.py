@@ -1,0 +1,108 @@
+"""From what a user calls a job, a folder, a glob or a URL, to the traces that are there."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any
+
+from syncscan.errors import TraceNotFound, TraceUnreadable
+from syncscan.fleet import remote
+from syncscan.fleet.store import named_as_rank
+from syncscan.load import ByteStream, begin_of, named_as_saved, named_as_trace, natural, open_bytes, traces_among
+from syncscan.load import find as find_in_folder
+from syncscan.load.folder import PEEK
+from syncscan.model.redacted import redacted
+
+_MAGIC = re.compile(r"[*?\[]")
+_AT_ONCE = 64
+"""Heads of remote files that are read together, `PEEK` bytes each."""
+_HINT = "Name a folder, a glob such as 'runs/*.json.gz', or a URL such as s3://bucket/prefix."
+
+
+def find(where: str | os.PathLike[str]) -> list[str]:
+    """The traces of a job, by rank and then by name.
+
+    In a folder, these are the files that begin like a trace; without any in it, those in its subfolders; without any
+    there either, its saved analyses, or else ranks that were stored. A glob is held to the same: other JSON files that
+    it names are no traces.
+
+    Args:
+        where: a folder, a glob, a file, or any of these as a URL that fsspec opens.
+
+    Raises:
+        TraceNotFound: there is none.
+        TraceUnreadable: the storage can't be listed.
+        MissingExtra: the package for this kind of storage isn't installed.
+    """
+    place = os.fspath(where)
+    if remote.is_remote(place):
+        return _found_at(place)
+    if os.path.isdir(place):  # noqa: PTH112  Path.is_dir raises for long names
+        return _found_in(place)
+    if os.path.lexists(place) or not _MAGIC.search(place):
+        return find_in_folder(place)
+    files = [name for name in glob.glob(place, recursive=True) if os.path.isfile(name)]  # noqa: PTH113, PTH207
+    return _one_kind(files, ((name, partial(open_bytes, name)) for name in files)) or _nothing(place)
+
+
+def _found_in(folder: str) -> list[str]:
+    try:
+        return find_in_folder(folder)
+    except TraceNotFound:
+        inside = glob.glob(os.path.join(glob.escape(folder), "**", "*.rank.json*"), recursive=True)  # noqa: PTH118, PTH207
+        if ranks := sorted(filter(named_as_rank, inside), key=natural):
+            return ranks
+        raise
+
+
+def _found_at(url: str) -> list[str]:
+    """The same in a storage: listed once, and the first bytes of what may be traces read together."""
+    storage, address = remote.opened(url)
+    try:
+        storage.invalidate_cache()
+        if _MAGIC.search(address.path):
+            return _traces_of(storage, address, storage.glob(address.path)) or _nothing(url)
+        if not storage.isdir(address.path):
+            return [url]
+        inside = storage.find(address.path)
+    except Exception as e:  # a storage's own client raises whatever it likes
+        raise remote.failed(url, e) from None
+    direct = [name for name in inside if str(PurePosixPath(name).parent) == str(PurePosixPath(address.path))]
+    return _traces_of(storage, address, direct) or _traces_of(storage, address, inside) or _nothing(url)
+
+
+def _traces_of(storage: Any, address: remote.Address, names: Iterable[str]) -> list[str]:
+    files = [name for name in names if named_as_trace(PurePosixPath(name).name)]
+    return [address.of(name) for name in _one_kind(files, _begins(storage, files))]
+
+
+def _begins(storage: Any, files: list[str]) -> Iterator[tuple[str, Any]]:
+    """Each file with what opens its begin."""
+    names = iter(name for name in files if not named_as_rank(name) and not named_as_saved(name))
+    while some := list(islice(names, _AT_ONCE)):
+        texts = storage.cat_ranges(some, [0] * len(some), [PEEK] * len(some), on_error="return")
+        yield from ((name, partial(_begin, text, name)) for name, text in zip(some, texts, strict=True))
+
+
+def _begin(text: bytes | Exception, name: str) -> ByteStream:
+    if isinstance(text, Exception):
+        raise TraceUnreadable(f"{redacted(name)} can't be read.")
+    return begin_of(text, name)
+
+
+def _one_kind(files: list[str], opening: Iterable[tuple[str, Any]]) -> list[str]:
+    """The traces among files; without any the saved analyses, and without these the stored ranks."""
+    if traces := traces_among(opening):
+        return traces
+    saved = [name for name in files if named_as_saved(PurePosixPath(name).name)]
+    return sorted(saved or filter(named_as_rank, files), key=natural)
+
+
+def _nothing(where: str) -> list[str]:
+    raise TraceNotFound(f"{redacted(where)} holds no trace.", _HINT)

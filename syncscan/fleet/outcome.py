@@ -1,0 +1,47 @@
+"""From the path of a trace to its rank as bytes, or to why there is none: what any process or machine is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from syncscan.errors import SyncscanError, TraceTooLarge
+from syncscan.fleet.rank import read_rank
+from syncscan.load.stored import reason
+from syncscan.model.rank import encoded
+from syncscan.model.redacted import redacted
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one trace."""
+
+    rank: bytes = b""
+    """As `model.rank.encoded` has it; empty where the trace can't be read."""
+    reason: str = ""
+    """Why it can't."""
+    too_large: bool = False
+    """Because of the memory that there was for it."""
+    killed: bool = False
+    """Because who read it was killed."""
+
+
+def outcome_of(path: str, options: Mapping[str, Any], most: int | None) -> Outcome:
+    """Analyse one trace; nothing is raised for it but what ends a process.
+
+    Args:
+        path: as `syncscan.analyze` takes it.
+        options: the further ones of `syncscan.analyze`.
+        most: bytes that this may take, about; None for most of what is free.
+    """
+    try:
+        return Outcome(rank=encoded(read_rank(path, **{**options, "max_memory": most})))
+    except TraceTooLarge as e:
+        return Outcome(reason=redacted(str(e)), too_large=True)
+    except MemoryError:
+        return Outcome(reason="it needs more memory than there is, or than was allowed.", too_large=True)
+    except SyncscanError as e:
+        return Outcome(reason=redacted(str(e)))
+    except Exception as e:  # one trace doesn't stop the rest
+        return Outcome(reason=f"syncscan failed on it: {type(e).__name__}: {reason(e)}. Please report this.")

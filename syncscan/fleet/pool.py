@@ -1,0 +1,188 @@
+"""From the traces of a job to their outcomes as they come, by some processes of this machine.
+
+Each process has one trace at a time and its share of the memory, to which the system holds it. One that is killed
+takes its trace with it and no other. What needs more than its share, or was being read when its process was killed, is
+read again by fewer processes with larger shares, at last by one with all the memory there is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import selectors
+import signal
+import subprocess
+import sys
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, cast
+
+from syncscan.errors import ProgramFailed
+from syncscan.fleet.outcome import Outcome
+from syncscan.load import memory
+from syncscan.load.second_process import ALONE
+
+LEAST_BYTES = 400_000_000
+"""No process has a smaller share unless it was asked for so many: by itself it takes a quarter of it."""
+TIMES_KILLED = 2
+"""A trace whose process was killed so often is given up."""
+_FEWER = 4
+"""A round has so many times fewer processes than the one before it."""
+_CODE = "import sys; sys.path[:] = {!r}; from syncscan.fleet.worker import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """How many processes there are, and what they may take together."""
+
+    count: int
+    memory_bytes: int | None
+    """None where the system doesn't tell what is free."""
+
+    @property
+    def share_bytes(self) -> int | None:
+        """What each may take."""
+        return None if self.memory_bytes is None else self.memory_bytes // self.count
+
+
+def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = None) -> Workers:
+    """The processes that a job is analysed by.
+
+    Args:
+        traces: how many there are.
+        jobs: how many processes; by default one a processor, as far as there is memory for them.
+        max_memory: bytes that they may take together; by default most of what is free.
+    """
+    most = memory.available() if max_memory is None else max_memory
+    if jobs is None:
+        jobs = _processors() if most is None else min(_processors(), max(1, most // LEAST_BYTES))
+    return Workers(max(1, min(jobs, traces)), most)
+
+
+def outcomes(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, Outcome]]:
+    """Analyse traces; close the iterator to end the processes.
+
+    Args:
+        paths: of the traces.
+        options: of `syncscan.analyze`.
+        workers: how many processes, and their memory.
+
+    Yields:
+        Each path once, with what became of it, as soon as it did.
+
+    Raises:
+        ProgramFailed: no process can be started.
+    """
+    waiting, killed = list(paths), Counter[str]()
+    while waiting:
+        again: list[str] = []
+        for path, outcome in _round(waiting, options, workers):
+            killed[path] += outcome.killed
+            too_large = outcome.too_large and workers.count > 1
+            if too_large or (outcome.killed and killed[path] < TIMES_KILLED):
+                again.append(path)
+            else:
+                yield path, outcome
+        waiting, workers = again, Workers(max(1, min(workers.count // _FEWER, len(again))), workers.memory_bytes)
+
+
+def _round(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, Outcome]]:
+    waiting, count = deque(paths), min(workers.count, len(paths))
+    with contextlib.ExitStack() as ending, selectors.DefaultSelector() as answers:
+
+        def start() -> None:
+            worker = ending.enter_context(_Worker(workers.share_bytes))
+            answers.register(worker.answers, selectors.EVENT_READ, worker)
+            worker.give(waiting.popleft(), options)
+
+        for _ in range(count):
+            start()
+        while answers.get_map():
+            for key, _ in answers.select():
+                worker: _Worker = key.data
+                outcome = worker.outcome()
+                if outcome.killed or not waiting:
+                    answers.unregister(worker.answers)
+                    worker.end()
+                    if waiting and outcome.killed:
+                        start()
+                    yield worker.path, outcome
+                else:
+                    path = worker.path
+                    worker.give(waiting.popleft(), options)
+                    yield path, outcome
+
+
+class _Worker:
+    """A process that runs `fleet.worker`; used as a context, at whose end it is gone.
+
+    It isn't a child of `multiprocessing`, which would run the user's script again in each, and where one that is killed
+    breaks the whole pool. A session of its own keeps the terminal's Ctrl-C from it: who started it ends it.
+    """
+
+    def __init__(self, share: int | None) -> None:
+        self.path = ""
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _CODE.format(sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, ALONE: "1"},
+            )
+        except OSError as e:
+            raise ProgramFailed(f"No process can be started: {e.strerror or e}.", "Ask for fewer, with jobs.") from None
+        self._orders = cast(IO[bytes], self._process.stdin)
+        self.answers = cast(IO[bytes], self._process.stdout)
+        self._send(share)
+
+    def give(self, path: str, options: Mapping[str, Any]) -> None:
+        """Have it analyse a trace."""
+        self.path = path
+        self._send((path, dict(options)))
+
+    def outcome(self) -> Outcome:
+        """What became of it, waited for."""
+        try:
+            return cast(Outcome, pickle.load(self.answers))
+        except (EOFError, pickle.UnpicklingError):
+            return Outcome(reason=f"The process that read it {_ended(self._process.wait())}.", killed=True)
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._orders, self.answers):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+    def __enter__(self) -> _Worker:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.end()
+
+    def _send(self, order: object) -> None:
+        with contextlib.suppress(BrokenPipeError):  # its answer, none, says that it is over
+            pickle.dump(order, self._orders)
+            self._orders.flush()
+
+
+def _ended(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = str(-status)
+    why = ", as the system does when memory runs out" if name == "SIGKILL" else ""
+    return f"was ended by {name}{why}"
+
+
+def _processors() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1

@@ -1,0 +1,230 @@
+"""From the ranks of a job to files, one each, written as soon as there is one; and from these files to the ranks again.
+
+A rank is taken from its file as long as the trace, the options and syncscan's version are those that it was made with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+import msgspec
+
+from syncscan import files
+from syncscan.errors import SyncscanError, TraceUnreadable, UsageError
+from syncscan.fleet import remote
+from syncscan.load import open_bytes
+from syncscan.load.stored import reason
+from syncscan.model.rank import RankAnalysis, decoded, encoded
+from syncscan.model.redacted import redacted
+from syncscan.version import __version__
+
+_NAME = re.compile(r".+\.rank\.json(\.gz)?", re.IGNORECASE)
+_PACKINGS = re.compile(r"(\.syncscan|\.pt\.trace|\.json|\.gz|\.zst|\.tmp)+\Z", re.IGNORECASE)
+_LONGEST = 100
+"""Characters of a trace's name that its file here begins with: names end at 255 bytes."""
+_AT_ONCE = 256
+"""Files that are read from a storage together."""
+
+
+class _Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a rank was made with; a trace whose state nobody tells has an empty one, and holds for no other time."""
+
+    syncscan: str
+    path: str
+    state: str
+    options: str
+
+
+class _StoredRank(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    schema: Literal["syncscan.rank/1"] = "syncscan.rank/1"
+    made: _Made
+    rank: msgspec.Raw
+
+
+def named_as_rank(name: str) -> bool:
+    """Whether a file of this name is a stored rank: `NAME.rank.json`, packed or not."""
+    return _NAME.fullmatch(name) is not None
+
+
+def read_stored(path: str) -> RankAnalysis:
+    """The rank in a file that was stored.
+
+    Args:
+        path: a file or a URL.
+
+    Raises:
+        TraceNotFound, TraceUnreadable: there is none, or it is damaged, or of another version of syncscan.
+    """
+    with open_bytes(path) as stream:
+        text = stream.read()
+        if stream.lost:
+            raise TraceUnreadable(f"{redacted(path)} can't be read: {stream.lost}", "Analyse its trace again.")
+    try:
+        return decoded(bytes(msgspec.json.decode(text, type=_StoredRank).rank))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as e:
+        why = f"{redacted(path)} holds no rank that this syncscan reads: {reason(e)}."
+        raise TraceUnreadable(why, "Analyse its trace again.") from None
+
+
+class Store:
+    """A folder, or a prefix of a storage, with a file for each rank.
+
+    Args:
+        where: the folder, which is made if it isn't there, or a URL.
+        traces: of the job, whose ranks may be in it or come there.
+        options: that they are analysed with.
+
+    Raises:
+        UsageError: the folder can't be made.
+    """
+
+    def __init__(self, where: str | os.PathLike[str], traces: Iterable[str], options: Mapping[str, Any]) -> None:
+        self.where = os.fspath(where)
+        self.options = repr(sorted((key, value) for key, value in options.items() if key != "max_memory"))
+        self.names = _names(traces)
+        self.made: dict[str, _Made] = {}
+        try:
+            if remote.is_remote(self.where):
+                self._storage.makedirs(self._root, exist_ok=True)
+            else:
+                Path(self.where).mkdir(parents=True, exist_ok=True)
+        except Exception as e:  # a storage's own client raises whatever it likes
+            raise self._failed(e) from None
+
+    def taken(self) -> dict[str, RankAnalysis]:
+        """The ranks that are there and still hold, by their trace."""
+        texts = self._read_remote() if remote.is_remote(self.where) else self._read_local()
+        found = {trace: self._holding(trace, texts[name]) for trace, name in self.names.items() if name in texts}
+        return {trace: rank for trace, rank in found.items() if rank is not None}
+
+    def expect(self, trace: str) -> None:
+        """Look at a trace before it is analysed: what is written to it from now on isn't in the rank."""
+        self.made[trace] = _made(trace, self.options)
+
+    def put(self, trace: str, rank: RankAnalysis) -> None:
+        """Write a rank's file, whole or not at all.
+
+        Raises:
+            UsageError: it can't be written.
+        """
+        made = self.made.get(trace) or _Made(syncscan=__version__, path=redacted(trace), state="", options=self.options)
+        text = msgspec.json.encode(_StoredRank(made=made, rank=msgspec.Raw(encoded(rank))))
+        name = self.names[trace]
+        if not remote.is_remote(self.where):
+            files.write(Path(self.where) / name, [text], force=True)
+            return
+        try:
+            self._storage.pipe_file(f"{self._root}/{name}", _packed(text))
+        except Exception as e:
+            raise self._failed(e) from None
+
+    @cached_property
+    def _opened(self) -> tuple[Any, remote.Address]:
+        return remote.opened(self.where)
+
+    @property
+    def _storage(self) -> Any:
+        return self._opened[0]
+
+    @property
+    def _root(self) -> str:
+        return self._opened[1].path.rstrip("/")
+
+    def _read_local(self) -> dict[str, bytes]:
+        there = {entry.name for entry in os.scandir(self.where)}
+        return {
+            name: text
+            for name in self.names.values()
+            if name in there and (text := _text_of(str(Path(self.where) / name))) is not None
+        }
+
+    def _read_remote(self) -> dict[str, bytes]:
+        try:
+            self._storage.invalidate_cache()
+            there = {PurePosixPath(path).name for path in self._storage.find(self._root, maxdepth=1)}
+            wanted = [f"{self._root}/{name}" for name in self.names.values() if name in there]
+            texts: dict[str, bytes] = {}
+            for k in range(0, len(wanted), _AT_ONCE):
+                texts |= self._storage.cat(wanted[k : k + _AT_ONCE], on_error="omit")
+        except Exception as e:
+            raise self._failed(e) from None
+        unpacked = {PurePosixPath(path).name: _unpacked(text) for path, text in texts.items()}
+        return {name: text for name, text in unpacked.items() if text is not None}
+
+    def _holding(self, trace: str, text: bytes) -> RankAnalysis | None:
+        """The rank in a file of this trace; None where it doesn't hold any more, or is damaged."""
+        try:
+            stored = msgspec.json.decode(text, type=_StoredRank)
+            made = self.made[trace] = _made(trace, self.options)
+            return decoded(bytes(stored.rank)) if made.state and stored.made == made else None
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+
+    def _failed(self, error: Exception) -> SyncscanError:
+        if isinstance(error, SyncscanError):
+            return error
+        return UsageError(f"{redacted(self.where)} can't keep the ranks: {reason(error)}.", "Choose a folder of yours.")
+
+
+def _made(trace: str, options: str) -> _Made:
+    return _Made(syncscan=__version__, path=redacted(_whole(trace)), state=_state(trace), options=options)
+
+
+def _state(trace: str) -> str:
+    """What changes when a trace does; empty where nobody tells."""
+    if remote.is_remote(trace):
+        return remote.state_of(trace)
+    try:
+        there = os.stat(trace)  # noqa: PTH116
+    except (OSError, ValueError):
+        return ""
+    return f"{there.st_size} {there.st_mtime_ns}"
+
+
+def _whole(trace: str) -> str:
+    """A path that means the same in any working directory."""
+    return trace if remote.is_remote(trace) else os.path.abspath(trace)  # noqa: PTH100
+
+
+def _names(traces: Iterable[str]) -> dict[str, str]:
+    """A file's name for each trace: of its own name, and of its whole path, as equal names in two folders are usual."""
+    names: dict[str, str] = {}
+    used: dict[str, int] = {}
+    for trace in traces:
+        path = redacted(_whole(trace))
+        stem = re.sub(r"[^\w.+=-]", "_", _PACKINGS.sub("", PurePosixPath(path).name))[:_LONGEST] or "trace"
+        name = f"{stem}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:10]}"
+        used[name] = used.get(name, 0) + 1  # two addresses that differ in what is hidden
+        again = f"-{used[name]}" if used[name] > 1 else ""
+        names[trace] = f"{name}{again}.rank.json.gz"
+    return names
+
+
+def _text_of(path: str) -> bytes | None:
+    try:
+        with open_bytes(path) as stream:
+            text = stream.read()
+            return None if stream.lost else text
+    except SyncscanError:
+        return None
+
+
+def _packed(text: bytes) -> bytes:
+    from isal import igzip
+
+    return bytes(igzip.compress(text, 2))
+
+
+def _unpacked(text: bytes) -> bytes | None:
+    from isal import igzip
+
+    try:
+        return bytes(igzip.decompress(text))
+    except Exception:  # damaged: of several classes
+        return None

@@ -1,0 +1,121 @@
+"""A job's traces are read by processes of this machine, which may be killed; what is stored isn't read again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import syncscan
+from syncscan.errors import UsageError
+from syncscan.fleet import pool
+from syncscan.fleet.outcome import outcome_of
+from syncscan.fleet.pool import Workers, outcomes, workers_for
+from syncscan.fleet.run import run
+from syncscan.model.rank import decoded
+from tests.fleet.small_ranks import rank_trace, write_ranks
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds its children in Linux's /proc")
+
+
+def children() -> list[int]:
+    """The processes that this one started."""
+    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+
+
+def kill_reader(fifo: Path, times: int) -> None:
+    """Kill the one child as soon as it reads this, so often."""
+    for _ in range(times):
+        with fifo.open("wb"):  # waits for who reads it
+            (reader,) = set(children()) - KNOWN
+            os.kill(reader, signal.SIGKILL)
+        while reader in children():  # until it is gone it holds the pipe open
+            time.sleep(0.01)
+
+
+KNOWN: set[int] = set()
+"""Children that aren't the pool's."""
+
+
+@pytest.fixture(autouse=True)
+def _known() -> Iterator[None]:
+    KNOWN.update(children())
+    yield
+    assert set(children()) <= KNOWN
+
+
+def test_a_killed_process_and_a_damaged_trace_cost_themselves_alone(tmp_path: Path) -> None:
+    """The others' ranks are those that they have by themselves, and are stored; the next time only the rest is read."""
+    first, last = write_ranks(tmp_path / "job")
+    deadly, damaged = tmp_path / "job" / "deadly.json", tmp_path / "job" / "damaged.json"
+    os.mkfifo(deadly)
+    damaged.write_text("no trace")
+    paths, told = [first, str(deadly), str(damaged), last], []
+    killer = threading.Thread(target=kill_reader, args=(deadly, pool.TIMES_KILLED))
+    killer.start()
+    ranks, unread = run(paths, store=tmp_path / "out", jobs=1, progress=lambda *how: told.append(how))
+    killer.join()
+    assert ranks == [decoded(outcome_of(path, {}, None).rank) for path in (first, last)]
+    assert [u.path for u in unread] == [str(deadly), str(damaged)]
+    assert "SIGKILL" in unread[0].reason
+    assert told == [(1, 0, 4, first), (2, 1, 4, str(damaged)), (3, 1, 4, last), (4, 2, 4, str(deadly))]
+    again: list[object] = []
+    assert run([first, last], store=tmp_path / "out", progress=lambda *how: again.append(how))[0] == ranks
+    assert len(again) == 2
+    stored = sorted(str(path) for path in (tmp_path / "out").iterdir())
+    assert run(stored) == (ranks, [])
+
+
+def test_what_was_stored_is_taken_without_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where none can be started."""
+    paths = write_ranks(tmp_path / "job")
+    before, _ = run(paths, store=tmp_path / "out", jobs=1)
+    monkeypatch.setattr(pool, "outcomes", None)
+    assert run(paths, store=tmp_path / "out") == (before, [])
+
+
+def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
+    """Also one in the middle of a trace; the fixture looks for them."""
+    (trace,) = write_ranks(tmp_path / "job", 1)
+    endless = tmp_path / "endless.json"
+    os.mkfifo(endless)
+
+    def interrupted(*how: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run([trace, str(endless)], jobs=2, progress=interrupted)
+
+
+def test_what_is_too_large_for_its_share_gets_all_the_memory(tmp_path: Path) -> None:
+    """Two that fit one after the other, but not side by side."""
+    paths = [str(rank_trace(k, kernels=100).write(tmp_path / f"rank{k}.json")) for k in (0, 1)]
+    assert outcome_of(paths[0], {}, 100_000).too_large
+    found = dict(outcomes(paths, {}, Workers(2, 200_000)))
+    assert [decoded(found[path].rank).rank for path in paths] == [0, 1]
+
+
+def test_standard_input_is_no_rank() -> None:
+    """The processes get their orders there."""
+    with pytest.raises(UsageError, match="standard input"):
+        run(["-"])
+
+
+def test_as_many_processes_as_there_is_memory_for() -> None:
+    """None has less than it needs by itself, unless it is asked for; each has an equal share."""
+    assert workers_for(100, None, 10**6) == Workers(1, 10**6)
+    assert workers_for(100, 8, 8 * 10**9).share_bytes == 10**9
+    assert workers_for(3, 8, 10**9).count == 3
+
+
+def test_a_saved_analysis_stands_for_its_trace(tmp_path: Path) -> None:
+    """It gives the same rank."""
+    (trace,) = write_ranks(tmp_path, 1)
+    saved = tmp_path / "rank0.syncscan.json"
+    saved.write_text(syncscan.analyze(trace).to_saved())
+    assert outcome_of(str(saved), {}, None).rank == outcome_of(trace, {}, None).rank

@@ -1,0 +1,73 @@
+"""Traces and ranks in an S3 server, with credentials of the environment."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import syncscan
+from syncscan.errors import SyncscanError
+from syncscan.fleet.listing import find
+from syncscan.fleet.outcome import outcome_of
+from syncscan.fleet.run import run
+from syncscan.model.rank import decoded
+from tests.fleet.small_ranks import write_ranks
+
+s3fs = pytest.importorskip("s3fs")
+server = pytest.importorskip("moto.server")
+
+KEY, SECRET = "AKIAKEYOFTHETESTS", "s3cr3tOfTheTests"
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """With two traces and a report in it; the server takes these credentials and no others' requests."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    told = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
+    told |= {"AWS_DEFAULT_REGION": "us-east-1"}
+    before = {name: os.environ.get(name) for name in told}
+    os.environ |= told
+    s3fs.S3FileSystem.clear_instance_cache()
+    storage = s3fs.S3FileSystem()
+    storage.mkdir("runs")
+    for path in write_ranks(tmp_path_factory.mktemp("job")):
+        storage.put_file(path, f"runs/job/{Path(path).name}")
+    storage.pipe_file("runs/job/report.json", b'{"schema": "syncscan.analysis/1"}')
+    yield "s3://runs"
+    running.stop()
+    for name, value in before.items():
+        os.environ.pop(name)
+        os.environ |= {name: value} if value is not None else {}
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def test_a_job_in_s3_is_analysed_and_kept_there(bucket: str) -> None:
+    """By a process of its own; each rank is taken until its trace is written again, and nothing holds the secret."""
+    paths = find(f"{bucket}/job")
+    assert paths == [f"{bucket}/job/rank0.pt.trace.json.gz", f"{bucket}/job/rank1.pt.trace.json.gz"]
+    assert find(f"{bucket}/job/*.json.gz") == paths
+    ranks, unread = run(paths, store=f"{bucket}/out", jobs=1)
+    assert ranks == [decoded(outcome_of(path, {}, None).rank) for path in paths]
+    assert unread == []
+    storage = s3fs.S3FileSystem()
+    kept = {name: storage.cat_file(name) for name in storage.find("runs/out")}
+    assert [SECRET.encode() in text or KEY.encode() in text for text in kept.values()] == [False, False]
+    fleet = syncscan.analyze_fleet(f"{bucket}/job/", out=f"{bucket}/out", scheduler="tcp://nobody:1")
+    assert [rank.of for rank in fleet.ranks] == ranks
+    assert find(f"{bucket}/out") == [f"s3://{name}" for name in sorted(kept)]
+
+
+def test_what_goes_wrong_is_said_without_secrets(bucket: str) -> None:
+    """Of a bucket that isn't there, and of one that this key isn't for."""
+    for where in ("s3://nobodys/job", f"{bucket}/nothing/*.json"):
+        with pytest.raises(SyncscanError) as raised:
+            syncscan.analyze_fleet(where, jobs=1)
+        assert where in str(raised.value)
+        assert SECRET not in str(raised.value)
