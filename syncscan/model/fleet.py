@@ -6,9 +6,15 @@ Times are µs a step unless said, on no rank's clock but the job's: its first ra
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from syncscan.model.fleet_table import Late, fleet_frame, fleet_rows
 from syncscan.model.rank import RankAnalysis, RankFinding
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class RankFrom(str, enum.Enum):
@@ -149,3 +155,13 @@ class Fleet:
     def replayed(self) -> bool:
         """Whether gains are of the whole job."""
         return self.baseline_us is not None
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Flat rows, one a rank, step and finding, with the keys of `model.fleet_table.COLUMNS`."""
+        late = {(x.rank, x.step): Late(x.late_us, x.cause.value, x.finding) for x in self.lateness}
+        gains = {f.id: (f.gain_us, *(f.range_us or (None, None))) for f in self.findings}
+        return fleet_rows([(rank.number, rank.of) for rank in self.ranks], self.steps, late, gains)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A tidy pandas frame ranks x steps x findings; columns and dtypes as in `model.fleet_table.COLUMNS`."""
+        return fleet_frame(self.rows())

@@ -1,0 +1,423 @@
+"""From a Fleet to its story: who holds the job up and why, what removing which sync gains it, rank by rank.
+
+Derived once, drawn by every renderer. Names in a story are as they stand in the traces: each renderer escapes them for its
+own medium.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from syncscan.model.fleet import Cause, Fleet, JobFinding, JobRank, RankFrom
+from syncscan.model.rank import RankFinding
+from syncscan.report.phrases import measurable, saving, sentences, spread
+from syncscan.report.units import duration, percent, times
+
+CAUSES = {
+    Cause.SYNC: "its device stands idle behind a sync",
+    Cause.KERNELS: "its kernels take longer",
+    Cause.INPUT: "its DataLoader takes longer",
+    Cause.HOST: "its host takes longer, for no sync of its own",
+}
+SHORT_CAUSES = {Cause.SYNC: "a sync", Cause.KERNELS: "kernels", Cause.INPUT: "input", Cause.HOST: "host"}
+_REMEDIES = {
+    Cause.KERNELS: "even out the work of the ranks, or find what slows its device",
+    Cause.INPUT: "feed it earlier, with more workers or less work in them",
+    Cause.HOST: "look at what its host does meanwhile",
+}
+ALL_SHOWN = 16
+"""Ranks from which on a report shows outliers and quantiles instead of each."""
+OUTLIERS = 8
+"""Ranks of a larger job that are shown one by one."""
+RUNS = 4
+"""Runs of consecutive ranks that are listed; more are counted."""
+FIGURES = ("holds up", "waits for others", "waits for its device", "idle behind", "exposed communication", "gains alone")
+"""What is told of each rank: µs a step it comes later than the others, it waits in collectives, its host is blocked, its
+device idle behind syncs, in collectives with nothing computed beside them; and what its trace alone says it could gain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldHolder:
+    """A rank that holds the others up."""
+
+    rank: int
+    late: str
+    share: str
+    steps: int
+    """In how many steps it was the last by most."""
+    cause: Cause
+    why: str
+    """As in `its kernels take longer`; of a sync with what and where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldJobFinding:
+    """A finding of the job."""
+
+    of: JobFinding
+    saves: str
+    """The job, a step; a dash where it can't be replayed."""
+    share: str
+    doubt: str
+    """Between which limits; empty where it says no more."""
+    on: str
+    """As in `only on rank 0`."""
+    where: str
+    waits: str
+    idle: str
+    often: str
+    wrong: str
+    """What one rank's trace alone says instead; empty where that is in the range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldRank:
+    """One rank's figures, in the order of `FIGURES`."""
+
+    rank: int
+    figures: tuple[str, ...]
+    why: str
+    """Why it holds the others up; empty where it doesn't."""
+    path: str
+    numbered_from: str
+    """What its number is from, where that isn't the trace itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldFigure:
+    """How one figure lies over the ranks."""
+
+    name: str
+    least: str
+    median: str
+    high: str
+    """Of 95 % of the ranks it is no more."""
+    most: str
+    rank: int
+    """Which has the most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetStory:
+    """All that a report tells of a job, in the order in which it tells it."""
+
+    headline: tuple[str, ...]
+    verdict: str
+    """Who holds the job up, without a full stop."""
+    reason: str
+    holders: tuple[ToldHolder, ...]
+    summary: str
+    """How many places wait, and how much shorter the job's step would be without them."""
+    remedies: tuple[ToldJobFinding, ...]
+    """Syncs whose removal gains the job something that can be measured, the most first."""
+    then: tuple[str, ...]
+    """What else to do: about ranks that are late for no sync."""
+    wrong: tuple[str, ...]
+    """What a single rank's trace gets wrong, a sentence each, the largest error first."""
+    findings: tuple[ToldJobFinding, ...]
+    ranks: tuple[ToldRank, ...]
+    """All of a small job; of a larger one those that stand out."""
+    quantiles: tuple[ToldFigure, ...]
+    """Over all ranks; empty where each is told."""
+    missing: str
+    unread: tuple[tuple[str, str], ...]
+    """Path and reason."""
+    notes: tuple[str, ...]
+    next: tuple[str, ...]
+    """The command that fits best, word for word."""
+
+
+def story_of(fleet: Fleet) -> FleetStory:
+    """The story of any job; what can't be told of it is empty."""
+    holders = tuple(_holders(fleet))
+    findings = tuple(_finding(f, fleet) for f in fleet.findings)
+    gaining = tuple(t for t in findings if _gains(t.of, fleet) and not t.of.first.intended)
+    return FleetStory(
+        headline=tuple(_headline(fleet)),
+        verdict=_verdict(fleet, holders),
+        reason=_reason(fleet, holders),
+        holders=holders,
+        summary=_summary(fleet),
+        remedies=gaining,
+        then=tuple(_then(fleet, holders, gaining)),
+        wrong=tuple(_all_wrong(findings)),
+        findings=findings,
+        ranks=tuple(_ranks(fleet, holders)),
+        quantiles=tuple(_quantiles(fleet)) if len(fleet.ranks) > ALL_SHOWN else (),
+        missing=_missing(fleet),
+        unread=tuple((trace.path, trace.reason) for trace in fleet.unread),
+        notes=fleet.notes,
+        next=_next(fleet, holders),
+    )
+
+
+def step_us(fleet: Fleet) -> float:
+    """The job's step that gains are parts of: as replayed, else without the profiler, else as recorded."""
+    return fleet.baseline_us or fleet.unprofiled_us or fleet.observed_us
+
+
+def ranks_said(ranks: Sequence[int], count: int) -> str:
+    """On which ranks of how many: `on 512 of 512`, `only on rank 0`, `on ranks 0-7`, `on 5 of 512: 0, 3, 17-19`.
+
+    Args:
+        ranks: ascending.
+        count: how many there are.
+    """
+    if len(ranks) == count and count > 1:
+        return f"on {count} of {count}"
+    if len(ranks) == 1:
+        return f"only on rank {ranks[0]}" if count > 1 else f"on rank {ranks[0]}"
+    found = runs(ranks)
+    if len(found) == 1:
+        return f"on ranks {found[0]}"
+    more = ", …" if len(found) > RUNS else ""
+    return f"on {len(ranks)} of {count}: {', '.join(found[:RUNS])}{more}"
+
+
+def runs(numbers: Iterable[int]) -> list[str]:
+    """Ascending numbers as runs: `0-7`, `9`."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return [f"{first}-{last}" if last > first else str(first) for first, last in found]
+
+
+def place(f: RankFinding) -> str:
+    """`train.py:52`; the function where no line is known, empty where neither is."""
+    if f.file and f.line:
+        return f"{f.file}:{f.line}"
+    return f"{f.function}() in {f.file}" if f.file and f.function else f.file
+
+
+def whereabouts(f: RankFinding) -> str:
+    """Line, innermost scopes, op."""
+    return " · ".join(part for part in (place(f), " › ".join(f.scope[-2:]), f.op) if part)
+
+
+# who holds the job up
+
+
+def _headline(fleet: Fleet) -> Iterator[str]:
+    if folder := _folder([r.of.path for r in fleet.ranks]):
+        yield folder
+    count = len(fleet.ranks)
+    of = f" of {fleet.world_size}" if fleet.world_size and fleet.world_size != count else ""
+    yield f"{count} rank{'s' * (count != 1 or bool(of))}{of}"
+    known = f" ({duration(fleet.unprofiled_us)} unprofiled)" if fleet.unprofiled_us else ""
+    steps = len(fleet.steps)
+    yield f"{steps} step{'s' * (steps != 1)} of {duration(fleet.observed_us)}{known}"
+
+
+def _folder(paths: Sequence[str]) -> str:
+    """The name of the innermost folder that all traces lie in."""
+    parts = [path.replace("\\", "/").split("/")[:-1] for path in paths]
+    common = takewhile(lambda names: len(set(names)) == 1, zip(*parts, strict=False))
+    return next((names[0] for names in reversed(list(common)) if names[0] not in ("", ".")), "")
+
+
+def _holders(fleet: Fleet) -> Iterator[ToldHolder]:
+    """Ranks that hold the job up by what can be measured, the most first."""
+    late: defaultdict[int, float] = defaultdict(float)
+    for entry in fleet.lateness:
+        late[entry.rank] += entry.late_us
+    count = max(1, len(fleet.steps))
+    for rank in sorted(late, key=lambda rank: -late[rank]):
+        us = late[rank] / count
+        if measurable(us, fleet.observed_us):
+            yield _holder(fleet, rank, us)
+
+
+def _holder(fleet: Fleet, rank: int, us: float) -> ToldHolder:
+    own = [entry for entry in fleet.lateness if entry.rank == rank]
+    causes: Counter[tuple[Cause, str]] = Counter()
+    for entry in own:
+        causes[entry.cause, entry.finding] += round(entry.late_us * 1e3)
+    (cause, finding), _ = causes.most_common(1)[0]
+    return ToldHolder(
+        rank=rank,
+        late=duration(us),
+        share=percent(us, fleet.observed_us),
+        steps=len({entry.step for entry in own}),
+        cause=cause,
+        why=_why(fleet, cause, finding),
+    )
+
+
+def _why(fleet: Fleet, cause: Cause, finding: str) -> str:
+    found = next((f.first for f in fleet.findings if f.id == finding), None)
+    if cause is not Cause.SYNC or found is None:
+        return CAUSES[cause]
+    return f"{CAUSES[cause]}, {found.title}{f' ({place(found)})' if place(found) else ''}"
+
+
+def _verdict(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
+    if not fleet.matched:
+        return "Who holds the job up can't be told"
+    if not holders:
+        return "No rank holds the others up"
+    if len(holders) == 1:
+        return f"Rank {holders[0].rank} holds the job up by {holders[0].late} a step ({holders[0].share})"
+    if len(holders) > RUNS:
+        first = holders[0]
+        return f"{len(holders)} ranks hold the job up, rank {first.rank} the most: {first.late} a step ({first.share})"
+    names = [str(holder.rank) for holder in holders]
+    each = ", ".join(holder.late for holder in holders)
+    return f"Ranks {', '.join(names[:-1])} and {names[-1]} hold the job up: by {each} a step"
+
+
+def _reason(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
+    if not fleet.matched:
+        return "No collective of one rank's trace could be matched with another's."
+    if not holders:
+        every = f"{fleet.matched} collective{'s' * (fleet.matched != 1)}"
+        return f"At the {every} that the traces share, whoever comes last is less than 1% of a step late."
+    if len(holders) == 1:
+        return sentences(f"It {_said_of(holders[0], len(fleet.steps))}")
+    return sentences(*(f"Rank {holder.rank} {_said_of(holder, len(fleet.steps))}" for holder in holders[:RUNS]))
+
+
+def _said_of(holder: ToldHolder, steps: int) -> str:
+    return f"comes last in {holder.steps} of {steps} step{'s' * (steps != 1)}: {holder.why}"
+
+
+# what to change
+
+
+def _summary(fleet: Fleet) -> str:
+    real = [f for f in fleet.findings if not f.first.intended]
+    if not real:
+        return "No host-device syncs found on any rank."
+    places = "1 place waits" if len(real) == 1 else f"{len(real)} places wait"
+    if fleet.recoverable_us is None:
+        return f"{places}; what removing them gains the job can't be replayed."
+    them, us, whole = "it" if len(real) == 1 else "them", fleet.recoverable_us, step_us(fleet)
+    return f"{places}; without {them} the job's step is {_shorter(us, fleet.recoverable_range_us, whole)}."
+
+
+def _shorter(us: float, limits: tuple[float, float] | None, whole: float) -> str:
+    doubt = spread(limits, whole) if limits and measurable(limits[1], whole) else ""
+    if not measurable(us, whole):
+        return f"{saving(us, whole)} shorter{f' ({doubt})' if doubt else ''}"
+    return f"{duration(us)} shorter ({percent(us, whole)}{f'; {doubt}' if doubt else ''})"
+
+
+def _gains(f: JobFinding, fleet: Fleet) -> bool:
+    return f.gain_us is not None and measurable(f.gain_us, step_us(fleet))
+
+
+def _then(fleet: Fleet, holders: Sequence[ToldHolder], gaining: Sequence[ToldJobFinding]) -> Iterator[str]:
+    real = [f for f in fleet.findings if not f.first.intended]
+    for holder in holders[:RUNS]:
+        if holder.cause in _REMEDIES:
+            yield f"Rank {holder.rank} is late for no sync, as {CAUSES[holder.cause]}: {_REMEDIES[holder.cause]}."
+    if real and fleet.replayed and not gaining:
+        together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
+        yield "No sync alone gains the job anything: only together they do." if together else (
+            "Removing syncs gains the job nothing that could be measured."
+        )
+
+
+def _all_wrong(findings: Sequence[ToldJobFinding]) -> Iterator[str]:
+    told = [t for t in findings if t.wrong]
+    told.sort(key=lambda t: -abs((t.of.alone_us or 0.0) - (t.of.gain_us or 0.0)))
+    for t in told:
+        where = f" ({place(t.of.first)})" if place(t.of.first) else ""
+        yield f"{t.of.first.title}{where}: {t.wrong}."
+
+
+def _finding(f: JobFinding, fleet: Fleet) -> ToldJobFinding:
+    whole, us = step_us(fleet), f.gain_us
+    known = us is not None and measurable(us, whole)
+    doubted = f.range_us is not None and measurable(f.range_us[1], whole)
+    return ToldJobFinding(
+        of=f,
+        saves="–" if us is None else saving(us, whole),
+        share=percent(us, whole) if us is not None and known else "",
+        doubt=spread(f.range_us, whole) if f.range_us and doubted else "",
+        on=ranks_said(f.ranks, len(fleet.ranks)),
+        where=whereabouts(f.first),
+        waits=_figure(f.wait_us),
+        idle=_figure(f.bubble_us),
+        often=times(f.first.per_step),
+        wrong=_wrong(f, whole),
+    )
+
+
+def _wrong(f: JobFinding, whole: float) -> str:
+    """What a trace alone says, where the job's range doesn't hold it and a measurement could tell the two."""
+    if f.alone_us is None or f.gain_us is None or f.range_us is None or f.first.intended:
+        return ""
+    low, high = f.range_us
+    if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.gain_us), whole):
+        return ""
+    whose = f"rank {f.ranks[0]}'s trace alone says" if len(f.ranks) == 1 else "a trace alone says up to"
+    return f"{whose} {saving(f.alone_us, whole)}, the job gains {saving(f.gain_us, whole)}"
+
+
+# rank by rank
+
+
+def figures(rank: JobRank) -> tuple[float | None, ...]:
+    """In the order of `FIGURES`, µs a step; None where the trace can't tell."""
+    of = rank.of
+    return (rank.holds_us, rank.waits_us, of.wait_us, of.bubble_us, of.communication_us, of.recoverable_us)
+
+
+def _ranks(fleet: Fleet, holders: Sequence[ToldHolder]) -> Iterator[ToldRank]:
+    causes = {holder.rank: SHORT_CAUSES[holder.cause] for holder in holders}
+    shown = fleet.ranks
+    if len(shown) > ALL_SHOWN:
+        out = [holder.rank for holder in holders[:OUTLIERS]]
+        shown = tuple(rank for rank in shown if rank.number in out)
+    for rank in shown:
+        yield ToldRank(
+            rank=rank.number,
+            figures=tuple(_figure(us) for us in figures(rank)),
+            why=causes.get(rank.number, ""),
+            path=rank.of.path,
+            numbered_from="" if rank.numbered_from is RankFrom.TRACE else rank.numbered_from.value,
+        )
+
+
+def _quantiles(fleet: Fleet) -> Iterator[ToldFigure]:
+    for column, name in enumerate(FIGURES):
+        known = sorted((us, -r.number) for r in fleet.ranks if (us := figures(r)[column]) is not None)
+        if known:
+            yield ToldFigure(
+                name=name,
+                least=duration(known[0][0]),
+                median=duration(known[(len(known) - 1) // 2][0]),
+                high=duration(known[math.ceil(0.95 * len(known)) - 1][0]),
+                most=duration(known[-1][0]),
+                rank=-known[-1][1],
+            )
+
+
+def _figure(us: float | None) -> str:
+    return "–" if us is None else duration(us)
+
+
+def _missing(fleet: Fleet) -> str:
+    if not fleet.missing:
+        return ""
+    found = runs(fleet.missing)
+    more = f" and {len(found) - 2 * RUNS} more runs" if len(found) > 2 * RUNS else ""
+    ranks, lack = ("Rank", "lacks") if len(fleet.missing) == 1 else ("Ranks", "lack")
+    of = f" ({len(fleet.missing)} of {fleet.world_size})" if len(fleet.missing) > 1 else ""
+    return f"{ranks} {', '.join(found[: 2 * RUNS])}{more} {lack} a trace that can be read{of}."
+
+
+def _next(fleet: Fleet, holders: Sequence[ToldHolder]) -> tuple[str, ...]:
+    """The trace of the rank that holds the others up; else the first with the most syncs."""
+    if not fleet.ranks:
+        return ()
+    first = holders[0].rank if holders else fleet.ranks[0].number
+    path = next((r.of.path for r in fleet.ranks if r.number == first), fleet.ranks[0].of.path)
+    return ("syncscan", "report", path, "-o", f"rank{first}.html")
