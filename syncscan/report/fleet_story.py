@@ -25,10 +25,11 @@ CAUSES = {
 }
 SHORT_CAUSES = {Cause.SYNC: "a sync", Cause.KERNELS: "kernels", Cause.INPUT: "input", Cause.HOST: "host"}
 _REMEDIES = {
-    Cause.KERNELS: "even out the work of the ranks, or find what slows its device",
-    Cause.INPUT: "feed it earlier, with more workers or less work in them",
-    Cause.HOST: "look at what its host does meanwhile",
+    Cause.KERNELS: "kernels take longer: even out the work of the ranks, or find what slows its device",
+    Cause.INPUT: "DataLoader takes longer: give it more workers, or them less work",
+    Cause.HOST: "host takes longer, for no sync: look at what it does meanwhile",
 }
+"""What to do about a rank that is late for no sync, behind its name."""
 ALL_SHOWN = 16
 """Ranks from which on a report shows outliers and quantiles instead of each."""
 OUTLIERS = 8
@@ -316,7 +317,7 @@ def _then(fleet: Fleet, holders: Sequence[ToldHolder], gaining: Sequence[ToldJob
     real = [f for f in fleet.findings if not f.first.intended]
     for holder in holders[:RUNS]:
         if holder.cause in _REMEDIES:
-            yield f"Rank {holder.rank} is late for no sync, as {CAUSES[holder.cause]}: {_REMEDIES[holder.cause]}."
+            yield f"Rank {holder.rank}'s {_REMEDIES[holder.cause]}."
     if real and fleet.replayed and not gaining:
         together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
         yield "No sync alone gains the job anything: only together they do." if together else (
