@@ -115,7 +115,6 @@ def _picture(drawn: FleetPicture) -> dict[str, Any]:
             f"{'M' if number == 0 else 'L'}{leg['x']} {leg['y']} L{leg['end']} {leg['y']}" for number, leg in enumerate(legs)
         ),
         "steps": drawn.steps,
-        "lasts": drawn.lasts,
         "note": drawn.note,
     }
 

@@ -10,7 +10,7 @@ from syncscan.model.fleet import Fleet
 from syncscan.model.json_text import strict_value
 from syncscan.model.saved_fleet import SCHEMA
 from syncscan.model.saved_fleet import document as job_of
-from syncscan.report.fleet_story import FleetStory, story_of
+from syncscan.report.fleet_story import FleetStory, ToldHolder, story_of
 from syncscan.version import __version__
 
 
@@ -30,10 +30,7 @@ def _said(story: FleetStory) -> dict[str, Any]:
         "verdict": story.verdict,
         "reason": story.reason,
         "summary": story.summary,
-        "holders": [
-            {"rank": holder.rank, "late": holder.late, "steps": holder.steps, "cause": holder.cause.value}
-            for holder in story.holders
-        ],
+        "holders": [_holder(holder) for holder in story.holders],
         "remedies": [
             {"id": told.of.id, "saves": told.saves, "range": told.doubt, "on": told.on} for told in story.remedies
         ],
@@ -41,3 +38,8 @@ def _said(story: FleetStory) -> dict[str, Any]:
         "single_traces_get_wrong": list(story.wrong),
         "missing": story.missing,
     }
+
+
+def _holder(told: ToldHolder) -> dict[str, Any]:
+    cause = told.cause.value if told.cause else None
+    return {"rank": told.rank, "late": told.late, "steps": told.steps, "cause": cause, "why": told.why}

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from syncscan.model.fleet import Fleet, JobRank, Lateness
-from syncscan.report.fleet_story import SHORT_CAUSES, runs
+from syncscan.report.fleet_story import SHORT_CAUSES
 from syncscan.report.units import duration
 
 WIDTH = 1000
-"""Units of the drawing from the first drawn step's begin to the last one's end."""
+"""Units of the drawing from the first column's begin to the last one's end."""
 ROWS = 64
 """Ranks that have a row each; of more only those that stand out have."""
 OUT = 24
@@ -63,14 +63,12 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class FleetPicture:
-    """Rows from the top, legs in the order of time, and the axis."""
+    """Rows from the top, a column a step, and legs in the order of time."""
 
     rows: tuple[Row, ...]
     legs: tuple[Leg, ...]
     steps: tuple[tuple[float, str], ...]
-    """Where each drawn step begins, and its number."""
-    lasts: str
-    """From left to right."""
+    """Where each drawn step's column begins, and its number."""
     note: str
     """What isn't drawn; empty where all is."""
 
@@ -79,15 +77,14 @@ def picture_of(fleet: Fleet) -> FleetPicture | None:
     """The picture of any job; None of one without a step that all ranks have."""
     if not fleet.ranks or not fleet.steps:
         return None
-    canvas = _Canvas(fleet, _drawn_steps(fleet))
-    groups = _groups(fleet)
+    steps, groups = _drawn_steps(fleet), _groups(fleet)
+    canvas = _Canvas(fleet, steps)
     place = {rank.number: row for row, group in enumerate(groups) for rank in group}
     return FleetPicture(
         rows=tuple(canvas.row(group) for group in groups),
         legs=tuple(canvas.legs(place)),
-        steps=tuple(canvas.marks()),
-        lasts=duration(canvas.length / 1e3),
-        note=_note(fleet, canvas.steps, groups),
+        steps=tuple((canvas.column(step), str(step)) for step in steps),
+        note=_note(fleet, steps, groups),
     )
 
 
@@ -115,67 +112,51 @@ def _groups(fleet: Fleet) -> list[list[JobRank]]:
 
 
 class _Canvas:
-    """What scales the job's clock to units of the drawing."""
+    """Where what of a job is drawn: a column a step, and in it the path by its own time."""
 
-    def __init__(self, fleet: Fleet, steps: tuple[int, ...]) -> None:
+    def __init__(self, fleet: Fleet, steps: Sequence[int]) -> None:
         self.fleet, self.steps = fleet, steps
-        self.spans = {rank.number: _spans(rank, steps) for rank in fleet.ranks}
-        self.zero = min((b for rank in fleet.ranks for b, _ in _spans(rank, fleet.steps[:1]).values()), default=0)
-        drawn = [span for spans in self.spans.values() for span in spans.values()] or [(0, 1)]
-        self.begin = min(begin for begin, _ in drawn)
-        self.length = max(1, max(end for _, end in drawn) - self.begin)
+        self.width = WIDTH / len(steps)
+        self.place = {step: place for place, step in enumerate(steps)}
         self.late: defaultdict[tuple[int, int], list[Lateness]] = defaultdict(list)
         for entry in fleet.lateness:
             self.late[entry.rank, entry.step].append(entry)
         self.most = max((entry.late_us for entry in fleet.lateness), default=0.0) or 1.0
 
-    def x(self, ns: float) -> float:
-        """Of a time on the job's clock."""
-        return round((min(max(ns, self.begin), self.begin + self.length) - self.begin) / self.length * WIDTH, 2)
+    def column(self, step: int) -> float:
+        """Where a step's column begins."""
+        return round(self.place[step] * self.width, 2)
 
     def row(self, ranks: Sequence[JobRank]) -> Row:
         """One rank, or some that lie side by side."""
-        (label,) = runs([ranks[0].number]) if len(ranks) == 1 else [f"{ranks[0].number}-{ranks[-1].number}"]
-        most = max(ranks, key=lambda rank: rank.waits_us)
-        which = f"rank {label}" if len(ranks) == 1 else f"{len(ranks)} ranks, {label}: at most"
-        holds = max(rank.holds_us for rank in ranks)
-        said = f"{which} holds up {duration(holds)} and waits {duration(most.waits_us)} a step for others"
-        return Row(label, len(ranks) == 1, said, tuple(self._cells(ranks)))
+        first, last = ranks[0].number, ranks[-1].number
+        label = str(first) if first == last else f"{first}-{last}"
+        which = f"rank {label}:" if len(ranks) == 1 else f"{len(ranks)} ranks, {label}, at most:"
+        holds, waits = max(rank.holds_us for rank in ranks), max(rank.waits_us for rank in ranks)
+        said = f"{which} holds others up by {duration(holds)} a step, waits {duration(waits)} for others"
+        return Row(label, len(ranks) == 1, said, tuple(self._cell(ranks, step) for step in self.steps))
 
-    def _cells(self, ranks: Sequence[JobRank]) -> Iterator[Cell]:
-        for step in self.steps:
-            spans = [span for rank in ranks if (span := self.spans[rank.number].get(step))]
-            if not spans:
-                continue
-            x, end = self.x(min(begin for begin, _ in spans)), self.x(max(end for _, end in spans))
-            late = [entry for rank in ranks for entry in self.late[rank.number, step]]
-            latest = max(late, key=lambda entry: entry.late_us, default=None)
-            strength = FAINTEST + (1 - FAINTEST) * latest.late_us / self.most if latest else 0.0
-            cause = latest.cause.value if latest else ""
-            yield Cell(x, round(max(end - x, 1.0), 2), cause, round(strength, 3), _said(step, latest))
+    def _cell(self, ranks: Sequence[JobRank], step: int) -> Cell:
+        late = [entry for rank in ranks for entry in self.late[rank.number, step]]
+        latest = max(late, key=lambda entry: entry.late_us, default=None)
+        strength = FAINTEST + (1 - FAINTEST) * latest.late_us / self.most if latest else 0.0
+        cause = latest.cause.value if latest else ""
+        return Cell(self.column(step), round(self.width, 2), cause, round(strength, 3), _said(step, latest))
 
     def legs(self, place: dict[int, int]) -> Iterator[Leg]:
-        """The path; what follows in the same row is one leg."""
-        wanted = frozenset(self.steps)
-        found = [s for s in self.fleet.path if s.step in wanted and s.rank in place][:SEGMENTS]
-        for (row, rank), group in groupby(found, key=lambda s: (place[s.rank], s.rank)):
-            parts = list(group)
-            begin, end = self.zero + parts[0].begin_us * 1e3, self.zero + parts[-1].end_us * 1e3
-            to = f" up to {parts[-1].collective}" if parts[-1].collective else ""
-            yield Leg(row, self.x(begin), self.x(end), f"rank {rank}: {duration((end - begin) / 1e3)}{to}")
-
-    def marks(self) -> Iterator[tuple[float, str]]:
-        """Where the drawn steps begin, on the rank that is first."""
-        for step in self.steps:
-            begins = [spans[step][0] for spans in self.spans.values() if step in spans]
-            if begins:
-                yield self.x(min(begins)), str(step)
-
-
-def _spans(rank: JobRank, steps: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Step's number → its begin and end on the job's clock, ns."""
-    shift, wanted = rank.of.base_ns + rank.clock_ns, frozenset(steps)
-    return {s.number: (s.begin + shift, max(s.end, s.begin) + shift) for s in rank.of.steps if s.number in wanted}
+        """The path, in each step's column from its left to its right; what follows in the same row is one leg."""
+        wanted = [s for s in self.fleet.path if s.step in self.place and s.rank in place][:SEGMENTS]
+        for step, of_step in groupby(wanted, key=lambda s: s.step):
+            segments = list(of_step)
+            begin, end = segments[0].begin_us, max(s.end_us for s in segments)
+            scale = self.width / max(end - begin, 1e-3)
+            for rank, group in groupby(segments, key=lambda s: s.rank):
+                parts = list(group)
+                x, until = ((us - begin) * scale for us in (parts[0].begin_us, parts[-1].end_us))
+                to = f" up to {parts[-1].collective}" if parts[-1].collective else ""
+                said = f"step {step}: rank {rank}, {duration(parts[-1].end_us - parts[0].begin_us)}{to}"
+                left = self.column(step)
+                yield Leg(place[rank], round(left + max(x, 0.0), 2), round(left + max(until, 0.0), 2), said)
 
 
 def _said(step: int, late: Lateness | None) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from syncscan.model.fleet import Cause, Fleet, JobFinding, JobRank, RankFrom
+from syncscan.model.fleet import Cause, Fleet, JobFinding, JobRank, Lateness, RankFrom
 from syncscan.model.rank import RankFinding
 from syncscan.report.phrases import measurable, saving, sentences, spread
 from syncscan.report.units import duration, percent, times
@@ -34,6 +34,8 @@ ALL_SHOWN = 16
 """Ranks from which on a report shows outliers and quantiles instead of each."""
 OUTLIERS = 8
 """Ranks of a larger job that are shown one by one."""
+ALIKE = 0.5
+"""A rank that is never the latest holds the job up too if it does as much of what the worst one does."""
 RUNS = 4
 """Runs of consecutive ranks that are listed; more are counted."""
 FIGURES = ("holds up", "waits for others", "waits for its device", "idle behind", "exposed communication", "gains alone")
@@ -49,8 +51,9 @@ class ToldHolder:
     late: str
     share: str
     steps: int
-    """In how many steps it was the last by most."""
-    cause: Cause
+    """In how many steps it was the one that came latest."""
+    cause: Cause | None
+    """None of a rank that is late too, but never the latest."""
     why: str
     """As in `its kernels take longer`; of a sync with what and where."""
 
@@ -225,29 +228,28 @@ def _folder(paths: Sequence[str]) -> str:
 
 def _holders(fleet: Fleet) -> Iterator[ToldHolder]:
     """Ranks that hold the job up by what can be measured, the most first."""
-    late: defaultdict[int, float] = defaultdict(float)
+    entries: defaultdict[int, list[Lateness]] = defaultdict(list)
     for entry in fleet.lateness:
-        late[entry.rank] += entry.late_us
-    count = max(1, len(fleet.steps))
-    for rank in sorted(late, key=lambda rank: -late[rank]):
-        us = late[rank] / count
-        if measurable(us, fleet.observed_us):
-            yield _holder(fleet, rank, us)
+        entries[entry.rank].append(entry)
+    most = max((rank.holds_us for rank in fleet.ranks), default=0.0)
+    for rank in sorted(fleet.ranks, key=lambda rank: (-rank.holds_us, rank.number)):
+        worth = rank.number in entries or rank.holds_us >= ALIKE * most
+        if worth and measurable(rank.holds_us, fleet.observed_us):
+            yield _holder(fleet, rank, entries[rank.number])
 
 
-def _holder(fleet: Fleet, rank: int, us: float) -> ToldHolder:
-    own = [entry for entry in fleet.lateness if entry.rank == rank]
+def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> ToldHolder:
     causes: Counter[tuple[Cause, str]] = Counter()
-    for entry in own:
+    for entry in entries:
         causes[entry.cause, entry.finding] += round(entry.late_us * 1e3)
-    (cause, finding), _ = causes.most_common(1)[0]
+    cause, finding = causes.most_common(1)[0][0] if causes else (None, "")
     return ToldHolder(
-        rank=rank,
-        late=duration(us),
-        share=percent(us, fleet.observed_us),
-        steps=len({entry.step for entry in own}),
+        rank=rank.number,
+        late=duration(rank.holds_us),
+        share=percent(rank.holds_us, fleet.observed_us),
+        steps=len({entry.step for entry in entries}),
         cause=cause,
-        why=_why(fleet, cause, finding),
+        why=_why(fleet, cause, finding) if cause else "",
     )
 
 
@@ -285,6 +287,8 @@ def _reason(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
 
 
 def _said_of(holder: ToldHolder, steps: int) -> str:
+    if not holder.why:
+        return "comes late, though never the latest of a step"
     return f"comes last in {holder.steps} of {steps} step{'s' * (steps != 1)}: {holder.why}"
 
 
@@ -316,7 +320,7 @@ def _gains(f: JobFinding, fleet: Fleet) -> bool:
 def _then(fleet: Fleet, holders: Sequence[ToldHolder], gaining: Sequence[ToldJobFinding]) -> Iterator[str]:
     real = [f for f in fleet.findings if not f.first.intended]
     for holder in holders[:RUNS]:
-        if holder.cause in _REMEDIES:
+        if holder.cause and holder.cause in _REMEDIES:
             yield f"Rank {holder.rank}'s {_REMEDIES[holder.cause]}."
     if real and fleet.replayed and not gaining:
         together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
@@ -372,7 +376,7 @@ def figures(rank: JobRank) -> tuple[float | None, ...]:
 
 
 def _ranks(fleet: Fleet, holders: Sequence[ToldHolder]) -> Iterator[ToldRank]:
-    causes = {holder.rank: SHORT_CAUSES[holder.cause] for holder in holders}
+    causes = {holder.rank: SHORT_CAUSES[holder.cause] if holder.cause else "late too" for holder in holders}
     shown = fleet.ranks
     if len(shown) > ALL_SHOWN:
         out = [holder.rank for holder in holders[:OUTLIERS]]

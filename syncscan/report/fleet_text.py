@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from textwrap import wrap
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -19,11 +20,13 @@ from syncscan.report.terminal import written
 
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 WORST = 3
-"""Things to change, and errors of single traces, that the first screen lists."""
+"""Things to change that the first screen lists."""
 ROWS = 20
 """Findings in the table; JSON has all."""
 UNREAD = 20
 """Traces that aren't part of the analysis, likewise."""
+SCREEN = 10
+"""Lines of the first screen: as long as there is room it says how to change the first of what it lists."""
 _HEADS = ("holds\nup", "waits for\nothers", "waits for\ndevice", "idle\nbehind", "exposed\ncomm.", "gains\nalone")
 
 
@@ -35,13 +38,14 @@ def render(fleet: Fleet, width: int = 100, color: bool = False) -> str:
         width: of the terminal, in characters.
         color: whether to write colours.
     """
-    return written(_parts(story_of(fleet)), width, color)
+    return written(_parts(story_of(fleet), width), width, color)
 
 
-def _parts(story: FleetStory) -> Iterator[RenderableType]:
-    yield from _first_screen(story)
+def _parts(story: FleetStory, width: int) -> Iterator[RenderableType]:
+    yield from _first_screen(story, width)
     yield from _ranks(story)
     yield from _findings(story)
+    yield from _wrong(story)
     yield from _closing(story)
 
 
@@ -49,23 +53,45 @@ def _text(said: str, style: str = "", limit: int = 0) -> Text:
     return Text(printable(said, limit), style)
 
 
-def _first_screen(story: FleetStory) -> Iterator[RenderableType]:
-    yield _text(" · ".join(story.headline), "dim")
-    yield Text.assemble((f"{printable(story.verdict)}. ", "bold"), _text(story.reason, limit=600))
-    if story.missing:
-        yield Text.assemble(("! ", "bold yellow"), _text(story.missing))
-    yield _text(story.summary)
-    if story.remedies:
-        yield Text("What to change, by what it gains the job:", "bold")
-        yield _remedies(story.remedies[:WORST])
-    for sentence in story.then[:WORST]:
-        yield Text.assemble(("→ ", "bold green"), _text(sentence, limit=300))
+def _first_screen(story: FleetStory, width: int) -> Iterator[RenderableType]:
+    above = [
+        _text(" · ".join(story.headline), "dim"),
+        Text.assemble((f"{printable(story.verdict)}. ", "bold"), _text(story.reason, limit=600)),
+        *([Text.assemble(("! ", "bold yellow"), _text(story.missing))] if story.missing else []),
+        _text(story.summary),
+    ]
+    below = [Text.assemble(("→ ", "bold green"), _text(sentence, limit=300)) for sentence in story.then[:WORST]]
     if story.wrong:
-        yield Text("What one rank's trace alone gets wrong:", "bold")
-        yield from (Padding(_text(sentence, limit=240), (0, 0, 0, 3)) for sentence in story.wrong[:WORST])
+        below.append(Text.assemble(("≠ ", "bold yellow"), _text(story.wrong[0], limit=300)))
+    yield from above
+    if story.remedies:
+        title, listed = Text("What to change, by what it gains the job:", "bold"), story.remedies[:WORST]
+        lines = written([*above, title, _remedies(listed), *below], width, False).count("\n")
+        yield title
+        yield _remedies(listed, _fitting(_fix(listed[0]), SCREEN - lines, width - 4))
+    yield from below
 
 
-def _remedies(told: tuple[ToldJobFinding, ...]) -> Table:
+def _fix(told: ToldJobFinding) -> str:
+    return printable(_SENTENCE.split(told.of.first.fix, 1)[0])
+
+
+def _fitting(text: str, lines: int, width: int) -> str:
+    """As much of a sentence as these lines hold; empty without one."""
+    if lines < 1:
+        return ""
+    return " ".join(wrap(text, width, max_lines=lines, placeholder=" …", break_long_words=False))
+
+
+def _wrong(story: FleetStory) -> Iterator[RenderableType]:
+    """All but what the first screen has."""
+    if story.wrong[1:]:
+        yield Text("")
+        yield Text("What one rank's trace alone gets wrong beside that:", "bold")
+        yield from (Padding(_text(sentence, limit=300), (0, 0, 0, 1)) for sentence in story.wrong[1:ROWS])
+
+
+def _remedies(told: tuple[ToldJobFinding, ...], fix: str = "") -> Table:
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="ellipsis")
@@ -73,8 +99,8 @@ def _remedies(told: tuple[ToldJobFinding, ...]) -> Table:
         gain = "; ".join(part for part in (t.share, t.doubt) if part)
         line = Text.assemble((t.saves, "bold"), f" ({gain})" if gain else "", f", {t.on}: ")
         grid.add_row(f" {number}. ", line.append_text(_text(_named(t), limit=200)))
-        if number == 1:
-            grid.add_row("", _text(_SENTENCE.split(t.of.first.fix, 1)[0], "dim", 160))
+        if number == 1 and fix:
+            grid.add_row("", Text(fix, "dim"))
     return grid
 
 
