@@ -47,7 +47,6 @@ class Asked:
                 source_roots=self.source_root or (),
             )
 
-
     def of_each(self) -> dict[str, Any]:
         """The same for each of many traces, as parts of `api.analyze`: a process is of one alone."""
         return {

@@ -14,7 +14,7 @@ BIG = 30_000_000
 
 Progress = Callable[[int, int], None]
 Counted = Callable[[int, int, int, str], None]
-"""As of `syncscan.analyze_fleet`: how many are done, how many of these failed, how many there are, the last one's name."""
+"""How many are done, how many of these failed, how many there are, the last one's name: as `analyze_fleet` tells it."""
 EVERY = 60.0
 """Seconds between two lines where stderr is no terminal: a job may take hours, and its log tells whether it goes on."""
 

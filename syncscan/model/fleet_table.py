@@ -15,7 +15,9 @@ COLUMNS = {
     "rank": Column("int64", "the rank's number in the job"),
     "step": Column("int64", "the step's number"),
     "step_us": Column("float64", "what this rank's step took as recorded, µs"),
-    "late_us": Column("float64", "how much later than the others it came to the step's collectives, µs; 0 where it didn't"),
+    "late_us": Column(
+        "float64", "how much later than the others it came to the step's collectives, µs; 0 where it didn't"
+    ),
     "late_by": Column("string", "sync, kernels, input or host: why; empty where it wasn't late"),
     "late_finding": Column("string", "the id of the sync that it was late for"),
     "id": Column("string", "the finding's, the same on all ranks; empty in the one row of a rank without any"),

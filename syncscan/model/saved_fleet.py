@@ -14,7 +14,7 @@ from syncscan.model.fleet import Fleet
 
 SCHEMA = "syncscan.fleet/1"
 _NAME = re.compile(r".+\.fleet\.json", re.IGNORECASE)
-_LEFT_OUT = {"collectives": [], "graph": None}
+_LEFT_OUT: dict[str, Any] = {"collectives": [], "graph": None}
 
 
 class _Document(msgspec.Struct):

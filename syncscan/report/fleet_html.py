@@ -103,7 +103,9 @@ def _picture(drawn: FleetPicture) -> dict[str, Any]:
     """Rows with their heights; the path as one line from row to row."""
     height = next((tall for most, tall in _HEIGHTS if len(drawn.rows) <= most), LOW)
     label = LABEL if all(row.alone for row in drawn.rows) else LABEL_IN_RUN
-    legs = [{"x": leg.x, "end": leg.end, "y": (leg.row + 0.5) * height, "said": shown(leg.said, 200)} for leg in drawn.legs]
+    legs = [
+        {"x": leg.x, "end": leg.end, "y": (leg.row + 0.5) * height, "said": shown(leg.said, 200)} for leg in drawn.legs
+    ]
     return {
         "rows": drawn.rows,
         "row": height,
@@ -112,7 +114,8 @@ def _picture(drawn: FleetPicture) -> dict[str, Any]:
         "height": height * len(drawn.rows),
         "legs": legs,
         "path": " ".join(
-            f"{'M' if number == 0 else 'L'}{leg['x']} {leg['y']} L{leg['end']} {leg['y']}" for number, leg in enumerate(legs)
+            f"{'M' if number == 0 else 'L'}{leg['x']} {leg['y']} L{leg['end']} {leg['y']}"
+            for number, leg in enumerate(legs)
         ),
         "steps": drawn.steps,
         "note": drawn.note,

@@ -1,7 +1,7 @@
 """From a Fleet to its story: who holds the job up and why, what removing which sync gains it, rank by rank.
 
-Derived once, drawn by every renderer. Names in a story are as they stand in the traces: each renderer escapes them for its
-own medium.
+Derived once, drawn by every renderer. Names in a story are as they stand in the traces: each renderer escapes them for
+its own medium.
 """
 
 from __future__ import annotations
@@ -38,9 +38,17 @@ ALIKE = 0.5
 """A rank that is never the latest holds the job up too if it does as much of what the worst one does."""
 RUNS = 4
 """Runs of consecutive ranks that are listed; more are counted."""
-FIGURES = ("holds up", "waits for others", "waits for its device", "idle behind", "exposed communication", "gains alone")
-"""What is told of each rank: µs a step it comes later than the others, it waits in collectives, its host is blocked, its
-device idle behind syncs, in collectives with nothing computed beside them; and what its trace alone says it could gain."""
+FIGURES = (
+    "holds up",
+    "waits for others",
+    "waits for its device",
+    "idle behind",
+    "exposed communication",
+    "gains alone",
+)
+"""What is told of each rank, µs a step: how much later than the others it comes, how long it waits in collectives, its
+host is blocked, its device idle behind syncs, or in collectives with nothing computed beside them; and what its trace
+alone says that it could gain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,8 +220,8 @@ def _headline(fleet: Fleet) -> Iterator[str]:
     if folder := _folder([r.of.path for r in fleet.ranks]):
         yield folder
     count = len(fleet.ranks)
-    of = f" of {fleet.world_size}" if fleet.world_size and fleet.world_size != count else ""
-    yield f"{count} rank{'s' * (count != 1 or bool(of))}{of}"
+    partly = fleet.world_size is not None and fleet.world_size != count
+    yield f"{count} of {fleet.world_size} ranks" if partly else f"{count} rank{'s' * (count != 1)}"
     known = f" ({duration(fleet.unprofiled_us)} unprofiled)" if fleet.unprofiled_us else ""
     steps = len(fleet.steps)
     yield f"{steps} step{'s' * (steps != 1)} of {duration(fleet.observed_us)}{known}"
@@ -276,6 +284,8 @@ def _verdict(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
 
 
 def _reason(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
+    if len(fleet.ranks) < 2:
+        return "There is one rank's trace alone."
     if not fleet.matched:
         return "No collective of one rank's trace could be matched with another's."
     if not holders:
@@ -324,8 +334,10 @@ def _then(fleet: Fleet, holders: Sequence[ToldHolder], gaining: Sequence[ToldJob
             yield f"Rank {holder.rank}'s {_REMEDIES[holder.cause]}."
     if real and fleet.replayed and not gaining:
         together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
-        yield "No sync alone gains the job anything: only together they do." if together else (
-            "Removing syncs gains the job nothing that could be measured."
+        yield (
+            "No sync alone gains the job anything: only together they do."
+            if together
+            else ("Removing syncs gains the job nothing that could be measured.")
         )
 
 

@@ -1,4 +1,4 @@
-"""From a Fleet to a terminal report: ten lines of who holds the job up and what to change, then ranks, findings, notes."""
+"""From a Fleet to a terminal report: ten lines of who holds the job up and what to change, then ranks and findings."""
 
 from __future__ import annotations
 
