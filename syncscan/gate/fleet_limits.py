@@ -102,24 +102,26 @@ def _violations(limit: Limit, counted: Sequence[Finding], fleet: Fleet) -> Itera
     worst = tuple(sorted(found, key=lambda f: (-(f.gain.recoverable_us if f.gain else 0.0), -f.wait_us)))
     for sentence in _exceeded(limit, found, fleet):
         yield Violation(limit=limit, sentence=sentence, findings=worst)
+    if limit.held_up is not None:
+        yield from _held_up(limit, limit.held_up, found, fleet)
 
 
 def _exceeded(limit: Limit, found: Sequence[Finding], fleet: Fleet) -> Iterator[str]:
-    if limit.syncs is not None and found:
+    if not found:
+        return
+    if limit.syncs is not None:
         syncs, rank = _most(fleet, found, "per_step")
         if syncs > limit.syncs + HAIR:
-            allowed = "is" if limit.syncs == 1 else "are"
-            yield f"{limit}: rank {rank} has {syncs:.3g} syncs a step, and {limit.syncs:g} {allowed} allowed"
-    if limit.wait_ms is not None and found:
+            many, allowed = "" if f"{syncs:.3g}" == "1" else "s", "is" if limit.syncs == 1 else "are"
+            yield f"{limit}: rank {rank} has {syncs:.3g} sync{many} a step, and {limit.syncs:g} {allowed} allowed"
+    if limit.wait_ms is not None:
         wait, rank = _most(fleet, found, "wait_us")
         if any(member.of.wait_us is None for member in fleet.ranks):
             yield f"{limit}: how long each rank waits can't be told, and {limit.wait_ms:g} ms are allowed"
         elif wait / 1e3 > limit.wait_ms + HAIR:
             yield f"{limit}: rank {rank} waits {wait / 1e3:.3g} ms a step, and {limit.wait_ms:g} ms are allowed"
-    if limit.recoverable is not None and found:
+    if limit.recoverable is not None:
         yield from _too_much_to_gain(limit, limit.recoverable, found, fleet)
-    if limit.held_up is not None:
-        yield from _held_up(limit, limit.held_up, found, fleet)
 
 
 def _most(fleet: Fleet, found: Sequence[Finding], what: str) -> tuple[float, int]:
@@ -153,17 +155,18 @@ def _too_much_to_gain(limit: Limit, allowed: float, found: Sequence[Finding], fl
         yield f"{limit}: {saves} {between} of its step, and {allowed:.2%} are allowed"
 
 
-def _held_up(limit: Limit, allowed: float, found: Sequence[Finding], fleet: Fleet) -> Iterator[str]:
+def _held_up(limit: Limit, allowed: float, found: Sequence[Finding], fleet: Fleet) -> Iterator[Violation]:
     """Of the whole step for whatever reason, of some syncs only behind these."""
     if not fleet.matched:
-        yield f"{limit}: who holds the job up can't be told, as no collective of its ranks could be matched"
+        why = f"{limit}: who holds the job up can't be told, as no collective of its ranks could be matched"
+        yield Violation(limit=limit, sentence=why, findings=())
         return
-    ids = {f.id for f in found}
-    counts = [x for x in fleet.lateness if not limit.by or (x.cause is Cause.SYNC and x.finding in ids)]
+    by_id = {f.id: f for f in found}
+    behind = [x for x in fleet.lateness if x.cause is Cause.SYNC and x.finding in by_id]
+    counts = behind if limit.by else fleet.lateness
     part = sum(x.late_us for x in counts) / max(1, len(fleet.steps)) / (fleet.observed_us or 1.0)
     if part > allowed + HAIR:
         worst = max(counts, key=lambda x: x.late_us)
-        yield (
-            f"{limit}: its latest ranks hold the job up for {part:.2%} of its step, rank {worst.rank} the most, "
-            f"and {allowed:.2%} are allowed"
-        )
+        late = f"the latest ranks hold the job up for {part:.2%} of its step, rank {worst.rank} the most"
+        guilty = tuple(by_id[id] for id in dict.fromkeys(x.finding for x in behind))
+        yield Violation(limit=limit, sentence=f"{limit}: {late}, and {allowed:.2%} are allowed", findings=guilty)

@@ -49,7 +49,7 @@ def as_finding(f: JobFinding, per_step: float) -> Finding:
         where=_attribution(first),
         severity=Severity.INFO if first.intended else Severity.LOW,
         confidence=Confidence.HIGH,
-        api="",
+        api=first.op,
         count=0,
         per_step=per_step,
         wait_us=f.wait_us or 0.0,
@@ -62,7 +62,7 @@ def as_finding(f: JobFinding, per_step: float) -> Finding:
 def _attribution(f: RankFinding) -> Attribution:
     return Attribution(
         op=f.op,
-        op_stack=(f.op,) if f.op else (),
+        op_stack=(),
         scope=f.scope,
         module=(),
         source=Source(f.file, f.line, f.function, exact=True) if f.file else None,
