@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from syncscan.model.fleet_table import COLUMNS
@@ -47,3 +50,11 @@ def test_parquet_holds_the_frame_and_what_its_columns_mean() -> None:
     data = fleet_parquet.render(job())
     pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(data)), job().to_frame())
     assert pq.read_schema(io.BytesIO(data)).field("rank").metadata[b"holds"] == b"the rank's number in the job"
+
+
+def test_the_readme_documents_each_column() -> None:
+    """In the section about jobs."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    section = readme[readme.index("## A job of many ranks") : readme.index("## A report to look at")]
+    told = {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
+    assert set(COLUMNS) - told == set()
