@@ -156,6 +156,10 @@ class Fleet:
         """Whether gains are of the whole job."""
         return self.baseline_us is not None
 
+    def __repr__(self) -> str:
+        ranks, found = len(self.ranks), len(self.findings)
+        return f"<Fleet of {ranks} rank{'s' * (ranks != 1)}: {found} finding{'s' * (found != 1)}>"
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Flat rows, one a rank, step and finding, with the keys of `model.fleet_table.COLUMNS`."""
         late = {(x.rank, x.step): Late(x.late_us, x.cause.value, x.finding) for x in self.lateness}

@@ -23,6 +23,8 @@ from syncscan.version import __version__
 MAX_FINDINGS = 100
 """Findings on the page; JSON has all."""
 MAX_UNREAD = 100
+MAX_LATE = 200
+"""Steps whose latest rank is told in words."""
 LABEL, LABEL_IN_RUN = 64, 96
 """Units to the left of the drawing: for numbers of ranks, and where a row is of several."""
 _HEIGHTS = ((8, 34), (24, 22))
@@ -55,6 +57,8 @@ def render(fleet: Fleet) -> str:
             missing=story.missing,
             picture=_picture(drawn) if drawn else None,
             causes=[(cause.value, SHORT_CAUSES[cause]) for cause in Cause],
+            late=story.late[:MAX_LATE],
+            late_more=max(0, len(story.late) - MAX_LATE),
             then=[shown(text, 400) for text in story.then],
             wrong=[shown(text, 400) for text in story.wrong[:MAX_FINDINGS]],
             findings=[_finding(told) for told in story.findings[:MAX_FINDINGS]],

@@ -121,6 +121,17 @@ class ToldFigure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToldLateness:
+    """The rank that came latest in one step."""
+
+    step: int
+    rank: int
+    late: str
+    parts: str
+    """What it was made of, the most first: `a sync 650 µs, host 50 µs`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetStory:
     """All that a report tells of a job, in the order in which it tells it."""
 
@@ -138,6 +149,8 @@ class FleetStory:
     wrong: tuple[str, ...]
     """What a single rank's trace gets wrong, a sentence each, the largest error first."""
     findings: tuple[ToldJobFinding, ...]
+    late: tuple[ToldLateness, ...]
+    """Step by step."""
     ranks: tuple[ToldRank, ...]
     """All of a small job; of a larger one those that stand out."""
     quantiles: tuple[ToldFigure, ...]
@@ -165,10 +178,11 @@ def story_of(fleet: Fleet) -> FleetStory:
         then=tuple(_then(fleet, holders, gaining)),
         wrong=tuple(_all_wrong(findings)),
         findings=findings,
+        late=tuple(_late(entry) for entry in fleet.lateness),
         ranks=tuple(_ranks(fleet, holders)),
         quantiles=tuple(_quantiles(fleet)) if len(fleet.ranks) > ALL_SHOWN else (),
         missing=_missing(fleet),
-        unread=tuple((trace.path, trace.reason) for trace in fleet.unread),
+        unread=tuple((trace.path, trace.reason.removeprefix(f"{trace.path}: ")) for trace in fleet.unread),
         notes=fleet.notes,
         next=_next(fleet, holders),
     )
@@ -273,6 +287,13 @@ def _why(fleet: Fleet, cause: Cause, finding: str) -> str:
     if cause is not Cause.SYNC or found is None:
         return CAUSES[cause]
     return f"{CAUSES[cause]}, {found.title}{f' ({place(found)})' if place(found) else ''}"
+
+
+def _late(entry: Lateness) -> ToldLateness:
+    parts = ", ".join(f"{SHORT_CAUSES[cause]} {duration(us)}" for cause, us in entry.parts)
+    return ToldLateness(
+        step=entry.step, rank=entry.rank, late=duration(entry.late_us), parts=parts or SHORT_CAUSES[entry.cause]
+    )
 
 
 def _verdict(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
