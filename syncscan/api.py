@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, Literal
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncscan import cost, gate, habits, load, whatif
@@ -228,6 +227,8 @@ def lint(
 def _chosen(rule: str, select: Sequence[str], ignore: Sequence[str]) -> bool:
     wanted = not select or any(fnmatchcase(rule, glob) for glob in select)
     return wanted and not any(fnmatchcase(rule, glob) for glob in ignore)
+
+
 def check_fleet(
     fleet: Fleet,
     rules: Rules,

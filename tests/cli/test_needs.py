@@ -38,8 +38,7 @@ ALWAYS = {
 }
 """Options that mean something whatever else is given. A new one stands here, or says with `needs` what it can't do
 without. What is said of a script that captures itself is in test_profile."""
-FORCED = {"analyze", "diff", "check", "whatif", "report", "dryrun", "lint", "time", "prove"}
-FORCED = {"analyze", "diff", "check", "fleet", "whatif", "report", "dryrun", "time", "prove"}
+FORCED = {"analyze", "diff", "check", "fleet", "whatif", "report", "dryrun", "lint", "time", "prove"}
 """Commands whose --force is for a file that they needn't write."""
 VALUES = {
     "form": "json",
