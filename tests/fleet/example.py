@@ -17,8 +17,8 @@ def rank_finding(**changes: Any) -> RankFinding:
     made: dict[str, Any] = {
         "id": "item-01c248f7", "rule": "item", "cause": "READBACK", "title": ".item() waits for a number",
         "fix": "Keep the number on the device. Log it later.", "op": "aten::item", "scope": ("train", "log"),
-        "file": "train.py", "line": 52, "function": "step", "phase": "forward", "intended": False, "kernels_stay": True, "per_step": 1.0,
-        "wait_us": 3_000.0, "bubble_us": 900.0, "alone_us": 800.0,
+        "file": "train.py", "line": 52, "function": "step", "phase": "forward", "intended": False, "kernels_stay": True,
+        "per_step": 1.0, "wait_us": 3_000.0, "bubble_us": 900.0, "alone_us": 800.0,
     }  # fmt: skip
     return RankFinding(**{**made, **changes})
 
