@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+STRETCHED = 1.25
+"""The profiler slows hosts, each differently: where it makes the step so many times as long, who is late by its host's
+doing may be another rank without it (`fleet.join` says so too)."""
+
+
 class RankFrom(str, enum.Enum):
     """What says which rank a trace is of."""
 
@@ -155,6 +160,11 @@ class Fleet:
     def replayed(self) -> bool:
         """Whether gains are of the whole job."""
         return self.baseline_us is not None
+
+    @property
+    def stretch(self) -> float | None:
+        """How many times as long the step takes under the profiler; None where nobody timed it without."""
+        return self.observed_us / self.unprofiled_us if self.unprofiled_us else None
 
     def __repr__(self) -> str:
         ranks, found = len(self.ranks), len(self.findings)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from syncscan.model.fleet import Cause, Fleet, JobFinding, JobRank, Lateness, RankFrom
+from syncscan.model.fleet import STRETCHED, Cause, Fleet, JobFinding, JobRank, Lateness, RankFrom
 from syncscan.model.rank import RankFinding
 from syncscan.report.phrases import measurable, saving, sentences, spread
 from syncscan.report.units import duration, percent, times
@@ -301,6 +301,11 @@ def _verdict(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
         return "Who holds the job up can't be told"
     if not holders:
         return "No rank holds the others up"
+    said = _who(holders)
+    return f"Under the profiler {said[0].lower()}{said[1:]}" if any(_doubted(fleet, h) for h in holders) else said
+
+
+def _who(holders: Sequence[ToldHolder]) -> str:
     if len(holders) == 1:
         return f"Rank {holders[0].rank} holds the job up by {holders[0].late} a step ({holders[0].share})"
     if len(holders) > RUNS:
@@ -309,6 +314,11 @@ def _verdict(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
     names = [str(holder.rank) for holder in holders]
     each = ", ".join(holder.late for holder in holders)
     return f"Ranks {', '.join(names[:-1])} and {names[-1]} hold the job up: by {each} a step"
+
+
+def _doubted(fleet: Fleet, holder: ToldHolder) -> bool:
+    """Whether a rank may be late for what the profiler does to its host alone."""
+    return holder.cause is Cause.HOST and (fleet.stretch or 0.0) > STRETCHED
 
 
 def _reason(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
@@ -358,7 +368,10 @@ def _gains(f: JobFinding, fleet: Fleet) -> bool:
 def _then(fleet: Fleet, holders: Sequence[ToldHolder], gaining: Sequence[ToldJobFinding]) -> Iterator[str]:
     real = [f for f in fleet.findings if not f.first.intended]
     for holder in holders[:RUNS]:
-        if holder.cause and holder.cause in _REMEDIES:
+        if _doubted(fleet, holder):
+            stretch = f"the profiler makes this step {fleet.stretch:.1f} times as long"
+            yield f"Rank {holder.rank}'s host takes longer, but {stretch}: without it another rank may be the last."
+        elif holder.cause in _REMEDIES and 2 * holder.steps >= len(fleet.steps):
             yield f"Rank {holder.rank}'s {_REMEDIES[holder.cause]}."
     if real and fleet.replayed and not gaining:
         together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))

@@ -87,6 +87,18 @@ def test_a_rank_that_is_late_for_no_sync_has_advice_of_its_own(cause: Cause, sai
     assert story_of(job(lateness=late)).then == (said,)
 
 
+def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
+    """Of a step that it makes twice as long; of a rank that is late by its kernels it says nothing."""
+    late = tuple(replace(x, cause=Cause.HOST, finding="") for x in job().lateness)
+    story = story_of(job(lateness=late, unprofiled_us=5_000.0))
+    assert story.verdict == "Under the profiler rank 0 holds the job up by 700 µs a step (7%)"
+    assert story.then == (
+        "Rank 0's host takes longer, but the profiler makes this step 2.0 times as long: "
+        "without it another rank may be the last.",
+    )
+    assert story_of(job(unprofiled_us=5_000.0)).verdict.startswith("Rank 0")
+
+
 def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:
     """Of a job without syncs, and of one whose sync gains nothing."""
     assert story_of(even()).verdict == "No rank holds the others up"
