@@ -17,7 +17,7 @@ from syncscan.gate.sites import Key
 from syncscan.gate.written import SourceText, Written
 from syncscan.model.check import Limit, Rules, Verdict, Violation
 from syncscan.model.finding import Finding
-from syncscan.model.fleet import Cause, Fleet
+from syncscan.model.fleet import STRETCHED, Cause, Fleet
 
 Places = dict[Key, tuple[float, tuple[Finding, ...]]]
 
@@ -50,7 +50,7 @@ def check_fleet(
         violations=(*_unseen(fleet), *(v for x in limits for v in _violations(x, sorted_out.counted, fleet))),
         counted=sorted_out.counted,
         exempt=sorted_out.exempt,
-        notes=(*sorted_out.notes, *_lacking(fleet)),
+        notes=(*sorted_out.notes, *_lacking(fleet), *_doubts(fleet, limits)),
         unused=(*sorted_out.unused, *(still_known(entry) for entry in gone)),
     )
 
@@ -88,6 +88,12 @@ def _lacking(fleet: Fleet) -> Iterator[str]:
         yield f"{count} of {of} ranks lack{'s' * (count == 1)} a trace that can be read: nothing of them was checked."
     if fleet.unread:
         yield f"{len(fleet.unread)} trace{'s' * (len(fleet.unread) != 1)} couldn't be read."
+
+
+def _doubts(fleet: Fleet, limits: Sequence[Limit]) -> Iterator[str]:
+    """That who holds the job up may be the profiler's doing."""
+    if any(limit.held_up is not None for limit in limits) and (fleet.stretch or 0.0) > STRETCHED:
+        yield f"The profiler makes the step {fleet.stretch:.1f} times as long: without it ranks may be late otherwise."
 
 
 def _unseen(fleet: Fleet) -> Iterator[Violation]:

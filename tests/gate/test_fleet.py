@@ -71,6 +71,8 @@ def test_how_long_ranks_hold_each_other_up_is_a_limit() -> None:
     verdict = check(slow, Limit(held_up=0.05))
     assert not verdict.passed
     assert verdict.guilty == ()
+    (said,) = check(job(unprofiled_us=5_000.0), Limit(held_up=0.5)).notes
+    assert said == "The profiler makes the step 2.0 times as long: without it ranks may be late otherwise."
     assert "can't be told" in sentences(check(job(matched=0, lateness=()), Limit(held_up=0.05)))[0]
 
 
