@@ -331,7 +331,11 @@ def _reason(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
         return f"At the {every} that the traces share, whoever comes last is less than 1% of a step late."
     if len(holders) == 1:
         return sentences(f"It {_said_of(holders[0], len(fleet.steps))}")
-    return sentences(*(f"Rank {holder.rank} {_said_of(holder, len(fleet.steps))}" for holder in holders[:RUNS]))
+    if len(holders) == 2:
+        return sentences(*(f"Rank {holder.rank} {_said_of(holder, len(fleet.steps))}" for holder in holders))
+    each = [f"{h.rank} in {h.steps} ({SHORT_CAUSES[h.cause]})" for h in holders if h.cause]
+    more = ", …" if len(each) > 2 * RUNS else ""
+    return f"Of {len(fleet.steps)} steps the latest is rank {', '.join(each[: 2 * RUNS])}{more}."
 
 
 def _said_of(holder: ToldHolder, steps: int) -> str:

@@ -99,6 +99,15 @@ def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
     assert story_of(job(unprofiled_us=5_000.0)).verdict.startswith("Rank 0")
 
 
+def test_of_many_that_are_late_each_is_named_briefly() -> None:
+    """With the number of steps and the cause."""
+    ranks = tuple(replace(r, holds_us=900.0 - 100 * r.number) for r in job(6).ranks)
+    late = tuple(Lateness(step, step, 500.0, Cause.KERNELS) for step in range(3))
+    story = story_of(replace(job(6), ranks=ranks[:3], lateness=late))
+    assert story.verdict == "Ranks 0, 1 and 2 hold the job up: by 900 µs, 800 µs, 700 µs a step"
+    assert story.reason == "Of 3 steps the latest is rank 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
+
+
 def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:
     """Of a job without syncs, and of one whose sync gains nothing."""
     assert story_of(even()).verdict == "No rank holds the others up"
