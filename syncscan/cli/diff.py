@@ -16,6 +16,7 @@ from syncscan.errors import UsageError
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
     from syncscan.model.diff import Diff
+    from syncscan.model.fleet_diff import FleetDiff
 
 FORMATS = ("text", "json", "markdown", "html", "brief")
 FAILED = 1
@@ -74,20 +75,27 @@ def _diff_jobs(
 ) -> None:
     """The same of two jobs."""
     from syncscan.gate.fleet_comparison import diff_fleets
-    from syncscan.report import fleet_diff_json, fleet_diff_text
 
-    if form not in ("text", "json"):
-        raise UsageError(f"--format {form} is of single traces.", "Of jobs there are text and json.")
+    if form not in ("text", "json", "markdown"):
+        raise UsageError(f"--format {form} is of single traces.", "Of jobs there are text, json and markdown.")
     refuse(output, force, *sides[0], *sides[1])
     before, after = (fleet_from(side, asked) for side in sides)
     found = diff_fleets(before, after)
-    to_terminal = output is None and colors()
-    text = fleet_diff_json.render(found) if form == "json" else fleet_diff_text.render(found, width(), to_terminal)
-    deliver(text, output, force)
+    deliver(_rendered_of_jobs(found, form, output is None), output, force)
     if fail_on and (worse := found.worse):
         said = "sync is" if len(worse) == 1 else "syncs are"
         say(f"{len(worse)} {said} new, or waits more often or on more ranks than before.")
         click.get_current_context().exit(FAILED)
+
+
+def _rendered_of_jobs(found: FleetDiff, form: str, to_terminal: bool) -> str:
+    from syncscan.report import fleet_diff_json, fleet_diff_markdown, fleet_diff_text
+
+    if form == "json":
+        return fleet_diff_json.render(found)
+    if form == "markdown":
+        return fleet_diff_markdown.render(found)
+    return fleet_diff_text.render(found, width(), to_terminal and colors())
 
 
 def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

@@ -14,6 +14,8 @@ from syncscan.model.fleet import Fleet
 
 SCHEMA = "syncscan.fleet/1"
 _NAME = re.compile(r".+\.fleet\.json", re.IGNORECASE)
+LONGEST_US = 1e15
+"""No time of a job is longer, and sums of shorter ones can be counted with: thirty years."""
 _LEFT_OUT: dict[str, Any] = {"collectives": [], "graph": None}
 
 
@@ -47,7 +49,16 @@ def fleet_of(text: bytes) -> Fleet:
     if head.schema != SCHEMA:
         raise ValueError(f"its schema is {head.schema!r}, not {SCHEMA!r}")
     job = msgspec.json.decode(head.job)
+    _refuse_endless(job)
     for rank in job["ranks"] if isinstance(job, dict) and isinstance(job.get("ranks"), list) else ():
         if isinstance(rank, dict) and isinstance(rank.get("of"), dict):
             rank["of"] |= _LEFT_OUT
     return msgspec.convert(job, type=Fleet)
+
+
+def _refuse_endless(value: Any) -> None:
+    """Refuse numbers of which a sum may have no end."""
+    if isinstance(value, float) and abs(value) > LONGEST_US:
+        raise ValueError(f"{value} µs is longer than any job")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_endless(inner)

@@ -16,7 +16,7 @@ from syncscan.gate.fleet_limits import baseline_of_fleet, check_fleet
 from syncscan.model.check import Allowance, By, Limit, Rules, Verdict
 from syncscan.model.diff import Change, Kept
 from syncscan.model.fleet import Cause, Fleet
-from syncscan.report import fleet_diff_json, fleet_diff_text
+from syncscan.report import fleet_diff_json, fleet_diff_markdown, fleet_diff_text
 from syncscan.report.fleet_diff_story import story_of
 from tests.fleet.example import damaged, even, hostile, job, rank_finding
 from tests.report.example import HOSTILE
@@ -133,6 +133,8 @@ def test_what_is_gone_kept_what_was_projected() -> None:
     assert (found.before.held_up_us, found.before.holders, found.after.holders) == (700, (0,), ())
     story = story_of(found)
     assert story.verdict == "1 sync is gone"
+    for text in (fleet_diff_text.render(found, 300), fleet_diff_markdown.render(found).replace("\\", "")):
+        assert [said for said in (story.verdict, story.step, story.held_up, story.promise) if said not in text] == []
     assert story.held_up.endswith("by nothing that could be measured, before 700 µs (rank 0).")
 
 
@@ -156,7 +158,9 @@ def test_jobs_of_other_sizes_have_no_step_to_compare() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE[:4], ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
-    """In both formats."""
+    """In each format."""
     found = diff_fleets(job(2), hostile(text))
+    markdown = fleet_diff_markdown.render(found)
+    assert "<script" not in "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
     assert not set(fleet_diff_text.render(found)) & set("\x1b\x07\x00\u202e\u2066")
     assert json.loads(fleet_diff_json.render(found))["schema"] == "syncscan.fleet-diff/1"

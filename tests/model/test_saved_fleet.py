@@ -38,6 +38,14 @@ def test_a_field_of_the_wrong_kind_is_refused() -> None:
         fleet_of(json.dumps(document).encode())
 
 
+@pytest.mark.parametrize("number", ["1e300", "-1e300", "1e999", str(10**400)])
+def test_a_number_without_end_is_refused(number: str) -> None:
+    """A sum of such would be infinite."""
+    text = fleet_json.render(job()).replace('"observed_us": 10000.0', f'"observed_us": {number}')
+    with pytest.raises(ValueError, match=r"."):
+        fleet_of(text.encode())
+
+
 def test_its_name_says_what_it_is() -> None:
     """And no other name does."""
     assert [named_as_fleet(n) for n in ("a.fleet.json", "d/a.FLEET.JSON", "fleet.json", "a.json")] == [
