@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from syncscan import cost, gate, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, source_files, with_excerpts
@@ -25,6 +25,9 @@ from syncscan.model.guess import Linted
 from syncscan.model.names import is_step
 from syncscan.model.picture import Picture
 from syncscan.model.trace import CALLS, Category, Trace
+
+if TYPE_CHECKING:
+    from syncscan.model.fleet import Fleet
 
 Progress = Callable[[int, int], None]
 
@@ -251,6 +254,39 @@ def _chosen(rule: str, select: Sequence[str], ignore: Sequence[str]) -> bool:
     return wanted and not any(fnmatchcase(rule, glob) for glob in ignore)
 
 
+def check_fleet(
+    fleet: Fleet,
+    rules: Rules,
+    baseline: Baseline | None = None,
+    today: datetime.date | None = None,
+    source_roots: Sequence[str] = (),
+) -> Verdict:
+    """Hold a job to what its project allows, as `check` holds a recording.
+
+    Args:
+        fleet: the job.
+        rules, baseline, today, source_roots: as of `check`.
+
+    Raises:
+        UsageError: a source root is no folder, or a limit is by owner, which a job doesn't tell.
+    """
+    from syncscan.gate import fleet_limits
+
+    text_of = source_files(source_roots).text_of
+    return fleet_limits.check_fleet(fleet, rules, baseline or gate.EMPTY, text_of, today or datetime.date.today())
+
+
+def baseline_of_fleet(fleet: Fleet, rules: Rules, source_roots: Sequence[str] = ()) -> Baseline:
+    """What is to be known of a job from now on: every sync but for those that the rules or comments exempt.
+
+    Raises:
+        UsageError: a source root is no folder.
+    """
+    from syncscan.gate import fleet_limits
+
+    return fleet_limits.baseline_of_fleet(fleet, rules, source_files(source_roots).text_of, datetime.date.today())
+
+
 def _rendered(analysis: Analysis, form: str, **options: Any) -> str:
     """An analysis as text in one of the formats that it can show itself in."""
     from syncscan import report
@@ -345,7 +381,9 @@ __all__ = [
     "analyze",
     "analyze_pretended",
     "analyze_trace",
+    "baseline_of_fleet",
     "check",
+    "check_fleet",
     "diff",
     "explanation",
     "find",

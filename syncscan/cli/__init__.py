@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "The whole story on this machine: capture a step, analyse it, say what to do.",
     "profile": "Run an unchanged training script under the profiler and report its syncs.",
     "analyze": "Flag the host-device syncs of a trace, name them and say what they cost.",
+    "fleet": "All ranks of a job, joined: who holds it up, and what removing a sync gains it.",
     "whatif": "The step without chosen syncs: what removing them would really gain.",
     "diff": "What changed from one recording to another, and what the step gained.",
     "check": "The gate for CI: limits, an allow-list, a baseline.",

@@ -47,6 +47,15 @@ class Asked:
                 source_roots=self.source_root or (),
             )
 
+    def of_each(self) -> dict[str, Any]:
+        """The same for each of many traces, as parts of `api.analyze`: a process is of one alone."""
+        return {
+            "step_ms": self.step_ms,
+            "step_scope": self.step_scope,
+            "steps": self.steps,
+            "source_roots": self.source_root or (),
+        }
+
 
 class _Steps(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "steps"
@@ -70,6 +79,14 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 def options_of_several(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add those that mean something of several recordings at once: a step's time, or a process, is of one alone."""
     return _of_steps(memory.option(_asking(command)))
+
+
+def options_of_a_job(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add those that mean something of all ranks of a job at once."""
+    step_ms = click.option(
+        "--step-ms", type=Finite(min=0, min_open=True), help="The job's step's time without the profiler."
+    )
+    return step_ms(_of_steps(memory.option_of_processes(_asking(command))))
 
 
 def _asking(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ import click
 
 from syncscan.cli.asked import Asked, options
 from syncscan.cli.finite import Finite
+from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.terminal import colors, width
@@ -31,6 +32,8 @@ FAILED = 1
 @click.option("--wait-ms", type=Finite(min=0), metavar="MS", help="The longest wait a step.")
 @click.option("--recoverable", metavar="SHARE", help="What removing them may save at most, such as 2% of the step.")
 @click.option("--limit", multiple=True, metavar="LIMIT", help="Of some syncs: scope:loss*,syncs=0; may be given again.")
+@click.option("--held-up", metavar="SHARE", help="Of a job: how long its latest ranks may hold it up, such as 2%.")
+@click.option("--fleet", is_flag=True, help="Take the traces as the ranks of one job, and its figures.")
 @click.option("--config", metavar="FILE", help="Where [tool.syncscan] stands.  [default: the nearest pyproject.toml]")
 @click.option("--baseline", metavar="FILE", help="What was known before, and counts for no limit.")
 @click.option("--update-baseline", is_flag=True, help="Write what there is now to the baseline, and pass.")
@@ -45,6 +48,8 @@ def command(
     wait_ms: float | None,
     recoverable: str | None,
     limit: tuple[str, ...],
+    held_up: str | None,
+    fleet: bool,
     config: str | None,
     baseline: str | None,
     update_baseline: bool,
@@ -57,10 +62,19 @@ def command(
 
     Without any limit no sync is allowed but those that the allow-list, a comment `# syncscan: allow[RULE] reason` on
     their line, or the baseline exempts.
+
+    With --fleet, or of a saved job (NAME.fleet.json), syncs and waits are those of the rank that has the most, and
+    shares are parts of the job's step.
     """
     from syncscan import api
 
-    rules = _rules(config, (syncs, wait_ms, recoverable), limit, baseline)
+    of_job = fleet or is_saved(traces)
+    if held_up and not of_job:
+        raise UsageError("--held-up is of a job.", "Add --fleet, or name a saved job, NAME.fleet.json.")
+    rules = _rules(config, (syncs, wait_ms, recoverable, held_up), limit, baseline)
+    if of_job:
+        _check_job(traces, asked, rules, update_baseline, form, output, force)
+        return
     paths = api.find(traces)
     if len(paths) > 1 and form == "sarif":
         raise UsageError(f"--format {form} takes one trace at a time, and these are {len(paths)}.")
@@ -82,8 +96,37 @@ def command(
         click.get_current_context().exit(FAILED)
 
 
+def _check_job(
+    traces: tuple[str, ...], asked: Asked, rules: Rules, update: bool, form: str, output: str | None, force: bool
+) -> None:
+    """Hold one job to the limits."""
+    from syncscan import api, files, gate
+
+    if form == "sarif":
+        raise UsageError("--format sarif is of one trace.", "Use another.")
+    if asked.process is not None:
+        raise UsageError("--process is of one trace.", "Leave it out.")
+    if update and not rules.baseline:
+        raise UsageError("--update-baseline needs to know which.", "Add --baseline FILE.")
+    refuse(output, force, *traces)
+    known = _known(rules.baseline, update)
+    job = fleet_from(traces, asked)
+    roots = asked.source_root or ()
+    if update:
+        _replaceable(rules.baseline)
+        baseline = api.baseline_of_fleet(job, rules, source_roots=roots)
+        files.write(Path(rules.baseline), [gate.text_of(baseline).encode()], force=True)
+        say(f"Wrote {rules.baseline}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}.")
+        return
+    verdict = api.check_fleet(job, rules, known, source_roots=roots)
+    source = rules.source or "the default, no sync at all"
+    deliver(_rendered([verdict], [], source, form, output is None), output, force)
+    if not verdict.passed:
+        click.get_current_context().exit(FAILED)
+
+
 def _rules(
-    config: str | None, numbers: tuple[float | None, float | None, str | None], limits: tuple[str, ...],
+    config: str | None, numbers: tuple[float | None, float | None, str | None, str | None], limits: tuple[str, ...],
     baseline: str | None,
 ) -> Rules:  # fmt: skip
     """Those of the project's file; limits that are given here take the place of its."""
@@ -95,8 +138,9 @@ def _rules(
     rules = gate.read_config(path, ids) if path else Rules(limits=())
     given = [gate.limit_of(text, ids) for text in limits]
     if any(number is not None for number in numbers):
-        syncs, wait_ms, part = numbers
-        given.insert(0, Limit(syncs=syncs, wait_ms=wait_ms, recoverable=gate.share(part, "--recoverable")))
+        syncs, wait_ms, part, held = numbers
+        shares = gate.share(part, "--recoverable"), gate.share(held, "--held-up", "held-up")
+        given.insert(0, Limit(syncs=syncs, wait_ms=wait_ms, recoverable=shares[0], held_up=shares[1]))
     if given:
         rules = replace(rules, limits=tuple(given), source="the command line")
     elif not rules.limits:
@@ -128,13 +172,21 @@ def _update(path: str, analyses: list[Analysis], verdicts: list[Verdict]) -> Non
     """Write the baseline; that it is replaced is what was asked for."""
     from syncscan import files, gate
 
-    target = Path(path)
-    if target.exists():
-        gate.read_baseline(target)  # nothing else of the user's is ever replaced
+    target = _replaceable(path)
     left_out = [e.finding for verdict in verdicts for e in verdict.exempt]
     baseline = gate.baseline_of(analyses, left_out)
     files.write(target, [gate.text_of(baseline).encode()], force=True)
     say(f"Wrote {path}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}.")
+
+
+def _replaceable(path: str) -> Path:
+    """A baseline's file, if it is one: nothing else of the user's is ever replaced."""
+    from syncscan import gate
+
+    target = Path(path)
+    if target.exists():
+        gate.read_baseline(target)
+    return target
 
 
 def _rendered(verdicts: list[Verdict], analyses: list[Analysis], source: str, form: str, to_terminal: bool) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.asked import Asked, options_of_several
+from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, say, warn
 from syncscan.cli.terminal import colors, width
@@ -15,6 +16,7 @@ from syncscan.errors import UsageError
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
     from syncscan.model.diff import Diff
+    from syncscan.model.fleet_diff import FleetDiff
 
 FORMATS = ("text", "json", "markdown", "html", "brief")
 FAILED = 1
@@ -30,6 +32,7 @@ FAILED = 1
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @page_option
+@click.option("--fleet", is_flag=True, help="Take the traces of each state as the ranks of one job.")
 @options_of_several
 @needs(Need("page", "form", ("brief",)))
 def command(
@@ -41,15 +44,21 @@ def command(
     output: str | None,
     force: bool,
     page: int,
+    fleet: bool,
     asked: Asked,
 ) -> None:
     """Say which syncs are gone, new or changed from BEFORE to AFTER, where their wait went, and what the step gained.
 
-    Each is a trace, a saved analysis, or a folder of them: several recordings of a state tell noise from change.
+    Each is a trace, a saved analysis, or a folder of them: several recordings of a state tell noise from change. With
+    --fleet each is a job, or a saved one, NAME.fleet.json.
     """
     from syncscan import api
 
-    sides = [api.find(side) for side in _sides(states, before, after)]
+    named = _sides(states, before, after)
+    if fleet or all(map(is_saved, named)):
+        _diff_jobs(named, asked, fail_on, form, output, force)
+        return
+    sides = [api.find(side) for side in named]
     refuse(output, force, *sides[0], *sides[1])
     analyses = [[asked.analysis_of(path) for path in side] for side in sides]
     for analysis in (*analyses[0], *analyses[1]):
@@ -59,6 +68,34 @@ def command(
     if fail_on and (worse := found.worse):
         say(f"{len(worse)} sync{'s are' if len(worse) > 1 else ' is'} new, or waits more often than before.")
         click.get_current_context().exit(FAILED)
+
+
+def _diff_jobs(
+    sides: tuple[tuple[str, ...], ...], asked: Asked, fail_on: str | None, form: str, output: str | None, force: bool
+) -> None:
+    """The same of two jobs."""
+    from syncscan.gate.fleet_comparison import diff_fleets
+
+    if form not in ("text", "json", "markdown"):
+        raise UsageError(f"--format {form} is of single traces.", "Of jobs there are text, json and markdown.")
+    refuse(output, force, *sides[0], *sides[1])
+    before, after = (fleet_from(side, asked) for side in sides)
+    found = diff_fleets(before, after)
+    deliver(_rendered_of_jobs(found, form, output is None), output, force)
+    if fail_on and (worse := found.worse):
+        said = "sync is" if len(worse) == 1 else "syncs are"
+        say(f"{len(worse)} {said} new, or waits more often or on more ranks than before.")
+        click.get_current_context().exit(FAILED)
+
+
+def _rendered_of_jobs(found: FleetDiff, form: str, to_terminal: bool) -> str:
+    from syncscan.report import fleet_diff_json, fleet_diff_markdown, fleet_diff_text
+
+    if form == "json":
+        return fleet_diff_json.render(found)
+    if form == "markdown":
+        return fleet_diff_markdown.render(found)
+    return fleet_diff_text.render(found, width(), to_terminal and colors())
 
 
 def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

@@ -36,6 +36,11 @@ def option_of_reading(command: Callable[..., Any]) -> Callable[..., Any]:
     return _option(command, "reading the trace", None)
 
 
+def option_of_processes(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--max-memory` to a command that has others read traces; its value is theirs to keep to."""
+    return _option(command, "all processes together, or a cluster's worker for one trace,", None)
+
+
 def _option(command: Callable[..., Any], what: str, callback: Callable[..., Any] | None) -> Callable[..., Any]:
     more = "a trace that needs more is refused. [default: most of what is free]"
     return click.option(

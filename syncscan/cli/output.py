@@ -37,6 +37,18 @@ def deliver(text: str, output: str | None, force: bool = False, about: str = "")
     say(f"Wrote {output}{about}.")
 
 
+def deliver_bytes(data: bytes, output: str, force: bool = False) -> None:
+    """Write a result that is no text to a file.
+
+    Raises:
+        UsageError: as `deliver` does.
+    """
+    from syncscan import files
+
+    files.write(Path(output), [data], force)
+    say(f"Wrote {output}.")
+
+
 def refuse(output: str | None, force: bool, *sources: str) -> None:
     """Say before anything is read what would keep a result from being written; see `files.refuse`.
 

@@ -11,12 +11,9 @@ from syncscan.fleet.gains import JobProjector
 from syncscan.fleet.lateness import Held, Met, critical_path, held, lateness, met, waited_ns
 from syncscan.fleet.meetings import Meetings, meetings_of
 from syncscan.fleet.members import Members, members_of
-from syncscan.model.fleet import Fleet, JobFinding, JobRank, Unread
+from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, Unread
 from syncscan.model.rank import RankAnalysis, RankFinding
 
-STRETCHED = 1.25
-"""From so many times the unprofiled step on, the hosts' lateness in the trace says little: each lags as far as it was
-slowed down (H200: two equal ranks were up to 9 ms apart in steps of 35 ms that took 18 without the profiler)."""
 REPLAYED, REPLAYED_OF_MANY = 100, 12
 """Findings that are each removed from the whole job, the costliest; fewer where a replay of the job takes long."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -78,7 +78,7 @@ def baseline_of(analyses: Iterable[Analysis], left_out: Iterable[Finding] = ()) 
                 continue
             before = known.get(key)
             per_step = max(site.per_step, before.per_step if before else 0.0)
-            known[key] = _entry(key, site, per_step)
+            known[key] = _entry(key, site.first.rule, per_step)
     return Baseline(schema="syncscan.baseline/1", known=tuple(known[k] for k in sorted(known, key=_order)))
 
 
@@ -90,26 +90,38 @@ def text_of(baseline: Baseline) -> str:
 
 def known_by(baseline: Baseline, analysis: Analysis) -> tuple[dict[str, str], tuple[Entry, ...]]:
     """The findings that a baseline knows, by id with a reason, and the entries that match nothing any more."""
-    sites = _counted(analysis)
+    return known_among(baseline, {k: (site.per_step, site.findings) for k, site in _counted(analysis).items()})
+
+
+def known_among(
+    baseline: Baseline, places: Mapping[Key, tuple[float, Sequence[Finding]]]
+) -> tuple[dict[str, str], tuple[Entry, ...]]:
+    """The same of places, each with how often it waits in a step and its findings."""
     entries = {entry.key: entry for entry in baseline.known}
     known: dict[str, str] = {}
     gone: list[Entry] = []
-    for old, new in matched(entries, sites):
-        before, after = sum(entries[k].per_step for k in old), sum(sites[k].per_step for k in new)
+    for old, new in matched(entries, places):
+        before, after = sum(entries[k].per_step for k in old), sum(places[k][0] for k in new)
         if old and not new:
             gone += [entries[k] for k in old]
         elif old and after <= before + MORE:
-            known |= {f.id: "known before" for k in new for f in sites[k].findings}
+            known |= {f.id: "known before" for k in new for f in places[k][1]}
     return known, tuple(gone)
+
+
+def baseline_among(places: Mapping[Key, tuple[float, Sequence[Finding]]]) -> Baseline:
+    """What is to be known of places from now on."""
+    known = {k: _entry(k, found[0].rule, per_step) for k, (per_step, found) in places.items()}
+    return Baseline(schema="syncscan.baseline/1", known=tuple(known[k] for k in sorted(known, key=_order)))
 
 
 def _counted(analysis: Analysis) -> dict[Key, Site]:
     return {key: site for key, site in sites_of(analysis).items() if not site.intended}
 
 
-def _entry(key: Key, site: Site, per_step: float) -> Entry:
+def _entry(key: Key, rule: str, per_step: float) -> Entry:
     return Entry(
-        rule=site.first.rule,
+        rule=rule,
         scope=key.scope,
         op=key.op,
         phase=key.phase,
@@ -124,4 +136,14 @@ def _order(key: Key) -> tuple[Place, Sequence[str], str, str]:
     return key.user, key.scope, key.op, key.phase
 
 
-__all__ = ["EMPTY", "Baseline", "baseline_of", "known_by", "read_baseline", "text_of"]
+__all__ = [
+    "EMPTY",
+    "Baseline",
+    "Entry",
+    "baseline_among",
+    "baseline_of",
+    "known_among",
+    "known_by",
+    "read_baseline",
+    "text_of",
+]

@@ -24,7 +24,7 @@ PHASES = ("forward", "backward", "optimizer", "data", "other")
 OWNERS = ("user", "framework", "unknown")
 MAX_BYTES = 4_000_000
 """No project file that somebody wrote is longer."""
-_NUMBERS = ("syncs", "wait-ms", "recoverable")
+_NUMBERS = ("syncs", "wait-ms", "recoverable", "held-up")
 
 Number = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
@@ -33,10 +33,11 @@ class _Limits(msgspec.Struct, rename="kebab", kw_only=True):
     syncs: Number | None = None
     wait_ms: Number | None = None
     recoverable: Number | str | None = None
+    held_up: Number | str | None = None
 
     @property
     def given(self) -> bool:
-        return any(value is not None for value in (self.syncs, self.wait_ms, self.recoverable))
+        return any(value is not None for value in (self.syncs, self.wait_ms, self.recoverable, self.held_up))
 
 
 class _Limit(_Limits, rename="kebab", kw_only=True):
@@ -114,13 +115,13 @@ def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
     where = f"--limit {text}"
     _only_known(values, _Limits, where)
     try:
-        numbers = {k: v if k == "recoverable" else float(v) for k, v in values.items()}
+        numbers = {k: v if k in ("recoverable", "held-up") else float(v) for k, v in values.items()}
         return _scoped(msgspec.convert({by: glob, **numbers}, _Limit), where, known_rules)
     except (ValueError, msgspec.ValidationError):
         raise UsageError(f"{where}: a number is none.", "Write it like scope:loss*,syncs=0.") from None
 
 
-def share(value: float | str | None, where: str) -> float | None:
+def share(value: float | str | None, where: str, name: str = "recoverable") -> float | None:
     """A part of the step, as a number up to 1 or as `2%`.
 
     Raises:
@@ -134,7 +135,7 @@ def share(value: float | str | None, where: str) -> float | None:
     except ValueError:
         part = -1.0
     if not 0 <= part <= 1:
-        raise UsageError(f"{where}: recoverable = {value!r} is no part of a step.", "Write it like 0.02 or '2%'.")
+        raise UsageError(f"{where}: {name} = {value!r} is no part of a step.", "Write it like 0.02 or '2%'.")
     return part
 
 
@@ -168,8 +169,8 @@ def _near(name: str, known: Sequence[str]) -> str:
 
 
 def _limit(read: _Limits, where: str, by: str = "", glob: str = "") -> Limit:
-    part = share(read.recoverable, where)
-    return Limit(by=by, glob=glob, syncs=read.syncs, wait_ms=read.wait_ms, recoverable=part)
+    part, held_up = share(read.recoverable, where), share(read.held_up, where, "held-up")
+    return Limit(by=by, glob=glob, syncs=read.syncs, wait_ms=read.wait_ms, recoverable=part, held_up=held_up)
 
 
 def _scoped(read: _Limit, where: str, known_rules: Sequence[str]) -> Limit:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from syncscan.gate.baseline import Baseline, known_by
+from syncscan.gate.baseline import Baseline, Entry, known_by
 from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.allow_comments import Comment
 from syncscan.model.analysis import Analysis
@@ -32,13 +33,52 @@ def check(
         source_text: where comments are looked for.
         today: an exception counts up to the day on which it expires.
     """
-    used: set[int] = set()
     known, gone = known_by(baseline, analysis)
     comments = Written(source_text)
+    sorted_out = sort_out(analysis.findings, rules, known, comments, today)
+    unused = [*sorted_out.unused, *(still_known(entry) for entry in gone)]
+    met, stale = ([*map(_stale, found)] for found in comments.met_and_not(analysis.trace))
+    counted = sorted_out.counted
+    violations = [v for limit in rules.limits or (DEFAULT,) for v in _violations(limit, counted, analysis)]
+    return Verdict(
+        path=analysis.trace.info.path,
+        violations=(*_unseen(analysis), *violations),
+        counted=counted,
+        exempt=sorted_out.exempt,
+        notes=sorted_out.notes,
+        unused=tuple(unused),
+        stale=tuple(stale),
+        met=tuple(met),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedOut:
+    """Which findings count for limits and which don't."""
+
+    counted: tuple[Finding, ...]
+    exempt: tuple[Exempt, ...]
+    notes: tuple[str, ...]
+    unused: tuple[str, ...]
+
+
+def sort_out(
+    findings: Sequence[Finding], rules: Rules, known: Mapping[str, str], comments: Written, today: datetime.date
+) -> SortedOut:
+    """Tell which findings count and which the allow-list, a comment or the baseline exempts.
+
+    Args:
+        findings: all there are; those that are meant neither count nor are exempt.
+        rules: with the allow-list.
+        known: id → reason, of what the baseline knows.
+        comments: those of the program's files.
+        today: an exception counts up to the day on which it expires.
+    """
+    used: set[int] = set()
     exempt: list[Exempt] = []
     counted: list[Finding] = []
     notes: list[str] = []
-    for finding in analysis.findings:
+    for finding in findings:
         written = comments.on(finding)
         if finding.diagnosis.intended:
             continue
@@ -54,19 +94,12 @@ def check(
             notes += _why_not(finding, written)
     notes += _expired(rules.allowed, used, today)
     unused = [f"The allow-list's entry for {entry} names no sync here: take it out." for entry in _unused(rules, used)]
-    unused += [f"The baseline knows {e.rule} ({e.op}), which is gone: --update-baseline takes it out." for e in gone]
-    met, stale = ([*map(_stale, found)] for found in comments.met_and_not(analysis.trace))
-    violations = [v for limit in rules.limits or (DEFAULT,) for v in _violations(limit, counted, analysis)]
-    return Verdict(
-        path=analysis.trace.info.path,
-        violations=(*_unseen(analysis), *violations),
-        counted=tuple(counted),
-        exempt=tuple(exempt),
-        notes=tuple(notes),
-        unused=tuple(unused),
-        stale=tuple(stale),
-        met=tuple(met),
-    )
+    return SortedOut(counted=tuple(counted), exempt=tuple(exempt), notes=tuple(notes), unused=tuple(unused))
+
+
+def still_known(entry: Entry) -> str:
+    """What is said of an entry of the baseline that fits nothing any more."""
+    return f"The baseline knows {entry.rule} ({entry.op}), which is gone: --update-baseline takes it out."
 
 
 def _stale(placed: Placed) -> str:
@@ -138,13 +171,14 @@ def _unseen(analysis: Analysis) -> Iterator[Violation]:
 
 def _violations(limit: Limit, counted: Sequence[Finding], analysis: Analysis) -> Iterator[Violation]:
     """The numbers of one limit that aren't kept."""
-    found = tuple(f for f in counted if _within(limit, f))
+    found = tuple(f for f in counted if within(limit, f))
     worst = tuple(sorted(found, key=lambda f: (-(f.gain.recoverable_us if f.gain else 0.0), -f.wait_us)))
     for sentence in _exceeded(limit, found, analysis):
         yield Violation(limit=limit, sentence=sentence, findings=worst)
 
 
-def _within(limit: Limit, finding: Finding) -> bool:
+def within(limit: Limit, finding: Finding) -> bool:
+    """Whether a limit is of this finding."""
     where = finding.where
     names = {
         "": ("",),

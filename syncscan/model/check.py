@@ -22,6 +22,8 @@ class Limit:
     """A step."""
     recoverable: float | None = None
     """The part of the step that removing them would save, 0 to 1."""
+    held_up: float | None = None
+    """The part of a job's step by which its latest ranks hold the others up, 0 to 1; nothing of a single rank."""
 
     def __str__(self) -> str:
         """What it is of: `the step`, `scope loss*`."""

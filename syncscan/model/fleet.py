@@ -6,9 +6,20 @@ Times are µs a step unless said, on no rank's clock but the job's: its first ra
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from syncscan.model.fleet_table import Late, fleet_frame, fleet_rows
 from syncscan.model.rank import RankAnalysis, RankFinding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+STRETCHED = 1.25
+"""From so many times the unprofiled step on, the hosts' lateness in the trace says little: each lags as far as it was
+slowed down (H200: two equal ranks were up to 9 ms apart in steps of 35 ms that took 18 without the profiler)."""
 
 
 class RankFrom(str, enum.Enum):
@@ -149,3 +160,22 @@ class Fleet:
     def replayed(self) -> bool:
         """Whether gains are of the whole job."""
         return self.baseline_us is not None
+
+    @property
+    def stretch(self) -> float | None:
+        """How many times as long the step takes under the profiler; None where nobody timed it without."""
+        return self.observed_us / self.unprofiled_us if self.unprofiled_us else None
+
+    def __repr__(self) -> str:
+        ranks, found = len(self.ranks), len(self.findings)
+        return f"<Fleet of {ranks} rank{'s' * (ranks != 1)}: {found} finding{'s' * (found != 1)}>"
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Flat rows, one a rank, step and finding, with the keys of `model.fleet_table.COLUMNS`."""
+        late = {(x.rank, x.step): Late(x.late_us, x.cause.value, x.finding) for x in self.lateness}
+        gains = {f.id: (f.gain_us, *(f.range_us or (None, None))) for f in self.findings}
+        return fleet_rows([(rank.number, rank.of) for rank in self.ranks], self.steps, late, gains)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A tidy pandas frame ranks x steps x findings; columns and dtypes as in `model.fleet_table.COLUMNS`."""
+        return fleet_frame(self.rows())

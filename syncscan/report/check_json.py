@@ -47,6 +47,7 @@ def _violation(violation: Violation) -> dict[str, Any]:
             "syncs": limit.syncs,
             "wait_ms": limit.wait_ms,
             "recoverable": limit.recoverable,
+            "held_up": limit.held_up,
         },
         "sentence": violation.sentence,
         "findings": [f.id for f in violation.findings],

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding_table import COLUMNS, finding_rows
-from syncscan.report.names import shown
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins so is run as a formula by spreadsheets (OWASP, CSV injection)."""
-_CELL = 2000
+from syncscan.report.spreadsheet import cell
 
 
 def render(analysis: Analysis) -> str:
@@ -24,16 +19,7 @@ def render(analysis: Analysis) -> str:
     writer = csv.DictWriter(out, list(COLUMNS), lineterminator="\n")
     writer.writeheader()
     writer.writerows(
-        {k: _cell(v) for k, v in row.items()}
+        {k: cell(v) for k, v in row.items()}
         for row in finding_rows(analysis.shown.findings, analysis.trace.info.path, analysis.step.waits_withheld)
     )
     return out.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 3)
-    if not isinstance(value, str):
-        return value
-    text = shown(value, _CELL)
-    return f"'{text}" if value.startswith(_FORMULA) else text

@@ -20,8 +20,9 @@ ALWAYS = {
         "on_signal viewer max_memory"
     ),
     "analyze": f"form output {READING}",
-    "diff": "before after fail_on form output step_scope steps source_root max_memory",
-    "check": f"syncs wait_ms recoverable limit config baseline update_baseline {READING}",
+    "diff": "before after fail_on form output fleet step_scope steps source_root max_memory",
+    "check": f"syncs wait_ms recoverable limit held_up fleet config baseline update_baseline {READING}",
+    "fleet": "form output store scheduler step_ms step_scope steps source_root max_memory",
     "whatif": f"remove keep_timing pipeline form output {READING}",
     "report": f"output top min_saves select ignore user_only {READING}",
     "annotate": f"output around force {READING}",
@@ -37,7 +38,7 @@ ALWAYS = {
 }
 """Options that mean something whatever else is given. A new one stands here, or says with `needs` what it can't do
 without. What is said of a script that captures itself is in test_profile."""
-FORCED = {"analyze", "diff", "check", "whatif", "report", "dryrun", "lint", "time", "prove"}
+FORCED = {"analyze", "diff", "check", "fleet", "whatif", "report", "dryrun", "lint", "time", "prove"}
 """Commands whose --force is for a file that they needn't write."""
 VALUES = {
     "form": "json",

@@ -1,0 +1,85 @@
+"""`syncscan fleet FOLDER|GLOB|URL…`: from the traces of all ranks of a job to one report about the job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from syncscan.cli.asked import Asked, options_of_a_job
+from syncscan.cli.job import fleet_from, is_saved
+from syncscan.cli.needs import Need, given, needs
+from syncscan.cli.output import deliver, deliver_bytes, refuse
+from syncscan.cli.terminal import colors, width
+from syncscan.errors import UsageError
+from syncscan.model.saved_fleet import named_as_fleet
+
+if TYPE_CHECKING:
+    from syncscan.model.fleet import Fleet
+
+FORMATS = ("text", "json", "html", "markdown", "csv", "parquet")
+
+
+@click.command("fleet")
+@click.argument("where", nargs=-1, required=True, metavar="FOLDER|GLOB|URL...")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE; NAME.fleet.json saves the job.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--store", metavar="DIR", help="Keep what is found of each rank here, and take it from here next time.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of this machine.  [default: one a core]")
+@click.option("--scheduler", metavar="ADDRESS", help="Have the workers of this Dask scheduler read the traces instead.")
+@options_of_a_job
+@needs(Need("jobs", "scheduler", never=True))
+def command(
+    where: tuple[str, ...],
+    form: str,
+    output: str | None,
+    force: bool,
+    store: str | None,
+    jobs: int | None,
+    scheduler: str | None,
+    asked: Asked,
+) -> None:
+    """Join the traces of a job's ranks: who holds the others up and why, and what removing which sync gains the job.
+
+    Each FOLDER, GLOB or URL (anything that fsspec opens, such as s3://bucket/run) names traces of torch.profiler, one a
+    rank. One that can't be read is listed in the report and doesn't stop the rest. A job that was saved with
+    -o NAME.fleet.json is shown again, and is what `check` and `diff` take in place of its traces.
+    """
+    form = _form(form, output)
+    if form == "parquet" and output is None:
+        raise UsageError("--format parquet needs a file.", "Give one with -o.")
+    if is_saved(where) and (store or jobs or scheduler):
+        option = "--store" if store else "--jobs" if jobs else "--scheduler"
+        raise UsageError(f"{option} means nothing of a saved job.", "Leave it out.")
+    refuse(output, force, *where)
+    fleet = fleet_from(where, asked, store=store, jobs=jobs, scheduler=scheduler)
+    if form == "parquet":
+        from syncscan.report import fleet_parquet
+
+        deliver_bytes(fleet_parquet.render(fleet), str(output), force)
+        return
+    deliver(_rendered(fleet, form, output is None), output, force)
+
+
+def _form(form: str, output: str | None) -> str:
+    """What to write: the name of a saved job says so itself."""
+    if output is None or not named_as_fleet(output):
+        return form
+    if form != "json" and given(click.get_current_context(), "form"):
+        raise UsageError(f"{output} is the name of a saved job, which is JSON.", "Leave out --format.")
+    return "json"
+
+
+def _rendered(fleet: Fleet, form: str, to_terminal: bool) -> str:
+    from syncscan.report import fleet_csv, fleet_html, fleet_json, fleet_markdown, fleet_text
+
+    if form == "text":
+        return fleet_text.render(fleet, width=width(), color=to_terminal and colors())
+    renderers = {
+        "json": fleet_json.render,
+        "html": fleet_html.render,
+        "markdown": fleet_markdown.render,
+        "csv": fleet_csv.render,
+    }
+    return renderers[form](fleet)

@@ -1,0 +1,99 @@
+"""From what a command is given for a job, its traces or a saved fleet, to the Fleet: with progress on stderr."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from syncscan.cli.asked import Asked
+from syncscan.cli.output import warn
+from syncscan.cli.progress import counting
+from syncscan.errors import TraceNotFound, TraceUnreadable, UsageError
+from syncscan.model.saved_fleet import fleet_of, named_as_fleet
+
+if TYPE_CHECKING:
+    from syncscan.model.fleet import Fleet
+
+WARNINGS = 5
+"""Different warnings of the traces that are said."""
+
+
+def is_saved(where: Sequence[str]) -> bool:
+    """Whether this names a saved fleet, and not traces.
+
+    Raises:
+        UsageError: it names one among others.
+    """
+    saved = [name for name in where if named_as_fleet(name)]
+    if saved and len(where) > 1:
+        raise UsageError(f"{saved[0]} is a whole job already.", "Name it alone.")
+    return bool(saved)
+
+
+def fleet_from(
+    where: Sequence[str],
+    asked: Asked,
+    *,
+    store: str | None = None,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+) -> Fleet:
+    """The job that these traces are of, or that was saved.
+
+    Args:
+        where: folders, globs, URLs or traces; or one saved fleet.
+        asked: of each trace's analysis.
+        store: where what is kept of each rank is written.
+        jobs: processes of this machine.
+        scheduler: address of a Dask scheduler.
+
+    Raises:
+        SyncscanError: as `syncscan.analyze_fleet` does, or the saved fleet can't be read.
+    """
+    if is_saved(where):
+        return _saved(where[0])
+    from syncscan.fleet import analyze_fleet
+
+    with counting("analyzing", "traces") as progress:
+        fleet = analyze_fleet(
+            where,
+            out=store,
+            jobs=jobs,
+            scheduler=scheduler,
+            max_memory=asked.max_memory,
+            progress=progress,
+            **asked.of_each(),
+        )
+    warn(_warnings(fleet))
+    return fleet
+
+
+def _saved(path: str) -> Fleet:
+    from pathlib import Path
+
+    again = "Write it with `syncscan fleet … -o NAME.fleet.json`."
+    try:
+        text = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise TraceNotFound(f"{path} isn't there.", again) from None
+    except (OSError, ValueError) as e:
+        raise TraceUnreadable(f"{path} can't be read: {getattr(e, 'strerror', None) or e}.", again) from None
+    try:
+        return fleet_of(text)
+    except (ValueError, RecursionError) as e:
+        raise TraceUnreadable(f"{path} is no fleet that this syncscan reads: {str(e)[:200]}.", again) from None
+
+
+def _warnings(fleet: Fleet) -> list[str]:
+    """Those of the traces, each once."""
+    from syncscan.report.fleet_story import ranks_said
+
+    ranks: defaultdict[str, list[int]] = defaultdict(list)
+    for rank in fleet.ranks:
+        for warning in rank.of.warnings:
+            ranks[warning].append(rank.number)
+    count = len(fleet.ranks)
+    said = [f"{ranks_said(numbers, count)}: {warning}" for warning, numbers in ranks.items()]
+    more = len(said) - WARNINGS
+    return said[:WARNINGS] + ([f"{more} more, which `syncscan analyze` says of each trace."] if more > 0 else [])

@@ -1,0 +1,148 @@
+"""From a FleetDiff to its story: which syncs came, went or changed on which ranks, who holds the job up, its step.
+
+Names in a story are as they stand in the traces: each renderer escapes them for its own medium.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncscan.model.diff import Change, StepChange
+from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
+from syncscan.report.fleet_story import ranks_said, runs, whereabouts
+from syncscan.report.phrases import sentences
+from syncscan.report.units import duration, percent, times
+
+SIGNS = {Change.NEW: "+", Change.CHANGED: "~", Change.GONE: "-"}
+TITLES = {Change.NEW: "New", Change.CHANGED: "Changed", Change.GONE: "Gone"}
+_HOLDERS = 4
+"""Ranks that are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldJobChange:
+    """One place, as a report tells it."""
+
+    sign: str
+    what: str
+    where: str
+    numbers: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetDiffStory:
+    """All that a report tells of two states of a job, in its order."""
+
+    before: str
+    after: str
+    verdict: str
+    step: str
+    held_up: str
+    promise: str
+    changes: dict[Change, tuple[ToldJobChange, ...]]
+    same: str
+    notes: tuple[str, ...]
+
+
+def story_of(diff: FleetDiff) -> FleetDiffStory:
+    """The story of any two states."""
+    told = {kind: tuple(_told(c, diff) for c in diff.of(kind)) for kind in TITLES}
+    same = len(diff.of(Change.SAME))
+    return FleetDiffStory(
+        before=_state(diff.before),
+        after=_state(diff.after),
+        verdict=_verdict(diff),
+        step=_step(diff.step),
+        held_up=_held_up(diff),
+        promise=_promise(diff),
+        changes={kind: changes for kind, changes in told.items() if changes},
+        same=f"{_syncs(same)} {'is' if same == 1 else 'are'} as before" if same else "",
+        notes=diff.notes,
+    )
+
+
+def _state(state: JobState) -> str:
+    return f"{state.ranks} rank{'s' * (state.ranks != 1)} · {state.steps} step{'s' * (state.steps != 1)}"
+
+
+def _verdict(diff: FleetDiff) -> str:
+    said = {Change.NEW: "came in", Change.GONE: "gone", Change.CHANGED: "changed"}
+    parts = []
+    for kind, verb in said.items():
+        if count := len(diff.of(kind)):
+            be = ("is " if count == 1 else "are ") if kind is Change.GONE else ""
+            parts.append(f"{_syncs(count)} {be}{verb}")
+    return ", ".join(parts) or "No sync differs"
+
+
+def _syncs(count: int) -> str:
+    return f"{count} sync{'s' * (count != 1)}"
+
+
+def _step(s: StepChange) -> str:
+    if s.why_not:
+        return sentences("The job's step can't be compared", s.why_not)
+    basis = "without the profiler" if s.unprofiled else "in the traces"
+    took = f"The job's step takes {duration(s.after_us)} {basis}, before {duration(s.before_us)}"
+    if not s.told:
+        return f"{took}: not distinguishable from noise (±{duration(s.margin_us)})."
+    shorter = "shorter" if s.saving_us > 0 else "longer"
+    part = percent(abs(s.saving_us), s.before_us)
+    return f"{took}: {duration(abs(s.saving_us))} {shorter} ({part}, ±{duration(s.margin_us)})."
+
+
+def _held_up(diff: FleetDiff) -> str:
+    return f"The latest rank of a step holds the others up by {_late(diff.after)}, before {_late(diff.before)}."
+
+
+def _late(state: JobState) -> str:
+    if not state.holders:
+        return "nothing that could be measured"
+    ranks = ", ".join(runs(sorted(state.holders[:_HOLDERS])))
+    more = ", …" if len(state.holders) > _HOLDERS else ""
+    return f"{duration(state.held_up_us)} (rank{'s' * (len(state.holders) > 1)} {ranks}{more})"
+
+
+def _promise(diff: FleetDiff) -> str:
+    if diff.promise is None:
+        return ""
+    low, high = diff.promise.range_us
+    said = f"Removing what is gone was projected to save the job {duration(diff.promise.saving_us)}"
+    measured = f"{duration(diff.step.saving_us)} ±{duration(diff.step.margin_us)}"
+    if diff.step.why_not:
+        return f"{said} ({duration(low)} to {duration(high)})."
+    return f"{said} ({duration(low)} to {duration(high)}); measured: {measured}, {diff.promise.kept.value}."
+
+
+def _told(change: JobChange, diff: FleetDiff) -> ToldJobChange:
+    first = change.site.first
+    return ToldJobChange(
+        sign=SIGNS[change.change],
+        what=f"{first.rule}: {first.title}",
+        where=whereabouts(first),
+        numbers=_numbers(change, diff),
+    )
+
+
+def _numbers(change: JobChange, diff: FleetDiff) -> str:
+    before, after = change.before, change.after
+    if before is None or after is None:
+        site, count = change.site, (diff.after if before is None else diff.before).ranks
+        verb = "waits" if before is None else "waited"
+        said = f"{ranks_said(site.ranks, count)}, {verb} {duration(site.wait_us)} a step, {times(site.per_step)}"
+        return said + _would_save(site, gone=after is None)
+    parts = []
+    if change.other_ranks:
+        was = ranks_said(before.ranks, diff.before.ranks)
+        parts.append(f"{ranks_said(after.ranks, diff.after.ranks)}, before {was}")
+    if change.how_often:
+        parts.append(f"waits {times(after.per_step)}, before {times(before.per_step)}")
+    if change.how_long:
+        parts.append(f"waits {duration(after.wait_us)} a step, before {duration(before.wait_us)}")
+    return "; ".join(parts)
+
+
+def _would_save(site: JobSite, gone: bool) -> str:
+    if site.gain_us is None:
+        return ""
+    return f"; removing it would {'have saved' if gone else 'save'} the job {duration(site.gain_us)}"

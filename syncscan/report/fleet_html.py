@@ -1,0 +1,141 @@
+"""From a Fleet to one self-contained HTML page: who holds the job up, its ranks and steps drawn, what to change.
+
+The page runs no script: its Content-Security-Policy allows none, and no style but its own, by hash. jinja2 escapes
+every value.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from syncscan.model.fleet import Cause, Fleet
+from syncscan.report.fleet_picture import WIDTH, FleetPicture, picture_of
+from syncscan.report.fleet_story import FIGURES, SHORT_CAUSES, FleetStory, ToldJobFinding, story_of
+from syncscan.report.names import shown
+from syncscan.version import __version__
+
+MAX_FINDINGS = 100
+"""Findings on the page; JSON has all."""
+MAX_UNREAD = 100
+MAX_LATE = 200
+"""Steps whose latest rank is told in words."""
+LABEL, LABEL_IN_RUN = 64, 96
+"""Units to the left of the drawing: for numbers of ranks, and where a row is of several."""
+_HEIGHTS = ((8, 34), (24, 22))
+"""Up to so many rows have this height, in the same units."""
+LOW = 13
+"""The height of the rows of more."""
+
+
+def render(fleet: Fleet) -> str:
+    """The report of a job as one HTML document.
+
+    Args:
+        fleet: any job.
+
+    Returns:
+        Text that encodes as UTF-8, whatever the traces' names hold.
+    """
+    story, drawn = story_of(fleet), picture_of(fleet)
+    style = Markup(_environment().get_template("fleet.css").render())
+    return (
+        _environment()
+        .get_template("fleet.html.j2")
+        .render(
+            version=__version__,
+            style=style,
+            integrity=_integrity(style),
+            facts=[shown(fact, 120) for fact in story.headline],
+            verdict=shown(f"{story.verdict}.", 300),
+            said=[shown(text, 900) for text in (story.reason, story.summary) if text],
+            missing=story.missing,
+            picture=_picture(drawn) if drawn else None,
+            causes=[(cause.value, SHORT_CAUSES[cause]) for cause in Cause],
+            late=story.late[:MAX_LATE],
+            late_more=max(0, len(story.late) - MAX_LATE),
+            then=[shown(text, 400) for text in story.then],
+            wrong=[shown(text, 400) for text in story.wrong[:MAX_FINDINGS]],
+            findings=[_finding(told) for told in story.findings[:MAX_FINDINGS]],
+            more=max(0, len(story.findings) - MAX_FINDINGS),
+            figures=FIGURES,
+            ranks=_ranks(story),
+            quantiles=story.quantiles,
+            unread=[(shown(path, 300), shown(reason, 400)) for path, reason in story.unread[:MAX_UNREAD]],
+            unread_more=max(0, len(story.unread) - MAX_UNREAD),
+            notes=[shown(note, 600) for note in story.notes],
+        )
+    )
+
+
+def _finding(told: ToldJobFinding) -> dict[str, Any]:
+    first = told.of.first
+    return {
+        "title": shown(first.title, 200),
+        "where": shown(told.where, 240),
+        "rule": shown(f"{first.rule} · {first.id}", 120),
+        "saves": told.saves,
+        "share": told.share,
+        "doubt": told.doubt,
+        "on": told.on,
+        "numbers": f"waits {told.waits}, idle behind {told.idle}, {told.often}",
+        "wrong": told.wrong,
+        "fix": shown(first.fix, 900),
+        "intended": first.intended,
+    }
+
+
+def _ranks(story: FleetStory) -> list[dict[str, Any]]:
+    return [
+        {
+            "rank": told.rank,
+            "figures": told.figures,
+            "why": told.why,
+            "path": shown(told.path, 240),
+            "numbered_from": told.numbered_from,
+        }
+        for told in story.ranks
+    ]
+
+
+def _picture(drawn: FleetPicture) -> dict[str, Any]:
+    """Rows with their heights; the path as one line from row to row."""
+    height = next((tall for most, tall in _HEIGHTS if len(drawn.rows) <= most), LOW)
+    label = LABEL if all(row.alone for row in drawn.rows) else LABEL_IN_RUN
+    legs = [
+        {"x": leg.x, "end": leg.end, "y": (leg.row + 0.5) * height, "said": shown(leg.said, 200)} for leg in drawn.legs
+    ]
+    return {
+        "rows": drawn.rows,
+        "row": height,
+        "label": label,
+        "width": WIDTH,
+        "height": height * len(drawn.rows),
+        "legs": legs,
+        "path": " ".join(
+            f"{'M' if number == 0 else 'L'}{leg['x']} {leg['y']} L{leg['end']} {leg['y']}"
+            for number, leg in enumerate(legs)
+        ),
+        "steps": drawn.steps,
+        "note": drawn.note,
+    }
+
+
+def _integrity(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("syncscan.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,45 @@
+"""From a Fleet to the JSON that other programs, `check` and `diff` rely on (schema `syncscan.fleet/1`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from syncscan.model.fleet import Fleet
+from syncscan.model.json_text import strict_value
+from syncscan.model.saved_fleet import SCHEMA
+from syncscan.model.saved_fleet import document as job_of
+from syncscan.report.fleet_story import FleetStory, ToldHolder, story_of
+from syncscan.version import __version__
+
+
+def render(fleet: Fleet) -> str:
+    """The job as indented JSON; times in µs, means a step, unless the name ends in `_ns`."""
+    return msgspec.json.format(msgspec.json.encode(strict_value(document(fleet))), indent=2).decode() + "\n"
+
+
+def document(fleet: Fleet) -> dict[str, Any]:
+    """What is said of the job, and the job, as plain dicts and lists."""
+    return {"schema": SCHEMA, "syncscan": __version__, "said": _said(story_of(fleet)), "job": job_of(fleet)}
+
+
+def _said(story: FleetStory) -> dict[str, Any]:
+    """The words of the other reports."""
+    return {
+        "verdict": story.verdict,
+        "reason": story.reason,
+        "summary": story.summary,
+        "holders": [_holder(holder) for holder in story.holders],
+        "remedies": [
+            {"id": told.of.id, "saves": told.saves, "range": told.doubt, "on": told.on} for told in story.remedies
+        ],
+        "then": list(story.then),
+        "single_traces_get_wrong": list(story.wrong),
+        "missing": story.missing,
+    }
+
+
+def _holder(told: ToldHolder) -> dict[str, Any]:
+    cause = told.cause.value if told.cause else None
+    return {"rank": told.rank, "late": told.late, "steps": told.steps, "cause": cause, "why": told.why}

@@ -1,0 +1,178 @@
+"""From a Fleet to what is drawn of it: rows of ranks, a cell a step coloured by lateness, and the critical path.
+
+A large job has a row for each rank that stands out, and one for each run of ranks between them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from syncscan.model.fleet import Fleet, JobRank, Lateness
+from syncscan.report.fleet_story import SHORT_CAUSES
+from syncscan.report.units import duration
+
+WIDTH = 1000
+"""Units of the drawing from the first column's begin to the last one's end."""
+ROWS = 64
+"""Ranks that have a row each; of more only those that stand out have."""
+OUT = 24
+"""How many of those, at most."""
+STEPS = 24
+"""Consecutive steps that are drawn, those with the most lateness."""
+SEGMENTS = 4000
+"""Parts of the path that are drawn."""
+FAINTEST = 0.3
+"""How much of its colour the least late cell has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A step of a row's ranks."""
+
+    x: float
+    width: float
+    cause: str
+    """Empty where none of the row's ranks is late in it."""
+    strength: float
+    """How late it is: of the latest cell 1."""
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One rank, or consecutive ones."""
+
+    label: str
+    alone: bool
+    said: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """A part of the path in one row."""
+
+    row: int
+    x: float
+    end: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPicture:
+    """Rows from the top, a column a step, and legs in the order of time."""
+
+    rows: tuple[Row, ...]
+    legs: tuple[Leg, ...]
+    steps: tuple[tuple[float, str], ...]
+    """Where each drawn step's column begins, and its number."""
+    note: str
+    """What isn't drawn; empty where all is."""
+
+
+def picture_of(fleet: Fleet) -> FleetPicture | None:
+    """The picture of any job; None of one without a step that all ranks have."""
+    if not fleet.ranks or not fleet.steps:
+        return None
+    steps, groups = _drawn_steps(fleet), _groups(fleet)
+    canvas = _Canvas(fleet, steps)
+    place = {rank.number: row for row, group in enumerate(groups) for rank in group}
+    return FleetPicture(
+        rows=tuple(canvas.row(group) for group in groups),
+        legs=tuple(canvas.legs(place)),
+        steps=tuple((canvas.column(step), str(step)) for step in steps),
+        note=_note(fleet, steps, groups),
+    )
+
+
+def _drawn_steps(fleet: Fleet) -> tuple[int, ...]:
+    """All, or the consecutive ones with the most lateness."""
+    late: defaultdict[int, float] = defaultdict(float)
+    for entry in fleet.lateness:
+        late[entry.step] += entry.late_us
+    windows = range(max(1, len(fleet.steps) - STEPS + 1))
+    best = max(windows, key=lambda k: sum(late[step] for step in fleet.steps[k : k + STEPS]))
+    return fleet.steps[best : best + STEPS]
+
+
+def _groups(fleet: Fleet) -> list[list[JobRank]]:
+    """The ranks of each row."""
+    if len(fleet.ranks) <= ROWS:
+        return [[rank] for rank in fleet.ranks]
+    weight: defaultdict[int, float] = defaultdict(float)
+    for entry in fleet.lateness:
+        weight[entry.rank] += entry.late_us
+    out = set(sorted(weight, key=lambda rank: -weight[rank])[:OUT])
+    keys = (rank.number if rank.number in out else None for rank in fleet.ranks)
+    keyed = list(zip(keys, fleet.ranks, strict=True))
+    return [[rank for _, rank in group] for _, group in groupby(keyed, key=lambda pair: pair[0])]
+
+
+class _Canvas:
+    """Where what of a job is drawn: a column a step, and in it the path by its own time."""
+
+    def __init__(self, fleet: Fleet, steps: Sequence[int]) -> None:
+        self.fleet, self.steps = fleet, steps
+        self.width = WIDTH / len(steps)
+        self.place = {step: place for place, step in enumerate(steps)}
+        self.late: defaultdict[tuple[int, int], list[Lateness]] = defaultdict(list)
+        for entry in fleet.lateness:
+            self.late[entry.rank, entry.step].append(entry)
+        self.most = max((entry.late_us for entry in fleet.lateness), default=0.0) or 1.0
+
+    def column(self, step: int) -> float:
+        """Where a step's column begins."""
+        return round(self.place[step] * self.width, 2)
+
+    def row(self, ranks: Sequence[JobRank]) -> Row:
+        """One rank, or some that lie side by side."""
+        first, last = ranks[0].number, ranks[-1].number
+        label = str(first) if first == last else f"{first}-{last}"
+        which = f"rank {label}:" if len(ranks) == 1 else f"{len(ranks)} ranks, {label}, at most:"
+        holds, waits = max(rank.holds_us for rank in ranks), max(rank.waits_us for rank in ranks)
+        said = f"{which} holds others up by {duration(holds)} a step, waits {duration(waits)} for others"
+        return Row(label, len(ranks) == 1, said, tuple(self._cell(ranks, step) for step in self.steps))
+
+    def _cell(self, ranks: Sequence[JobRank], step: int) -> Cell:
+        late = [entry for rank in ranks for entry in self.late[rank.number, step]]
+        latest = max(late, key=lambda entry: entry.late_us, default=None)
+        strength = FAINTEST + (1 - FAINTEST) * latest.late_us / self.most if latest else 0.0
+        cause = latest.cause.value if latest else ""
+        return Cell(self.column(step), round(self.width, 2), cause, round(strength, 3), _said(step, latest))
+
+    def legs(self, place: dict[int, int]) -> Iterator[Leg]:
+        """The path, in each step's column from its left to its right; what follows in the same row is one leg."""
+        wanted = [s for s in self.fleet.path if s.step in self.place and s.rank in place][:SEGMENTS]
+        for step, of_step in groupby(wanted, key=lambda s: s.step):
+            segments = list(of_step)
+            begin, end = segments[0].begin_us, max(s.end_us for s in segments)
+            scale = self.width / max(end - begin, 1e-3)
+            for rank, group in groupby(segments, key=lambda s: s.rank):
+                parts = list(group)
+                x, until = ((us - begin) * scale for us in (parts[0].begin_us, parts[-1].end_us))
+                to = f" up to {parts[-1].collective}" if parts[-1].collective else ""
+                said = f"step {step}: rank {rank}, {duration(parts[-1].end_us - parts[0].begin_us)}{to}"
+                left = self.column(step)
+                yield Leg(place[rank], round(left + max(x, 0.0), 2), round(left + max(until, 0.0), 2), said)
+
+
+def _said(step: int, late: Lateness | None) -> str:
+    if late is None:
+        return f"step {step}: not late"
+    parts = ", ".join(f"{SHORT_CAUSES[cause]} {duration(us)}" for cause, us in late.parts)
+    why = f": {parts}" if parts else f", by {SHORT_CAUSES[late.cause]}"
+    return f"step {step}: rank {late.rank} comes {duration(late.late_us)} later than the others{why}"
+
+
+def _note(fleet: Fleet, steps: Sequence[int], groups: Sequence[Sequence[JobRank]]) -> str:
+    said = []
+    if len(steps) < len(fleet.steps):
+        said.append(f"{len(steps)} of {len(fleet.steps)} steps are drawn, those around the most lateness.")
+    if len(groups) < len(fleet.ranks):
+        said.append("Ranks that hold nobody up share a row with their neighbours.")
+    if len(fleet.path) > SEGMENTS:
+        said.append("The path is drawn in part.")
+    return " ".join(said)

@@ -1,0 +1,485 @@
+"""From a Fleet to its story: who holds the job up and why, what removing which sync gains it, rank by rank.
+
+Derived once, drawn by every renderer. Names in a story are as they stand in the traces: each renderer escapes them for
+its own medium.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from syncscan.model.fleet import STRETCHED, Cause, Fleet, JobFinding, JobRank, Lateness, RankFrom
+from syncscan.model.rank import RankFinding
+from syncscan.report.phrases import measurable, saving, sentences, spread
+from syncscan.report.units import duration, percent, times
+
+CAUSES = {
+    Cause.SYNC: "its device stands idle behind a sync",
+    Cause.KERNELS: "its kernels take longer",
+    Cause.INPUT: "its DataLoader takes longer",
+    Cause.HOST: "its host takes longer, for no sync of its own",
+    Cause.BEFORE: "it was late before the recording began",
+}
+SHORT_CAUSES = {
+    Cause.SYNC: "a sync",
+    Cause.KERNELS: "kernels",
+    Cause.INPUT: "input",
+    Cause.HOST: "host",
+    Cause.BEFORE: "what went before",
+}
+_REMEDIES = {
+    Cause.KERNELS: "kernels take longer: even out the work of the ranks, or find what slows its device",
+    Cause.INPUT: "DataLoader takes longer: give it more workers, or them less work",
+    Cause.HOST: "host takes longer, for no sync: look at what it does meanwhile",
+}
+"""What to do about a rank that is late for no sync, behind its name."""
+ALL_SHOWN = 16
+"""Ranks from which on a report shows outliers and quantiles instead of each."""
+OUTLIERS = 8
+"""Ranks of a larger job that are shown one by one."""
+ALIKE = 0.5
+"""A rank that is never the latest holds the job up too if it does as much of what the worst one does."""
+RUNS = 4
+"""Runs of consecutive ranks that are listed; more are counted."""
+FIGURES = (
+    "holds up",
+    "waits for others",
+    "waits for its device",
+    "idle behind",
+    "exposed communication",
+    "gains alone",
+)
+"""What is told of each rank, µs a step: how much later than the others it comes, how long it waits in collectives, its
+host is blocked, its device idle behind syncs, or in collectives with nothing computed beside them; and what its trace
+alone says that it could gain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldHolder:
+    """A rank that holds the others up."""
+
+    rank: int
+    late: str
+    share: str
+    steps: int
+    """In how many steps it was the one that came latest."""
+    cause: Cause | None
+    """None of a rank that is late too, but never the latest."""
+    why: str
+    """As in `its kernels take longer`; of a sync with what and where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldJobFinding:
+    """A finding of the job."""
+
+    of: JobFinding
+    saves: str
+    """The job, a step; a dash where it can't be replayed."""
+    share: str
+    doubt: str
+    """Between which limits; empty where it says no more."""
+    on: str
+    """As in `only on rank 0`."""
+    where: str
+    waits: str
+    idle: str
+    often: str
+    wrong: str
+    """What one rank's trace alone says instead; empty where that is in the range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldRank:
+    """One rank's figures, in the order of `FIGURES`."""
+
+    rank: int
+    figures: tuple[str, ...]
+    why: str
+    """Why it holds the others up; empty where it doesn't."""
+    path: str
+    numbered_from: str
+    """What its number is from, where that isn't the trace itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldFigure:
+    """How one figure lies over the ranks."""
+
+    name: str
+    least: str
+    median: str
+    high: str
+    """Of 95 % of the ranks it is no more."""
+    most: str
+    rank: int
+    """Which has the most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldLateness:
+    """The rank that came latest in one step."""
+
+    step: int
+    rank: int
+    late: str
+    parts: str
+    """What it was made of, the most first: `a sync 650 µs, host 50 µs`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetStory:
+    """All that a report tells of a job, in the order in which it tells it."""
+
+    headline: tuple[str, ...]
+    verdict: str
+    """Who holds the job up, without a full stop."""
+    reason: str
+    holders: tuple[ToldHolder, ...]
+    summary: str
+    """How many places wait, and how much shorter the job's step would be without them."""
+    remedies: tuple[ToldJobFinding, ...]
+    """Syncs whose removal gains the job something that can be measured, the most first."""
+    then: tuple[str, ...]
+    """What else to do: about ranks that are late for no sync."""
+    wrong: tuple[str, ...]
+    """What a single rank's trace gets wrong, a sentence each, the largest error first."""
+    findings: tuple[ToldJobFinding, ...]
+    late: tuple[ToldLateness, ...]
+    """Step by step."""
+    ranks: tuple[ToldRank, ...]
+    """All of a small job; of a larger one those that stand out."""
+    quantiles: tuple[ToldFigure, ...]
+    """Over all ranks; empty where each is told."""
+    missing: str
+    unread: tuple[tuple[str, str], ...]
+    """Path and reason."""
+    notes: tuple[str, ...]
+    next: tuple[str, ...]
+    """The command that fits best, word for word."""
+
+
+def story_of(fleet: Fleet) -> FleetStory:
+    """The story of any job; what can't be told of it is empty."""
+    holders = tuple(_holders(fleet))
+    findings = tuple(_finding(f, fleet) for f in fleet.findings)
+    gaining = tuple(t for t in findings if _gains(t.of, fleet) and not t.of.first.intended)
+    return FleetStory(
+        headline=tuple(_headline(fleet)),
+        verdict=_verdict(fleet, holders),
+        reason=_reason(fleet, holders),
+        holders=holders,
+        summary=_summary(fleet),
+        remedies=gaining,
+        then=tuple(_then(fleet, holders, gaining)),
+        wrong=tuple(_all_wrong(findings)),
+        findings=findings,
+        late=tuple(_late(entry) for entry in fleet.lateness),
+        ranks=tuple(_ranks(fleet, holders)),
+        quantiles=tuple(_quantiles(fleet)) if len(fleet.ranks) > ALL_SHOWN else (),
+        missing=_missing(fleet),
+        unread=tuple((trace.path, trace.reason.removeprefix(f"{trace.path}: ")) for trace in fleet.unread),
+        notes=fleet.notes,
+        next=_next(fleet, holders),
+    )
+
+
+def step_us(fleet: Fleet) -> float:
+    """The job's step that gains are parts of: as replayed, else without the profiler, else as recorded."""
+    return fleet.baseline_us or fleet.unprofiled_us or fleet.observed_us
+
+
+def ranks_said(ranks: Sequence[int], count: int) -> str:
+    """On which ranks of how many: `on 512 of 512`, `only on rank 0`, `on ranks 0-7`, `on 5 of 512: 0, 3, 17-19`.
+
+    Args:
+        ranks: ascending.
+        count: how many there are.
+    """
+    if len(ranks) == count and count > 1:
+        return f"on {count} of {count}"
+    if len(ranks) == 1:
+        return f"only on rank {ranks[0]}" if count > 1 else f"on rank {ranks[0]}"
+    found = runs(ranks)
+    if len(found) == 1:
+        return f"on ranks {found[0]}"
+    more = ", …" if len(found) > RUNS else ""
+    return f"on {len(ranks)} of {count}: {', '.join(found[:RUNS])}{more}"
+
+
+def runs(numbers: Iterable[int]) -> list[str]:
+    """Ascending numbers as runs: `0-7`, `9`."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return [f"{first}-{last}" if last > first else str(first) for first, last in found]
+
+
+def place(f: RankFinding) -> str:
+    """`train.py:52`; the function where no line is known, empty where neither is."""
+    if f.file and f.line:
+        return f"{f.file}:{f.line}"
+    return f"{f.function}() in {f.file}" if f.file and f.function else f.file
+
+
+def whereabouts(f: RankFinding) -> str:
+    """Line, innermost scopes, op."""
+    return " · ".join(part for part in (place(f), " › ".join(f.scope[-2:]), f.op) if part)
+
+
+# who holds the job up
+
+
+def _headline(fleet: Fleet) -> Iterator[str]:
+    if folder := _folder([r.of.path for r in fleet.ranks]):
+        yield folder
+    count = len(fleet.ranks)
+    partly = fleet.world_size is not None and fleet.world_size != count
+    yield f"{count} of {fleet.world_size} ranks" if partly else f"{count} rank{'s' * (count != 1)}"
+    known = f" ({duration(fleet.unprofiled_us)} unprofiled)" if fleet.unprofiled_us else ""
+    steps = len(fleet.steps)
+    yield f"{steps} step{'s' * (steps != 1)} of {duration(fleet.observed_us)}{known}"
+
+
+def _folder(paths: Sequence[str]) -> str:
+    """The name of the innermost folder that all traces lie in."""
+    parts = [path.replace("\\", "/").split("/")[:-1] for path in paths]
+    common = takewhile(lambda names: len(set(names)) == 1, zip(*parts, strict=False))
+    return next((names[0] for names in reversed(list(common)) if names[0] not in ("", ".")), "")
+
+
+def _holders(fleet: Fleet) -> Iterator[ToldHolder]:
+    """Ranks that hold the job up by what can be measured, the most first."""
+    entries: defaultdict[int, list[Lateness]] = defaultdict(list)
+    for entry in fleet.lateness:
+        entries[entry.rank].append(entry)
+    most = max((rank.holds_us for rank in fleet.ranks), default=0.0)
+    for rank in sorted(fleet.ranks, key=lambda rank: (-rank.holds_us, rank.number)):
+        worth = rank.number in entries or rank.holds_us >= ALIKE * most
+        if worth and measurable(rank.holds_us, fleet.observed_us):
+            yield _holder(fleet, rank, entries[rank.number])
+
+
+def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> ToldHolder:
+    causes: Counter[tuple[Cause, str]] = Counter()
+    for entry in entries:
+        causes[entry.cause, entry.finding] += round(entry.late_us * 1e3)
+    cause, finding = causes.most_common(1)[0][0] if causes else (None, "")
+    return ToldHolder(
+        rank=rank.number,
+        late=duration(rank.holds_us),
+        share=percent(rank.holds_us, fleet.observed_us),
+        steps=len({entry.step for entry in entries}),
+        cause=cause,
+        why=_why(fleet, cause, finding) if cause else "",
+    )
+
+
+def _why(fleet: Fleet, cause: Cause, finding: str) -> str:
+    found = next((f.first for f in fleet.findings if f.id == finding), None)
+    if cause is not Cause.SYNC or found is None:
+        return CAUSES[cause]
+    return f"{CAUSES[cause]}, {found.title}{f' ({place(found)})' if place(found) else ''}"
+
+
+def _late(entry: Lateness) -> ToldLateness:
+    parts = ", ".join(f"{SHORT_CAUSES[cause]} {duration(us)}" for cause, us in entry.parts)
+    return ToldLateness(
+        step=entry.step, rank=entry.rank, late=duration(entry.late_us), parts=parts or SHORT_CAUSES[entry.cause]
+    )
+
+
+def _verdict(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
+    if not fleet.matched:
+        return "Who holds the job up can't be told"
+    if not holders:
+        return "No rank holds the others up"
+    said = _who(holders)
+    return f"Under the profiler {said[0].lower()}{said[1:]}" if any(_doubted(fleet, h) for h in holders) else said
+
+
+def _who(holders: Sequence[ToldHolder]) -> str:
+    if len(holders) == 1:
+        return f"Rank {holders[0].rank} holds the job up by {holders[0].late} a step ({holders[0].share})"
+    if len(holders) > RUNS:
+        first = holders[0]
+        return f"{len(holders)} ranks hold the job up, rank {first.rank} the most: {first.late} a step ({first.share})"
+    names = [str(holder.rank) for holder in holders]
+    each = ", ".join(holder.late for holder in holders)
+    return f"Ranks {', '.join(names[:-1])} and {names[-1]} hold the job up: by {each} a step"
+
+
+def _doubted(fleet: Fleet, holder: ToldHolder) -> bool:
+    """Whether a rank may be late for what the profiler does to its host alone."""
+    return holder.cause is Cause.HOST and (fleet.stretch or 0.0) > STRETCHED
+
+
+def _reason(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
+    if len(fleet.ranks) < 2:
+        return "There is one rank's trace alone."
+    if not fleet.matched:
+        return "No collective of one rank's trace could be matched with another's."
+    if not holders:
+        every = f"{fleet.matched} collective{'s' * (fleet.matched != 1)}"
+        return f"At the {every} that the traces share, whoever comes last is less than 1% of a step late."
+    if len(holders) == 1:
+        return sentences(f"It {_said_of(holders[0], len(fleet.steps))}")
+    if len(holders) == 2:
+        return sentences(*(f"Rank {holder.rank} {_said_of(holder, len(fleet.steps))}" for holder in holders))
+    each = [f"{h.rank} in {h.steps} ({SHORT_CAUSES[h.cause]})" for h in holders if h.cause]
+    more = ", …" if len(each) > 2 * RUNS else ""
+    return f"Of {len(fleet.steps)} steps the latest is rank {', '.join(each[: 2 * RUNS])}{more}."
+
+
+def _said_of(holder: ToldHolder, steps: int) -> str:
+    if not holder.why:
+        return "comes late, though never the latest of a step"
+    return f"comes last in {holder.steps} of {steps} step{'s' * (steps != 1)}: {holder.why}"
+
+
+# what to change
+
+
+def _summary(fleet: Fleet) -> str:
+    real = [f for f in fleet.findings if not f.first.intended]
+    if not real:
+        return "No host-device syncs found on any rank."
+    places = "1 place waits" if len(real) == 1 else f"{len(real)} places wait"
+    if fleet.recoverable_us is None:
+        return f"{places}; what removing them gains the job can't be replayed."
+    them, us, whole = "it" if len(real) == 1 else "them", fleet.recoverable_us, step_us(fleet)
+    return f"{places}; without {them} the job's step is {_shorter(us, fleet.recoverable_range_us, whole)}."
+
+
+def _shorter(us: float, limits: tuple[float, float] | None, whole: float) -> str:
+    doubt = spread(limits, whole) if limits and measurable(limits[1], whole) else ""
+    if not measurable(us, whole):
+        return f"{saving(us, whole)} shorter{f' ({doubt})' if doubt else ''}"
+    return f"{duration(us)} shorter ({percent(us, whole)}{f'; {doubt}' if doubt else ''})"
+
+
+def _gains(f: JobFinding, fleet: Fleet) -> bool:
+    return f.gain_us is not None and measurable(f.gain_us, step_us(fleet))
+
+
+def _then(fleet: Fleet, holders: Sequence[ToldHolder], gaining: Sequence[ToldJobFinding]) -> Iterator[str]:
+    real = [f for f in fleet.findings if not f.first.intended]
+    for holder in holders[:RUNS]:
+        if _doubted(fleet, holder):
+            stretch = f"the profiler makes this step {fleet.stretch:.1f} times as long"
+            yield f"Rank {holder.rank}'s host takes longer, but {stretch}: without it another rank may be the last."
+        elif holder.cause in _REMEDIES and 2 * holder.steps >= len(fleet.steps):
+            yield f"Rank {holder.rank}'s {_REMEDIES[holder.cause]}."
+    if real and fleet.replayed and not gaining:
+        together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
+        yield (
+            "No sync alone gains the job anything: only together they do."
+            if together
+            else ("Removing syncs gains the job nothing that could be measured.")
+        )
+
+
+def _all_wrong(findings: Sequence[ToldJobFinding]) -> Iterator[str]:
+    told = [t for t in findings if t.wrong]
+    told.sort(key=lambda t: -abs((t.of.alone_us or 0.0) - (t.of.gain_us or 0.0)))
+    for t in told:
+        where = f" ({place(t.of.first)})" if place(t.of.first) else ""
+        yield f"{t.of.first.title}{where}: {t.wrong}."
+
+
+def _finding(f: JobFinding, fleet: Fleet) -> ToldJobFinding:
+    whole, us = step_us(fleet), f.gain_us
+    known = us is not None and measurable(us, whole)
+    doubted = f.range_us is not None and measurable(f.range_us[1], whole)
+    return ToldJobFinding(
+        of=f,
+        saves="–" if us is None else saving(us, whole),
+        share=percent(us, whole) if us is not None and known else "",
+        doubt=spread(f.range_us, whole) if f.range_us and doubted else "",
+        on=ranks_said(f.ranks, len(fleet.ranks)),
+        where=whereabouts(f.first),
+        waits=_figure(f.wait_us),
+        idle=_figure(f.bubble_us),
+        often=times(f.first.per_step),
+        wrong=_wrong(f, whole),
+    )
+
+
+def _wrong(f: JobFinding, whole: float) -> str:
+    """What a trace alone says, where the job's range doesn't hold it and a measurement could tell the two."""
+    if f.alone_us is None or f.gain_us is None or f.range_us is None or f.first.intended:
+        return ""
+    low, high = f.range_us
+    if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.gain_us), whole):
+        return ""
+    whose = f"rank {f.ranks[0]}'s trace alone says" if len(f.ranks) == 1 else "a trace alone says up to"
+    return f"{whose} {saving(f.alone_us, whole)}, the job gains {saving(f.gain_us, whole)}"
+
+
+# rank by rank
+
+
+def figures(rank: JobRank) -> tuple[float | None, ...]:
+    """In the order of `FIGURES`, µs a step; None where the trace can't tell."""
+    of = rank.of
+    return (rank.holds_us, rank.waits_us, of.wait_us, of.bubble_us, of.communication_us, of.recoverable_us)
+
+
+def _ranks(fleet: Fleet, holders: Sequence[ToldHolder]) -> Iterator[ToldRank]:
+    causes = {holder.rank: SHORT_CAUSES[holder.cause] if holder.cause else "late too" for holder in holders}
+    shown = fleet.ranks
+    if len(shown) > ALL_SHOWN:
+        out = [holder.rank for holder in holders[:OUTLIERS]]
+        shown = tuple(rank for rank in shown if rank.number in out)
+    for rank in shown:
+        yield ToldRank(
+            rank=rank.number,
+            figures=tuple(_figure(us) for us in figures(rank)),
+            why=causes.get(rank.number, ""),
+            path=rank.of.path,
+            numbered_from="" if rank.numbered_from is RankFrom.TRACE else rank.numbered_from.value,
+        )
+
+
+def _quantiles(fleet: Fleet) -> Iterator[ToldFigure]:
+    for column, name in enumerate(FIGURES):
+        known = sorted((us, -r.number) for r in fleet.ranks if (us := figures(r)[column]) is not None)
+        if known:
+            yield ToldFigure(
+                name=name,
+                least=duration(known[0][0]),
+                median=duration(known[(len(known) - 1) // 2][0]),
+                high=duration(known[math.ceil(0.95 * len(known)) - 1][0]),
+                most=duration(known[-1][0]),
+                rank=-known[-1][1],
+            )
+
+
+def _figure(us: float | None) -> str:
+    return "–" if us is None else duration(us)
+
+
+def _missing(fleet: Fleet) -> str:
+    if not fleet.missing:
+        return ""
+    found = runs(fleet.missing)
+    more = f" and {len(found) - 2 * RUNS} more runs" if len(found) > 2 * RUNS else ""
+    ranks, lack = ("Rank", "lacks") if len(fleet.missing) == 1 else ("Ranks", "lack")
+    of = f" ({len(fleet.missing)} of {fleet.world_size})" if len(fleet.missing) > 1 else ""
+    return f"{ranks} {', '.join(found[: 2 * RUNS])}{more} {lack} a trace that can be read{of}."
+
+
+def _next(fleet: Fleet, holders: Sequence[ToldHolder]) -> tuple[str, ...]:
+    """The trace of the rank that holds the others up; else the first with the most syncs."""
+    if not fleet.ranks:
+        return ()
+    first = holders[0].rank if holders else fleet.ranks[0].number
+    path = next((r.of.path for r in fleet.ranks if r.number == first), fleet.ranks[0].of.path)
+    return ("syncscan", "report", path, "-o", f"rank{first}.html")

@@ -1,0 +1,173 @@
+"""From a Fleet to a terminal report: ten lines of who holds the job up and what to change, then ranks and findings."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from textwrap import wrap
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from syncscan.model.fleet import Fleet
+from syncscan.model.printable import printable
+from syncscan.report.fleet_story import FleetStory, ToldJobFinding, place, story_of
+from syncscan.report.terminal import written
+
+_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
+WORST = 3
+"""Things to change that the first screen lists."""
+ROWS = 20
+"""Findings in the table; JSON has all."""
+UNREAD = 20
+"""Traces that aren't part of the analysis, likewise."""
+SCREEN = 10
+"""Lines of the first screen: as long as there is room it says how to change the first of what it lists."""
+_HEADS = ("holds\nup", "waits for\nothers", "waits for\ndevice", "idle\nbehind", "exposed\ncomm.", "gains\nalone")
+
+
+def render(fleet: Fleet, width: int = 100, color: bool = False) -> str:
+    """The report of a job as text.
+
+    Args:
+        fleet: any job.
+        width: of the terminal, in characters.
+        color: whether to write colours.
+    """
+    return written(_parts(story_of(fleet), width), width, color)
+
+
+def _parts(story: FleetStory, width: int) -> Iterator[RenderableType]:
+    yield from _first_screen(story, width)
+    yield from _ranks(story)
+    yield from _findings(story)
+    yield from _wrong(story)
+    yield from _closing(story)
+
+
+def _text(said: str, style: str = "", limit: int = 0) -> Text:
+    return Text(printable(said, limit), style)
+
+
+def _first_screen(story: FleetStory, width: int) -> Iterator[RenderableType]:
+    above = [
+        _text(" · ".join(story.headline), "dim"),
+        Text.assemble((f"{printable(story.verdict)}. ", "bold"), _text(story.reason, limit=600)),
+        *([Text.assemble(("! ", "bold yellow"), _text(story.missing))] if story.missing else []),
+        _text(story.summary),
+    ]
+    below = [Text.assemble(("→ ", "bold green"), _text(sentence, limit=300)) for sentence in story.then[:WORST]]
+    if story.wrong:
+        below.append(Text.assemble(("≠ ", "bold yellow"), _text(story.wrong[0], limit=300)))
+    yield from above
+    if story.remedies:
+        title, listed = Text("What to change, by what it gains the job:", "bold"), story.remedies[:WORST]
+        lines = written([*above, title, _remedies(listed), *below], width, False).count("\n")
+        yield title
+        yield _remedies(listed, _fitting(_fix(listed[0]), SCREEN - lines, width - 4))
+    yield from below
+
+
+def _fix(told: ToldJobFinding) -> str:
+    return printable(_SENTENCE.split(told.of.first.fix, 1)[0])
+
+
+def _fitting(text: str, lines: int, width: int) -> str:
+    """As much of a sentence as these lines hold; empty without one."""
+    if lines < 1:
+        return ""
+    return " ".join(wrap(text, width, max_lines=lines, placeholder=" …", break_long_words=False))
+
+
+def _wrong(story: FleetStory) -> Iterator[RenderableType]:
+    """All but what the first screen has."""
+    if story.wrong[1:]:
+        yield Text("")
+        yield Text("What one rank's trace alone gets wrong beside that:", "bold")
+        yield from (Padding(_text(sentence, limit=300), (0, 0, 0, 1)) for sentence in story.wrong[1:ROWS])
+
+
+def _remedies(told: tuple[ToldJobFinding, ...], fix: str = "") -> Table:
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="ellipsis")
+    for number, t in enumerate(told, 1):
+        gain = "; ".join(part for part in (t.share, t.doubt) if part)
+        line = Text.assemble((t.saves, "bold"), f" ({gain})" if gain else "", f", {t.on}: ")
+        grid.add_row(f" {number}. ", line.append_text(_text(_named(t), limit=200)))
+        if number == 1 and fix:
+            grid.add_row("", Text(fix, "dim"))
+    return grid
+
+
+def _named(t: ToldJobFinding) -> str:
+    where = place(t.of.first) or t.where
+    return f"{t.of.first.title} ({where})" if where else t.of.first.title
+
+
+def _ranks(story: FleetStory) -> Iterator[RenderableType]:
+    yield Text("")
+    if story.ranks:
+        yield Text("Ranks, means a step:", "bold")
+        yield _rank_table(story)
+    if story.quantiles:
+        yield Text("All ranks, means a step:" if story.ranks else "Ranks, means a step:", "bold")
+        yield _quantile_table(story)
+
+
+def _rank_table(story: FleetStory) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("rank", justify="right", no_wrap=True, vertical="bottom")
+    for head in _HEADS:
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("late by", vertical="bottom")
+    for told in story.ranks:
+        style = "bold" if told.why else ""
+        said = f"{told.why}{f' (rank by {told.numbered_from})' if told.numbered_from else ''}"
+        table.add_row(str(told.rank), *told.figures, said.strip(), style=style)
+    return table
+
+
+def _quantile_table(story: FleetStory) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("")
+    for head in ("least", "median", "95%", "most", "rank"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for told in story.quantiles:
+        table.add_row(told.name, told.least, told.median, told.high, told.most, str(told.rank))
+    return table
+
+
+def _findings(story: FleetStory) -> Iterator[RenderableType]:
+    if not story.findings:
+        return
+    yield Text("")
+    yield Text("Syncs of all ranks, by what removing each gains the job:", "bold")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("gains the job", justify="right", no_wrap=True)
+    table.add_column("waits", justify="right", no_wrap=True)
+    table.add_column("what; on which ranks, rule, where, range")
+    for t in story.findings[:ROWS]:
+        saves = f"{t.saves} ({t.share})" if t.share else t.saves
+        beside = " · ".join(p for p in (t.on, t.of.first.rule, t.where, t.doubt) if p)
+        intended = " (intended)" if t.of.first.intended else ""
+        what = Group(_text(f"{t.of.first.title}{intended}", limit=160), _text(beside, "dim", 240))
+        table.add_row(saves, t.waits, what)
+    yield table
+    if len(story.findings) > ROWS:
+        yield Text(f" {len(story.findings) - ROWS} more: --format json", "bold")
+
+
+def _closing(story: FleetStory) -> Iterator[RenderableType]:
+    yield Text("")
+    for path, reason in story.unread[:UNREAD]:
+        yield Text.assemble(("not read: ", "yellow"), _text(f"{path}: {reason}", limit=300))
+    if len(story.unread) > UNREAD:
+        yield Text(f"not read: {len(story.unread) - UNREAD} more traces", "yellow")
+    yield from (_text(f"note: {note}", "dim", 400) for note in story.notes)
+    if story.next:
+        yield Text.assemble("Next: ", (printable(shlex.join(story.next)), "bold"), overflow="ignore")

@@ -1,0 +1,125 @@
+"""Jobs for the tests of their reports, made by hand: one rank of some holds the others up, or none does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from syncscan.model.fleet import Cause, Fleet, JobFinding, JobRank, Lateness, PathSegment, RankFrom, Unread
+from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
+
+STEP_US = 10_000.0
+"""What a step of the job takes."""
+
+
+def rank_finding(**changes: Any) -> RankFinding:
+    """A sync of one rank, once a step."""
+    made: dict[str, Any] = {
+        "id": "item-01c248f7", "rule": "item", "cause": "READBACK", "title": ".item() waits for a number",
+        "fix": "Keep the number on the device. Log it later.", "op": "aten::item", "scope": ("train", "log"),
+        "file": "train.py", "line": 52, "function": "step", "phase": "forward", "intended": False, "kernels_stay": True,
+        "per_step": 1.0, "wait_us": 3_000.0, "bubble_us": 900.0, "alone_us": 800.0,
+    }  # fmt: skip
+    return RankFinding(**{**made, **changes})
+
+
+def rank(number: int, findings: tuple[RankFinding, ...] = (), steps: int = 3, **changes: Any) -> RankAnalysis:
+    """One rank's trace: steps of 10 ms."""
+    made: dict[str, Any] = {
+        "syncscan": "0", "path": f"job/rank{number}.json.gz", "size_bytes": 1000, "modified_ns": 1, "rank": number,
+        "world_size": None, "base_ns": 0, "groups": (),
+        "steps": tuple(RankStep(k, int(k * STEP_US * 1e3), int((k + 1) * STEP_US * 1e3)) for k in range(steps)),
+        "numbered": True, "observed_us": STEP_US, "unprofiled_us": None, "wait_us": 3_000.0, "bubble_us": 900.0,
+        "busy_us": 8_000.0, "communication_us": 1_000.0 + number, "input_us": 0.0, "host_us": 9_000.0,
+        "recoverable_us": 800.0 if findings else 0.0, "bound": "device", "reason": "The device works 80%.",
+        "findings": findings, "collectives": (), "graph": None,
+    }  # fmt: skip
+    return RankAnalysis(**{**made, **changes})
+
+
+def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
+    """A job whose rank `late` waits for a number that no other does, which holds the others up in every step.
+
+    Another sync is on all ranks, and gains the job nothing though each trace alone says otherwise.
+    """
+    everywhere = rank_finding(
+        id="nonzero-aa00bb11", rule="nonzero", cause="SHAPE", title="nonzero waits to learn a size", op="aten::nonzero",
+        line=60, alone_us=1_200.0, fix="Use torch.where.",
+    )  # fmt: skip
+    own = rank_finding()
+    ranks = tuple(
+        JobRank(
+            number=k,
+            of=rank(k, (own, everywhere) if k == late else (everywhere,), steps, world_size=count),
+            numbered_from=RankFrom.TRACE,
+            clock_ns=0,
+            holds_us=700.0 if k == late else 0.0,
+            waits_us=0.0 if k == late else 700.0,
+        )
+        for k in range(count)
+    )
+    made: dict[str, Any] = {
+        "ranks": ranks,
+        "world_size": count,
+        "missing": (),
+        "unread": (),
+        "steps": tuple(range(steps)),
+        "observed_us": STEP_US,
+        "unprofiled_us": None,
+        "lateness": tuple(_late(step, late) for step in range(steps)),
+        "path": tuple(s for step in range(steps) for s in _path(step, late, (late + 1) % count)),
+        "findings": (
+            JobFinding(own, (late,), 3_000.0, 900.0, 800.0, 700.0, (600.0, 800.0)),
+            JobFinding(everywhere, tuple(range(count)), 3_000.0, 900.0, 1_200.0, 0.0, (0.0, 40.0)),
+        ),
+        "baseline_us": STEP_US,
+        "recoverable_us": 720.0,
+        "recoverable_range_us": (620.0, 850.0),
+        "matched": 12 * steps,
+        "unmatched": 0,
+        "notes": (),
+    }
+    return Fleet(**{**made, **changes})
+
+
+def damaged(count: int = 4) -> Fleet:
+    """One without its last rank, whose trace can't be read."""
+    fleet = job(count)
+    unread = (Unread(f"job/rank{count}.json.gz", "is cut off in its first event"),)
+    note = f"Rank {count} has no trace: what it does to the others isn't known."
+    return replace(fleet, world_size=count + 1, missing=(count,), unread=unread, notes=(note,))
+
+
+def even(count: int = 4) -> Fleet:
+    """One in which no rank holds the others up, and no sync gains anything."""
+    fleet = job(count)
+    ranks = tuple(replace(r, of=rank(r.number), holds_us=0.0, waits_us=0.0) for r in fleet.ranks)
+    return replace(fleet, ranks=ranks, lateness=(), path=(), findings=(), recoverable_us=0.0,
+                   recoverable_range_us=(0.0, 0.0))  # fmt: skip
+
+
+def hostile(text: str) -> Fleet:
+    """One in which every name is this text."""
+    named = rank_finding(
+        id=text, rule=text, title=text, fix=text, op=text, scope=(text,), file=text, function=text, phase=text
+    )
+    fleet = job(2)
+    ranks = tuple(replace(r, of=rank(r.number, (named,), path=text, bound=text, reason=text)) for r in fleet.ranks)
+    path = tuple(replace(s, collective=text) for s in fleet.path)
+    late = tuple(replace(x, finding=text) for x in fleet.lateness)
+    found = (JobFinding(named, (0, 1), 1.0, 1.0, 500.0, 900.0, (800.0, 1_000.0)),)
+    return replace(fleet, ranks=ranks, path=path, lateness=late, findings=found, unread=(Unread(text, text),),
+                   notes=(text,))  # fmt: skip
+
+
+def _late(step: int, rank: int) -> Lateness:
+    parts = ((Cause.SYNC, 650.0), (Cause.HOST, 50.0))
+    return Lateness(step, rank, 700.0, Cause.SYNC, "item-01c248f7", parts)
+
+
+def _path(step: int, late: int, other: int) -> tuple[PathSegment, ...]:
+    begin = step * STEP_US
+    return (
+        PathSegment(step, late, begin, begin + 6_000.0, "AllReduce"),
+        PathSegment(step, other, begin + 6_000.0, begin + STEP_US, ""),
+    )

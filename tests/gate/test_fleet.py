@@ -1,0 +1,166 @@
+"""Limits are counted over a job's ranks, and two states of a job are compared place by place."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from syncscan.errors import UsageError
+from syncscan.gate import EMPTY
+from syncscan.gate.fleet_comparison import diff_fleets
+from syncscan.gate.fleet_limits import baseline_of_fleet, check_fleet
+from syncscan.model.check import Allowance, By, Limit, Rules, Verdict
+from syncscan.model.diff import Change, Kept
+from syncscan.model.fleet import Cause, Fleet
+from syncscan.report import fleet_diff_json, fleet_diff_markdown, fleet_diff_text
+from syncscan.report.fleet_diff_story import story_of
+from tests.fleet.example import damaged, even, hostile, job, rank_finding
+from tests.report.example import HOSTILE
+
+TODAY = datetime.date(2026, 1, 1)
+
+
+def check(fleet: Fleet, *limits: Limit, allowed: tuple[Allowance, ...] = (), comment: str = "") -> Verdict:
+    return check_fleet(fleet, Rules(limits=limits, allowed=allowed), EMPTY, lambda file: comment or None, TODAY)
+
+
+def sentences(verdict: Verdict) -> list[str]:
+    return [v.sentence for v in verdict.violations]
+
+
+def test_syncs_and_waits_are_those_of_the_rank_that_has_the_most() -> None:
+    """Rank 0 has both syncs, the others one."""
+    verdict = check(job(), Limit(syncs=1, wait_ms=5))
+    assert sentences(verdict) == [
+        "the step: rank 0 has 2 syncs a step, and 1 is allowed",
+        "the step: rank 0 waits 6 ms a step, and 5 ms are allowed",
+    ]
+    assert check(job(), Limit(syncs=2, wait_ms=6)).passed
+
+
+def test_what_removing_would_save_is_of_the_job() -> None:
+    """Of all its syncs, of one, and of some, where it is known to lie between the best and all."""
+    assert sentences(check(job(), Limit(recoverable=0.05))) == [
+        "the step: removing its syncs would save the job 7.20% of its step, and 5.00% are allowed"
+    ]
+    assert check(job(), Limit(by="rule", glob="nonzero", recoverable=0.01)).passed
+    third = replace(
+        job().findings[1], first=rank_finding(id="third", rule="third", op="aten::third", line=99), gain_us=10.0
+    )
+    three = replace(job(), findings=(*job().findings, third))
+    few = Allowance(rule="nonzero", reason="r"), Allowance(op="aten::third", reason="r")
+    assert check(three, Limit(recoverable=0.075), allowed=few[:1]).passed
+    assert sentences(check(three, Limit(recoverable=0.071), allowed=few[:1])) == [
+        "the step: removing its syncs would save the job between 7.00% and 7.20% of its step, and 7.10% are allowed"
+    ]
+    assert "7.00% of its step or more" in sentences(check(three, Limit(recoverable=0.05), allowed=few[:1]))[0]
+
+
+def test_how_long_ranks_hold_each_other_up_is_a_limit() -> None:
+    """For whatever reason of the whole step; of some syncs only behind these."""
+    assert sentences(check(job(), Limit(held_up=0.05))) == [
+        "the step: the latest ranks hold the job up for 7.00% of its step, rank 0 the most, and 5.00% are allowed"
+    ]
+    assert check(job(), Limit(held_up=0.08)).passed
+    assert check(job(), Limit(by="rule", glob="nonzero", held_up=0.0)).passed
+    slow = replace(job(), lateness=tuple(replace(x, cause=Cause.KERNELS, finding="") for x in job().lateness))
+    verdict = check(slow, Limit(held_up=0.05))
+    assert not verdict.passed
+    assert verdict.guilty == ()
+    (said,) = check(job(unprofiled_us=5_000.0), Limit(held_up=0.5)).notes
+    assert said == "The profiler makes the step 2.0 times as long: without it ranks may be late otherwise."
+    assert "can't be told" in sentences(check(job(matched=0, lateness=()), Limit(held_up=0.05)))[0]
+
+
+def test_without_limits_no_sync_is_allowed() -> None:
+    """And a job without any passes."""
+    assert not check(job()).passed
+    assert check(even()).passed
+
+
+def test_what_nobody_could_see_passes_nothing() -> None:
+    """Traces in which no device works."""
+    fleet = even()
+    blind = tuple(replace(r, of=msgspec.structs.replace(r.of, busy_us=0.0, communication_us=0.0)) for r in fleet.ranks)
+    assert "nothing was checked" in sentences(check(replace(fleet, ranks=blind)))[0]
+
+
+def test_missing_ranks_are_said() -> None:
+    """What isn't there can't be held to anything."""
+    assert check(damaged()).notes == (
+        "1 of 5 ranks lacks a trace that can be read: nothing of them was checked.",
+        "1 trace couldn't be read.",
+    )
+
+
+def test_allow_list_comment_and_baseline_exempt() -> None:
+    """As of a trace."""
+    by_list = check(job(), allowed=(Allowance(scope="log*", line="train.py:52", reason="r"),))
+    assert [e.by for e in by_list.exempt] == [By.ALLOW_LIST]
+    commented = "\n" * 51 + "x = loss.item()  # syncscan: allow[item] the scheduler needs it\n"
+    assert [e.by for e in check(job(), comment=commented).exempt] == [By.COMMENT]
+    known = baseline_of_fleet(job(), Rules(limits=()), lambda file: None, TODAY)
+    assert len(known.known) == 2
+    assert check_fleet(job(), Rules(limits=()), known, lambda file: None, TODAY).passed
+    assert len(check_fleet(even(), Rules(limits=()), known, lambda file: None, TODAY).unused) == 2
+
+
+def test_a_limit_by_owner_is_refused() -> None:
+    """A job doesn't tell whose code waits."""
+    with pytest.raises(UsageError, match="owner user can't be held"):
+        check(job(), Limit(by="owner", glob="user", syncs=0))
+
+
+def without_item(**changes: object) -> Fleet:
+    """The job with its rank's sync gone, 710 µs shorter."""
+    fleet = job(observed_us=9_290.0, unprofiled_us=9_290.0, lateness=(), **changes)
+    ranks = tuple(replace(r, of=msgspec.structs.replace(r.of, findings=r.of.findings[-1:])) for r in fleet.ranks)
+    return replace(fleet, ranks=ranks, findings=fleet.findings[1:])
+
+
+def test_what_is_gone_kept_what_was_projected() -> None:
+    """The job's step against what its replay had said."""
+    found = diff_fleets(job(unprofiled_us=10_000.0), without_item())
+    assert [(c.change, c.site.first.rule) for c in found.changes] == [(Change.GONE, "item"), (Change.SAME, "nonzero")]
+    assert found.step.saving_us == pytest.approx(710)
+    assert found.step.told
+    assert found.promise is not None
+    assert (found.promise.saving_us, found.promise.range_us, found.promise.kept) == (700, (600, 800), Kept.YES)
+    assert (found.before.held_up_us, found.before.holders, found.after.holders) == (700, (0,), ())
+    story = story_of(found)
+    assert story.verdict == "1 sync is gone"
+    for text in (fleet_diff_text.render(found, 300), fleet_diff_markdown.render(found).replace("\\", "")):
+        assert [said for said in (story.verdict, story.step, story.held_up, story.promise) if said not in text] == []
+    assert story.held_up.endswith("by nothing that could be measured, before 700 µs (rank 0).")
+
+
+def test_a_sync_on_more_ranks_is_worse() -> None:
+    """On fewer it isn't."""
+    everywhere = replace(job().findings[0], ranks=(0, 1, 2, 3))
+    spread = replace(job(), findings=(everywhere, *job().findings[1:]))
+    assert [c.site.first.rule for c in diff_fleets(job(), spread).worse] == ["item"]
+    assert diff_fleets(spread, job()).worse == ()
+    assert diff_fleets(job(), job()).worse == ()
+    (told,) = story_of(diff_fleets(job(), spread)).changes[Change.CHANGED]
+    assert told.numbers == "on 4 of 4, before only on rank 0"
+
+
+def test_jobs_of_other_sizes_have_no_step_to_compare() -> None:
+    """Nor is a sync on twice as many ranks one on more."""
+    found = diff_fleets(job(4), job(8))
+    assert found.step.why_not == "The jobs have 4 and 8 ranks."
+    assert found.worse == ()
+
+
+@pytest.mark.parametrize("text", HOSTILE[:4], ids=lambda text: repr(text[:12]))
+def test_a_hostile_name_is_only_shown(text: str) -> None:
+    """In each format."""
+    found = diff_fleets(job(2), hostile(text))
+    markdown = fleet_diff_markdown.render(found)
+    assert "<script" not in "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
+    assert not set(fleet_diff_text.render(found)) & set("\x1b\x07\x00\u202e\u2066")
+    assert json.loads(fleet_diff_json.render(found))["schema"] == "syncscan.fleet-diff/1"

@@ -1,0 +1,60 @@
+"""The frame of a job: a row a rank, step and finding."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from syncscan.model.fleet_table import COLUMNS
+from tests.fleet.example import even, job
+
+
+def test_it_has_a_row_for_each_rank_step_and_finding() -> None:
+    """Two findings on the rank that is late, one on each other, in each of three steps."""
+    frame = job(4).to_frame()
+    assert len(frame) == 3 * (2 + 1 + 1 + 1)
+    assert {name: str(kind) for name, kind in frame.dtypes.items()} == {n: c.dtype for n, c in COLUMNS.items()}
+    late = frame[frame["id"] == "item-01c248f7"]
+    assert late[["rank", "step", "late_us", "late_by", "job_gain_us"]].values.tolist() == [
+        [0, step, 700.0, "sync", 700.0] for step in range(3)
+    ]
+    assert frame[frame["rank"] == 2]["late_us"].tolist() == [0.0] * 3
+
+
+def test_a_rank_without_findings_has_a_row_a_step() -> None:
+    """So that what is asked of ranks and steps is asked of all."""
+    frame = even(4).to_frame()
+    assert len(frame) == 12
+    assert frame["id"].isna().all()
+
+
+def test_a_job_without_steps_has_the_columns() -> None:
+    """With their types."""
+    frame = job(2, 0).to_frame()
+    assert len(frame) == 0
+    assert str(frame["line"].dtype) == "Int64"
+
+
+def test_parquet_holds_the_frame_and_what_its_columns_mean() -> None:
+    """Read back it is the same."""
+    pytest.importorskip("pyarrow")
+    import io
+
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    from syncscan.report import fleet_parquet
+
+    data = fleet_parquet.render(job())
+    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(data)), job().to_frame())
+    assert pq.read_schema(io.BytesIO(data)).field("rank").metadata[b"holds"] == b"the rank's number in the job"
+
+
+def test_the_readme_documents_each_column() -> None:
+    """In the section about jobs."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    section = readme[readme.index("## A job of many ranks") : readme.index("## A report to look at")]
+    told = {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
+    assert set(COLUMNS) - told == set()

@@ -1,0 +1,211 @@
+"""What a job's reports say is said in every format, briefly of many ranks, and no name in it does anything but show."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from syncscan.model.fleet import Cause, Fleet, Lateness
+from syncscan.report import fleet_csv, fleet_html, fleet_json, fleet_markdown, fleet_text
+from syncscan.report.fleet_picture import OUT, picture_of
+from syncscan.report.fleet_story import ranks_said, story_of
+from tests.fleet.example import damaged, even, hostile, job
+from tests.report.example import HOSTILE
+
+
+def test_text_golden(golden: Callable[[str, str], None]) -> None:
+    """A job of five ranks, one of them without a trace."""
+    golden("fleet.txt", fleet_text.render(damaged(), width=80))
+
+
+def test_text_of_many_golden(golden: Callable[[str, str], None]) -> None:
+    """Of 512 ranks the one that stands out, and how the others lie: no 512 lines."""
+    golden("fleet.many.txt", fleet_text.render(job(512, late=77), width=100))
+
+
+def test_markdown_golden(golden: Callable[[str, str], None]) -> None:
+    """The same job as a comment."""
+    golden("fleet.md", fleet_markdown.render(damaged()))
+
+
+def test_html_golden(golden: Callable[[str, str], None]) -> None:
+    """The same job as a page; its style is left out."""
+    bare = re.sub(r"(<style>).*?(</style>)", r"\1\2", fleet_html.render(damaged()), flags=re.DOTALL)
+    golden("fleet.html", re.sub(r"'sha256-[^']+'", "HASH", bare))
+
+
+def test_csv_golden(golden: Callable[[str, str], None]) -> None:
+    """Two ranks, a step, three rows."""
+    golden("fleet.csv", fleet_csv.render(job(2, 1)))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "count", "said"),
+    [
+        (range(512), 512, "on 512 of 512"),
+        ([0], 512, "only on rank 0"),
+        ([0], 1, "on rank 0"),
+        (range(8), 16, "on ranks 0-7"),
+        ([0, 3, 17, 18, 19], 512, "on 5 of 512: 0, 3, 17-19"),
+        (range(0, 100, 2), 100, "on 50 of 100: 0, 2, 4, 6, …"),
+    ],
+)
+def test_on_which_ranks(ranks: list[int], count: int, said: str) -> None:
+    """All, one, a run, or some."""
+    assert ranks_said(list(ranks), count) == said
+
+
+def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains() -> None:
+    """With the range, and what the trace of one rank alone gets wrong."""
+    story = story_of(job())
+    assert story.verdict == "Rank 0 holds the job up by 700 µs a step (7%)"
+    assert story.reason.endswith("idle behind a sync, .item() waits for a number (train.py:52).")
+    assert [(t.saves, t.share, t.doubt, t.on) for t in story.remedies] == [
+        ("700 µs", "7%", "600 µs to 800 µs", "only on rank 0")
+    ]
+    assert story.wrong == (
+        "nonzero waits to learn a size (train.py:60): a trace alone says up to 1.20 ms, the job gains less than 1%.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (Cause.KERNELS, "Rank 0's kernels take longer: even out the work of the ranks, or find what slows its device."),
+        (Cause.INPUT, "Rank 0's DataLoader takes longer: give it more workers, or them less work."),
+        (Cause.HOST, "Rank 0's host takes longer, for no sync: look at what it does meanwhile."),
+    ],
+)
+def test_a_rank_that_is_late_for_no_sync_has_advice_of_its_own(cause: Cause, said: str) -> None:
+    """By what makes it late."""
+    late = tuple(replace(x, cause=cause, finding="") for x in job().lateness)
+    assert story_of(job(lateness=late)).then == (said,)
+
+
+def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
+    """Of a step that it makes twice as long; of a rank that is late by its kernels it says nothing."""
+    late = tuple(replace(x, cause=Cause.HOST, finding="") for x in job().lateness)
+    story = story_of(job(lateness=late, unprofiled_us=5_000.0))
+    assert story.verdict == "Under the profiler rank 0 holds the job up by 700 µs a step (7%)"
+    assert story.then == (
+        "Rank 0's host takes longer, but the profiler makes this step 2.0 times as long: "
+        "without it another rank may be the last.",
+    )
+    assert story_of(job(unprofiled_us=5_000.0)).verdict.startswith("Rank 0")
+
+
+def test_of_many_that_are_late_each_is_named_briefly() -> None:
+    """With the number of steps and the cause."""
+    ranks = tuple(replace(r, holds_us=900.0 - 100 * r.number) for r in job(6).ranks)
+    late = tuple(Lateness(step, step, 500.0, Cause.KERNELS) for step in range(3))
+    story = story_of(replace(job(6), ranks=ranks[:3], lateness=late))
+    assert story.verdict == "Ranks 0, 1 and 2 hold the job up: by 900 µs, 800 µs, 700 µs a step"
+    assert story.reason == "Of 3 steps the latest is rank 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
+
+
+def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:
+    """Of a job without syncs, and of one whose sync gains nothing."""
+    assert story_of(even()).verdict == "No rank holds the others up"
+    assert story_of(even()).summary == "No host-device syncs found on any rank."
+    idle = job(findings=job().findings[1:], recoverable_us=0.0, recoverable_range_us=(0.0, 0.0))
+    assert story_of(idle).then == ("Removing syncs gains the job nothing that could be measured.",)
+
+
+def test_what_cannot_be_told_is_not_told() -> None:
+    """Without collectives that match, and without a replay."""
+    story = story_of(
+        job(matched=0, lateness=(), path=(), baseline_us=None, recoverable_us=None, recoverable_range_us=None)
+    )
+    assert story.verdict == "Who holds the job up can't be told"
+    assert story.summary == "2 places wait; what removing them gains the job can't be replayed."
+
+
+@pytest.mark.parametrize("fleet", [job(), damaged(), even(), job(512, late=77)], ids=["job", "damaged", "even", "many"])
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_first_screen_has_ten_lines(fleet: Fleet, width: int) -> None:
+    """However narrow the terminal."""
+    screen = fleet_text.render(fleet, width).split("\n\n")[0]
+    assert len(screen.splitlines()) <= 11  # a rank without a trace has a line more
+    assert max(map(len, screen.splitlines())) <= width
+
+
+def test_all_formats_tell_the_same() -> None:
+    """Verdict, summary, gain, ranks, what one trace gets wrong, missing ranks, traces that couldn't be read."""
+    story, fleet = story_of(damaged()), damaged()
+    shown = {
+        "text": " ".join(fleet_text.render(fleet, 200).split()),
+        "markdown": fleet_markdown.render(fleet).replace("\\", ""),
+        "html": re.sub(r"&#39;", "'", fleet_html.render(fleet)),
+        "json": fleet_json.render(fleet),
+    }
+    for name, text in shown.items():
+        said = [story.verdict, story.summary, "only on rank 0", story.wrong[0][:-1], story.missing]
+        assert [s for s in said if s not in text] == [], name
+        assert "is cut off in its first event" in text, name
+
+
+def test_of_many_ranks_those_that_stand_out_have_a_row_each() -> None:
+    """The others share rows, so that 4,096 ranks are as readable as 40; a page of them stays small."""
+    fleet = job(4096, 4)
+    odd = range(100, 4000, 100)
+    late = tuple(Lateness(step, rank, 100.0 + rank, Cause.KERNELS) for step in range(4) for rank in odd)
+    picture = picture_of(replace(fleet, lateness=late))
+    assert picture is not None
+    alone = [row.label for row in picture.rows if row.alone]
+    assert alone == [str(rank) for rank in odd][-OUT:]
+    assert len(picture.rows) <= 2 * OUT + 1
+    assert len(fleet_html.render(replace(fleet, lateness=late))) < 200_000
+
+
+def test_the_path_goes_through_each_step_s_column() -> None:
+    """From its left to its right, on the row of the rank whose work it was."""
+    picture = picture_of(job(3, 2, late=1))
+    assert picture is not None
+    assert [x for x, _ in picture.steps] == [0.0, 500.0]
+    assert [(leg.row, leg.x, leg.end) for leg in picture.legs] == [
+        (1, 0.0, 300.0), (2, 300.0, 500.0), (1, 500.0, 800.0), (2, 800.0, 1000.0)
+    ]  # fmt: skip
+
+
+def test_a_job_without_a_step_has_no_picture() -> None:
+    """And a page all the same."""
+    empty = job(steps=0, lateness=(), path=())
+    assert picture_of(empty) is None
+    assert "No step that all ranks recorded." in fleet_html.render(empty)
+
+
+class _Tags(HTMLParser):
+    """Tags and attributes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found |= {tag, *(name for name, _ in attrs)}
+
+
+PLAIN = _Tags(fleet_html.render(hostile("name"))).found
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
+def test_a_hostile_name_is_only_shown(text: str) -> None:
+    """Control characters reach no terminal, JSON stays JSON, and no name makes a tag, in Markdown neither."""
+    fleet = hostile(text)
+    assert not set(fleet_text.render(fleet)) & set("\x1b\x07\x00\u202e\u2066")
+    assert json.loads(fleet_json.render(fleet))["schema"] == "syncscan.fleet/1"
+    page = fleet_html.render(fleet)
+    page.encode()
+    assert _Tags(page).found == PLAIN
+    assert not set(page) & set("\u202e\u2066\x00")
+    markdown = fleet_markdown.render(fleet)
+    outside = "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
+    assert "<script" not in outside
+    cells = [cell for line in fleet_csv.render(fleet).splitlines()[1:] for cell in line.split(",")]
+    assert not any(cell.startswith(("=", "@", "\t")) for cell in cells)
