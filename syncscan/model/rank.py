@@ -84,15 +84,15 @@ class RankCollective(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
 class RunNode(msgspec.Struct, frozen=True, array_like=True, tag="run"):
     """Launches of one thread without a wait: its own work, and what they add to each stream.
 
-    A feed is (stream, work, corners): it ends no earlier than max(scale * host + stretch * device) over its corners
-    behind the run's end on the host. They are the corners of the convex hull of all its launches: no other can be the
-    latest.
+    A feed is (stream, work, part of that beside a collective, corners): it ends no earlier than max(scale * host +
+    stretch * device) over its corners behind the run's end on the host. They are the corners of the convex hull of all
+    its launches: no other can be the latest.
     """
 
     thread: Number
     host_ns: float
     launches: Number
-    feeds: tuple[tuple[Number, float, tuple[tuple[float, float], ...]], ...]
+    feeds: tuple[tuple[Number, float, float, tuple[tuple[float, float], ...]], ...]
 
 
 class WaitNode(msgspec.Struct, frozen=True, array_like=True, tag="wait"):
@@ -151,6 +151,8 @@ class RankProgram(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     """Index into the rank's steps."""
     busy_ns: float
     """How long any stream works in it, collectives left out."""
+    beside_ns: float
+    """How much of that lies beside a collective."""
     nodes: tuple[RankNode, ...]
 
 
@@ -165,6 +167,8 @@ class RankGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """The part of the host's own time that isn't taken to be the profiler's."""
     slowdown: float
     """How many times as long its device takes for anything beside a collective."""
+    slowdown_by_ns: float
+    """How much work tells that."""
 
 
 class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -91,7 +91,7 @@ class _Draft:
         spent, self.reached[thread] = to - self.reached[thread], to
         return spent
 
-    def program(self, length: int, stream_ns: tuple[float, ...], launches: int) -> Program:
+    def program(self, length: int, stream_ns: tuple[float, ...], first: int, launches: int) -> Program:
         """The finished program of a step of this length (ns)."""
         return Program(
             nodes=tuple(self.nodes),
@@ -102,6 +102,7 @@ class _Draft:
             length_ns=float(length),
             stream_ns=stream_ns,
             launches=launches,
+            first=first,
         )
 
 
@@ -147,7 +148,7 @@ class _Writer:
         draft.nodes.append(Run(0, draft.advance(0, self.own_times[0].at_one(step.end))))
         length, stream = (work.end - work.start)[first:end], work.stream[first:end]
         stream_ns = tuple(float(length[stream == number].sum()) for number in range(len(work.streams)))
-        return draft.program(step.length, stream_ns, end - first)
+        return draft.program(step.length, stream_ns, first, end - first)
 
     def _meetings(self, step: Interval) -> list[_Meeting]:
         """All of a step, in time order; numbers its event records."""

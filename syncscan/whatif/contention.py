@@ -7,6 +7,8 @@ that waited for another rank (DDP, torch 2.11). Who comes earlier to a collectiv
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from syncscan.model.arrays import Float64, Int64
@@ -20,6 +22,9 @@ AROUND = 2
 """Kernels on either side that tell one kind from another. On sixteen recordings of two H200s the slowdown came out as
 1.0 to 1.9 by the kernel's name alone, with one on either side 1.1 to 1.9, and with two or more as 1.2 to 1.5 (1.8 with
 so few that they don't matter)."""
+ALIKE = 1.2
+"""Lengths of one kernel that differ by more, from their tenth to their ninetieth percentile, are of several sizes. So a
+ResNet's slowdown comes out as 1.2 to 1.4 instead of 1.0 to 1.2; transformers' stays the same."""
 MOST = 2.0
 """More isn't contention: two kernels that share a device fairly take twice as long."""
 
@@ -46,26 +51,40 @@ def _covered(starts: Int64, ends: Int64, at: Int64) -> Int64:
     return covered
 
 
-def slowdown(trace: Trace) -> float:
-    """How many times as long kernels take beside a collective, by those that run both so and alone; 1 without any.
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """How many times as long kernels take beside a collective, 1 where nothing tells it, and by how much work, ns."""
+
+    times: float = 1.0
+    by_ns: float = 0.0
+
+
+def slowdown(trace: Trace) -> Slowdown:
+    """How much slower this trace's devices are beside a collective, by the kernels that run both so and alone.
 
     Kernels of one name and other sizes are told apart by those around them on their stream: in networks of like layers
-    the same of each layer are compared, of which some run beside a collective and some don't.
+    the same of each layer are compared, of which some run beside a collective and some don't. Where layers of other
+    sizes have the same kernels in the same order, as in a ResNet, their lengths give them away, and they don't count.
     """
     s, rows = trace.slices, trace.device_rows
     rows = rows[(s.category[rows] == Category.KERNEL) & ~trace.named(is_collective_kernel)[rows]]
     if not len(rows):
-        return 1.0
+        return Slowdown()
     rows = rows[np.lexsort((s.ts[rows], s.stream[rows], s.device[rows]))]
     part, kind = beside_collectives(trace, rows), _kinds(s.name[rows].astype(np.int64))
-    beside, alone = part >= BESIDE, part <= ALONE
-    both = np.intersect1d(kind[beside], kind[alone])
+    beside, alone, length = part >= BESIDE, part <= ALONE, s.dur[rows]
     slow, fast = 0.0, 0.0
-    for one in both.tolist():
-        slowed = s.dur[rows[beside & (kind == one)]]
-        slow += float(np.median(slowed)) * len(slowed)
-        fast += float(np.median(s.dur[rows[alone & (kind == one)]])) * len(slowed)
-    return min(max(slow / fast, 1.0), MOST) if fast else 1.0
+    for one in np.intersect1d(kind[beside], kind[alone]).tolist():
+        slowed, usual = length[beside & (kind == one)], length[alone & (kind == one)]
+        if len(usual) > 1 and _alike(usual) and _alike(slowed):
+            slow += float(np.median(slowed)) * len(slowed)
+            fast += float(np.median(usual)) * len(slowed)
+    return Slowdown(min(max(slow / fast, 1.0), MOST), fast) if fast else Slowdown()
+
+
+def _alike(lengths: Int64) -> bool:
+    low, high = np.quantile(lengths, [0.1, 0.9])
+    return bool(high <= ALIKE * low)
 
 
 def _kinds(names: Int64) -> Int64:

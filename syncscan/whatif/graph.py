@@ -106,6 +106,8 @@ class Program:
     stream_ns: tuple[float, ...]
     """Work of each stream, idle time left out."""
     launches: int
+    first: int = 0
+    """The place of its first among the launches of all steps."""
 
     @property
     def host_ns(self) -> float:

@@ -101,8 +101,14 @@ def period(job: Job, scales: Scales, removal: Removal = NOTHING, steps: Sequence
         took = max(end - earlier for end, earlier in zip(ends, before, strict=True))
         if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
             break
-    busy = max(sum(graph.programs[step].busy_ns for step in chosen) for graph in job.graphs)
+    busy = max(sum(_undisturbed(graph, step) for step in chosen) for graph in job.graphs)
     return max(took, busy * scales.device) / len(chosen)
+
+
+def _undisturbed(graph: RankGraph, step: int) -> float:
+    """How long a rank's device would work in a step with no collective beside it, ns."""
+    program = graph.programs[step]
+    return program.busy_ns - program.beside_ns * (1.0 - 1.0 / graph.slowdown)
 
 
 def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job) -> None:
@@ -158,6 +164,8 @@ class _Rank:
         self.next = 0
         self.arrival = 0.0
         self.slowdown = graph.slowdown
+        self.lost = 1.0 - 1.0 / graph.slowdown
+        """The part of the work beside a collective that only lasts because of it."""
         self.collective = NONE, 0.0, 0.0
         """Stream, begin and end of the last one."""
 
@@ -197,8 +205,10 @@ class _Rank:
             self._queue(node.thread, node.launches)
         self.clock[node.thread] += self.scale * node.host_ns
         now, last = self.clock[node.thread], 0.0
-        for stream, work, corners in node.feeds:
-            late = now + max([self.scale * host + self.stretch * device for host, device in corners])
+        for stream, raw, beside, corners in node.feeds:
+            work = raw - beside * self.lost
+            device = self.stretch * work / raw if raw else self.stretch
+            late = now + max([self.scale * host + device * behind for host, behind in corners])
             busy = self._beside(stream, self.ends[stream], work * self.stretch)
             self.ends[stream] = max(busy, late)
             last = max(last, self.ends[stream])

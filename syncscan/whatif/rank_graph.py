@@ -5,7 +5,7 @@ Collectives are nodes of their own there, as when they start is decided by all r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +27,7 @@ from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.coincidence import coincident_edges
 from syncscan.whatif.contention import beside_collectives, slowdown
-from syncscan.whatif.graph import Collective, Feed, HostWait, Node, Program, Record, Run
+from syncscan.whatif.graph import Collective, Feed, HostWait, Program, Record, Run, StreamWait
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replayed_steps import explained, find_steps
@@ -52,49 +52,65 @@ def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mappi
     trace = projector.trace
     chosen = sorted({round(k) for k in np.linspace(0, len(steps) - 1, MOST_STEPS)})
     replayed = find_steps(trace, projector.points, chosen=[steps[k] for k in chosen])
-    slower = slowdown(trace)
     edges = [*replayed.edges, *coincident_edges(replayed.launches, replayed.edges)]
-    launches = explained(_undisturbed(trace, replayed.launches, slower), edges)
-    replayed = replace(replayed, launches=launches, edges=tuple(edges))
+    replayed = replace(replayed, launches=explained(replayed.launches, edges), edges=tuple(edges))
     graph = build(replayed, np.array(sorted(places), np.int64))
+    beside = _Beside(trace, replayed.launches)
     guessed = projector.calibrated().calibration.guessed
+    slower = slowdown(trace)
     return RankGraph(
         programs=tuple(
-            RankProgram(
-                step, _busy(trace, steps[step], slower), tuple(_node(node, program, places) for node in program.nodes)
-            )
+            RankProgram(step, *_busy(trace, steps[step]), tuple(beside.nodes(program, places)))
             for step, program in zip(chosen, graph.programs, strict=True)
         ),
         threads=max(1, graph.threads),
         streams=len(graph.streams),
         events=graph.events,
         own_share=guessed,
-        slowdown=slower,
+        slowdown=slower.times,
+        slowdown_by_ns=slower.by_ns,
     )
 
 
-def _undisturbed(trace: Trace, launches: Launches, slower: float) -> Launches:
-    """As long as they take with no collective beside them."""
-    part = beside_collectives(trace, launches.rows) * ~trace.named(is_collective_kernel)[launches.rows]
-    length = (launches.end - launches.start) * (1.0 - part + part / slower)
-    return replace(launches, end=launches.start + np.rint(length).astype(np.int64))
-
-
-def _busy(trace: Trace, step: Interval, slower: float) -> float:
-    """How long any stream works on what was launched in this step, collectives and what they slow down left out."""
+def _busy(trace: Trace, step: Interval) -> tuple[float, float]:
+    """How long any stream works on what was launched in this step, collectives left out; and beside collectives."""
     s, rows = trace.slices, trace.device_rows[trace.launched_within(step.begin, step.end)]
     rows = rows[~trace.named(is_collective_kernel)[rows]]
-    if not len(rows):
-        return 0.0
     starts, ends = union(s.ts[rows], s.end[rows])
-    lost = float((s.dur[rows] * beside_collectives(trace, rows)).sum()) * (1.0 - 1.0 / slower)
-    return float((ends - starts).sum()) - lost
+    return float((ends - starts).sum()), float((s.dur[rows] * beside_collectives(trace, rows)).sum())
 
 
-def _node(node: Node, program: Program, places: Mapping[int, int]) -> RankNode:
-    if isinstance(node, Run):
-        feeds = tuple((feed.stream, feed.work_ns, corners(*_late(program, feed))) for feed in node.feeds)
-        return RunNode(node.thread, node.host_ns, node.launches, feeds)
+class _Beside:
+    """Hands the launches of a graph's runs what of their work lies beside a collective, in the order of the calls."""
+
+    def __init__(self, trace: Trace, launches: Launches) -> None:
+        part = beside_collectives(trace, launches.rows) * ~trace.named(is_collective_kernel)[launches.rows]
+        self.beside = (launches.end - launches.start) * part
+        self.stream, self.issued = launches.stream, launches.issued
+
+    def nodes(self, program: Program, places: Mapping[int, int]) -> Iterator[RankNode]:
+        """The nodes of a program; its launches are those of the steps' from `first` on."""
+        at = program.first
+        for node in program.nodes:
+            if isinstance(node, Run):
+                launched = slice(at, at + node.launches)
+                feeds = tuple(
+                    (
+                        feed.stream,
+                        feed.work_ns,
+                        float(self.beside[launched][self.stream[launched] == feed.stream].sum()),
+                        corners(*_late(program, feed)),
+                    )
+                    for feed in node.feeds
+                )
+                at += node.launches
+                yield RunNode(node.thread, node.host_ns, node.launches, feeds)
+            else:
+                at += isinstance(node, Collective)
+                yield _node(node, places)
+
+
+def _node(node: HostWait | Record | StreamWait | Collective, places: Mapping[int, int]) -> RankNode:
     if isinstance(node, HostWait):
         w = node.wait
         return WaitNode(

@@ -57,14 +57,18 @@ def jobs(draw: st.DrawFn) -> Job:
         for place in range(meetings + 1):
             for _ in range(draw(st.integers(0, 2))):
                 work = draw(TIMES)
-                nodes.append(RunNode(0, draw(TIMES), 1, ((0, work, ((0.0, work),)),)))
+                nodes.append(RunNode(0, draw(TIMES), 1, ((0, work, 0.0, ((0.0, work),)),)))
                 if draw(st.booleans()):
                     finding = draw(st.integers(0, 1))
                     nodes.append(WaitNode(0, draw(TIMES), (0,), -1, finding, 5.0, 3.0, 1.0, 0.0, 0.0, 0.0, -1, 0.0))
             if place < meetings:
                 nodes.append(collective(place))
-        programs = (RankProgram(0, 0.0, tuple(nodes)),)  # type: ignore[arg-type]
-        graphs.append(RankGraph(programs=programs, threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0))
+        programs = (RankProgram(0, 0.0, 0.0, tuple(nodes)),)  # type: ignore[arg-type]
+        graphs.append(
+            RankGraph(
+                programs=programs, threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0, slowdown_by_ns=0.0
+            )
+        )
     ranks = tuple(range(count))
     took = draw(TIMES)
     met = {
@@ -95,12 +99,20 @@ def test_no_job_is_faster_than_its_slowest_rank(job: Job) -> None:
 
 def test_ranks_that_meet_in_other_orders_go_on() -> None:
     """Two groups whose collectives two ranks launch in different orders: the replay ends."""
-    one = RankProgram(0, 0.0, (collective(0), collective(1)))
-    other = RankProgram(0, 0.0, (collective(1), collective(0)))
-    graph = RankGraph(programs=(one,), threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0)
+    one = RankProgram(0, 0.0, 0.0, (collective(0), collective(1)))
+    other = RankProgram(0, 0.0, 0.0, (collective(1), collective(0)))
+    graph = RankGraph(programs=(one,), threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0, slowdown_by_ns=0.0)
     first, second = (Meeting((0, 1), (10.0, 10.0), (True, True)) for _ in range(2))
     met = {(0, 0): first, (0, 1): second, (1, 0): first, (1, 1): second}
-    job = Job((graph, RankGraph(programs=(other,), threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0)), met)
+    job = Job(
+        (
+            graph,
+            RankGraph(
+                programs=(other,), threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0, slowdown_by_ns=0.0
+            ),
+        ),
+        met,
+    )
     assert period(job, Scales()) > 0
 
 
@@ -122,7 +134,7 @@ def test_kernels_beside_a_collective_are_slowed_down() -> None:
         for k in range(12):
             t.launch("gemm", at=start + 120 + 5 * k, lasts=150, begins=start + 2010)
     trace = t.trace()
-    assert slowdown(trace) == pytest.approx(1.5)
+    assert slowdown(trace).times == pytest.approx(1.5)
     rows = trace.device_rows
     part = dict(zip(rows.tolist(), beside_collectives(trace, rows).tolist(), strict=True))
     assert {round(part[row], 3) for row in rows.tolist() if trace.slices.dur[row] == 100_000} == {0.0}
@@ -131,10 +143,10 @@ def test_kernels_beside_a_collective_are_slowed_down() -> None:
 
 def test_a_collective_slows_the_replay_of_what_runs_beside_it() -> None:
     """A rank waits 500 µs for the other and computes 300 µs meanwhile: at half its speed it isn't done by then."""
-    run = RunNode(0, 1.0, 1, ((1, 300.0, ((0.0, 300.0),)),))
-    early = RankProgram(0, 0.0, (collective(0), run))
-    late = RankProgram(0, 0.0, (RunNode(0, 500.0, 0, ()), collective(0)))
-    base = RankGraph(programs=(early,), threads=1, streams=2, events=0, own_share=1.0, slowdown=2.0)
+    run = RunNode(0, 1.0, 1, ((1, 300.0, 0.0, ((0.0, 300.0),)),))
+    early = RankProgram(0, 0.0, 0.0, (collective(0), run))
+    late = RankProgram(0, 0.0, 0.0, (RunNode(0, 500.0, 0, ()), collective(0)))
+    base = RankGraph(programs=(early,), threads=1, streams=2, events=0, own_share=1.0, slowdown=2.0, slowdown_by_ns=0.0)
     met = {(rank, 0): meeting for meeting in [Meeting((0, 1), (1.0, 1.0), (True, True))] for rank in (0, 1)}
     slow = Job((base, _with(base, late)), met)
     fast = Job(tuple(_with(graph, graph.programs[0], 1.0) for graph in slow.graphs), met)
@@ -142,16 +154,38 @@ def test_a_collective_slows_the_replay_of_what_runs_beside_it() -> None:
 
 
 def _with(graph: RankGraph, program: RankProgram, slowdown: float = 2.0) -> RankGraph:
-    return RankGraph(programs=(program,), threads=1, streams=graph.streams, events=0, own_share=1.0, slowdown=slowdown)
+    return RankGraph(
+        programs=(program,),
+        threads=1,
+        streams=graph.streams,
+        events=0,
+        own_share=1.0,
+        slowdown=slowdown,
+        slowdown_by_ns=0.0,
+    )
 
 
 def test_a_meeting_is_what_it_says() -> None:
     """Who doesn't wait for the others goes on when it is done itself."""
     eager = Meeting((0, 1), (10.0, 20.0), (False, True))
-    first = RankProgram(0, 0.0, (collective(0),))
-    last = RankProgram(0, 0.0, (RunNode(0, 1000.0, 0, ()), collective(0)))
-    graph = RankGraph(programs=(first,), threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0)
+    first = RankProgram(0, 0.0, 0.0, (collective(0),))
+    last = RankProgram(0, 0.0, 0.0, (RunNode(0, 1000.0, 0, ()), collective(0)))
+    graph = RankGraph(
+        programs=(first,), threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0, slowdown_by_ns=0.0
+    )
     job = Job((graph, _with(graph, last, 1.0)), {(0, 0): eager, (1, 0): eager})
     waiting = dataclasses.replace(eager, waits=(True, True))
     held = dataclasses.replace(job, meetings={(0, 0): waiting, (1, 0): waiting})
     assert period(job, Scales()) <= period(held, Scales())
+
+
+def test_layers_of_other_sizes_dont_tell_a_slowdown() -> None:
+    """The same kernels in the same order, three times as long where a collective runs beside them: other sizes, too."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=9000):
+        for k in range(12):
+            t.launch("conv", at=start + 5 * k, lasts=100 * (1 + k // 4))
+        t.collective(at=start + 110, begins=start + 2705, until=start + 8900, stream=20)
+        for k in range(12):
+            t.launch("conv", at=start + 120 + 5 * k, lasts=300, begins=start + 2710)
+    assert slowdown(t.trace()).times == 1.0
