@@ -77,7 +77,9 @@ for found in sorted(vars(torch.optim)):
         continue
     CASES[found] = (stepped(found), READS.get(found, set()))
     for way in ("foreach", "fused", "capturable"):
-        on_cpu_alone = way == "fused" and "cuda_unsupported=True" in inspect.getsource(kind)  # Adagrad's, up to 2.12
+        on_cpu_alone = way == "fused" and "cuda_unsupported=True" in inspect.getsource(
+            inspect.getmodule(kind)
+        )  # Adagrad's, up to 2.12
         if way in inspect.signature(kind).parameters and not on_cpu_alone:
             CASES[f"{found}.{way}"] = (stepped(found, **{way: True}), READS.get(f"{found}.{way}", set()))
 
