@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -36,30 +35,28 @@ class Neighbours:
         self._backward = np.sort(trace.slices.ts[trace.named(is_engine)])
         self.loads = bool(trace.named(is_loader).any())
         """Whether a DataLoader is asked for batches in this trace."""
+        self._steps = trace.named(is_step)
         self._tracks: dict[tuple[int, int], tuple[Int64, Int64]] = {}
 
     def before(self, track: int, ts: int, around: set[int]) -> tuple[str, ...]:
         """Names of up to 64 ops and scopes from before this time, the nearest last; those `around` are left out."""
         rows, starts = self._on(self._before, track)
         at = int(np.searchsorted(starts, ts))
-        names: list[str] = []
-        for row, name in self._named(rows[max(0, at - _MOST) : at][::-1]):
-            if row not in around:
-                names.append(name)
-            elif is_step(name):
-                break
-        return tuple(names[::-1])
+        nearest = rows[max(0, at - _MOST) : at]
+        inside = around.intersection(nearest.tolist())
+        if inside:
+            steps = [row for row in inside if is_step(self._trace.name(row))]
+            nearest = nearest[nearest > max(steps, default=NONE)]
+            nearest = nearest[~np.isin(nearest, list(inside))]
+        return self._names(nearest)
 
     def after(self, track: int, end: int) -> tuple[str, ...]:
         """Names of up to 64 ops, scopes and bare runtime calls that began after this time, the nearest first."""
         rows, starts = self._on(self._after, track)
         at = int(np.searchsorted(starts, end))
-        names: list[str] = []
-        for _, name in self._named(rows[at : at + _MOST]):
-            if is_step(name):
-                break
-            names.append(name)
-        return tuple(names)
+        nearest = rows[at : at + _MOST]
+        steps = self._steps[nearest]
+        return self._names(nearest[: int(np.argmax(steps))] if steps.any() else nearest)
 
     @cached_property
     def first_begins(self) -> dict[str, int]:
@@ -80,16 +77,16 @@ class Neighbours:
         """Names of the ops and scopes that began from `start` on and before `end`."""
         rows, starts = self._on(self._before, track)
         lo, hi = np.searchsorted(starts, [start, end])
-        return tuple(name for _, name in self._named(rows[int(lo) : int(hi)]))
+        return self._names(rows[int(lo) : int(hi)])
 
     def goes_backward(self, start: int, end: int) -> bool:
         """Whether a backward pass begins between two times, on any thread."""
         lo, hi = np.searchsorted(self._backward, [start, end])
         return bool(lo < hi)
 
-    def _named(self, rows: Int64) -> Iterable[tuple[int, str]]:
+    def _names(self, rows: Int64) -> tuple[str, ...]:
         strings = self._trace.strings
-        return zip(rows.tolist(), [strings[n] for n in self._trace.slices.name[rows].tolist()], strict=True)
+        return tuple([strings[number] for number in self._trace.slices.name[rows].tolist()])
 
     def _on(self, rows: Int64, track: int) -> tuple[Int64, Int64]:
         """Those of these rows that lie on a track, and when they begin; kept, as it is asked for at every call."""
