@@ -101,7 +101,7 @@ class AwaitedWork:
 
     def _launched_before(self, row: int, streams: tuple[Place, ...]) -> Awaited:
         """All that had been launched on these streams when a call began, its own copy or kernel too."""
-        return self._awaited(streams, int(self._trace.slices.ts[row]) + 1)
+        return self._awaited(streams, self._trace.slices.ts.item(row) + 1)
 
     def _awaited(self, streams: tuple[Place, ...], before: int, of_event: bool = False) -> Awaited:
         ends = [self._work.of(*place).last_end(before) for place in streams]

@@ -107,7 +107,7 @@ class _RuntimeCalls:
 
     def _synchronise_behind(self, row: int) -> int:
         """The row of the synchronise that completes a copy, NONE for another call or a copy without one."""
-        at = int(np.searchsorted(self._rows, row))
+        at = int(self._rows.searchsorted(row))
         if not self._is_copy[at]:
             return NONE
         following = self._rows[at + 1 : at + 2 + _MOST_BETWEEN].tolist()
@@ -132,14 +132,14 @@ class _RuntimeCalls:
     def _call(self, rows: tuple[int, ...]) -> BlockingCall:
         slices = self._trace.slices
         names = tuple(map(self._api, rows))
-        begin, end = int(slices.ts[rows[0]]), int(slices.end[rows[-1]])
-        track, supposed = int(slices.track[rows[0]]), self._waits.place(rows, names[-1])
+        begin, end = slices.ts.item(rows[0]), slices.end.item(rows[-1])
+        track, supposed = slices.track.item(rows[0]), self._waits.place(rows, names[-1])
         awaited = self._awaited.of(rows, names[-1], track, supposed)
         device, stream = place_of(awaited, names[-1], supposed)
         copy = self._trace.copy_of(rows[0])
         return BlockingCall(
             rows=rows,
-            api=names[int(np.argmax(slices.dur[list(rows)]))],
+            api=names[0] if slices.dur[rows[0]] >= slices.dur[rows[-1]] else names[-1],
             apis=names,
             ts=begin,
             end=end,
@@ -150,15 +150,16 @@ class _RuntimeCalls:
             awaited=awaited,
             waited=self._waits.waited(begin, end, device, stream, names[0]),
             copy=self._trace.copy_name(rows[0]),
-            bytes=int(slices.bytes[copy]) if copy != NONE else NONE,
+            bytes=slices.bytes.item(copy) if copy != NONE else NONE,
         )
 
     def _around(self, row: int) -> int:
         """The innermost host slice around a call: by time, or by `External id` where calls have tracks of their own."""
         slices = self._trace.slices
-        op = self._ops_by_id.get(int(slices.external[row]), NONE)
-        if slices.parent[row] != NONE or op == NONE:
-            return int(slices.parent[row])
+        parent = slices.parent.item(row)
+        op = self._ops_by_id.get(slices.external.item(row), NONE) if self._ops_by_id else NONE
+        if parent != NONE or op == NONE:
+            return parent
         return op if slices.ts[op] <= slices.ts[row] and slices.end[row] <= slices.end[op] else NONE
 
     @cached_property

@@ -41,19 +41,18 @@ class Neighbours:
     def before(self, track: int, ts: int, around: set[int]) -> tuple[str, ...]:
         """Names of up to 64 ops and scopes from before this time, the nearest last; those `around` are left out."""
         rows, starts = self._on(self._before, track)
-        at = int(np.searchsorted(starts, ts))
-        nearest = rows[max(0, at - _MOST) : at]
-        inside = around.intersection(nearest.tolist())
+        at = int(starts.searchsorted(ts))
+        nearest: list[int] = rows[max(0, at - _MOST) : at].tolist()
+        inside = around.intersection(nearest)
         if inside:
-            steps = [row for row in inside if is_step(self._trace.name(row))]
-            nearest = nearest[nearest > max(steps, default=NONE)]
-            nearest = nearest[~np.isin(nearest, list(inside))]
+            step = max((row for row in inside if is_step(self._trace.name(row))), default=NONE)
+            nearest = [row for row in nearest if row > step and row not in inside]
         return self._names(nearest)
 
     def after(self, track: int, end: int) -> tuple[str, ...]:
         """Names of up to 64 ops, scopes and bare runtime calls that began after this time, the nearest first."""
         rows, starts = self._on(self._after, track)
-        at = int(np.searchsorted(starts, end))
+        at = int(starts.searchsorted(end))
         nearest = rows[at : at + _MOST]
         steps = self._steps[nearest]
         return self._names(nearest[: int(np.argmax(steps))] if steps.any() else nearest)
@@ -70,7 +69,7 @@ class Neighbours:
     def next_start(self, track: int, end: int) -> int | None:
         """When the next op, scope or bare runtime call begins; None after the last."""
         _, starts = self._on(self._after, track)
-        at = int(np.searchsorted(starts, end))
+        at = int(starts.searchsorted(end))
         return int(starts[at]) if at < len(starts) else None
 
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
@@ -84,9 +83,9 @@ class Neighbours:
         lo, hi = np.searchsorted(self._backward, [start, end])
         return bool(lo < hi)
 
-    def _names(self, rows: Int64) -> tuple[str, ...]:
-        strings = self._trace.strings
-        return tuple([strings[number] for number in self._trace.slices.name[rows].tolist()])
+    def _names(self, rows: Int64 | list[int]) -> tuple[str, ...]:
+        strings, name = self._trace.strings, self._trace.slices.name
+        return tuple([strings[number] for number in name[rows].tolist()]) if len(rows) else ()
 
     def _on(self, rows: Int64, track: int) -> tuple[Int64, Int64]:
         """Those of these rows that lie on a track, and when they begin; kept, as it is asked for at every call."""

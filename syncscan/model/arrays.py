@@ -1,4 +1,4 @@
-"""The types of the arrays that stages pass to one another, one-dimensional numpy columns; and two of them as one key."""
+"""The types of the arrays that stages pass to one another, one-dimensional numpy columns; and what numpy is slow at."""
 
 from __future__ import annotations
 
@@ -19,11 +19,23 @@ def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int64]:
     """Number the different pairs of two columns; as `np.unique` of their rows, which takes ten times as long.
 
     Args:
-        first, second: of one length, numbers from -1 to below 2**31.
+        first, second: of one length, numbers of 32 bits.
 
     Returns:
         The pairs in ascending order, one a row, and for each place of the columns the number of its pair.
     """
-    width = int(second.max(initial=0)) + 2
-    codes, which = np.unique((first.astype(np.int64) + 1) * width + second + 1, return_inverse=True)
-    return np.stack([codes // width - 1, codes % width - 1], axis=1), which.reshape(-1)
+    if not len(first):
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    least = int(second.min())
+    width = int(second.max()) - least + 1
+    codes, which = np.unique(first.astype(np.int64) * width + (second.astype(np.int64) - least), return_inverse=True)
+    return np.stack([codes // width, codes % width + least], axis=1), which.reshape(-1)
+
+
+def among(values: Int64, ascending: Int64) -> Bool:
+    """Which of these values the ascending ones hold; `np.isin` sorts both, each time."""
+    if not len(ascending):
+        return np.zeros(len(values), np.bool_)
+    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    held: Bool = ascending[at] == values
+    return held

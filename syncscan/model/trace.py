@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int8, Int32, Int64
+from syncscan.model.arrays import Bool, Int8, Int32, Int64, among
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.names import is_step
 from syncscan.model.saved import Kept
@@ -49,6 +49,9 @@ _HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
 DEEPEST = 256
 """Slices around another that count. The deepest of our recordings has 11; a trace that says thousands would cost
 what the square of its size does."""
+
+_COPIES, _SYNCS = (Category.MEMCPY,), (Category.SYNC,)
+"""What a call's correlation leads to: made once, as the enumeration's attributes are slow."""
 
 CALLS = (Category.RUNTIME, Category.DRIVER)
 """Categories of the calls of a host."""
@@ -255,7 +258,7 @@ class Trace:
     def frames_around(self, track: int, begin: int, end: int) -> tuple[str, ...]:
         """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
         names, ts, ends, longest = self._frames_on(track)
-        begun = int(np.searchsorted(ts, begin, side="right"))
+        begun = int(ts.searchsorted(begin, side="right"))
         blocks = np.flatnonzero(longest[: -(-begun // _BLOCK)] >= end)
         if not len(blocks):
             return ()
@@ -339,20 +342,24 @@ class Trace:
 
     def started_work(self, calls: Int64) -> Bool:
         """Which of these calls started device work that is in the trace."""
-        correlation = self.slices.correlation
-        started: Bool = np.isin(correlation[calls], correlation[self.device_rows]) & (correlation[calls] != NONE)
-        return started
+        correlation = self.slices.correlation[calls]
+        return among(correlation, self._work_correlations) & (correlation != NONE)
+
+    @cached_property
+    def _work_correlations(self) -> Int64:
+        """The correlations of all device work, ascending."""
+        return np.sort(self.slices.correlation[self.device_rows])
 
     def work_of(self, call: int) -> int:
         """The row of the device work that a call started, NONE without.
 
         Of several, as of a graph, the highest: the one that starts last on the last of their streams.
         """
-        return self._by_correlation(DEVICE).get(int(self.slices.correlation[call]), NONE)
+        return self._by_correlation(DEVICE).get(self.slices.correlation.item(call), NONE)
 
     def copy_of(self, call: int) -> int:
         """The row of the device copy that a call started, NONE without."""
-        return self._by_correlation((Category.MEMCPY,)).get(int(self.slices.correlation[call]), NONE)
+        return self._by_correlation(_COPIES).get(self.slices.correlation.item(call), NONE)
 
     def copy_name(self, call: int) -> str:
         """What a call copies from where to where, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without a copy.
@@ -362,12 +369,12 @@ class Trace:
         """
         copy = self.copy_of(call)
         name = self.name(copy) if copy != NONE else ""
-        told = _HIP_COPY.get(int(self.slices.copy_kind[call]), "")
+        told = _HIP_COPY.get(self.slices.copy_kind.item(call), "")
         return name if name.startswith(told) else told
 
     def sync_row_of(self, call: int) -> int:
         """The synchronisation row (`cuda_sync`) that the profiler wrote for a call, NONE without."""
-        return self._by_correlation((Category.SYNC,)).get(int(self.slices.correlation[call]), NONE)
+        return self._by_correlation(_SYNCS).get(self.slices.correlation.item(call), NONE)
 
     def _by_correlation(self, categories: tuple[Category, ...]) -> dict[int, int]:
         known = self._rows_of_correlation
