@@ -11,23 +11,24 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
-from syncscan import cost, gate, habits, load, whatif
+from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, source_files, with_excerpts
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
-from syncscan.gate import Baseline
 from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
-from syncscan.model.check import Allowance, Rules, Verdict
-from syncscan.model.diff import Diff
 from syncscan.model.finding import Finding, Occurrence, Severity
-from syncscan.model.guess import Linted
 from syncscan.model.names import is_step
 from syncscan.model.picture import Picture
+from syncscan.model.stage_clock import StageClock
 from syncscan.model.trace import CALLS, Category, Trace
 
 if TYPE_CHECKING:
+    from syncscan.gate import Baseline
+    from syncscan.model.check import Allowance, Rules, Verdict
+    from syncscan.model.diff import Diff
     from syncscan.model.fleet import Fleet
+    from syncscan.model.guess import Linted
 
 Progress = Callable[[int, int], None]
 
@@ -51,6 +52,7 @@ def analyze(
     max_memory: int | None = None,
     process: str | None = None,
     source_roots: Sequence[str] = (),
+    clock: StageClock | None = None,
 ) -> Analysis:
     """Find, name and cost the host-device syncs of a recorded trace, and project the step without them.
 
@@ -67,6 +69,7 @@ def analyze(
             with the most steps.
         source_roots: folders that the program's sources may be read below, besides the working directory: each `DIR`,
             or `OLD=NEW` where the trace was recorded below OLD and its sources lie below NEW.
+        clock: told when each stage is over.
 
     Raises:
         UsageError: the trace holds no such process or no such steps, or a source root is no folder.
@@ -79,7 +82,7 @@ def analyze(
     if not (isinstance(steps, slice) and steps.step is None) and steps not in ("auto", "none"):
         raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none' nor slice(A, B).")
     chosen = steps if isinstance(steps, slice) else None
-    files = source_files(source_roots)
+    files, clock = source_files(source_roots), clock or StageClock()
     if step_scope is not None and steps == "none":
         raise UsageError("A scope that makes steps, and no steps: both can't be.", "Leave one of them out.")
     try:
@@ -95,7 +98,8 @@ def analyze(
                 chosen = slice(*before.chosen)
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, whole=steps == "none")
-        return analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files)
+        clock.over("load")
+        return analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files, clock=clock)
     except MemoryError:
         raise TraceTooLarge(
             f"{os.fspath(path)} needs more memory than there is, or than was allowed.", "Record fewer steps."
@@ -117,30 +121,37 @@ def analyze_trace(
     process: str | None = None,
     chosen: slice | None = None,
     files: SourceFiles = OWN,
+    clock: StageClock | None = None,
 ) -> Analysis:
     """The stages behind loading, on a trace that is already in memory."""
-    whole = trace
+    whole, over = trace, (clock or StageClock()).over
     trace, processes, lacks = cost.apart(trace, process)
     if chosen is not None:
         trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
     points, broken_rules = detect(trace)
+    over("detect")
     places = attribute(trace, points, files)
+    over("attribute")
     integrity = cost.integrity_of(trace, lacks)
     costs = cost.costs_of(trace, points, integrity)
     occurrences = [Occurrence(*parts) for parts in zip(points, places, costs, strict=True)]
     measured = cost.step_summary(trace, occurrences, integrity, processes)
     findings = cost.merged_findings(occurrences, measured)
+    over("cost")
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)
     doubt = projector.doubt(step_ms)
     gains = whatif.project_gains(projector, measured)
+    over("whatif")
     host_time = cost.host_of(trace, gains.step, gains.findings)
+    over("host")
     timed = not trace.info.capture.pretended
     found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled) if timed else ((), ())
     if not integrity.verdict:
         found = tuple(h for h in found if h.gain is None)  # the others say what they cost, which nobody knows then
     found = whatif.project_habits(projector, found)
-    return Analysis(
+    over("habits")
+    analysis = Analysis(
         trace=trace,
         step=gains.step,
         findings=with_excerpts(trace, gains.findings, files),
@@ -156,6 +167,8 @@ def analyze_trace(
         _renderer=_rendered,
         _painter=_painted,
     )
+    over("remedies")
+    return analysis
 
 
 def analyze_pretended(recording: bytes) -> Analysis:
@@ -201,6 +214,8 @@ def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
     Raises:
         UsageError: one of the states has no recording.
     """
+    from syncscan import gate
+
     sides = tuple(before), tuple(after)
     if not all(sides):
         raise UsageError("A diff needs a recording of each of the two states.")
@@ -226,6 +241,8 @@ def check(
     Raises:
         UsageError: a source root is no folder.
     """
+    from syncscan import gate
+
     kept = analysis.trace.info.kept
     files = SourceFiles(kept=kept.sources) if kept else source_files(source_roots)
     return gate.check(analysis, rules, baseline or gate.EMPTY, files.text_of, today or datetime.date.today())
@@ -243,6 +260,8 @@ def lint(
         ignore: globs of rules.
     """
     from syncscan.lint import lint as guess
+
+    from syncscan import gate
 
     linted = gate.exempt(guess(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
     kept = tuple(g for g in linted.guesses if _chosen(g.rule, select, ignore))

@@ -16,6 +16,7 @@ from syncscan.cli.progress import reading
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
+    from syncscan.model.stage_clock import StageClock
 
 _SLICE = re.compile(r"(\d{0,9}):(\d{0,9})")
 
@@ -31,8 +32,13 @@ class Asked:
     max_memory: int | None
     source_root: tuple[str, ...]
 
-    def analysis_of(self, trace: str) -> Analysis:
-        """Read and analyse a trace, with a bar where that takes a while."""
+    def analysis_of(self, trace: str, clock: StageClock | None = None) -> Analysis:
+        """Read and analyse a trace, with a bar where that takes a while.
+
+        Args:
+            trace: its path.
+            clock: told when each stage is over.
+        """
         from syncscan import api
 
         with reading(trace) as progress:
@@ -45,6 +51,7 @@ class Asked:
                 progress=progress,
                 max_memory=self.max_memory,
                 source_roots=self.source_root or (),
+                clock=clock,
             )
 
     def of_each(self) -> dict[str, Any]:

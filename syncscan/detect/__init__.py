@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from syncscan.detect.call import Call, Question, Site
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.neighbours import Neighbours
 from syncscan.detect.rule import Match, Rule, diagnose, document
 from syncscan.detect.rules import PREAMBLE, RULES, unclassified
-from syncscan.model.arrays import Int32
+from syncscan.model.arrays import Int32, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
@@ -120,7 +118,7 @@ def _program_threads(trace: Trace) -> set[int]:
 
 
 def _tracks(column: Int32) -> set[int]:
-    return set(np.unique(column).tolist())
+    return set(distinct(column).tolist())
 
 
 def _in_steps(ts: int, trace: Trace) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from syncscan.habits.backward_passes import backward_passes
 from syncscan.habits.context import Context
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.names import ENGINE
 from syncscan.model.trace import NONE, Category
 
@@ -53,7 +53,7 @@ def _casts(context: Context) -> list[int]:
     ops = np.flatnonzero(context.trace.is_category(Category.CPU_OP))
     inner = ops[s.parent[ops] != NONE]
     inner = inner[s.name[inner] == s.name[s.parent[inner]]]
-    wrapped = np.unique(s.parent[inner])
+    wrapped = distinct(s.parent[inner])
     rows = context.rows(Category.CPU_OP, lambda name: name == "aten::to")
     return [row for row in rows if s.parent[row] in wrapped and len(context.launched(context.interval(row)))]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
@@ -74,7 +74,7 @@ class Context:
     @cached_property
     def launching_us(self) -> float:
         """Host time that the launches of a step take, in µs: from one to the next, counted up to `LAUNCH_NS` each."""
-        at = np.unique(
+        at = distinct(
             np.concatenate([self._launched[1][self.inside(self._launched[1])], [s.ts for s in self.trace.steps]])
         )
         gaps = np.minimum(np.diff(at), LAUNCH_NS)

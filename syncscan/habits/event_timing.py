@@ -63,7 +63,11 @@ def _event_timing(context: Context, records: list[int], sync: int) -> EventTimin
         return None
     track, begin, end = int(s.track[sync]), int(s.ts[records[0]]), int(s.ts[records[1]])
     step = context.step_at(s.ts.item(sync))
-    if step is None or begin < step.begin or not len(context.launched(ThreadInterval(track, begin, end), any_thread=True)):
+    if (
+        step is None
+        or begin < step.begin
+        or not len(context.launched(ThreadInterval(track, begin, end), any_thread=True))
+    ):
         return None
     # DDP's own timers are read a step later, behind other work: that times no repetition.
     behind = context.launched(ThreadInterval(track, end, int(s.ts[sync])), any_thread=True)

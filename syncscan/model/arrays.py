@@ -15,6 +15,12 @@ Bool = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.str_]
 
 
+def distinct(column: Any) -> Any:
+    """The different values of a column, ascending; `np.unique` hashes integers, which takes longer."""
+    ascending = np.sort(column)
+    return ascending[np.append(True, ascending[1:] != ascending[:-1])] if len(ascending) else ascending
+
+
 def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int64]:
     """Number the different pairs of two columns; as `np.unique` of their rows, which takes ten times as long.
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.interval import union
 from syncscan.model.trace import NONE, Trace
 
@@ -80,12 +80,12 @@ class DeviceWork:
     @cached_property
     def devices(self) -> tuple[int, ...]:
         """Numbers of the devices that did work."""
-        return tuple(int(d) for d in np.unique(self._device))
+        return tuple(int(d) for d in distinct(self._device))
 
     def streams(self, device: int) -> tuple[int, ...]:
         """Numbers of the streams of this device that did work."""
         if device not in self._streams:
-            self._streams[device] = tuple(np.unique(self._stream[self._device == device]).tolist())
+            self._streams[device] = tuple(distinct(self._stream[self._device == device]).tolist())
         return self._streams[device]
 
     def of(self, device: int, stream: int = NONE) -> Work:

@@ -343,7 +343,8 @@ class Trace:
     def started_work(self, calls: Int64) -> Bool:
         """Which of these calls started device work that is in the trace."""
         correlation = self.slices.correlation[calls]
-        return among(correlation, self._work_correlations) & (correlation != NONE)
+        started: Bool = among(correlation, self._work_correlations) & (correlation != NONE)
+        return started
 
     @cached_property
     def _work_correlations(self) -> Int64:
