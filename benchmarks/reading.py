@@ -139,7 +139,7 @@ def table(size: float, folder: Path, source: Path, runs: int, only: str) -> None
     plain = folder / f"{source.name.partition('.')[0]}.{size:g}.json"
     packed = plain.with_suffix(".json.gz")
     if not plain.exists():
-        tile(source, plain, size)
+        tile([source], plain, size)
     if not packed.exists():
         with packed.open("wb") as out:
             subprocess.run(["gzip", "-6", "-c", str(plain)], stdout=out, check=True)

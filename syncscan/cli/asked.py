@@ -31,6 +31,7 @@ class Asked:
     process: str | None
     max_memory: int | None
     source_root: tuple[str, ...]
+    cache: bool
 
     def analysis_of(self, trace: str, clock: StageClock | None = None) -> Analysis:
         """Read and analyse a trace, with a bar where that takes a while.
@@ -51,6 +52,7 @@ class Asked:
                 progress=progress,
                 max_memory=self.max_memory,
                 source_roots=self.source_root or (),
+                cache=bool(self.cache),
                 clock=clock,
             )
 
@@ -80,7 +82,8 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add these options to a command, which gets them as one argument, `asked`."""
     step_ms = click.option("--step-ms", type=Finite(min=0, min_open=True), help="The step's time without the profiler.")
     process = click.option("--process", metavar="PID", help="Of a trace of several processes, the one to analyze.")
-    return step_ms(_of_steps(process(memory.option(_asking(command)))))
+    cache = click.option("--cache", is_flag=True, help="Keep what is read of TRACE beside it, for the next time.")
+    return step_ms(_of_steps(process(memory.option(cache(_asking(command))))))
 
 
 def options_of_several(command: Callable[..., Any]) -> Callable[..., Any]:
