@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from syncscan import api
+from syncscan.whatif import gains, groups
 from tests.builder import MAIN, TraceBuilder
 
 MOST = 2.1
@@ -29,9 +30,9 @@ def of_steps(n: int) -> TraceBuilder:
 
 
 def of_places(n: int) -> TraceBuilder:
-    """More syncs in three steps, each in a scope and at a line of its own."""
+    """More syncs in two steps, each in a scope and at a line of its own."""
     t = TraceBuilder()
-    for start in t.steps(3, lasts=100 * n + 100):
+    for start in t.steps(2, lasts=100 * n + 100):
         for k in range(n):
             at = start + 100 * k
             with t.scope(f"scope {k}", at + 5, at + 95), t.frame(f"train.py({k + 1}): f{k}", at + 6, at + 94):
@@ -99,6 +100,18 @@ def operations(path: Path) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+@pytest.fixture(autouse=True)
+def few_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers of findings up to which each is replayed are lower, so that a small trace is beyond them.
+
+    Up to them replays cost what the square of the number of findings does; from there on no more of them are made.
+    """
+    monkeypatch.setattr(gains, "WEIGHED", 2)
+    monkeypatch.setattr(gains, "REPLAYED", 4)
+    monkeypatch.setattr(groups, "WEIGHED", 4)
+    monkeypatch.setattr(groups, "PAIRED", 2)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
