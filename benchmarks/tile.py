@@ -1,6 +1,6 @@
 """From small traces to a big one of the same kind: their text again and again, later and with other ids.
 
-    python -m benchmarks.tile OUT MEGABYTES IN [IN ...] [--vary]
+    python -m benchmarks.tile IN [IN ...] OUT MEGABYTES [--vary]
 
 Only numbers change, so that the text keeps the layout in which the profiler wrote it. Several recordings take turns,
 as parts of one program. With `--vary` each turn is other code too: the program's lines and scopes, shapes and kernels
@@ -145,9 +145,9 @@ def _joined(recording: _Recording, added: dict[str, int], turn: int) -> str:
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", type=Path, metavar="IN", nargs="+")
     parser.add_argument("target", type=Path, metavar="OUT")
     parser.add_argument("megabytes", type=float, metavar="MEGABYTES")
-    parser.add_argument("sources", type=Path, metavar="IN", nargs="+")
     parser.add_argument("--vary", action="store_true", help="each turn is other code")
     tile(**vars(parser.parse_args()))
 
