@@ -289,9 +289,8 @@ def lint(
         select: globs of rules; without any, all.
         ignore: globs of rules.
     """
-    from syncscan.lint import lint as guess
-
     from syncscan import gate
+    from syncscan.lint import lint as guess
 
     linted = gate.exempt(guess(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
     kept = tuple(g for g in linted.guesses if _chosen(g.rule, select, ignore))

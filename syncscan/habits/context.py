@@ -139,7 +139,7 @@ class Context:
 
     def step_at(self, ts: int) -> Interval | None:
         """The step that a time (ns) lies in, None without."""
-        at = int(np.searchsorted(self._bounds[0], ts, side="right")) - 1
+        at = int(self.step_of(ts))
         return self.steps[at] if at >= 0 and self.steps[at].holds(ts) else None
 
     @cached_property
