@@ -196,7 +196,7 @@ def _work_of(trace: Trace, launches: Int64) -> int:
 def _outermost_of_group(trace: Trace, rows: Int64, group: Int64) -> Bool:
     """Which of these lie in no other of their group, so that a group's time in all counts once."""
     s = trace.slices
-    order = np.lexsort((rows, group))  # rows come by track and time
+    order = np.argsort(group, kind="stable")  # rows come by time, one track behind the other
     key = group[order] * len(trace.tracks) + s.track[rows[order]]
     turn = np.cumsum(np.concatenate([[0], np.diff(key) != 0]))[: len(order)]
     begins, ends = s.ts[rows[order]], s.end[rows[order]]

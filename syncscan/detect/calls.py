@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from syncscan.detect.awaited import AwaitedWork, place_of
-from syncscan.detect.blocking_call import BlockingCall, wait_of_row
+from syncscan.detect.blocking_call import BlockingCall, direction, wait_of_row
 from syncscan.detect.closing_sync import profiler_sync
 from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
@@ -29,6 +29,9 @@ _ADJACENT_NS = 20_000
 pairs, 3.9 µs in 954 pairs inside of ops; a program needs longer to call the second from Python."""
 _MOST_BETWEEN = 2
 """Queries that other versions may make between the two; torch 2.11 made none in 957 pairs."""
+
+_ON_DEVICES = ("DtoD", "PtoP")
+"""Directions of copies that no host waits for."""
 
 
 def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
@@ -61,8 +64,16 @@ class _RuntimeCalls:
         behind = {row: self._synchronise_behind(row) for row in rows}
         joined = set(behind.values())
         for row in rows:
-            if row not in joined:
+            if row not in joined and (behind[row] != NONE or self._may_block(row)):
                 yield self._call((row,) if behind[row] == NONE else (row, behind[row]))
+
+    def _may_block(self, row: int) -> bool:
+        """Whether a copy may hold the host: on the device, or with pinned memory, it doesn't; other calls may."""
+        if not self._is_copy[self._rows.searchsorted(row)]:
+            return True
+        copy = self._trace.copy_name(row)
+        pinned = "Pinned" in copy and runtime_calls.is_async_copy(self._api(row))
+        return direction(copy) not in _ON_DEVICES and not pinned
 
     def of_launches(self, row: int, launches: int) -> BlockingCall:
         """The one launch that stands for all where every launch waits for its kernel.
@@ -185,7 +196,7 @@ def _blocks(call: BlockingCall) -> bool:
         or runtime_calls.allocates(name)
     ):
         return True
-    if call.direction in ("DtoD", "PtoP"):
+    if call.direction in _ON_DEVICES:
         return False
     if runtime_calls.is_blocking_copy(name):
         return True

@@ -14,6 +14,9 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.str_]
 
+_TABLE = 8
+"""So many entries a number a table may have, before sorting the numbers costs less."""
+
 
 def distinct(column: Any) -> Any:
     """The different values of a column, ascending; `np.unique` hashes integers, which takes longer."""
@@ -34,8 +37,21 @@ def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int64]:
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     least = int(second.min())
     width = int(second.max()) - least + 1
-    codes, which = np.unique(first.astype(np.int64) * width + (second.astype(np.int64) - least), return_inverse=True)
-    return np.stack([codes // width, codes % width + least], axis=1), which.reshape(-1)
+    each = first.astype(np.int64) * width + (second.astype(np.int64) - least)
+    codes, which = _numbered(each)
+    return np.stack([codes // width, codes % width + least], axis=1), which
+
+
+def _numbered(codes: Int64) -> tuple[Int64, Int64]:
+    """The different ones, ascending, and for each its place among them."""
+    least = int(codes.min())
+    span = int(codes.max()) - least + 1
+    if span > _TABLE * len(codes):
+        known, which = np.unique(codes, return_inverse=True)
+        return known, which.reshape(-1)
+    there = np.zeros(span, np.bool_)  # where they lie close together a table tells it, and nothing is sorted
+    there[codes - least] = True
+    return np.flatnonzero(there) + least, (np.cumsum(there) - 1)[codes - least]
 
 
 def among(values: Int64, ascending: Int64) -> Bool:
