@@ -63,27 +63,27 @@ class Call:
         """Names of the ops around it, outermost first: `aten::index`, `aten::nonzero`."""
         return tuple(self.trace.name(row) for row in self.chain)
 
-    @property
+    @cached_property
     def op(self) -> str:
         """The op a user would recognise: the outermost one that isn't autograd's own wrapper; empty without ops."""
         return program_op(self.ops)
 
-    @property
+    @cached_property
     def top(self) -> str:
         """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
         return next((op for op in self.ops if not is_wrapper(op)), "")
 
-    @property
+    @cached_property
     def leaf(self) -> str:
         """The innermost op; empty without ops."""
         return self.ops[-1] if self.ops else ""
 
-    @property
+    @cached_property
     def backward(self) -> str:
         """The name of the autograd node around it, e.g. `IndexBackward0`; empty outside of a backward pass."""
         return next((op for op in self.ops if is_backward_node(op)), "")
 
-    @property
+    @cached_property
     def scalar(self) -> bool:
         """True when the wait is for one number: `item()` and everything that goes through it."""
         return "aten::_local_scalar_dense" in self.ops
@@ -130,7 +130,7 @@ class Call:
             return tuple(map(str, exact.frames)) if exact and not exact.borrowed else ()
         return self.trace.frames_around(self.facts.track, self.facts.ts, self.facts.end)
 
-    @property
+    @cached_property
     def profiled(self) -> bool:
         """True in a trace with the profiler's own stacks, which show C functions besides Python's."""
         return len(self.trace.frames) > 0
@@ -151,7 +151,7 @@ class Call:
         """The innermost of `frames_in_libraries` that doesn't only pass the call on; None without."""
         return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
 
-    @property
+    @cached_property
     def stands_in(self) -> str:
         """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
         package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
@@ -235,7 +235,7 @@ class Call:
 
     def _since_scope(self) -> tuple[str, ...]:
         slices = self.trace.slices
-        annotations = [row for row in self._ancestors if slices.category[row] == Category.ANNOTATION]
+        annotations = [row for row in self._ancestors if slices.category.item(row) == Category.ANNOTATION]
         opened = int(slices.ts[annotations[-1]]) if annotations else 0
         return self.neighbours.between(self.facts.track, opened + 1, self.facts.ts)
 

@@ -129,13 +129,13 @@ class _RuntimeCalls:
     def _completes(self, synchronise: int, copy: int) -> bool:
         """Whether the two are one wait: in the same op, or close together in the same scope."""
         slices = self._trace.slices
-        parent = int(slices.parent[copy])
-        if slices.track[copy] != slices.track[synchronise] or parent != slices.parent[synchronise]:
+        parent = slices.parent.item(copy)
+        if slices.track[copy] != slices.track[synchronise] or parent != slices.parent.item(synchronise):
             return False
         if "DtoD" in self._trace.copy_name(copy):
             return False
-        in_op = parent != NONE and slices.category[parent] == Category.CPU_OP
-        return bool(in_op or slices.ts[synchronise] - slices.end[copy] < _ADJACENT_NS)
+        in_op = parent != NONE and slices.category.item(parent) == Category.CPU_OP
+        return in_op or slices.ts.item(synchronise) - slices.end.item(copy) < _ADJACENT_NS
 
     def _api(self, row: int) -> str:
         return api_name(self._trace.name(row))
