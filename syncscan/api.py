@@ -231,6 +231,8 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
     """
     if not dry.trace.info.capture.pretended or recording.trace.info.capture.pretended:
         raise UsageError("A dry run is set beside a recording, and these are other things.", "Give it a GPU's trace.")
+    from syncscan import gate
+
     return gate.liken(dry, recording)
 
 
@@ -318,10 +320,10 @@ def check_fleet(
     Raises:
         UsageError: a source root is no folder, or a limit is by owner, which a job doesn't tell.
     """
-    from syncscan.gate import fleet_limits
+    from syncscan.gate import EMPTY, fleet_limits
 
     text_of = source_files(source_roots).text_of
-    return fleet_limits.check_fleet(fleet, rules, baseline or gate.EMPTY, text_of, today or datetime.date.today())
+    return fleet_limits.check_fleet(fleet, rules, baseline or EMPTY, text_of, today or datetime.date.today())
 
 
 def baseline_of_fleet(fleet: Fleet, rules: Rules, source_roots: Sequence[str] = ()) -> Baseline:
