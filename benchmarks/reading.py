@@ -1,8 +1,10 @@
 """From trace sizes to a table: seconds and peak memory of syncscan and of other readers, each in a fresh process.
 
-    python -m benchmarks.reading [--sizes 100 276 500 2000] [--source TRACE] [--runs 3] [--only "syncscan|typed"]
+    python -m benchmarks.reading [--sizes 100 276 500 2000] [--source TRACE ... [--vary]] [--runs 3]
+                                 [--only "syncscan|typed"]
 
-Prints a Markdown table a size. The traces are tiled from one recording and stay in `--folder`.
+Prints a Markdown table a size, and what each stage of the analysis took. The traces are tiled from one recording, or
+from several in turn, and stay in `--folder`; with `--vary` each turn is other code (`benchmarks.tile`).
 """
 
 from __future__ import annotations
@@ -41,6 +43,26 @@ class Trace(msgspec.Struct):
     traceEvents: list[Event]
 msgspec.json.Decoder(Trace).decode(open(sys.argv[1], "rb").read())
 """
+COLUMNS = """
+import sys
+def columns(events):
+    seen = [[] for _ in range(8)]
+    add = [column.append for column in seen]
+    for event in events:
+        args = event.get("args") or {}
+        for put, key in zip(add, ("name", "cat", "pid", "tid", "ts", "dur")):
+            put(event.get(key))
+        add[6](args.get("correlation"))
+        add[7](args.get("External id"))
+"""
+"""What an engine's events have to become before anything can be asked of them: eight of syncscan's fifteen columns."""
+ENGINES = {
+    "json": 'import json; columns(json.load(open(sys.argv[1]))["traceEvents"])',
+    "orjson": 'import orjson; columns(orjson.loads(open(sys.argv[1], "rb").read())["traceEvents"])',
+    "simdjson": 'import simdjson; columns(simdjson.Parser().parse(open(sys.argv[1], "rb").read())["traceEvents"])',
+    "simdjson, nothing taken": 'import simdjson; parsed = simdjson.Parser().parse(open(sys.argv[1], "rb").read())',
+    "ijson": 'import ijson; columns(ijson.items(open(sys.argv[1], "rb"), "traceEvents.item", use_float=True))',
+}
 HTA = """
 import sys
 from hta.common.trace_parser import parse_trace_file
@@ -65,6 +87,15 @@ READERS = (
     Reader("`json.load`", (PY, "-c", "import json, sys; json.load(open(sys.argv[1]))"), appetite=4.3),
     Reader("`orjson.loads`", (PY, "-c", ORJSON), needs="orjson", appetite=7.2),
     Reader("plain typed msgspec", (PY, "-c", TYPED), appetite=3),
+    *(
+        Reader(
+            engine if "," in engine else f"{engine}, as columns",
+            (PY, "-c", COLUMNS + code),
+            needs=engine.partition(",")[0],
+            appetite=8,
+        )
+        for engine, code in ENGINES.items()
+    ),
     Reader("HolisticTraceAnalysis, parsing", (PY, "-c", HTA), needs="hta"),
     Reader("`gzip -dc`", ("gzip", "-dc"), packed=True),
     Reader("syncscan, reading", (PY, "-c", "import sys; from syncscan.load import load; load(sys.argv[1])")),
@@ -134,12 +165,13 @@ def _free() -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def table(size: float, folder: Path, source: Path, runs: int, only: str) -> None:
+def table(size: float, folder: Path, sources: list[Path], vary: bool, runs: int, only: str) -> None:
     """Print the table of one size in MB."""
-    plain = folder / f"{source.name.partition('.')[0]}.{size:g}.json"
+    of = "-".join(source.name.partition(".")[0] for source in sources) + ("-varied" if vary else "")
+    plain = folder / f"{of}.{size:g}.json"
     packed = plain.with_suffix(".json.gz")
     if not plain.exists():
-        tile(source, plain, size)
+        tile(sources, plain, size, vary)
     if not packed.exists():
         with packed.open("wb") as out:
             subprocess.run(["gzip", "-6", "-c", str(plain)], stdout=out, check=True)
@@ -170,20 +202,29 @@ def table(size: float, folder: Path, source: Path, runs: int, only: str) -> None
             f"| {reader.name} | {cost.seconds:.2f} | {shown} | {cost.peak / 1e6:,.0f} | {cost.peak / bytes_:.2f} |",
             flush=True,
         )
+    print(f"\n```\n{_stages(plain)}```")
+
+
+def _stages(path: Path) -> str:
+    """What each stage of one analysis took, as `--timings` has it."""
+    command = (PY, "-m", "syncscan", "analyze", "--format", "json", "--timings", str(path))
+    said = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True).stderr
+    return said[said.index("stage ") :]
 
 
 def main() -> None:
     """Parse the arguments and print a table a size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--sizes", nargs="+", type=float, default=[100, 276, 500, 2000], metavar="MB")
-    parser.add_argument("--source", type=Path, default=SOURCE, help="recording to tile")
+    parser.add_argument("--source", type=Path, nargs="+", default=[SOURCE], help="recordings to tile, in turn")
+    parser.add_argument("--vary", action="store_true", help="let each turn be other code")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "syncscan-benchmarks")
     parser.add_argument("--runs", type=int, default=3, help="of which the fastest counts")
     parser.add_argument("--only", default="", help="readers whose name matches this expression")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     for size in args.sizes:
-        table(size, args.folder, args.source, args.runs, args.only)
+        table(size, args.folder, args.source, args.vary, args.runs, args.only)
 
 
 if __name__ == "__main__":

@@ -11,25 +11,29 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
-from syncscan import cost, gate, habits, load, whatif
+from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, source_files, with_excerpts
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
-from syncscan.gate import Baseline
 from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
-from syncscan.model.check import Allowance, Rules, Verdict
-from syncscan.model.diff import Diff
 from syncscan.model.finding import Finding, Occurrence, Severity
-from syncscan.model.guess import Linted
 from syncscan.model.names import is_step
 from syncscan.model.picture import Picture
+from syncscan.model.stage_clock import StageClock
 from syncscan.model.trace import CALLS, Category, Trace
 
 if TYPE_CHECKING:
+    from syncscan.gate import Baseline
+    from syncscan.model.check import Allowance, Rules, Verdict
+    from syncscan.model.diff import Diff
     from syncscan.model.fleet import Fleet
+    from syncscan.model.guess import Linted
 
 Progress = Callable[[int, int], None]
+
+_QUICKLY = 1
+"""How hard zlib tries for a cache: a third of the usual time, for a file half as big again."""
 
 
 def find(paths: Iterable[str]) -> list[str]:
@@ -51,6 +55,8 @@ def analyze(
     max_memory: int | None = None,
     process: str | None = None,
     source_roots: Sequence[str] = (),
+    cache: bool = False,
+    clock: StageClock | None = None,
 ) -> Analysis:
     """Find, name and cost the host-device syncs of a recorded trace, and project the step without them.
 
@@ -67,6 +73,9 @@ def analyze(
             with the most steps.
         source_roots: folders that the program's sources may be read below, besides the working directory: each `DIR`,
             or `OLD=NEW` where the trace was recorded below OLD and its sources lie below NEW.
+        cache: keep what was read in a file beside the trace, `.NAME.syncscan-cache`, and read that instead while the
+            trace is unchanged. The analysis is the same.
+        clock: told when each stage is over.
 
     Raises:
         UsageError: the trace holds no such process or no such steps, or a source root is no folder.
@@ -79,11 +88,11 @@ def analyze(
     if not (isinstance(steps, slice) and steps.step is None) and steps not in ("auto", "none"):
         raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none' nor slice(A, B).")
     chosen = steps if isinstance(steps, slice) else None
-    files = source_files(source_roots)
+    files, clock = source_files(source_roots), clock or StageClock()
     if step_scope is not None and steps == "none":
         raise UsageError("A scope that makes steps, and no steps: both can't be.", "Leave one of them out.")
     try:
-        trace = load.load(path, progress=progress, max_memory=max_memory)
+        trace = (_through_cache if cache else _read)(path, progress, max_memory)
         if not len(trace.slices):
             raise _nothing_recorded(trace)
         if trace.info.kept:
@@ -95,11 +104,36 @@ def analyze(
                 chosen = slice(*before.chosen)
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, whole=steps == "none")
-        return analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files)
+        clock.over("load")
+        return analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files, clock=clock)
     except MemoryError:
         raise TraceTooLarge(
             f"{os.fspath(path)} needs more memory than there is, or than was allowed.", "Record fewer steps."
         ) from None
+
+
+def _read(path: str | os.PathLike[str], progress: Progress | None, max_memory: int | None) -> Trace:
+    return load.load(path, progress=progress, max_memory=max_memory)
+
+
+def _through_cache(path: str | os.PathLike[str], progress: Progress | None, max_memory: int | None) -> Trace:
+    """The trace as it is kept beside its file, or else read, and kept there; it says so where that can't be."""
+    beside = load.cache_beside(path)
+    kept = beside.read(max_memory) if beside else None
+    if beside is None or kept is not None:
+        return kept or _read(path, progress, max_memory)
+    trace = _read(path, progress, max_memory)
+    if trace.info.kept or not beside.up_to_date:
+        return trace
+    from syncscan import files
+    from syncscan.report.saved import saved_trace
+
+    try:
+        files.write(beside.place, beside.content(saved_trace(trace, _QUICKLY)), force=True)
+    except UsageError as e:
+        info = replace(trace.info, warnings=(*trace.info.warnings, f"Nothing is kept for the next time: {e.message}"))
+        trace = replace(trace, info=info)
+    return trace
 
 
 def _nothing_recorded(trace: Trace) -> TraceEmpty:
@@ -117,30 +151,37 @@ def analyze_trace(
     process: str | None = None,
     chosen: slice | None = None,
     files: SourceFiles = OWN,
+    clock: StageClock | None = None,
 ) -> Analysis:
     """The stages behind loading, on a trace that is already in memory."""
-    whole = trace
+    whole, over = trace, (clock or StageClock()).over
     trace, processes, lacks = cost.apart(trace, process)
     if chosen is not None:
         trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
     points, broken_rules = detect(trace)
+    over("detect")
     places = attribute(trace, points, files)
+    over("attribute")
     integrity = cost.integrity_of(trace, lacks)
     costs = cost.costs_of(trace, points, integrity)
     occurrences = [Occurrence(*parts) for parts in zip(points, places, costs, strict=True)]
     measured = cost.step_summary(trace, occurrences, integrity, processes)
     findings = cost.merged_findings(occurrences, measured)
+    over("cost")
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)
     doubt = projector.doubt(step_ms)
     gains = whatif.project_gains(projector, measured)
+    over("whatif")
     host_time = cost.host_of(trace, gains.step, gains.findings)
+    over("host")
     timed = not trace.info.capture.pretended
     found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled) if timed else ((), ())
     if not integrity.verdict:
         found = tuple(h for h in found if h.gain is None)  # the others say what they cost, which nobody knows then
     found = whatif.project_habits(projector, found)
-    return Analysis(
+    over("habits")
+    analysis = Analysis(
         trace=trace,
         step=gains.step,
         findings=with_excerpts(trace, gains.findings, files),
@@ -156,6 +197,8 @@ def analyze_trace(
         _renderer=_rendered,
         _painter=_painted,
     )
+    over("remedies")
+    return analysis
 
 
 def analyze_pretended(recording: bytes) -> Analysis:
@@ -188,6 +231,8 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
     """
     if not dry.trace.info.capture.pretended or recording.trace.info.capture.pretended:
         raise UsageError("A dry run is set beside a recording, and these are other things.", "Give it a GPU's trace.")
+    from syncscan import gate
+
     return gate.liken(dry, recording)
 
 
@@ -201,6 +246,8 @@ def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
     Raises:
         UsageError: one of the states has no recording.
     """
+    from syncscan import gate
+
     sides = tuple(before), tuple(after)
     if not all(sides):
         raise UsageError("A diff needs a recording of each of the two states.")
@@ -226,6 +273,8 @@ def check(
     Raises:
         UsageError: a source root is no folder.
     """
+    from syncscan import gate
+
     kept = analysis.trace.info.kept
     files = SourceFiles(kept=kept.sources) if kept else source_files(source_roots)
     return gate.check(analysis, rules, baseline or gate.EMPTY, files.text_of, today or datetime.date.today())
@@ -242,6 +291,7 @@ def lint(
         select: globs of rules; without any, all.
         ignore: globs of rules.
     """
+    from syncscan import gate
     from syncscan.lint import lint as guess
 
     linted = gate.exempt(guess(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
@@ -270,10 +320,10 @@ def check_fleet(
     Raises:
         UsageError: a source root is no folder, or a limit is by owner, which a job doesn't tell.
     """
-    from syncscan.gate import fleet_limits
+    from syncscan.gate import EMPTY, fleet_limits
 
     text_of = source_files(source_roots).text_of
-    return fleet_limits.check_fleet(fleet, rules, baseline or gate.EMPTY, text_of, today or datetime.date.today())
+    return fleet_limits.check_fleet(fleet, rules, baseline or EMPTY, text_of, today or datetime.date.today())
 
 
 def baseline_of_fleet(fleet: Fleet, rules: Rules, source_roots: Sequence[str] = ()) -> Baseline:

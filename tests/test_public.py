@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from mypy import api as mypy
 
 import syncscan
+from syncscan.cli import COMMANDS
 
 
 def test_public_names_are_sorted_and_there() -> None:
@@ -82,10 +84,22 @@ def test_importing_costs_nothing() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_analysing_never_imports_torch() -> None:
-    """Loading, every stage and every renderer work without torch."""
-    code = "import sys, syncscan.api; print('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+def test_analysing_imports_only_what_it_uses() -> None:
+    """Loading, every stage and JSON work without torch, pandas, templates, rich, other commands and doors."""
+    path = Path(__file__).parents[1] / "sample_traces" / "log_item.pt.trace.json.gz"
+    command = f"['syncscan', 'analyze', '--format', 'json', {str(path)!r}]"
+    code = f"import atexit, sys; sys.argv = {command}; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; import syncscan.cli; syncscan.cli.main()"], capture_output=True, text=True
+    )
+    loaded = set(done.stderr.split("\n")[-2].split())
+    unused = ("torch", "pandas", "jinja2", "rich", "matplotlib", "fsspec", "zstandard", "tomllib", "gate")
+    assert [name for name in unused if {name, f"syncscan.{name}"} & loaded] == []
+    commands = [name for name in loaded if re.fullmatch(r"syncscan\.cli\.(\w+)", name)]
+    assert sorted(set(commands) & {f"syncscan.cli.{name}" for name in COMMANDS}) == ["syncscan.cli.analyze"]
+    assert [
+        name for name in loaded if re.fullmatch(r"syncscan\.(capture|dryrun|proof|fleet|integrations).*", name)
+    ] == []
 
 
 def test_no_function_shadows_its_module() -> None:

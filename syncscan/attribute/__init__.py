@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from syncscan.attribute.backward import ForwardOps
 from syncscan.attribute.excerpts import at_hand, with_excerpts
@@ -64,25 +65,31 @@ class _Attributor:
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
         self.uses: dict[tuple[Source, tuple[str, ...]], Use] = {}
+        # Waits of one call site share frames, and what follows from them is found once for each.
+        self.pick = cache(pick)
+        self.parse = cache(parse)
+        self.modules = cache(modules)
+        self.candidates = cache(partial(candidates, files=self.files))
+        self.path_in_program = cache(path_in_program)
 
     def origin(self, point: SyncPoint) -> _Origin:
         """Find the stack that tells where a sync point comes from."""
         forward = self.forward.of(point)
         names = self._frames_around(self._home(point, forward))
         recorded = self._recorded(point, forward)
-        frames = recorded.frames if recorded else self.warned.of(point) or parse(names)
+        frames = recorded.frames if recorded else self.warned.of(point) or self.parse(names)
         return _Origin(forward, names, recorded, frames)
 
     def attribution(self, point: SyncPoint, origin: _Origin, root: str) -> Attribution:
         """Say where a sync point belongs, in a program that was started from the folder `root`."""
-        place = pick(origin.frames, exact=origin.recorded is not None)
+        place = self.pick(origin.frames, exact=origin.recorded is not None)
         ops = tuple(self.trace.name(r) for r in point.ops)
         source = self._guessed(place.user, point, origin.forward, ops)
         return Attribution(
             op=program_op(ops),
             op_stack=ops,
             scope=self.trace.scopes_among(self.trace.ancestors(self._home(point, origin.forward))),
-            module=origin.recorded.module if origin.recorded and origin.recorded.module else modules(origin.names),
+            module=origin.recorded.module if origin.recorded and origin.recorded.module else self.modules(origin.names),
             source=source,
             framework=place.framework,
             owner=place.owner,
@@ -90,7 +97,7 @@ class _Attributor:
             thread=self._thread(point.track),
             step=self._step(point.ts),
             confidence=Confidence.HIGH if origin.recorded or place.user else Confidence.MEDIUM,
-            path=path_in_program(place.user.file, root) if place.user else "",
+            path=self.path_in_program(place.user.file, root) if place.user else "",
             in_loop=place.in_loop,
             use=self._use(point, source, place.owner, ops),
         )
@@ -115,7 +122,7 @@ class _Attributor:
         if self.warned.of(point):
             return replace(source, candidates=(source.line,))
         called = (self.trace.name(origin),) if origin != NONE else ops
-        lines = candidates(source, called, point.api, self.files)
+        lines = self.candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
     def _recorded(self, point: SyncPoint, origin: int) -> RecordedStack | None:

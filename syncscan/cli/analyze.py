@@ -10,7 +10,7 @@ import click
 
 from syncscan.cli.asked import Asked, options
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import deliver, explain, page_option, refuse, warn
+from syncscan.cli.output import deliver, explain, page_option, refuse, say, warn
 from syncscan.cli.terminal import colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
 from syncscan.cli.view import options as view_options
@@ -18,6 +18,7 @@ from syncscan.errors import TraceError, UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
+    from syncscan.model.stage_clock import StageClock
     from syncscan.model.view import View
     from syncscan.report.traces import TraceRow
 
@@ -32,6 +33,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit", "brief
 @click.option("--evidence", metavar="NAME", help="A finding or habit for a pull request, by number, id or rule.")
 @click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
 @page_option
+@click.option("--timings", is_flag=True, help="Say on stderr what each stage of the analysis took.")
 @click.option("--all", "everything", is_flag=True, help="Show all; the text shows 10 unasked.")
 @view_options
 @options
@@ -55,6 +57,7 @@ def command(
     asked: Asked,
     view: View,
     everything: bool,
+    timings: bool,
 ) -> None:
     """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.
 
@@ -68,7 +71,7 @@ def command(
     An analysis that was saved with -o NAME.syncscan.json takes a trace's place in every command that asks something.
     """
     from syncscan import api
-    from syncscan.report import traces as traces_table
+    from syncscan.model.stage_clock import StageClock
 
     form = _form(form, output, evidence)
     paths = api.find(traces)
@@ -79,24 +82,41 @@ def command(
     reports, rows, failed = [], [], 0
     for path in paths:
         try:
-            analysis = viewed(asked.analysis_of(path), view)
+            clock = StageClock()
+            analysis = viewed(asked.analysis_of(path, clock), view)
         except TraceError as error:
             if len(paths) == 1:
                 raise
             explain(error)
-            rows.append(traces_table.unread(path, error.message))
+            rows.append(_row_unread(path, error.message))
             failed = error.exit_code
             continue
         warn(analysis.warnings)
-        rows.append(traces_table.row(analysis))
+        if len(paths) > 1:
+            rows.append(_row(analysis))
         shown = _Shown(form, verbose, everything, output is None, page)
         reports.append(_evidence(analysis, evidence) if evidence else shown.render(analysis))
+        clock.over("report")
+        if timings:
+            _say_timings(clock, sum(finding.count for finding in analysis.findings))
     if len(paths) > 1 and form in ("text", "markdown") and not evidence:
         reports.append(_table(rows, form, output is None))
     if reports:
         deliver(_joined(reports, form, len(paths) > 1), output, force)
     if failed:
         click.get_current_context().exit(failed)
+
+
+def _say_timings(clock: StageClock, waits: int) -> None:
+    """One line a stage; `start` is Python's own and all that was imported for the command."""
+    from syncscan.model.stage_clock import cpu_seconds
+
+    start = cpu_seconds() - sum(cost.cpu_seconds for cost in clock.costs)
+    say(f"{'stage':<10} {'seconds':>8} {'CPU s':>8} {'CPU µs a wait':>14}")
+    say(f"{'start':<10} {'':>8} {start:8.3f}")
+    for cost in clock.costs:
+        each = f"{cost.cpu_seconds / waits * 1e6:14,.1f}" if waits else ""
+        say(f"{cost.name:<10} {cost.seconds:8.3f} {cost.cpu_seconds:8.3f} {each}".rstrip())
 
 
 def _form(form: str, output: str | None, evidence: str | None) -> str:
@@ -139,6 +159,18 @@ class _Shown:
             links=self.to_terminal and links(),
             everything=self.everything,
         )
+
+
+def _row(analysis: Analysis) -> TraceRow:
+    from syncscan.report import traces  # which needs rich, and one trace has no table
+
+    return traces.row(analysis)
+
+
+def _row_unread(path: str, why: str) -> TraceRow:
+    from syncscan.report import traces
+
+    return traces.unread(path, why)
 
 
 def _table(rows: Sequence[TraceRow], form: str, to_terminal: bool) -> str:

@@ -16,6 +16,7 @@ from syncscan.cli.progress import reading
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
+    from syncscan.model.stage_clock import StageClock
 
 _SLICE = re.compile(r"(\d{0,9}):(\d{0,9})")
 
@@ -30,9 +31,15 @@ class Asked:
     process: str | None
     max_memory: int | None
     source_root: tuple[str, ...]
+    cache: bool
 
-    def analysis_of(self, trace: str) -> Analysis:
-        """Read and analyse a trace, with a bar where that takes a while."""
+    def analysis_of(self, trace: str, clock: StageClock | None = None) -> Analysis:
+        """Read and analyse a trace, with a bar where that takes a while.
+
+        Args:
+            trace: its path.
+            clock: told when each stage is over.
+        """
         from syncscan import api
 
         with reading(trace) as progress:
@@ -45,6 +52,8 @@ class Asked:
                 progress=progress,
                 max_memory=self.max_memory,
                 source_roots=self.source_root or (),
+                cache=bool(self.cache),
+                clock=clock,
             )
 
     def of_each(self) -> dict[str, Any]:
@@ -73,7 +82,8 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add these options to a command, which gets them as one argument, `asked`."""
     step_ms = click.option("--step-ms", type=Finite(min=0, min_open=True), help="The step's time without the profiler.")
     process = click.option("--process", metavar="PID", help="Of a trace of several processes, the one to analyze.")
-    return step_ms(_of_steps(process(memory.option(_asking(command)))))
+    cache = click.option("--cache", is_flag=True, help="Keep what is read of TRACE beside it, for the next time.")
+    return step_ms(_of_steps(process(memory.option(cache(_asking(command))))))
 
 
 def options_of_several(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,10 @@ from syncscan.errors import UsageError
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
 @options
 @needs(
-    *(Need(option, "trace") for option in ("step_ms", "step_scope", "steps", "process", "source_root", "max_memory"))
+    *(
+        Need(option, "trace")
+        for option in ("step_ms", "step_scope", "steps", "process", "source_root", "max_memory", "cache")
+    )
 )
 def command(name: str, trace: str | None, form: str, asked: Asked) -> None:
     """Explain NAME: what it finds, why that costs time, how it shows in a trace, what to use instead, when to leave it.

@@ -15,7 +15,7 @@ import numpy as np
 
 from syncscan.cost.host_rows import HostRows, host_rows
 from syncscan.cost.scope_paths import ScopePaths
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, numbered_pairs
 from syncscan.model.finding import Finding
 from syncscan.model.full_queue import held_by_queue
 from syncscan.model.host import CountedHost, DearOp
@@ -25,6 +25,8 @@ from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_me
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, Category, Trace
 
+_TOO_LATE = 2**62
+"""ns: sums of times below it can't overflow."""
 DEAREST = 20
 """Ops that are told; a report shows the first of them."""
 
@@ -124,9 +126,8 @@ class _Counted:
         host, paths = self.host, ScopePaths(self.trace)
         places = np.flatnonzero(self.ops)
         rows = host.rows[places]
-        keys = np.stack([self.trace.slices.name[rows], paths.of(rows, host.outermost[places])], axis=1)
-        known, which = np.unique(keys, axis=0, return_inverse=True)
-        which = which.reshape(-1)
+        path = paths.of(rows, host.outermost[places])
+        known, which = numbered_pairs(self.trace.slices.name[rows], path)
         itself = np.bincount(which, self.work[places], minlength=len(known))
         own = _outermost_of_group(self.trace, rows, which)
         in_all = np.bincount(which[own], host.in_all(self.work)[places[own]], minlength=len(known))
@@ -195,12 +196,15 @@ def _work_of(trace: Trace, launches: Int64) -> int:
 def _outermost_of_group(trace: Trace, rows: Int64, group: Int64) -> Bool:
     """Which of these lie in no other of their group, so that a group's time in all counts once."""
     s = trace.slices
-    order = np.lexsort((rows, group))  # rows come by track and time
+    order = np.argsort(group, kind="stable")  # rows come by time, one track behind the other
     key = group[order] * len(trace.tracks) + s.track[rows[order]]
     turn = np.cumsum(np.concatenate([[0], np.diff(key) != 0]))[: len(order)]
-    times = np.concatenate([s.ts[rows[order]], s.end[rows[order]]])
-    begins, ends = np.split(np.unique(times, return_inverse=True)[1].reshape(-1), 2)  # ranks, which can't overflow
-    begins, ends = begins + turn * len(times), ends + turn * len(times)
+    begins, ends = s.ts[rows[order]], s.end[rows[order]]
+    first, span = int(begins.min(initial=0)), int(ends.max(initial=0)) - int(begins.min(initial=0)) + 1
+    if span * (len(rows) + 1) >= _TOO_LATE:  # ranks can't overflow, and take a sort
+        ranks = np.unique(np.concatenate([begins, ends]), return_inverse=True)[1].reshape(-1)
+        begins, ends, first, span = *np.split(ranks, 2), 0, 2 * len(rows)
+    begins, ends = begins - first + turn * span, ends - first + turn * span
     reach = np.concatenate([[0], np.maximum.accumulate(ends)])[: len(order)]
     outermost = np.zeros(len(rows), np.bool_)
     outermost[order] = begins >= reach

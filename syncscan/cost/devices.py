@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.interval import Interval, union
 from syncscan.model.names import is_collective_kernel, is_host_collective
 from syncscan.model.period import work_of_steps
@@ -29,7 +29,7 @@ def device_times(trace: Trace, steps: Sequence[Interval]) -> tuple[DeviceTime, .
     collective = trace.named(is_collective_kernel)
     on_host, launches = _on_host(trace, steps), _launches(trace)
     found = []
-    for device in np.unique(s.device[rows]).tolist():
+    for device in distinct(s.device[rows]).tolist():
         mine = rows[s.device[rows] == device]
         starts, ends = union(s.ts[mine], s.end[mine])
         working = mine[~collective[mine]]

@@ -121,7 +121,9 @@ def _around(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
 def _first_come(trace: Trace, rows: Int64, outermost: Int64, on_main: Bool) -> Int64:
     """From when on each row counts: where several of autograd's threads work at once, the one that came first does."""
     s, begin = trace.slices, trace.slices.ts[rows].copy()
-    tops = np.unique(outermost[~on_main])
+    outer = np.zeros(len(rows), np.bool_)
+    outer[outermost[~on_main]] = True
+    tops = np.flatnonzero(outer)
     tops = tops[np.argsort(s.ts[rows[tops]], kind="stable")]
     taken = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(s.end[rows[tops]])])[: len(tops)]
     until = np.full(len(rows), _BEFORE_ALL, np.int64)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, numbered_pairs
 from syncscan.model.names import is_step
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
@@ -67,10 +67,9 @@ class ScopePaths:
             now = (outer == NONE) | (paths[outer] != NONE)
             if not now.any():
                 break
-            keys = np.stack([paths[outer[now]], s.name[left[now]]], axis=1)
-            known, which = np.unique(keys, axis=0, return_inverse=True)
-            paths[left[now]] = len(self._steps) + which.reshape(-1)
-            self._steps += [(int(path), int(name)) for path, name in known]
+            known, which = numbered_pairs(paths[outer[now]], s.name[left[now]])
+            paths[left[now]] = len(self._steps) + which
+            self._steps += [(path, name) for path, name in known.tolist()]
             left = left[~now]
         return paths
 

@@ -42,6 +42,7 @@ class _Ruler:
         self.work = DeviceWork(trace)
         self.queued = Queued(trace, self.work)
         self.collective = trace.named(is_collective_kernel)[trace.device_rows]
+        self.communicates = bool(self.collective.any())
         self.computing = DeviceWork(trace, ~self.collective)
 
     def wait(self, point: SyncPoint) -> int:
@@ -49,24 +50,24 @@ class _Ruler:
 
     def _wait(self, point: SyncPoint, row: int) -> int:
         s = self.trace.slices
-        start, length = int(s.ts[row]), int(s.dur[row])
+        start, length = s.ts.item(row), s.dur.item(row)
         if point.awaited is None:
             return length
         before = min(point.awaited.before, start)
-        ends = (self.work.of(*place).last_end(before) for place in point.awaited.streams)
-        done = max((end for end in ends if end is not None), default=start)
+        ends = [self.work.of(*place).last_end(before) for place in point.awaited.streams]
+        done = max([end for end in ends if end is not None], default=start)
         held = min(max(done - start, 0), length)
         own = self.trace.work_of(row)
         if own == NONE:
             return held
         if "Pinned" in self.trace.name(own) and is_async_copy(self.trace.name(row)):
             return 0  # with pinned memory it returns at once: what waits is the synchronise behind it
-        since = max(start + held, int(s.ts[own]))
-        return held + max(0, min(start + length, int(s.ts[own] + s.dur[own])) - since)
+        since = max(start + held, s.ts.item(own))
+        return held + max(0, min(start + length, s.end.item(own)) - since)
 
     def communication(self, point: SyncPoint, wait: int) -> int:
         """How long of this wait the device was in collectives with nothing computed beside them."""
-        if point.device == NONE or not wait or not self.collective.any():
+        if point.device == NONE or not wait or not self.communicates:
             return 0
         end = point.ts + wait
         busy = self.work.of(point.device).busy_within(point.ts, end)

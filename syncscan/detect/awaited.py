@@ -7,7 +7,9 @@ of all streams and records the one is meant whose work ended just before the ret
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -88,8 +90,8 @@ class AwaitedWork:
     def _told(self, rows: tuple[int, ...]) -> bool:
         """Whether a copy of its own or a synchronisation row says where the call waits."""
         slices, last = self._trace.slices, rows[-1]
-        row = last if slices.category[last] == Category.SYNC else self._trace.sync_row_of(last)
-        by_row = row != NONE and (slices.stream[row] != NONE or self._trace.name(row) == DEVICE_ROW)
+        row = last if slices.category.item(last) == Category.SYNC else self._trace.sync_row_of(last)
+        by_row = row != NONE and (slices.stream.item(row) != NONE or self._trace.name(row) == DEVICE_ROW)
         return bool(by_row or self._trace.copy_of(rows[0]) != NONE)
 
     def _streams(self, device: int, stream: int = NONE) -> tuple[Place, ...]:
@@ -99,11 +101,11 @@ class AwaitedWork:
 
     def _launched_before(self, row: int, streams: tuple[Place, ...]) -> Awaited:
         """All that had been launched on these streams when a call began, its own copy or kernel too."""
-        return self._awaited(streams, int(self._trace.slices.ts[row]) + 1)
+        return self._awaited(streams, self._trace.slices.ts.item(row) + 1)
 
     def _awaited(self, streams: tuple[Place, ...], before: int, of_event: bool = False) -> Awaited:
-        ends = (self._work.of(*place).last_end(before) for place in streams)
-        return Awaited(streams, before, max((end for end in ends if end is not None), default=None), of_event)
+        ends = [self._work.of(*place).last_end(before) for place in streams]
+        return Awaited(streams, before, max([end for end in ends if end is not None], default=None), of_event)
 
     def _drained(self, row: int, track: int, one_stream: bool) -> Iterator[Awaited]:
         """What a call may have waited for: each stream of its process, or each device as a whole."""
@@ -127,19 +129,19 @@ class AwaitedWork:
     # what a block's length tells
 
     def _short(self, row: int) -> bool:
-        return bool(self._trace.slices.dur[row] < SHORT_NS)
+        return self._trace.slices.dur.item(row) < SHORT_NS
 
     def _explains(self, awaited: Awaited, row: int) -> bool:
         """Whether this was done by the time that a call returned, and a long one was held by it to its end."""
         return self._reached(awaited, row) and (self._short(row) or self._holds(awaited, row))
 
     def _reached(self, awaited: Awaited, row: int) -> bool:
-        return awaited.done is None or bool(awaited.done <= self._trace.slices.end[row] + CLOCKS_NS)
+        return awaited.done is None or awaited.done <= self._trace.slices.end.item(row) + CLOCKS_NS
 
     def _holds(self, awaited: Awaited, row: int) -> bool:
         """Whether a call was held by this for most of its time, and then returned promptly."""
         slices = self._trace.slices
-        begin, end, done = int(slices.ts[row]), int(slices.end[row]), awaited.done
+        begin, end, done = slices.ts.item(row), slices.end.item(row), awaited.done
         if done is None or not self._reached(awaited, row):
             return False
         return end - done <= PROMPT_NS and 2 * (done - begin) >= end - begin
@@ -155,14 +157,13 @@ class AwaitedWork:
         """Work before the record that is named, else before one that explains the block, else a drained stream's."""
         named = self._named_record(row)
         if named != NONE:
-            return self._likeliest(self._marked(named), row) or next(self._marked(named), self._nothing(row))
+            marked = self._marked(named)
+            return self._likeliest(marked, row) or next(iter(marked), self._nothing(row))
         own = (marked for record in self._before(row, track)[:TRIES] for marked in self._marked(record))
         nearest = self._likeliest(own, row)
         if nearest is not None and self._explains(nearest, row):
             return nearest
-        others = (
-            marked for record in self._before(row) if self._beside(record, track) for marked in self._marked(record)
-        )
+        others = (marked for record in self._beside(self._before(row), track) for marked in self._marked(record))
         found = self._latest(others, row) or self._latest(self._drained(row, track, one_stream=True), row)
         return found or nearest or self._unexplained(self._launched_before(row, self._streams(*supposed)), row)
 
@@ -185,15 +186,18 @@ class AwaitedWork:
             return self._stated[row]
         return int(self._trace.calls_with(self._trace.slices.awaits[[row]])[0])
 
-    def _marked(self, record: int) -> Iterator[Awaited]:
+    def _marked(self, record: int) -> tuple[Awaited, ...]:
         """What a record marks on each stream that it may stand on: those its thread launched on, the latest first."""
-        slices = self._trace.slices
-        at = int(slices.ts[record])
-        issued, places = self._launched_on.get(int(slices.track[record]), _NO_LAUNCHES)
-        upto = int(np.searchsorted(issued, at))
-        latest_first = places[max(0, upto - LOOK_BACK) : upto][::-1]
-        for device, stream in dict.fromkeys(map(tuple, latest_first.tolist())):
-            yield self._awaited(((device, stream),), at, of_event=True)
+        if record not in self._marks:  # waits that follow one another look back over the same records
+            at, track = self._trace.slices.ts.item(record), self._trace.slices.track.item(record)
+            places = self._launched_on[track].latest_before(at) if track in self._launched_on else []
+            self._marks[record] = tuple(self._awaited((place,), at, of_event=True) for place in places)
+        return self._marks[record]
+
+    @cached_property
+    def _marks(self) -> dict[int, tuple[Awaited, ...]]:
+        """Row of each record that was asked for → what it marks."""
+        return {}
 
     def _before(self, row: int, track: int = NONE) -> list[int]:
         """Rows of the last records before a call, the latest first: of one thread, or of all."""
@@ -202,10 +206,17 @@ class AwaitedWork:
         found: list[int] = records[max(0, count - LOOK_BACK) : count][::-1].tolist()
         return found
 
-    def _beside(self, record: int, track: int) -> bool:
-        """Whether a record was made in this thread's process."""
-        tracks = self._trace.tracks
-        return tracks[int(self._trace.slices.track[record])].pid == tracks[track].pid
+    def _beside(self, records: list[int], track: int) -> list[int]:
+        """Those of these records that were made in this thread's process."""
+        process = self._process_of
+        beside = process[self._trace.slices.track[records]] == process[track]
+        return list(itertools.compress(records, beside.tolist()))
+
+    @cached_property
+    def _process_of(self) -> Int64:
+        """For each track a number that those of its process share."""
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(track.pid, len(numbers)) for track in self._trace.tracks], np.int64)
 
     def _of_other_processes(self, track: int) -> set[Place]:
         """Streams that only other processes of the file launched on: a thread can't wait for those."""
@@ -216,9 +227,8 @@ class AwaitedWork:
     def _used_by(self) -> dict[str, set[Place]]:
         """Pid of each process → the streams that it launched on."""
         found: dict[str, set[Place]] = {}
-        for track, (_, places) in self._launched_on.items():
-            used = {(int(device), int(stream)) for device, stream in np.unique(places, axis=0).tolist()}
-            found.setdefault(self._trace.tracks[track].pid, set()).update(used)
+        for track, launches in self._launched_on.items():
+            found.setdefault(self._trace.tracks[track].pid, set()).update(launches.places)
         return found
 
     def _records_of(self, track: int) -> Int64:
@@ -235,8 +245,8 @@ class AwaitedWork:
         return {NONE: rows[np.argsort(trace.slices.ts[rows], kind="stable")]}
 
     @cached_property
-    def _launched_on(self) -> dict[int, tuple[Int64, Int64]]:
-        """Per thread when it launched device work, ascending, and the device and stream of each launch."""
+    def _launched_on(self) -> dict[int, _Launches]:
+        """Per thread that launched device work its launches."""
         trace, slices = self._trace, self._trace.slices
         calls = trace.calls_of(trace.device_rows)
         work, calls = trace.device_rows[calls != NONE], calls[calls != NONE]
@@ -246,7 +256,7 @@ class AwaitedWork:
         tracks, first = np.unique(slices.track[calls], return_index=True)
         ends = [*first.tolist(), len(calls)][1:]
         runs = zip(tracks.tolist(), first.tolist(), ends, strict=True)
-        return {track: (slices.ts[calls[begin:end]], places[begin:end]) for track, begin, end in runs}
+        return {track: _launches(slices.ts[calls[begin:end]], places[begin:end]) for track, begin, end in runs}
 
     @cached_property
     def _stated(self) -> dict[int, int]:
@@ -257,4 +267,26 @@ class AwaitedWork:
         return stated_edges(trace, self._records[NONE], rows[np.argsort(trace.slices.ts[rows], kind="stable")])
 
 
-_NO_LAUNCHES = (np.zeros(0, np.int64), np.zeros((0, 2), np.int64))
+@dataclass(frozen=True, eq=False, slots=True)
+class _Launches:
+    """The launches of one thread, as runs of those on one stream after the other."""
+
+    issued: Int64
+    """When each launch was made, ascending."""
+    runs: Int64
+    """The number of the first launch of each run."""
+    places: tuple[Place, ...]
+    """Device and stream of each run."""
+
+    def latest_before(self, at: int) -> list[Place]:
+        """Where the last launches before this time went, the latest first."""
+        end = int(np.searchsorted(self.issued, at))
+        first = int(np.searchsorted(self.runs, max(0, end - LOOK_BACK), side="right")) - 1
+        last = int(np.searchsorted(self.runs, end))
+        return list(dict.fromkeys(self.places[max(first, 0) : last][::-1]))
+
+
+def _launches(issued: Int64, places: Int64) -> _Launches:
+    """From when launches were made and the device and stream of each, one a row."""
+    begins = np.append(0, 1 + np.flatnonzero((np.diff(places, axis=0) != 0).any(axis=1)))
+    return _Launches(issued, begins, tuple((device, stream) for device, stream in places[begins].tolist()))

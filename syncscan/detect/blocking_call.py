@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import is_synchronise
@@ -47,8 +48,7 @@ class BlockingCall:
     @property
     def direction(self) -> str:
         """`DtoH`, `HtoD`, `DtoD`, … of its copy; empty without a copy. Intel's `D2M` and `M2D` are read as the same."""
-        _, word, *_ = (*self.copy.split(), "", "")
-        return _INTEL.get(word.partition("(")[0], word)
+        return direction(self.copy)
 
     @property
     def pageable(self) -> bool:
@@ -64,6 +64,13 @@ class BlockingCall:
     def synchronises(self) -> bool:
         """True for a synchronise of a device, stream or event that has no copy with it."""
         return not self.copy and any(is_synchronise(api) or api.endswith(" Sync") for api in self.apis)
+
+
+@lru_cache(1 << 10)
+def direction(copy: str) -> str:
+    """`DtoH`, `HtoD`, `DtoD`, … of a copy by its name; empty without one. Intel's `D2M`, `M2D` are read as the same."""
+    _, word, *_ = (*copy.split(), "", "")
+    return _INTEL.get(word.partition("(")[0], word)
 
 
 def wait_of_row(
@@ -94,4 +101,4 @@ def wait_of_row(
     )
 
 
-__all__ = ["BlockingCall", "wait_of_row"]
+__all__ = ["BlockingCall", "direction", "wait_of_row"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
+from typing import Any
 
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.neighbours import Neighbours
@@ -17,6 +18,11 @@ from syncscan.model.trace import NONE, Category, Trace
 _NEAR = 64
 """Calls that are looked back over for the one before: torch gives its cached blocks back one by one."""
 
+Question = tuple[Any, ...]
+"""Something that is asked of a call: the name of a property, and arguments."""
+Site = tuple[Any, ...]
+"""A call site: two of them are one if they are equal."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -25,6 +31,25 @@ class Call:
     facts: BlockingCall
     trace: Trace
     neighbours: Neighbours
+    asked: dict[Question, Any] = field(default_factory=dict)
+    """What was asked so far of what no call site tells, its surroundings in time, and the answers."""
+
+    @cached_property
+    def site(self) -> Site:
+        """All that a rule may ask of it but for its surroundings in time: the same for every call of one call site."""
+        facts = self.facts
+        told = (facts.api, facts.apis, facts.copy, facts.bytes, facts.waited, facts.launches)
+        return told, self.ops, self.scopes, self.frames
+
+    def answer(self, question: Question) -> Any:
+        """What is so of its surroundings in time.
+
+        Args:
+            question: the name of one of the properties below, and what it takes besides.
+        """
+        if question not in self.asked:
+            self.asked[question] = getattr(self, f"_{question[0]}")(*question[1:])
+        return self.asked[question]
 
     # the ops around it
 
@@ -38,27 +63,27 @@ class Call:
         """Names of the ops around it, outermost first: `aten::index`, `aten::nonzero`."""
         return tuple(self.trace.name(row) for row in self.chain)
 
-    @property
+    @cached_property
     def op(self) -> str:
         """The op a user would recognise: the outermost one that isn't autograd's own wrapper; empty without ops."""
         return program_op(self.ops)
 
-    @property
+    @cached_property
     def top(self) -> str:
         """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
         return next((op for op in self.ops if not is_wrapper(op)), "")
 
-    @property
+    @cached_property
     def leaf(self) -> str:
         """The innermost op; empty without ops."""
         return self.ops[-1] if self.ops else ""
 
-    @property
+    @cached_property
     def backward(self) -> str:
         """The name of the autograd node around it, e.g. `IndexBackward0`; empty outside of a backward pass."""
         return next((op for op in self.ops if is_backward_node(op)), "")
 
-    @property
+    @cached_property
     def scalar(self) -> bool:
         """True when the wait is for one number: `item()` and everything that goes through it."""
         return "aten::_local_scalar_dense" in self.ops
@@ -82,12 +107,15 @@ class Call:
         """True if the name of any annotation around it contains one of these texts."""
         return any(part in scope for scope in self.scopes for part in parts)
 
-    @cached_property
+    @property
     def in_closure(self) -> bool:
         """True if a backward pass runs in the optimizer's step around it: then a closure does, and with it the program.
 
         Lightning runs the whole training step so, and LBFGS whatever it is given.
         """
+        return bool(self.answer(("in_closure",)))
+
+    def _in_closure(self) -> bool:
         slices = self.trace.slices
         row = next((row for row in self._ancestors if is_optimizer_step(self.trace.name(row))), NONE)
         return row != NONE and self.neighbours.goes_backward(int(slices.ts[row]), int(slices.end[row]))
@@ -102,7 +130,7 @@ class Call:
             return tuple(map(str, exact.frames)) if exact and not exact.borrowed else ()
         return self.trace.frames_around(self.facts.track, self.facts.ts, self.facts.end)
 
-    @property
+    @cached_property
     def profiled(self) -> bool:
         """True in a trace with the profiler's own stacks, which show C functions besides Python's."""
         return len(self.trace.frames) > 0
@@ -123,7 +151,7 @@ class Call:
         """The innermost of `frames_in_libraries` that doesn't only pass the call on; None without."""
         return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
 
-    @property
+    @cached_property
     def stands_in(self) -> str:
         """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
         package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
@@ -154,39 +182,60 @@ class Call:
 
     # what came before and after it on its thread
 
-    @cached_property
+    @property
     def before(self) -> tuple[str, ...]:
         """Names of the outermost ops and annotations that came before it on its thread, the nearest last; up to 64."""
-        start = int(self.trace.slices.ts[self._worker]) if self._worker != NONE else self.facts.ts
+        names: tuple[str, ...] = self.answer(("before",))
+        return names
+
+    def _before(self) -> tuple[str, ...]:
+        start = self.trace.slices.ts.item(self._worker) if self._worker != NONE else self.facts.ts
         return self.neighbours.before(self.facts.track, start, set(self._ancestors))
 
-    @cached_property
+    @property
     def after(self) -> tuple[str, ...]:
         """Names of the outermost ops, annotations and runtime calls that came after it, the nearest first; up to 64."""
+        names: tuple[str, ...] = self.answer(("after",))
+        return names
+
+    def _after(self) -> tuple[str, ...]:
         return self.neighbours.after(self.facts.track, self._returned)
 
     @property
     def first_run(self) -> bool:
         """True if the innermost op around it runs for the first time in the trace."""
+        return bool(self.answer(("first_run",)))
+
+    def _first_run(self) -> bool:
         return bool(self.chain) and self.neighbours.first_begins[self.leaf] == self.trace.slices.ts[self.chain[-1]]
 
     @property
     def call_before(self) -> str:
         """Name of the runtime call before it in the same op; those like itself, and synchronises, are passed over."""
+        return str(self.answer(("call_before",)))
+
+    def _call_before(self) -> str:
         parent, rows = self.trace.slices.parent, range(self.facts.rows[0] - 1, -1, -1)
         names = (self.trace.name(row) for row in takewhile(lambda row: parent[row] == self.facts.around, rows[:_NEAR]))
         return next((name for name in names if name != self.facts.apis[0] and not is_synchronise(name)), "")
 
     def followed_within(self, ns: int) -> bool:
         """True if the next op, annotation or runtime call began that soon after the op around it, or after it."""
+        return bool(self.answer(("followed_within", ns)))
+
+    def _followed_within(self, ns: int) -> bool:
         start = self.neighbours.next_start(self.facts.track, self._returned)
         return start is not None and start - self._returned <= ns
 
-    @cached_property
+    @property
     def since_scope(self) -> tuple[str, ...]:
         """Names of the outermost ops and annotations that began since the innermost annotation around it."""
+        names: tuple[str, ...] = self.answer(("since_scope",))
+        return names
+
+    def _since_scope(self) -> tuple[str, ...]:
         slices = self.trace.slices
-        annotations = [row for row in self._ancestors if slices.category[row] == Category.ANNOTATION]
+        annotations = [row for row in self._ancestors if slices.category.item(row) == Category.ANNOTATION]
         opened = int(slices.ts[annotations[-1]]) if annotations else 0
         return self.neighbours.between(self.facts.track, opened + 1, self.facts.ts)
 
@@ -203,7 +252,7 @@ class Call:
     @property
     def _returned(self) -> int:
         """When the program goes on: the end of the op that it called, or of the call itself."""
-        return int(self.trace.slices.end[self._worker]) if self._worker != NONE else self.facts.end
+        return self.trace.slices.end.item(self._worker) if self._worker != NONE else self.facts.end
 
 
 def _lies_in(frames: tuple[Frame, ...], packages: tuple[str, ...]) -> bool:

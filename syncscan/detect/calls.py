@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from syncscan.detect.awaited import AwaitedWork, place_of
-from syncscan.detect.blocking_call import BlockingCall, wait_of_row
+from syncscan.detect.blocking_call import BlockingCall, direction, wait_of_row
 from syncscan.detect.closing_sync import profiler_sync
 from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
@@ -29,6 +29,9 @@ _ADJACENT_NS = 20_000
 pairs, 3.9 µs in 954 pairs inside of ops; a program needs longer to call the second from Python."""
 _MOST_BETWEEN = 2
 """Queries that other versions may make between the two; torch 2.11 made none in 957 pairs."""
+
+_ON_DEVICES = ("DtoD", "PtoP")
+"""Directions of copies that no host waits for."""
 
 
 def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
@@ -61,8 +64,16 @@ class _RuntimeCalls:
         behind = {row: self._synchronise_behind(row) for row in rows}
         joined = set(behind.values())
         for row in rows:
-            if row not in joined:
+            if row not in joined and (behind[row] != NONE or self._may_block(row)):
                 yield self._call((row,) if behind[row] == NONE else (row, behind[row]))
+
+    def _may_block(self, row: int) -> bool:
+        """Whether a copy may hold the host: on the device, or with pinned memory, it doesn't; other calls may."""
+        if not self._is_copy[self._rows.searchsorted(row)]:
+            return True
+        copy = self._trace.copy_name(row)
+        pinned = "Pinned" in copy and runtime_calls.is_async_copy(self._api(row))
+        return direction(copy) not in _ON_DEVICES and not pinned
 
     def of_launches(self, row: int, launches: int) -> BlockingCall:
         """The one launch that stands for all where every launch waits for its kernel.
@@ -107,7 +118,7 @@ class _RuntimeCalls:
 
     def _synchronise_behind(self, row: int) -> int:
         """The row of the synchronise that completes a copy, NONE for another call or a copy without one."""
-        at = int(np.searchsorted(self._rows, row))
+        at = int(self._rows.searchsorted(row))
         if not self._is_copy[at]:
             return NONE
         following = self._rows[at + 1 : at + 2 + _MOST_BETWEEN].tolist()
@@ -118,13 +129,13 @@ class _RuntimeCalls:
     def _completes(self, synchronise: int, copy: int) -> bool:
         """Whether the two are one wait: in the same op, or close together in the same scope."""
         slices = self._trace.slices
-        parent = int(slices.parent[copy])
-        if slices.track[copy] != slices.track[synchronise] or parent != slices.parent[synchronise]:
+        parent = slices.parent.item(copy)
+        if slices.track[copy] != slices.track[synchronise] or parent != slices.parent.item(synchronise):
             return False
         if "DtoD" in self._trace.copy_name(copy):
             return False
-        in_op = parent != NONE and slices.category[parent] == Category.CPU_OP
-        return bool(in_op or slices.ts[synchronise] - slices.end[copy] < _ADJACENT_NS)
+        in_op = parent != NONE and slices.category.item(parent) == Category.CPU_OP
+        return in_op or slices.ts.item(synchronise) - slices.end.item(copy) < _ADJACENT_NS
 
     def _api(self, row: int) -> str:
         return api_name(self._trace.name(row))
@@ -132,14 +143,14 @@ class _RuntimeCalls:
     def _call(self, rows: tuple[int, ...]) -> BlockingCall:
         slices = self._trace.slices
         names = tuple(map(self._api, rows))
-        begin, end = int(slices.ts[rows[0]]), int(slices.end[rows[-1]])
-        track, supposed = int(slices.track[rows[0]]), self._waits.place(rows, names[-1])
+        begin, end = slices.ts.item(rows[0]), slices.end.item(rows[-1])
+        track, supposed = slices.track.item(rows[0]), self._waits.place(rows, names[-1])
         awaited = self._awaited.of(rows, names[-1], track, supposed)
         device, stream = place_of(awaited, names[-1], supposed)
         copy = self._trace.copy_of(rows[0])
         return BlockingCall(
             rows=rows,
-            api=names[int(np.argmax(slices.dur[list(rows)]))],
+            api=names[0] if slices.dur[rows[0]] >= slices.dur[rows[-1]] else names[-1],
             apis=names,
             ts=begin,
             end=end,
@@ -150,15 +161,16 @@ class _RuntimeCalls:
             awaited=awaited,
             waited=self._waits.waited(begin, end, device, stream, names[0]),
             copy=self._trace.copy_name(rows[0]),
-            bytes=int(slices.bytes[copy]) if copy != NONE else NONE,
+            bytes=slices.bytes.item(copy) if copy != NONE else NONE,
         )
 
     def _around(self, row: int) -> int:
         """The innermost host slice around a call: by time, or by `External id` where calls have tracks of their own."""
         slices = self._trace.slices
-        op = self._ops_by_id.get(int(slices.external[row]), NONE)
-        if slices.parent[row] != NONE or op == NONE:
-            return int(slices.parent[row])
+        parent = slices.parent.item(row)
+        op = self._ops_by_id.get(slices.external.item(row), NONE) if self._ops_by_id else NONE
+        if parent != NONE or op == NONE:
+            return parent
         return op if slices.ts[op] <= slices.ts[row] and slices.end[row] <= slices.end[op] else NONE
 
     @cached_property
@@ -184,7 +196,7 @@ def _blocks(call: BlockingCall) -> bool:
         or runtime_calls.allocates(name)
     ):
         return True
-    if call.direction in ("DtoD", "PtoP"):
+    if call.direction in _ON_DEVICES:
         return False
     if runtime_calls.is_blocking_copy(name):
         return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -36,30 +35,27 @@ class Neighbours:
         self._backward = np.sort(trace.slices.ts[trace.named(is_engine)])
         self.loads = bool(trace.named(is_loader).any())
         """Whether a DataLoader is asked for batches in this trace."""
+        self._steps = trace.named(is_step)
         self._tracks: dict[tuple[int, int], tuple[Int64, Int64]] = {}
 
     def before(self, track: int, ts: int, around: set[int]) -> tuple[str, ...]:
         """Names of up to 64 ops and scopes from before this time, the nearest last; those `around` are left out."""
         rows, starts = self._on(self._before, track)
-        at = int(np.searchsorted(starts, ts))
-        names: list[str] = []
-        for row, name in self._named(rows[max(0, at - _MOST) : at][::-1]):
-            if row not in around:
-                names.append(name)
-            elif is_step(name):
-                break
-        return tuple(names[::-1])
+        at = int(starts.searchsorted(ts))
+        nearest: list[int] = rows[max(0, at - _MOST) : at].tolist()
+        inside = around.intersection(nearest)
+        if inside:
+            step = max((row for row in inside if is_step(self._trace.name(row))), default=NONE)
+            nearest = [row for row in nearest if row > step and row not in inside]
+        return self._names(nearest)
 
     def after(self, track: int, end: int) -> tuple[str, ...]:
         """Names of up to 64 ops, scopes and bare runtime calls that began after this time, the nearest first."""
         rows, starts = self._on(self._after, track)
-        at = int(np.searchsorted(starts, end))
-        names: list[str] = []
-        for _, name in self._named(rows[at : at + _MOST]):
-            if is_step(name):
-                break
-            names.append(name)
-        return tuple(names)
+        at = int(starts.searchsorted(end))
+        nearest = rows[at : at + _MOST]
+        steps = self._steps[nearest]
+        return self._names(nearest[: int(np.argmax(steps))] if steps.any() else nearest)
 
     @cached_property
     def first_begins(self) -> dict[str, int]:
@@ -73,23 +69,23 @@ class Neighbours:
     def next_start(self, track: int, end: int) -> int | None:
         """When the next op, scope or bare runtime call begins; None after the last."""
         _, starts = self._on(self._after, track)
-        at = int(np.searchsorted(starts, end))
+        at = int(starts.searchsorted(end))
         return int(starts[at]) if at < len(starts) else None
 
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
         """Names of the ops and scopes that began from `start` on and before `end`."""
         rows, starts = self._on(self._before, track)
         lo, hi = np.searchsorted(starts, [start, end])
-        return tuple(name for _, name in self._named(rows[int(lo) : int(hi)]))
+        return self._names(rows[int(lo) : int(hi)])
 
     def goes_backward(self, start: int, end: int) -> bool:
         """Whether a backward pass begins between two times, on any thread."""
         lo, hi = np.searchsorted(self._backward, [start, end])
         return bool(lo < hi)
 
-    def _named(self, rows: Int64) -> Iterable[tuple[int, str]]:
-        strings = self._trace.strings
-        return zip(rows.tolist(), [strings[n] for n in self._trace.slices.name[rows].tolist()], strict=True)
+    def _names(self, rows: Int64 | list[int]) -> tuple[str, ...]:
+        strings, name = self._trace.strings, self._trace.slices.name
+        return tuple([strings[number] for number in name[rows].tolist()]) if len(rows) else ()
 
     def _on(self, rows: Int64, track: int) -> tuple[Int64, Int64]:
         """Those of these rows that lie on a track, and when they begin; kept, as it is asked for at every call."""

@@ -11,7 +11,7 @@ import numpy as np
 from syncscan.detect.awaited import DEVICE_ROW, AwaitedWork, place_of
 from syncscan.detect.blocking_call import BlockingCall, wait_of_row
 from syncscan.detect.waits import Waits
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 
 _DEVICE_SIDE = re.compile(r"Stream Wait Event|GPU_BARRIER\w*")
@@ -83,7 +83,7 @@ class _HostThreads:
         trace = self._trace
         host = trace.is_category(*HOST)
         calls = trace.is_category(*CALLS)
-        rows_of = {track: trace.track_rows(track) for track in np.unique(trace.slices.track[host]).tolist()}
+        rows_of = {track: trace.track_rows(track) for track in distinct(trace.slices.track[host]).tolist()}
         return {track: trace.slices.ts[rows][calls[rows]] for track, rows in rows_of.items()}
 
     def _last_call(self, track: int, row: int) -> int:

@@ -43,19 +43,19 @@ class Waits:
         device, stream = self.last_launch(rows[0])
         for told in (self._trace.copy_of(rows[0]), self._trace.sync_row_of(rows[-1])):
             if told != NONE and slices.device[told] != NONE:
-                if slices.stream[told] != NONE or not of_a_stream:
-                    return int(slices.device[told]), int(slices.stream[told])
-                stream = stream if device == slices.device[told] else NONE
-                return int(slices.device[told]), stream
+                on, of = slices.device.item(told), slices.stream.item(told)
+                if of != NONE or not of_a_stream:
+                    return on, of
+                return on, stream if device == on else NONE
         return device, stream if of_a_stream else NONE
 
     def last_launch(self, row: int) -> tuple[int, int]:
         """Device and stream of the work that this thread launched last before a call; the device's first without."""
         slices = self._trace.slices
         calls, work = self._launches
-        at = int(np.searchsorted(calls, row, side="right")) - 1
+        at = int(calls.searchsorted(row, side="right")) - 1
         if at >= 0 and slices.track[calls[at]] == slices.track[row]:
-            return int(slices.device[work[at]]), int(slices.stream[work[at]])
+            return slices.device.item(work[at]), slices.stream.item(work[at])
         return self.first_device, NONE
 
     @property

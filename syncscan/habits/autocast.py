@@ -53,9 +53,11 @@ def _casts(context: Context) -> list[int]:
     ops = np.flatnonzero(context.trace.is_category(Category.CPU_OP))
     inner = ops[s.parent[ops] != NONE]
     inner = inner[s.name[inner] == s.name[s.parent[inner]]]
-    wrapped = np.unique(s.parent[inner])
-    rows = context.rows(Category.CPU_OP, lambda name: name == "aten::to")
-    return [row for row in rows if s.parent[row] in wrapped and len(context.launched(context.interval(row)))]
+    wrapped = np.zeros(len(s), np.bool_)
+    wrapped[s.parent[inner]] = True
+    rows = np.array(context.rows(Category.CPU_OP, lambda name: name == "aten::to"), np.int64)
+    rows = rows[(s.parent[rows] != NONE) & wrapped[s.parent[rows]]]
+    return [row for row in rows.tolist() if len(context.launched(context.interval(row)))]
 
 
 def _known(context: Context, casts: Iterable[int]) -> dict[int, int]:

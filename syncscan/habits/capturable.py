@@ -13,7 +13,7 @@ import numpy as np
 
 from syncscan.habits.closures import without_closures
 from syncscan.habits.context import Context
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.names import is_loader, is_optimizer
 from syncscan.model.trace import Category
@@ -98,7 +98,7 @@ def capturable(context: Context, calls: Int64, breaks: Breaks) -> list[Capturabl
 def intervals_of(context: Context, calls: Int64) -> Iterator[ThreadInterval]:
     """On each thread that makes some of these calls: from the first one's begin to the last one's end."""
     s = context.trace.slices
-    for track in np.unique(s.track[calls]).tolist():
+    for track in distinct(s.track[calls]).tolist():
         mine = calls[s.track[calls] == track]
         yield ThreadInterval(track, int(s.ts[mine].min()), int(s.end[mine].max()))
 
@@ -135,7 +135,7 @@ def _recurring(context: Context, behind: Int64, pause: Int64) -> tuple[Int64, In
 def _launching(context: Context) -> Int64:
     """Rows on the threads that launch in which the host is on its way to a launch: ops, optimizers, the calls."""
     s, trace, calls = context.trace.slices, context.trace, context.launch_calls
-    mine = np.isin(s.track, np.unique(s.track[calls]))
+    mine = np.isin(s.track, distinct(s.track[calls]))
     ops = np.flatnonzero(mine & trace.is_category(Category.CPU_OP))
     optimizers = np.flatnonzero(mine & trace.is_category(Category.ANNOTATION) & trace.named(is_optimizer))
     alone = without_closures(context, optimizers.tolist())

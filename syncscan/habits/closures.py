@@ -15,12 +15,13 @@ def without_closures(context: Context, rows: list[int]) -> list[int]:
     Under Lightning all of a training step runs inside of `Optimizer.step`.
     """
     s, trace, calls = context.trace.slices, context.trace, context.launch_calls
+    issued, track = s.ts[calls], s.track[calls]
     backward = np.sort(s.ts[np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_backward))])
 
     def alone(row: int) -> bool:
-        begin, end = s.ts[row], s.end[row]
-        first, last = np.searchsorted(s.ts[calls], [begin, end])
-        passes = np.searchsorted(backward, end) > np.searchsorted(backward, begin)
-        return not passes and bool((s.track[calls[first:last]] == s.track[row]).all())
+        within = s.ts.item(row), s.end.item(row)
+        first, last = np.searchsorted(issued, within).tolist()
+        begun, over = np.searchsorted(backward, within).tolist()
+        return bool(begun == over and (track[first:last] == s.track[row]).all())
 
     return [row for row in rows if alone(row)]

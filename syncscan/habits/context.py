@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
@@ -74,7 +74,7 @@ class Context:
     @cached_property
     def launching_us(self) -> float:
         """Host time that the launches of a step take, in µs: from one to the next, counted up to `LAUNCH_NS` each."""
-        at = np.unique(
+        at = distinct(
             np.concatenate([self._launched[1][self.inside(self._launched[1])], [s.ts for s in self.trace.steps]])
         )
         gaps = np.minimum(np.diff(at), LAUNCH_NS)
@@ -96,8 +96,10 @@ class Context:
     def launch_calls(self) -> Int64:
         """Rows of the calls that launch the steps' work, in time order."""
         rows, at, _ = self._launched
-        calls = np.unique(self.trace.calls_of(rows[self.inside(at)]))
-        calls = calls[calls != NONE]
+        found = self.trace.calls_of(rows[self.inside(at)])
+        launches = np.zeros(len(self.trace.slices), np.bool_)
+        launches[found[found != NONE]] = True
+        calls = np.flatnonzero(launches)
         ordered: Int64 = calls[np.argsort(self.trace.slices.ts[calls], kind="stable")]
         return ordered
 
@@ -115,12 +117,16 @@ class Context:
             main: only on the steps' own threads.
         """
         s = self.trace.slices
-        mask = self.trace.is_category(category) & self.trace.named(wanted)
-        rows = np.flatnonzero(mask)
+        rows = np.flatnonzero(self.trace.is_category(category) & self.trace.named(wanted))
         rows = rows[self.inside(s.ts[rows])]
         if main:
-            rows = rows[np.isin(s.track[rows], [step.track for step in self.trace.steps])]
-        return [int(r) for r in rows[np.argsort(s.ts[rows], kind="stable")]]
+            rows = rows[np.isin(s.track[rows], self._step_tracks)]
+        in_order: list[int] = rows[np.argsort(s.ts[rows], kind="stable")].tolist()
+        return in_order
+
+    @cached_property
+    def _step_tracks(self) -> list[int]:
+        return sorted({step.track for step in self.trace.steps})
 
     def inside(self, ts: Int64) -> Any:
         """Which of these times lie in a step."""
@@ -130,6 +136,11 @@ class Context:
     def step_of(self, ts: Any) -> Any:
         """The place of the step that each of these times lies in, or behind; -1 before the first."""
         return np.searchsorted(self.begins, ts, side="right") - 1
+
+    def step_at(self, ts: int) -> Interval | None:
+        """The step that a time (ns) lies in, None without."""
+        at = int(self.step_of(ts))
+        return self.steps[at] if at >= 0 and self.steps[at].holds(ts) else None
 
     @cached_property
     def begins(self) -> Int64:

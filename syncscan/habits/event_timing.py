@@ -62,8 +62,12 @@ def _event_timing(context: Context, records: list[int], sync: int) -> EventTimin
     if len(records) < 2 or s.track[records[0]] != s.track[records[1]]:
         return None
     track, begin, end = int(s.track[sync]), int(s.ts[records[0]]), int(s.ts[records[1]])
-    step = next((step for step in context.steps if step.holds(int(s.ts[sync]))), None)
-    if step is None or begin < step[0] or not len(context.launched(ThreadInterval(track, begin, end), any_thread=True)):
+    step = context.step_at(s.ts.item(sync))
+    if (
+        step is None
+        or begin < step.begin
+        or not len(context.launched(ThreadInterval(track, begin, end), any_thread=True))
+    ):
         return None
     # DDP's own timers are read a step later, behind other work: that times no repetition.
     behind = context.launched(ThreadInterval(track, end, int(s.ts[sync])), any_thread=True)

@@ -11,7 +11,7 @@ import numpy as np
 from syncscan.habits.capturable import LOADER, STEP, SYNC, Breaks, Capturable, intervals_of
 from syncscan.habits.closures import without_closures
 from syncscan.habits.context import Context
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.finding import Finding, Phase
 from syncscan.model.habit import Change, Segment, Split
 from syncscan.model.interval import ThreadInterval
@@ -129,7 +129,7 @@ def _phases(context: Context, calls: Int64) -> Int64:
     optimizers = np.array(without_closures(context, scopes.tolist()), np.int64)
     codes = np.full(len(calls), 0 if len(backward) else 3, np.int64)
     for code, rows in ((1, backward), (2, optimizers)):
-        for track in np.unique(tracks).tolist():
+        for track in distinct(tracks).tolist():
             mine = rows[s.track[rows] == track]
             codes[(tracks == track) & _within(s.ts[calls], s.ts[mine], s.end[mine])] = code
     return codes

@@ -78,8 +78,8 @@ def factory_before(context: Context, call: int) -> int | None:
 def _op_before(context: Context, row: int) -> int | None:
     """The op that ended last before this one, with the same parent."""
     s = context.trace.slices
-    first = int(np.searchsorted(s.track, s.track[row]))
+    parent, first = s.parent.item(row), int(np.searchsorted(s.track, s.track[row]))
     for other in range(row - 1, max(first, row - 400) - 1, -1):
-        if s.parent[other] == s.parent[row] and s.category[other] == Category.CPU_OP:
+        if s.parent.item(other) == parent and s.category.item(other) == Category.CPU_OP:
             return other
     return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from syncscan.habits.backward_passes import backward_passes
 from syncscan.habits.context import Context
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.names import is_optimizer_zero_grad
 from syncscan.model.trace import Category
 
@@ -57,7 +57,7 @@ def _additions(context: Context, scopes: list[int]) -> list[int]:
     s, trace = context.trace.slices, context.trace
     passes = backward_passes(context)
     begins = np.array([s.ts[mine[0]] for mine in passes], np.int64)
-    firsts = np.unique(np.searchsorted(begins, s.end[scopes]))
+    firsts = distinct(np.searchsorted(begins, s.end[scopes]))
     gradients = [passes[first] for first in firsts.tolist() if first < len(passes)]
     adds = np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(lambda name: name == "aten::add_"))
     adds = adds[np.isin(s.parent[adds], np.concatenate([np.zeros(0, np.int64), *gradients]))]

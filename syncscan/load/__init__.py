@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from syncscan.load import memory, reader, second_process
 from syncscan.load.byte_stream import ByteStream, begin_of, open_bytes
+from syncscan.load.cache import Cache, cache_beside
 from syncscan.load.folder import find, named_as_trace, natural, traces_among
 from syncscan.load.reference import parse
 from syncscan.load.saved import PEEK, is_saved, named_as_saved, open_events, read_saved
@@ -94,7 +95,9 @@ def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
 
 __all__ = [
     "ByteStream",
+    "Cache",
     "begin_of",
+    "cache_beside",
     "find",
     "load",
     "named_as_saved",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64
+from syncscan.model.arrays import Bool, Int32, Int64, distinct
 from syncscan.model.trace import NONE, Category, Flows, Frames, Slices
 
 _IDLE = re.compile(
@@ -45,7 +45,7 @@ def _calls(strings: Sequence[str], s: Slices) -> Int64:
     """Rows of host calls that may wait."""
     calls = np.flatnonzero((s.category == Category.RUNTIME) | (s.category == Category.DRIVER))
     idle = np.zeros(len(strings), np.bool_)
-    for number in np.unique(s.name[calls]).tolist():
+    for number in distinct(s.name[calls]).tolist():
         idle[number] = bool(_IDLE.fullmatch(strings[number]))
     return calls[~idle[s.name[calls]] | (s.dur[calls] >= _LONG_NS)]
 
@@ -61,7 +61,7 @@ def _above(s: Slices, rows: Int64) -> Int64:
     """Rows of all slices around these; each is gone up from once, however many of the rows lie in it."""
     seen = np.zeros(len(s), np.bool_)
     while len(rows):
-        rows = np.unique(s.parent[rows].astype(np.int64))
+        rows = distinct(s.parent[rows].astype(np.int64))
         rows = rows[rows != NONE]
         rows = rows[~seen[rows]]
         seen[rows] = True
@@ -74,7 +74,7 @@ def _forward(s: Slices, above: Int64) -> tuple[Int32, Int64]:
     A forward op has 0 for its `Fwd thread id`, a backward op the number of its forward op's thread, from 1
     (torch/csrc/profiler/kineto_shim and collection.cpp).
     """
-    sequences = np.unique(s.sequence[above[s.fwd_thread[above] > 0]])
+    sequences = distinct(s.sequence[above[s.fwd_thread[above] > 0]])
     op = (s.category == Category.CPU_OP) & (s.sequence != NONE) & (s.fwd_thread <= 0)
     rows = np.flatnonzero(op)
     rows = rows[np.isin(s.sequence[rows], sequences)]
@@ -91,7 +91,7 @@ def _arrow_tails(s: Slices, flows: Flows, above: Int64) -> tuple[Int32, Int64]:
 def _contained(on_track: Int32, start: Int64, end: Int64, track: Int32, ts: Int64) -> Bool:
     """Which of these points lie in at least one of the intervals: by counting starts and ends before each."""
     inside = np.zeros(len(ts), np.bool_)
-    for t in np.unique(track).tolist():
+    for t in distinct(track).tolist():
         on, points = on_track == t, np.flatnonzero(track == t)
         starts, ends = np.sort(start[on]), np.sort(end[on])
         opened = np.searchsorted(starts, ts[points], side="right")
@@ -103,7 +103,7 @@ def _contained(on_track: Int32, start: Int64, end: Int64, track: Int32, ts: Int6
 def _around(frames: Frames, track: Int32, ts: Int64) -> Bool:
     """Which frames have at least one of these points in them."""
     around = np.zeros(len(frames), np.bool_)
-    for t in np.unique(track).tolist():
+    for t in distinct(track).tolist():
         lo, hi = np.searchsorted(frames.track, [t, t + 1])
         points = np.sort(ts[track == t])
         around[lo:hi] = _holds(frames.ts[lo:hi], frames.end[lo:hi], points)

@@ -11,6 +11,7 @@ import numpy as np
 from syncscan.load.categories import vendor_of_category
 from syncscan.load.columns import Unlinked
 from syncscan.load.values import id_of, text_of
+from syncscan.model.arrays import distinct
 from syncscan.model.capture import capture_table
 from syncscan.model.trace import CALLS, DEVICE, NONE, Category, TraceInfo, Vendor
 
@@ -92,7 +93,7 @@ def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Unlinked)
 
 def _names(raw: Unlinked, *categories: Category) -> list[str]:
     of = np.isin(raw.slices.category, np.array(categories, np.int8))
-    return [raw.strings[i] for i in np.unique(raw.slices.name[of]).tolist()]
+    return [raw.strings[i] for i in distinct(raw.slices.name[of]).tolist()]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

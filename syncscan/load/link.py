@@ -13,7 +13,7 @@ from syncscan.load.columns import TYPES, Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
 from syncscan.load.steps import with_steps
-from syncscan.model.arrays import Int32, Int64
+from syncscan.model.arrays import Int32, Int64, distinct
 from syncscan.model.trace import (
     CALLS,
     DEEPEST,
@@ -168,7 +168,7 @@ def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
         if not len(searching):
             break
     else:
-        for one in np.unique(track[searching]).tolist():
+        for one in distinct(track[searching]).tolist():
             first, last = np.searchsorted(track, [one, one + 1]).tolist()
             at[first:last] = _swept(ts[first:last].tolist(), end[first:last].tolist(), first)
     return np.where(at == NONE, NONE, rows[at]) if len(rows) else at
@@ -204,7 +204,7 @@ def _shared_correlations(s: Slices) -> int:
     for category in CALLS:
         ids = np.sort(s.correlation[(s.category == category) & (s.correlation > 0)])
         again = ids[1:][ids[1:] == ids[:-1]]
-        shared += len(np.unique(again))
+        shared += len(distinct(again))
     return shared
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.names import is_autograd_thread, is_service_thread
 from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import CALLS, DEEPEST, NONE, Trace
@@ -70,7 +70,7 @@ def _calls(trace: Trace) -> Int64:
     launches = trace.calls_of(trace.device_rows)
     waits = np.flatnonzero(trace.is_category(*CALLS) & trace.named(is_synchronise))
     calls = np.union1d(launches[launches != NONE], waits)
-    threads = {t: trace.tracks[t].thread for t in np.unique(s.track[launches[launches != NONE]]).tolist()}
+    threads = {t: trace.tracks[t].thread for t in distinct(s.track[launches[launches != NONE]]).tolist()}
     own = [t for t, name in threads.items() if not is_autograd_thread(name) and not is_service_thread(name)]
     counts = Counter(s.track[calls[np.isin(s.track[calls], own)]].tolist())
     if not counts:
@@ -111,7 +111,7 @@ def _lengths(codes: Int64, middle: int) -> list[int]:
     if not most:
         return []
     apart = np.abs(np.flatnonzero(codes == codes[middle]) - middle)
-    candidates = np.unique(apart[(apart > 0) & (apart <= most)])
+    candidates = distinct(apart[(apart > 0) & (apart <= most)])
     return list(itertools.islice((n for n in candidates.tolist() if _alike(codes, middle, n)), _CANDIDATES))
 
 

@@ -86,8 +86,10 @@ def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
     """
     try:
         saved = _saved(_text(stream, name, most), name)
-        _require(saved.trace, name, most)
-        return _trace(saved)
+        require(saved.trace, name, most)
+        kept = Kept(asked=saved.asked, sources=saved.sources, newer=saved.newer)
+        trace = linked(saved.trace, saved.version)
+        return dataclasses.replace(trace, info=dataclasses.replace(trace.info, kept=kept))
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as e:
         if stream.lost:
             raise TraceUnreadable(f"{name} can't be read: {stream.lost}", "Copy or save it again.") from None
@@ -120,16 +122,24 @@ def _saved(text: bytes, name: str) -> Saved:
     return msgspec.json.decode(head.saved, type=Saved)
 
 
-def _require(saved: SavedTrace, name: str, most: int | None) -> None:
+def require(saved: SavedTrace, name: str, most: int | None) -> None:
+    """Refuse what takes more memory than there may be.
+
+    Raises:
+        TraceTooLarge: it does.
+    """
     rows = saved.slices.rows + saved.frames.rows + saved.flows.rows
     if most is not None and rows * EVENT_BYTES > most:
         raise _too_large(name)
 
 
-def _trace(saved: Saved) -> Trace:
-    """Linked anew, so that what follows from the columns isn't believed but found."""
-    raw = _unlinked(saved.trace, saved.version)
-    known = saved.trace
+def linked(known: SavedTrace, version: int = VERSION) -> Trace:
+    """Linked anew, so that what follows from the columns isn't believed but found.
+
+    Raises:
+        ValueError: its columns can't be those of a trace.
+    """
+    raw = _unlinked(known, version)
     info = trace_info(known.metadata, known.path, known.size_bytes, raw)
     trace = linked_trace(info, raw, Damage())
     info = dataclasses.replace(
@@ -137,7 +147,6 @@ def _trace(saved: Saved) -> Trace:
         vendor=Vendor(known.vendor),
         warnings=known.warnings,
         complete=known.complete,
-        kept=Kept(asked=saved.asked, sources=saved.sources, newer=saved.newer),
     )
     return dataclasses.replace(trace, info=info)
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.interval import union
 from syncscan.model.trace import NONE, Trace
 
@@ -33,8 +33,8 @@ class Work:
 
     def last_end(self, launched_before: int) -> int | None:
         """When the work launched before this time ends; None if there is none."""
-        at = int(np.searchsorted(self.launched, launched_before))
-        return int(self.done[at - 1]) if at else None
+        at = int(self.launched.searchsorted(launched_before))
+        return self.done.item(at - 1) if at else None
 
     def busy_within(self, start: int, end: int) -> int:
         """How long the device worked between these times, in ns."""
@@ -44,19 +44,19 @@ class Work:
 
     def idle_from(self, at: int) -> int:
         """From when on nothing ran: this time, or else the end of what ran then."""
-        k = int(np.searchsorted(self.busy_from, at, side="right"))
-        return max(at, int(self.busy_to[k - 1])) if k else at
+        k = int(self.busy_from.searchsorted(at, side="right"))
+        return max(at, self.busy_to.item(k - 1)) if k else at
 
     def next_begin(self, at: int) -> int | None:
         """When the next entry begins, at this time or later; None if there is none."""
-        k = int(np.searchsorted(self.begins, at))
-        return int(self.begins[k]) if k < len(self.begins) else None
+        k = int(self.begins.searchsorted(at))
+        return self.begins.item(k) if k < len(self.begins) else None
 
     def _busy_until(self, at: int) -> int:
-        k = int(np.searchsorted(self.busy_from, at))
+        k = int(self.busy_from.searchsorted(at))
         if k == 0:
             return 0
-        return int(self.busy_sum[k - 1]) - max(0, int(self.busy_to[k - 1]) - at)
+        return self.busy_sum.item(k - 1) - max(0, self.busy_to.item(k - 1) - at)
 
 
 class DeviceWork:
@@ -80,12 +80,12 @@ class DeviceWork:
     @cached_property
     def devices(self) -> tuple[int, ...]:
         """Numbers of the devices that did work."""
-        return tuple(int(d) for d in np.unique(self._device))
+        return tuple(int(d) for d in distinct(self._device))
 
     def streams(self, device: int) -> tuple[int, ...]:
         """Numbers of the streams of this device that did work."""
         if device not in self._streams:
-            self._streams[device] = tuple(np.unique(self._stream[self._device == device]).tolist())
+            self._streams[device] = tuple(distinct(self._stream[self._device == device]).tolist())
         return self._streams[device]
 
     def of(self, device: int, stream: int = NONE) -> Work:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, distinct
 
 
 class Interval(NamedTuple):
@@ -88,7 +88,7 @@ class Cover:
 
     def without(self, other: Cover) -> Cover:
         """What of them the other doesn't cover."""
-        turns = np.unique(np.concatenate([self.starts, self.ends, other.starts, other.ends]))
+        turns = distinct(np.concatenate([self.starts, self.ends, other.starts, other.ends]))
         left = self.holds(turns[:-1]) & ~other.holds(turns[:-1])
         return Cover(*union(turns[:-1][left], turns[1:][left]))
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64, Texts
+from syncscan.model.arrays import Bool, Int64, Texts, distinct
 from syncscan.model.trace import CALLS, HOST, NONE, Flows, Frames, Slices, Trace
 
 
@@ -29,7 +29,7 @@ def share_correlations(trace: Trace) -> bool:
     calls = np.flatnonzero(trace.is_category(*CALLS) & (s.correlation != NONE))
     _, pids = np.unique(_pids(trace, calls), return_inverse=True)
     both = np.unique(np.stack([s.correlation[calls], pids.astype(np.int64)]), axis=1)
-    return bool(len(np.unique(both[0])) < both.shape[1])
+    return bool(len(distinct(both[0])) < both.shape[1])
 
 
 def of_process(trace: Trace, pid: str) -> Trace:
@@ -77,7 +77,7 @@ def _launched_by(trace: Trace, pid: str) -> Bool:
     linked = calls != NONE
     owner = np.full(len(calls), "", dtype=object)
     owner[linked] = _pids(trace, calls[linked])
-    for number in np.unique(device).tolist():
+    for number in distinct(device).tolist():
         here = device == number
         most = Counter(owner[here & linked].tolist()).most_common(1)
         owner[here & ~linked] = most[0][0] if most else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.arrays import Bool
+from syncscan.model.arrays import Bool, Int64
 from syncscan.model.capture import Frame
 from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import is_memcpy, is_synchronise
@@ -48,6 +48,7 @@ class RecordedStacks:
         self._syncs = sorted(lines.syncs, key=lambda sync: (sync.epoch_ns, sync.tid))
         self._at = np.array([sync.epoch_ns - self._base for sync in self._syncs], dtype=np.int64)
         self._tid = np.array([sync.tid for sync in self._syncs], dtype=np.int64)
+        self._threads: dict[int, tuple[Int64, Int64]] = {}
         self._of_no_track = ~np.isin(self._tid, np.array(self._tids, dtype=np.int64))
 
     def of(self, calls: Sequence[int], ops: Sequence[int]) -> RecordedStack | None:
@@ -74,11 +75,12 @@ class RecordedStacks:
 
     def between(self, track: int, start: int, end: int, latest: int | None = None) -> RecordedStack | None:
         """The last record of a thread between two times, if possible one not after `latest`."""
-        mine = np.flatnonzero(self._on(track) & (self._at >= start) & (self._at <= end))
-        if not len(mine):
+        mine, at = self._of_thread(track)
+        first, behind = int(at.searchsorted(start)), int(at.searchsorted(end, side="right"))
+        if first >= behind:
             return None
-        early = mine[self._at[mine] <= latest] if latest is not None else mine
-        sync = self._syncs[int(early[-1] if len(early) else mine[0])]
+        early = behind if latest is None else min(behind, int(at.searchsorted(latest, side="right")))
+        sync = self._syncs[mine.item(max(early - 1, first))]
         return RecordedStack(self._lines.stack(sync.stack), self._lines.module(sync.module), sync.borrowed)
 
     def _calls_back(self, row: int) -> bool:
@@ -91,6 +93,13 @@ class RecordedStacks:
         around = (c for c in self._lines.calls if c.tid == tid and c.begin_ns - _AFTER_NS <= at <= c.end_ns)
         call = next(around, None)
         return RecordedStack(self._lines.stack(call.stack), (), False) if call else None
+
+    def _of_thread(self, track: int) -> tuple[Int64, Int64]:
+        """Which records are a thread's, and when they were made; kept, as it is asked for at every sync."""
+        if track not in self._threads:
+            mine = np.flatnonzero(self._on(track))
+            self._threads[track] = (mine, self._at[mine])
+        return self._threads[track]
 
     def _on(self, track: int) -> Bool:
         """Records of a thread. The profiler gives a thread without ops its pthread id, which no record has."""

@@ -6,6 +6,7 @@ Sources: the runtime and driver APIs of CUDA and HIP, Level Zero, Unified Runtim
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+\Z")
 """What CUDA's headers append: the API's version, and that the default stream is each thread's own."""
@@ -58,6 +59,7 @@ _LONGEST = 1000
 """Characters: far more than any call's name has. Some patterns take time that grows like the square of a name's."""
 
 
+@lru_cache(1 << 12)
 def api_name(name: str) -> str:
     """A call's name without its version suffix: `cudaStreamSynchronize_ptsz` → `cudaStreamSynchronize`."""
     return _VERSION.sub("", name) if len(name) <= _LONGEST else name
@@ -199,5 +201,6 @@ def only_asks(name: str) -> bool:
     return _is(_QUESTION, name)
 
 
+@lru_cache(1 << 12)
 def _is(calls: re.Pattern[str], name: str) -> bool:
     return len(name) <= _LONGEST and calls.fullmatch(api_name(name)) is not None

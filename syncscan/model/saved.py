@@ -94,19 +94,20 @@ class Kept:
     """Those of these files that had been written after the trace was recorded."""
 
 
-def packed(columns: Mapping[str, Any]) -> Packed:
+def packed(columns: Mapping[str, Any], level: int) -> Packed:
     """Arrays of integers of one length, packed.
 
     Args:
         columns: name → array.
+        level: of zlib, 1 to 9.
     """
     rows = max((len(column) for column in columns.values()), default=0)
-    return Packed(rows=rows, columns={name: _packed(name, column) for name, column in columns.items()})
+    return Packed(rows=rows, columns={name: _packed(name, column, level) for name, column in columns.items()})
 
 
-def _packed(name: str, column: Any) -> bytes:
+def _packed(name: str, column: Any, level: int) -> bytes:
     stored = np.diff(column, prepend=column.dtype.type(0)) if name in _GROWING else column
-    return zlib.compress(stored.astype(column.dtype.newbyteorder("<")).tobytes(), 6)
+    return zlib.compress(stored.astype(column.dtype.newbyteorder("<")).tobytes(), level)
 
 
 def unpacked(stored: Packed, types: Mapping[str, Any]) -> dict[str, Any]:

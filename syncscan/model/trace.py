@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int8, Int32, Int64
+from syncscan.model.arrays import Bool, Int8, Int32, Int64, among
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.names import is_step
 from syncscan.model.saved import Kept
@@ -37,12 +37,21 @@ class Category(enum.IntEnum):
     OVERHEAD = 8
 
 
+_OP, _ANNOTATION = int(Category.CPU_OP), int(Category.ANNOTATION)
+"""As plain numbers: what is asked of every slice around every call is compared with."""
+
+_BLOCK = 64
+"""Frames that are looked through together: of a thread's blocks few hold a frame that lasts until a time asked for."""
+
 _HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
 """hipMemcpyKind, by which a HIP call says its copy's direction itself (hip_runtime_api.h)."""
 
 DEEPEST = 256
 """Slices around another that count. The deepest of our recordings has 11; a trace that says thousands would cost
 what the square of its size does."""
+
+_COPIES, _SYNCS = (Category.MEMCPY,), (Category.SYNC,)
+"""What a call's correlation leads to: made once, as the enumeration's attributes are slow."""
 
 CALLS = (Category.RUNTIME, Category.DRIVER)
 """Categories of the calls of a host."""
@@ -219,27 +228,27 @@ class Trace:
 
     def name(self, row: int) -> str:
         """The name of the slice in this row."""
-        return self.strings[int(self.slices.name[row])]
+        return self.strings[self.slices.name.item(row)]
 
     def ancestors(self, row: int) -> list[int]:
         """Rows of the host slices around this row, outermost first, itself left out; of more than DEEPEST the inner."""
-        parent = self.slices.parent
+        parent = self.slices.parent.item  # a tenth of what int(parent[at]) costs
         chain: list[int] = []
-        at = int(parent[row])
+        at = parent(row)
         while at != NONE and len(chain) < DEEPEST:
             chain.append(at)
-            at = int(parent[at])
+            at = parent(at)
         return chain[::-1]
 
     def ops_among(self, rows: Iterable[int]) -> tuple[int, ...]:
         """Those of these rows that are ops."""
-        category = self.slices.category
-        return tuple(row for row in rows if category[row] == Category.CPU_OP)
+        category = self.slices.category.item
+        return tuple(row for row in rows if category(row) == _OP)
 
     def scopes_among(self, rows: Iterable[int]) -> tuple[str, ...]:
         """Names of the program's scopes among these rows: the profiler's steps are none."""
-        category = self.slices.category
-        names = (self.name(row) for row in rows if category[row] == Category.ANNOTATION)
+        category = self.slices.category.item
+        names = (self.name(row) for row in rows if category(row) == _ANNOTATION)
         return tuple(name for name in names if not is_step(name))
 
     def outermost_op(self, row: int) -> int:
@@ -248,20 +257,58 @@ class Trace:
 
     def frames_around(self, track: int, begin: int, end: int) -> tuple[str, ...]:
         """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
-        frames = self.frames
-        first, last = np.searchsorted(frames.track, [track, track + 1])
-        begun = first + int(np.searchsorted(frames.ts[first:last], begin, side="right"))
-        around = first + np.flatnonzero(frames.end[first:begun] >= end)
-        return tuple(self.strings[name] for name in frames.name[around].tolist())
+        names, ts, ends, longest = self._frames_on(track)
+        begun = int(ts.searchsorted(begin, side="right"))
+        blocks = np.flatnonzero(longest[: -(-begun // _BLOCK)] >= end)
+        if not len(blocks):
+            return ()
+        rows = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
+        rows = rows[rows < begun]
+        return tuple([self.strings[name] for name in names[rows[ends[rows] >= end]].tolist()])
+
+    def _frames_on(self, track: int) -> tuple[Int32, Int64, Int64, Int64]:
+        """Names, begins and ends of a thread's frames, and the latest end in each block of them."""
+        if track not in self._frames_of_tracks:
+            frames = self.frames
+            mine = slice(*np.searchsorted(frames.track, [track, track + 1]).tolist())
+            ends = frames.end[mine]
+            longest = np.maximum.reduceat(ends, np.arange(0, len(ends), _BLOCK)) if len(ends) else ends
+            self._frames_of_tracks[track] = (frames.name[mine], frames.ts[mine], ends, longest)
+        return self._frames_of_tracks[track]
+
+    @cached_property
+    def _frames_of_tracks(self) -> dict[int, tuple[Int32, Int64, Int64, Int64]]:
+        return {}
 
     def is_category(self, *categories: Category) -> Bool:
         """A mask over `slices`: rows of one of these categories."""
-        return np.isin(self.slices.category, np.array(categories, dtype=np.int8))
+        wanted = np.zeros(len(Category), np.bool_)
+        wanted[list(categories)] = True
+        mask: Bool = wanted[self.slices.category]
+        return mask
 
     def named(self, predicate: Any) -> Bool:
         """A mask over `slices`: rows whose name satisfies `predicate(str) -> bool`, asked once a distinct name."""
-        hits = np.fromiter((bool(predicate(s)) for s in self.strings), dtype=np.bool_, count=len(self.strings))
-        return hits[self.slices.name] if len(self.slices) else np.zeros(0, dtype=np.bool_)
+        hits = self._strings_that.get(predicate)
+        if hits is None:
+            hits = self._strings_that[predicate] = np.zeros(len(self.strings), np.bool_)
+            for number in self._slice_names:
+                hits[number] = bool(predicate(self.strings[number]))
+        mask: Bool = hits[self.slices.name]
+        return mask
+
+    @cached_property
+    def _strings_that(self) -> dict[Any, Bool]:
+        """Predicate → which of the strings satisfy it, for `named`: several stages ask the same."""
+        return {}
+
+    @cached_property
+    def _slice_names(self) -> list[int]:
+        """The strings that are names of slices; most of them are names of frames where there are stacks."""
+        used = np.zeros(len(self.strings), np.bool_)
+        used[self.slices.name] = True
+        names: list[int] = np.flatnonzero(used).tolist()
+        return names
 
     @cached_property
     def device_rows(self) -> Int64:
@@ -295,20 +342,25 @@ class Trace:
 
     def started_work(self, calls: Int64) -> Bool:
         """Which of these calls started device work that is in the trace."""
-        correlation = self.slices.correlation
-        started: Bool = np.isin(correlation[calls], correlation[self.device_rows]) & (correlation[calls] != NONE)
+        correlation = self.slices.correlation[calls]
+        started: Bool = among(correlation, self._work_correlations) & (correlation != NONE)
         return started
+
+    @cached_property
+    def _work_correlations(self) -> Int64:
+        """The correlations of all device work, ascending."""
+        return np.sort(self.slices.correlation[self.device_rows])
 
     def work_of(self, call: int) -> int:
         """The row of the device work that a call started, NONE without.
 
         Of several, as of a graph, the highest: the one that starts last on the last of their streams.
         """
-        return self._by_correlation(DEVICE).get(int(self.slices.correlation[call]), NONE)
+        return self._by_correlation(DEVICE).get(self.slices.correlation.item(call), NONE)
 
     def copy_of(self, call: int) -> int:
         """The row of the device copy that a call started, NONE without."""
-        return self._by_correlation((Category.MEMCPY,)).get(int(self.slices.correlation[call]), NONE)
+        return self._by_correlation(_COPIES).get(self.slices.correlation.item(call), NONE)
 
     def copy_name(self, call: int) -> str:
         """What a call copies from where to where, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without a copy.
@@ -318,12 +370,12 @@ class Trace:
         """
         copy = self.copy_of(call)
         name = self.name(copy) if copy != NONE else ""
-        told = _HIP_COPY.get(int(self.slices.copy_kind[call]), "")
+        told = _HIP_COPY.get(self.slices.copy_kind.item(call), "")
         return name if name.startswith(told) else told
 
     def sync_row_of(self, call: int) -> int:
         """The synchronisation row (`cuda_sync`) that the profiler wrote for a call, NONE without."""
-        return self._by_correlation((Category.SYNC,)).get(int(self.slices.correlation[call]), NONE)
+        return self._by_correlation(_SYNCS).get(self.slices.correlation.item(call), NONE)
 
     def _by_correlation(self, categories: tuple[Category, ...]) -> dict[int, int]:
         known = self._rows_of_correlation

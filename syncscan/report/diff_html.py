@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.diff import Change, Diff
 from syncscan.model.interval import Interval
 from syncscan.model.trace import CALLS, NONE, Category, Trace
@@ -123,7 +123,7 @@ def _lanes(analysis: Analysis, step: Interval, scale: float, marked: dict[str, s
     s, rows = trace.slices, trace.device_rows
     work = rows[(s.end[rows] > step.begin) & (s.ts[rows] < step.end)]
     places = trace.slices.device[work].astype(np.int64) << 32 | trace.slices.stream[work].astype(np.int64) & 0xFFFFFFFF
-    busiest = sorted(np.unique(places).tolist(), key=lambda p: -int(trace.slices.dur[work[places == p]].sum()))
+    busiest = sorted(distinct(places).tolist(), key=lambda p: -int(trace.slices.dur[work[places == p]].sum()))
     for place in busiest[:STREAMS]:
         rows = work[places == place]
         label = f"stream {int(trace.slices.stream[rows[0]])}"

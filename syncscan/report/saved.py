@@ -35,7 +35,7 @@ def _saved(analysis: Analysis, sources: Mapping[str, str]) -> Saved:
         asked=_asked(analysis),
         sources=strict_value(dict(kept)),
         newer=tuple(sorted(newer & kept.keys())),
-        trace=_trace(trace),
+        trace=saved_trace(trace),
     )
 
 
@@ -51,7 +51,13 @@ def _asked(analysis: Analysis) -> Asked:
     )
 
 
-def _trace(trace: Trace) -> SavedTrace:
+def saved_trace(trace: Trace, level: int = 6) -> SavedTrace:
+    """A linked trace, as much of it as analyses read.
+
+    Args:
+        trace: any trace.
+        level: how hard zlib tries to make it small, 1 to 9.
+    """
     info = trace.info
     return SavedTrace(
         path=strict_value(info.path),
@@ -63,9 +69,9 @@ def _trace(trace: Trace) -> SavedTrace:
         metadata=strict_value(dict(info.metadata)),
         strings=trace.strings,
         tracks=tuple(SavedTrack(t.pid, t.tid, t.process, t.thread) for t in trace.tracks),
-        slices=packed({name: column for name, column in _columns(trace.slices) if name != "parent"}),
-        frames=packed(dict(_columns(trace.frames))),
-        flows=packed(dict(_columns(trace.flows))),
+        slices=packed({name: column for name, column in _columns(trace.slices) if name != "parent"}, level),
+        frames=packed(dict(_columns(trace.frames)), level),
+        flows=packed(dict(_columns(trace.flows)), level),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.finding import Finding
 from syncscan.model.names import is_engine
 from syncscan.model.trace import CALLS, DEVICE, HOST, NONE, Category, Trace
@@ -60,7 +60,7 @@ def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
         zip(tracks.tolist(), counts.tolist(), strict=True),
         key=lambda t: (t[0] not in steps, t[0] not in waiting, t[0] not in launching, -t[1]),
     )
-    several = len({trace.tracks[t].pid for t in np.unique(s.track[rows[s.category[rows] == Category.CPU_OP]])}) > 1
+    several = len({trace.tracks[t].pid for t in distinct(s.track[rows[s.category[rows] == Category.CPU_OP]])}) > 1
     driving = steps | waiting | launching or set(tracks.tolist())
     return [
         Group(
@@ -88,7 +88,7 @@ def _thread(trace: Trace, track: int, several: bool) -> str:
     if kinds == {Category.OVERHEAD}:
         return "profiler overhead"
     parts = [t.thread or f"thread {t.tid}", f"process {t.pid}" if several else ""]
-    if any(is_engine(trace.strings[n]) for n in np.unique(trace.slices.name[mine]).tolist()):
+    if any(is_engine(trace.strings[n]) for n in distinct(trace.slices.name[mine]).tolist()):
         parts.append("autograd")
     return shown(" · ".join(p for p in parts if p), 80)
 
@@ -97,7 +97,7 @@ def _devices(trace: Trace) -> list[Group]:
     s = trace.slices
     rows = np.flatnonzero(trace.is_category(*DEVICE))
     groups: list[Group] = []
-    for device in np.unique(s.device[rows]).tolist():
+    for device in distinct(s.device[rows]).tolist():
         mine = rows[s.device[rows] == device]
         streams, counts = np.unique(s.stream[mine], return_counts=True)
         busiest = [n for _, n in sorted(zip((-counts).tolist(), streams.tolist(), strict=True))][: 4 * OPEN_STREAMS]

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from syncscan.model.arrays import Float64, Int64
+from syncscan.model.arrays import Float64, Int64, distinct
 from syncscan.model.interval import Interval, ThreadInterval, union_of
 from syncscan.model.trace import NONE
 from syncscan.whatif.events import EventEdge, EventRecord
@@ -210,7 +210,7 @@ class _Writer:
         returned = self.own_times[thread].at(work.returned[run])
         host_ns = draft.advance(thread, float(returned[-1]))
         feeds = []
-        for stream in np.unique(work.stream[run]).tolist():
+        for stream in distinct(work.stream[run]).tolist():
             mine = run.start + np.flatnonzero(work.stream[run] == stream)
             length = (work.end - work.start)[mine].astype(np.float64)
             adds = length + work.gap[mine]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
 from syncscan.model.stated_edges import stated_edges
 from syncscan.model.trace import CALLS, Trace
@@ -59,7 +59,7 @@ class Events:
         self.stated = stated_edges(trace, self.records, both[np.argsort(trace.slices.ts[both], kind="stable")])
         self._recorded_at = trace.slices.ts[self.records]
         self._on: dict[int, tuple[Int64, Int64]] = {}
-        for track in np.unique(launches.tracks).tolist():
+        for track in distinct(launches.tracks).tolist():
             mine = np.flatnonzero(launches.tracks == track)
             self._on[track] = mine, launches.issued[mine]
 

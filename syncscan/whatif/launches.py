@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from syncscan.model.arrays import Float64, Int64
+from syncscan.model.arrays import Float64, Int64, numbered_pairs
 from syncscan.model.trace import NONE, Trace
 
 USUAL_GAP_NS = 1_000.0
@@ -62,10 +62,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     order = np.lexsort((s.ts[work[at]], s.ts[calls]))
     at, calls = at[order], calls[order]
     rows = work[at]
-    keys, stream = np.unique(
-        np.stack([s.device[rows], s.stream[rows]], axis=1).astype(np.int64), axis=0, return_inverse=True
-    )
-    stream = stream.reshape(-1).astype(np.int64)
+    keys, stream = numbered_pairs(s.device[rows], s.stream[rows])
     issued, returned = s.ts[calls], s.end[calls]
     before, reached = (column[at] for column in _before(trace))
     gap = (s.ts[rows] - reached).astype(np.float64)
@@ -76,7 +73,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     usual_latency = _median(latency[~queued & (latency < LONG_NS)], USUAL_LATENCY_NS)
     unseen = queued | ((before == NONE) & (latency > LONG_NS))
     return Launches(
-        streams=tuple((int(d), int(st)) for d, st in keys),
+        streams=tuple((device, number) for device, number in keys.tolist()),
         by_stream=tuple(
             (issued[stream == k], np.maximum.accumulate(s.end[rows][stream == k])) for k in range(len(keys))
         ),

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from syncscan.errors import UsageError
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.interval import union
 from syncscan.model.names import is_step
 from syncscan.model.period import step_intervals, work_of_steps
@@ -34,9 +34,9 @@ def overlaps(trace: Trace) -> tuple[Overlap, ...]:
         return ()
     count = len(steps) * float(s.dur[rows].sum()) / float(launched.sum())
     found: list[Overlap] = []
-    for device in np.unique(s.device[rows]).tolist():
+    for device in distinct(s.device[rows]).tolist():
         of_device = rows[s.device[rows] == device]
-        by_stream = {k: of_device[s.stream[of_device] == k] for k in np.unique(s.stream[of_device]).tolist()}
+        by_stream = {k: of_device[s.stream[of_device] == k] for k in distinct(s.stream[of_device]).tolist()}
         busy = {k: union(s.ts[work], s.end[work]) for k, work in by_stream.items()}
         found += _pairs(device, busy, count)
     return tuple(found)

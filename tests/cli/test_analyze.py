@@ -157,3 +157,15 @@ def test_a_saved_analysis_is_no_other_report(tmp_path: Path, option: str, value:
     path = waiting().write(tmp_path / "t.json")
     result = run(str(path), "-o", str(tmp_path / "t.syncscan.json"), option, value)
     assert f"Leave out {option}" in str(result.exception)
+
+
+def test_what_each_stage_took_is_said_on_stderr(tmp_path: Path) -> None:
+    """Stdout holds the report alone; with --cache the next time reads what was kept."""
+    path = waiting().write(tmp_path / "t.json")
+    plain, timed = (run(str(path), "--format", "json", "--cache", *more) for more in ((), ("--timings",)))
+    assert timed.stdout == plain.stdout
+    lines = [line.split() for line in timed.stderr.splitlines()]
+    stages = ["start", "load", "detect", "attribute", "cost", "whatif", "host", "habits", "remedies", "report"]
+    assert [line[0] for line in lines[-len(stages) :]] == stages
+    assert {len(line) for line in lines[-len(stages) + 1 :]} == {4}
+    assert (tmp_path / ".t.json.syncscan-cache").exists()

@@ -12,14 +12,14 @@ from syncscan.cli import COMMANDS, group
 from syncscan.cli.needs import Need, name
 from syncscan.errors import UsageError
 
-READING = "step_ms step_scope steps process source_root max_memory"
+READING = "step_ms step_scope steps process source_root max_memory cache"
 ALWAYS = {
     "demo": "out",
     "profile": (
         "module wait warmup active repeat calibrate sample out prefix stacks shapes keep_running start_at every "
         "on_signal viewer max_memory"
     ),
-    "analyze": f"form output {READING}",
+    "analyze": f"form output timings {READING}",
     "diff": "before after fail_on form output fleet step_scope steps source_root max_memory",
     "check": f"syncs wait_ms recoverable limit held_up fleet config baseline update_baseline {READING}",
     "fleet": "form output store scheduler step_ms step_scope steps source_root max_memory",

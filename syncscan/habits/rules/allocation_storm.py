@@ -42,6 +42,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from syncscan.habits.context import Context
+from syncscan.model.arrays import distinct
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.names import is_loader
@@ -94,7 +95,7 @@ def _calls(context: Context) -> list[int]:
     """Rows of the calls in question, in time order, on the threads that launch work."""
     s, trace = context.trace.slices, context.trace
     counted = {c for f in context.findings if not f.diagnosis.intended for o in f.occurrences for c in o.sync.calls}
-    launching = set(np.unique(s.track[context.launch_calls]).tolist())
+    launching = set(distinct(s.track[context.launch_calls]).tolist())
     calling = (Category.RUNTIME, Category.DRIVER)
     rows = [row for category in calling for row in context.rows(category, _takes, main=False)]
     rows = [row for row in rows if row not in counted and int(s.track[row]) in launching]

@@ -46,10 +46,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from syncscan.habits.autocast import Casts, autocast_casts
 from syncscan.habits.context import Context
+from syncscan.model.arrays import distinct
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.units import duration
 
@@ -100,7 +99,7 @@ def find(context: Context) -> Iterable[Habit]:
 def _took(context: Context, rows: Sequence[int]) -> tuple[float, float]:
     """What these casts take of the host, and of the device, in µs a step."""
     work = [int(row) for cast in rows for row in context.launched(context.interval(cast))]
-    return context.length_us(rows) * context.host_scale, context.length_us(np.unique(work).tolist())
+    return context.length_us(rows) * context.host_scale, context.length_us(distinct(work).tolist())
 
 
 def _without(context: Context, rows: Sequence[int]) -> Change:

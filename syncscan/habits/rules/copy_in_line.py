@@ -53,10 +53,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import copies_to_device
+from syncscan.model.arrays import distinct
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.units import duration
 
@@ -80,7 +79,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     work = context.trace.device_rows
     computes = ~context.trace.named(lambda n: n.startswith("Mem"))
-    computing = set(np.unique(s.stream[work[computes[work]]]).tolist())
+    computing = set(distinct(s.stream[work[computes[work]]]).tolist())
     mine = [c for c in copies_to_device(context, pageable=False) if int(s.stream[c.row]) in computing]
     alone = sum(_alone(context, c.row) for c in mine) / context.count / 1e3
     if alone < 5 * context.notable_us:

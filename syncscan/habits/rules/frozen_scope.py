@@ -64,6 +64,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from syncscan.habits.context import Context
+from syncscan.model.arrays import among
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
@@ -158,7 +159,8 @@ def _first_trained(context: Context) -> dict[tuple[int, int], int]:
     s = context.trace.slices
     numbered = (s.category == Category.CPU_OP) & (s.sequence != NONE)
     back = numbered & (s.fwd_thread > 0)
-    forward = np.flatnonzero(numbered & ~back & np.isin(s.sequence, np.unique(s.sequence[back])))
+    forward = np.flatnonzero(numbered & ~back)
+    forward = forward[among(s.sequence[forward], np.sort(s.sequence[back]))]
     numbers, which = np.unique(s.sequence[forward], return_inverse=True)
     last = np.zeros(len(numbers), np.int64)
     np.maximum.at(last, which.reshape(-1), s.ts[forward])

@@ -42,13 +42,16 @@ It spoils a measurement: the copy's time is told, and no gain.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
+
+import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.habits.event_timing import event_timings
 from syncscan.habits.input_copies import copies_to_device
 from syncscan.model.habit import Advice, Area, Habit
-from syncscan.model.interval import Interval
+from syncscan.model.interval import Cover, Interval, union_of
 from syncscan.model.units import duration
 
 ADVICE = Advice(
@@ -64,9 +67,10 @@ ADVICE = Advice(
 def find(context: Context) -> Iterable[Habit]:
     """Copies to the device between the two events of timed parts."""
     copies = copies_to_device(context, pageable=True) + copies_to_device(context, pageable=False)
-    within = [Interval(timing.begin, timing.end) for timing in event_timings(context)]
-    s = context.trace.slices
-    mine = [c for c in copies if any(interval.holds(int(s.ts[c.call])) for interval in within)]
+    timed = union_of([Interval(timing.begin, timing.end) for timing in event_timings(context)])
+    begins, ends = (np.array(column, np.int64) for column in (zip(*timed, strict=True) if timed else ((), ())))
+    inside = Cover(begins, ends).holds(context.trace.slices.ts[[c.call for c in copies]])
+    mine = list(itertools.compress(copies, inside.tolist()))
     held = context.length_us(c.call for c in mine) + sum(c.waited_ns for c in mine) / context.count / 1e3
     took = max(held, context.length_us(c.row for c in mine))
     if not mine or took < context.notable_us:

@@ -1,0 +1,100 @@
+"""From a trace's file to the Trace that an earlier reading of it kept beside it, as long as it is the same file."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from isal import isal_zlib
+
+from syncscan.load import memory
+from syncscan.load.saved import linked, require
+from syncscan.model.saved import SavedTrace
+from syncscan.model.trace import Trace
+from syncscan.version import __version__
+
+_PIECE = 1 << 20
+
+
+class _Of(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which file a cache is of, and who made it: its first line."""
+
+    syncscan: str
+    """The version: another may read a trace otherwise."""
+    size: int
+    written_ns: int
+    crc32: int
+    """Of all its bytes: a file can be written anew in the same tick of the clock, with the same size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """The cache of one trace: where it lies, and which file it has to be of."""
+
+    trace: str
+    place: Path
+    of: _Of
+
+    def read(self, max_memory: int | None) -> Trace | None:
+        """The trace as it was read before; None where nothing is kept of this very file, or it is damaged.
+
+        Args:
+            max_memory: bytes that this and analysing may take; by default most of what is free.
+
+        Raises:
+            TraceTooLarge: it doesn't fit.
+        """
+        most = memory.available() if max_memory is None else max_memory
+        try:
+            head, _, body = self.place.read_bytes().partition(b"\n")
+            if msgspec.json.decode(head, type=_Of) != self.of:
+                return None
+            saved = msgspec.json.decode(body, type=SavedTrace)
+            require(saved, self.trace, most)
+            trace = linked(saved)
+        except (OSError, msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
+            return None
+        return dataclasses.replace(trace, info=dataclasses.replace(trace.info, path=self.trace))
+
+    def content(self, trace: SavedTrace) -> Iterator[bytes]:
+        """What `place` has to hold for this trace."""
+        yield msgspec.json.encode(self.of) + b"\n"
+        yield msgspec.json.encode(trace)
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether the file still is the one that the cache is of, by its size and time: it may be written meanwhile."""
+        try:
+            now = Path(self.trace).stat()
+        except OSError:
+            return False
+        return (now.st_size, now.st_mtime_ns) == (self.of.size, self.of.written_ns)
+
+
+def cache_beside(path: str | os.PathLike[str]) -> Cache | None:
+    """The cache of a trace, `.NAME.syncscan-cache` in the same folder; None for what is no file of this machine."""
+    name = os.fspath(path)
+    try:
+        known = Path(name).stat()
+        if not stat.S_ISREG(known.st_mode):
+            return None
+        of = _Of(syncscan=__version__, size=known.st_size, written_ns=known.st_mtime_ns, crc32=_crc32(name))
+    except (OSError, ValueError):
+        return None
+    return Cache(name, Path(name).parent / f".{Path(name).name}.syncscan-cache", of)
+
+
+def _crc32(name: str) -> int:
+    crc = 0
+    with open(name, "rb") as file:
+        while piece := file.read(_PIECE):
+            crc = isal_zlib.crc32(piece, crc)
+    return crc
+
+
+__all__ = ["Cache", "cache_beside"]
