@@ -107,10 +107,25 @@ def test_the_gitlab_component_fails_by_a_trace(allowed: Callable[[Path], None], 
     assert ("<failure" in report) is bool(status)
 
 
+def hooks() -> dict[str, Any]:
+    """What pre-commit offers of this repository, by its id."""
+    return {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+
+
+@pytest.mark.parametrize(("options", "status"), [("", 0), ("--fail-on medium", 1)])
+def test_the_hook_that_guesses_fails_where_it_is_asked_to(options: str, status: int, tmp_path: Path) -> None:
+    """It is called with the Python files of a commit, as pre-commit does, and says the line."""
+    step = "def train(batches, net):\n    for x in batches:\n        loss = net(x)\n        loss.backward()\n"
+    (tmp_path / "train.py").write_text(f"{step}        print(loss.item())\n")
+    done = shell(f"{hooks()['syncscan-lint']['entry']} {options} train.py", tmp_path, {})
+    assert done.returncode == status, done.stderr
+    assert "train.py:5:" in done.stdout
+
+
 @pytest.mark.parametrize(("trace", "status"), [(WAITS, 1), (CLEAN, 0)])
 def test_the_hook_fails_by_a_trace(trace: str, status: int, repository: Path) -> None:
     """A commit is refused: it is called with those of its files that its pattern takes, as pre-commit does."""
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    hook = hooks()["syncscan-check"]
     assert hook["language"] == "python"
     script = repository / ".git/hooks/pre-commit"
     script.write_text(f"#!/bin/sh\n{hook['entry']} $(git diff --cached --name-only | grep -E '{hook['files']}')\n")
