@@ -1,0 +1,60 @@
+"""What is projected for a step without a habit, beside the same step recorded without it: a Markdown table.
+
+    python -m benchmarks.habits [FOLDER]     of the recordings in sample_traces/programs/recorded, or in FOLDER
+
+Each pair was recorded on one GPU by sample_traces/programs/record.py; times are those that the captures took without
+the profiler. tests/habits/test_recordings.py holds projections to them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from syncscan import api
+from syncscan.model.habit import Basis
+from syncscan.model.units import duration
+
+RECORDED = Path(__file__).parent.parent / "sample_traces" / "programs" / "recorded"
+PAIRS = (
+    ("copy-in-line", "copies.pinned", "copies.prefetched"),
+    ("loader-no-workers", "loader.none", "loader.enough"),
+    ("loader-few-workers", "loader.few", "loader.enough"),
+    ("fp32-matmul", "tips.fp32", "tips.tf32"),
+    ("fp32-matmul", "tips.fp32", "tips.bf16"),
+    ("optimizer-loop", "tips.optimizer_loop", "tips.optimizer_fused"),
+    ("launch-bound", "tips.eager", "tips.graph"),
+    ("data-parallel", "parallel.data", "parallel.distributed"),
+    ("host-built-tensor", "copies.cpu_built", "copies.pageable"),
+    ("frozen-scope-in-line", "pipeline.serial", "pipeline.pipelined"),
+    ("streams-in-turn", "pipeline.needless", "pipeline.pipelined"),
+    ("inline-pin", "copies.inline_pin", "copies.pinned"),
+)
+"""Habit, the recording with it, the one without. `host-built-tensor` leaves a pageable copy, which is a sync."""
+
+
+def row(rule: str, bad: str, good: str, folder: Path = RECORDED) -> str:
+    """One pair as a row: the unprofiled step with the habit, the projection with its range, the step without."""
+    analysis, without = (api.analyze(folder / f"{name}.pt.trace.json.gz") for name in (bad, good))
+    (habit,) = (h for h in analysis.habits if h.rule == rule)
+    step, gain = analysis.step.unprofiled_us, habit.gain
+    assert step is not None
+    assert gain is not None
+    low, high = gain.range_us
+    bound = "at best " if gain.basis is Basis.UPPER_BOUND else ""
+    predicted = f"{bound}{duration(step - gain.recoverable_us)} ({duration(step - high)} to {duration(step - low)})"
+    return f"| `{rule}` | `{bad}` | {duration(step)} | {predicted} | {duration(without.step.unprofiled_us or 0.0)} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=RECORDED)
+    folder = parser.parse_args().folder
+    print("| habit | recording | with it | predicted without | measured without |\n|---|---|---|---|---|")
+    for rule, bad, good in PAIRS:
+        print(row(rule, bad, good, folder))
+
+
+if __name__ == "__main__":
+    main()
