@@ -1,4 +1,4 @@
-"""What other tools say of a trace, those of them that are installed here: HTA, TensorBoard's plugin, torch's debug mode.
+"""What other tools say of a trace, where they are installed: HTA, TensorBoard's plugin, torch's sync debug mode.
 
     python -m benchmarks.comparison TRACE…
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from syncscan.api import RuleDoc
+    from syncscan.model.documents import RuleEntry, RulesDocument
+
+SCHEMA = "syncscan.rules/1"
 
 
 @click.command("rules")
@@ -32,17 +35,16 @@ def _lines(rules: Sequence[RuleDoc], width: int) -> list[str]:
 
 
 def _json(rules: Sequence[RuleDoc], habits: Sequence[RuleDoc]) -> str:
-    document = {
-        "schema": "syncscan.rules/1",
-        "rules": [_entry(rule, "cause") for rule in rules],
-        "habits": [_entry(rule, "area") for rule in habits],
+    document: RulesDocument = {
+        "schema": SCHEMA,
+        "rules": [{**_entry(rule), "cause": rule.cause.value} for rule in rules],
+        "habits": [{**_entry(rule), "area": rule.cause.value} for rule in habits],
     }
     return json.dumps(document, indent=1, ensure_ascii=False)
 
 
-def _entry(rule: RuleDoc, of: str) -> dict[str, Any]:
-    texts = {"summary": rule.summary, "sections": dict(rule.sections)}
-    return {"id": rule.id, "name": rule.name, of: rule.cause.value, **texts}
+def _entry(rule: RuleDoc) -> RuleEntry:
+    return {"id": rule.id, "name": rule.name, "summary": rule.summary, "sections": dict(rule.sections)}
 
 
 def _markdown(rules: Sequence[RuleDoc], habits: Sequence[RuleDoc]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,12 +12,15 @@ from syncscan.model.finding import Finding
 from syncscan.model.json_text import strict_value
 from syncscan.version import __version__
 
+if TYPE_CHECKING:
+    from syncscan.model.documents import CheckDocument, CheckedFinding, VerdictDocument, ViolationDocument
+
 SCHEMA = "syncscan.check/1"
 
 
 def render(verdicts: Sequence[Verdict], rules_from: str) -> str:
     """The verdicts as indented JSON; times in µs a step."""
-    document = {
+    document: CheckDocument = {
         "schema": SCHEMA,
         "syncscan": __version__,
         "passed": all(v.passed for v in verdicts),
@@ -27,7 +30,7 @@ def render(verdicts: Sequence[Verdict], rules_from: str) -> str:
     return msgspec.json.format(msgspec.json.encode(strict_value(document)), indent=2).decode() + "\n"
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def _verdict(verdict: Verdict) -> VerdictDocument:
     return {
         "path": verdict.path,
         "passed": verdict.passed,
@@ -38,7 +41,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _violation(violation: Violation) -> dict[str, Any]:
+def _violation(violation: Violation) -> ViolationDocument:
     limit = violation.limit
     return {
         "limit": {
@@ -54,7 +57,7 @@ def _violation(violation: Violation) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> CheckedFinding:
     source = finding.where.source
     return {
         "id": finding.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,6 +12,18 @@ from syncscan.model.json_text import strict_value
 from syncscan.report.diff_story import story_of
 from syncscan.version import __version__
 
+if TYPE_CHECKING:
+    from syncscan.model.documents import (
+        ChangeDocument,
+        DiffDocument,
+        MovedDocument,
+        Place,
+        PromiseDocument,
+        SiteDocument,
+        StateDocument,
+        StepChangeDocument,
+    )
+
 SCHEMA = "syncscan.diff/1"
 
 
@@ -20,7 +32,7 @@ def render(diff: Diff) -> str:
     return msgspec.json.format(msgspec.json.encode(strict_value(document(diff))), indent=2).decode() + "\n"
 
 
-def document(diff: Diff) -> dict[str, Any]:
+def document(diff: Diff) -> DiffDocument:
     """The diff as plain dicts and lists."""
     return {
         "schema": SCHEMA,
@@ -37,11 +49,11 @@ def document(diff: Diff) -> dict[str, Any]:
     }
 
 
-def _state(state: State) -> dict[str, Any]:
+def _state(state: State) -> StateDocument:
     return {"paths": list(state.paths), "steps": state.steps, "device": state.device, "bound": state.bound}
 
 
-def _step(step: StepChange) -> dict[str, Any]:
+def _step(step: StepChange) -> StepChangeDocument:
     return {
         "before_us": step.before_us,
         "after_us": step.after_us,
@@ -54,17 +66,17 @@ def _step(step: StepChange) -> dict[str, Any]:
     }
 
 
-def _promise(promise: Promise | None) -> dict[str, Any] | None:
+def _promise(promise: Promise | None) -> PromiseDocument | None:
     if promise is None:
         return None
     return {"saving_us": promise.saving_us, "range_us": list(promise.range_us), "kept": promise.kept.name.lower()}
 
 
-def _moved(moved: MovedWait) -> dict[str, Any]:
+def _moved(moved: MovedWait) -> MovedDocument:
     return {"to": moved.to.first.id, "us": moved.us, "before_us": moved.before_us, "after_us": moved.after_us}
 
 
-def _change(change: SiteChange) -> dict[str, Any]:
+def _change(change: SiteChange) -> ChangeDocument:
     first = change.site.first
     return {
         "change": change.change.value,
@@ -80,7 +92,7 @@ def _change(change: SiteChange) -> dict[str, Any]:
     }
 
 
-def _site(site: Site | None) -> dict[str, Any] | None:
+def _site(site: Site | None) -> SiteDocument | None:
     if site is None:
         return None
     return {
@@ -95,7 +107,7 @@ def _site(site: Site | None) -> dict[str, Any] | None:
     }
 
 
-def _source(source: Source | None) -> dict[str, Any] | None:
+def _source(source: Source | None) -> Place | None:
     if source is None:
         return None
     return {"file": source.file, "line": source.line, "function": source.function, "exact": source.exact}

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase, Severity
 from syncscan.model.habit import Basis, Habit, Segment, Split
 from syncscan.report.phrases import figure, spread
 from syncscan.report.units import duration
+
+if TYPE_CHECKING:
+    from syncscan.model.documents import HabitDocument, SegmentDocument, SplitDocument
 
 SHOWN = 5
 """How many habits a report shows unasked."""
@@ -133,12 +136,12 @@ def _split(split: Split) -> str:
     return f"{split.what}{at}{often}"
 
 
-def document(habits: Sequence[Habit]) -> list[dict[str, Any]]:
+def document(habits: Sequence[Habit]) -> list[HabitDocument]:
     """The habits as plain dicts and lists; all times in µs a step."""
     return [_habit(h) for h in habits]
 
 
-def _habit(h: Habit) -> dict[str, Any]:
+def _habit(h: Habit) -> HabitDocument:
     a, gain = h.advice, h.gain
     return {
         "id": h.id,
@@ -163,7 +166,7 @@ def _habit(h: Habit) -> dict[str, Any]:
     }
 
 
-def _segment_document(segment: Segment) -> dict[str, Any]:
+def _segment_document(segment: Segment) -> SegmentDocument:
     gain = segment.gain
     return {
         "phase": segment.phase.value,
@@ -175,7 +178,7 @@ def _segment_document(segment: Segment) -> dict[str, Any]:
     }
 
 
-def _split_document(split: Split) -> dict[str, Any]:
+def _split_document(split: Split) -> SplitDocument:
     source = split.source
     return {
         "what": split.what,

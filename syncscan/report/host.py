@@ -7,17 +7,27 @@ as they were recorded: each renderer escapes them for its own medium.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase
-from syncscan.model.host import USER, CountedHost, Host, HostNode, SampledHost
+from syncscan.model.host import USER, CountedHost, DearOp, Host, HostNode, HostShare, SampledHost
 from syncscan.model.libraries import path_in_package
 from syncscan.model.names import is_engine
 from syncscan.model.step import Bound
 from syncscan.report.names import shown
 from syncscan.report.units import duration, part_of, percent
+
+if TYPE_CHECKING:
+    from syncscan.model.documents import (
+        CountedDocument,
+        DearOpDocument,
+        HostDocument,
+        NodeDocument,
+        SampledDocument,
+        ShareDocument,
+    )
 
 TITLE = "Where the host's time goes"
 SHOWN = 10
@@ -141,7 +151,7 @@ def _drawn(sampled: SampledHost) -> list[int]:
     return sorted(longest[:MOST_DRAWN])
 
 
-def document(host: Host) -> dict[str, Any] | None:
+def document(host: Host) -> HostDocument | None:
     """All of it as plain dicts and lists; times in µs a step. None where nothing is known."""
     if host.sampled is None and host.counted is None:
         return None
@@ -307,22 +317,59 @@ def _sampling(sampled: SampledHost) -> str:
 # JSON
 
 
-def _sampled_document(sampled: SampledHost) -> dict[str, Any]:
-    shares = {"phases": sampled.by_phase(), "owners": sampled.by_owner()}
+def _sampled_document(sampled: SampledHost) -> SampledDocument:
     return {
         "step_us": sampled.step_us,
         "steps": sampled.steps,
         "samples": sampled.samples,
         "overhead": sampled.overhead,
-        **{name: [_plain(share) for share in found] for name, found in shares.items()},
-        "nodes": [{**_plain(node), "phase": node.phase.value} for node in sampled.nodes],
+        "phases": [_share(share) for share in sampled.by_phase()],
+        "owners": [_share(share) for share in sampled.by_owner()],
+        "nodes": [_node(node) for node in sampled.nodes],
     }
 
 
-def _counted_document(counted: CountedHost) -> dict[str, Any]:
-    dearest = [{**_plain(dear), "scope": list(dear.scope)} for dear in counted.dearest]
-    return {"step_us": counted.step_us, **_plain(counted), "dearest": dearest}
+def _share(share: HostShare) -> ShareDocument:
+    return {"name": share.name, "us": share.us, "share": share.share}
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+def _node(node: HostNode) -> NodeDocument:
+    return {
+        "parent": node.parent,
+        "function": node.function,
+        "file": node.file,
+        "line": node.line,
+        "owner": node.owner,
+        "phase": node.phase.value,
+        "us": node.us,
+        "self_us": node.self_us,
+    }
+
+
+def _counted_document(counted: CountedHost) -> CountedDocument:
+    return {
+        "step_us": counted.step_us,
+        "dispatch_us": counted.dispatch_us,
+        "launches_us": counted.launches_us,
+        "allocations_us": counted.allocations_us,
+        "queries_us": counted.queries_us,
+        "other_calls_us": counted.other_calls_us,
+        "waits_us": counted.waits_us,
+        "input_us": counted.input_us,
+        "python_us": counted.python_us,
+        "ops_per_step": counted.ops_per_step,
+        "launches_per_step": counted.launches_per_step,
+        "kernels_per_launch": counted.kernels_per_launch,
+        "scaled": counted.scaled,
+        "dearest": [_dear(op) for op in counted.dearest],
+    }
+
+
+def _dear(op: DearOp) -> DearOpDocument:
+    return {
+        "op": op.op,
+        "scope": list(op.scope),
+        "per_step": op.per_step,
+        "us": op.us,
+        "self_us": op.self_us,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +19,21 @@ from syncscan.report import dry, habits, host, phrases, remedies
 from syncscan.report.story import story_of
 from syncscan.version import __version__
 
+if TYPE_CHECKING:
+    from syncscan.model.documents import (
+        AnalysisDocument,
+        DeviceDocument,
+        FindingDocument,
+        GroupDocument,
+        GuessedPlace,
+        Has,
+        MeasuredStep,
+        OverlapDocument,
+        ServedPhase,
+        StepsFound,
+        TraceDocument,
+    )
+
 SCHEMA = "syncscan.analysis/1"
 
 
@@ -30,7 +45,7 @@ def render(analysis: Analysis) -> str:
         return json.dumps(document(analysis), indent=2)
 
 
-def document(analysis: Analysis) -> dict[str, Any]:
+def document(analysis: Analysis) -> AnalysisDocument:
     """The analysis as plain dicts and lists, ready for any encoder."""
     story, shown = story_of(analysis), analysis.shown
     return {
@@ -49,13 +64,13 @@ def document(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _listed(f: Finding, analysis: Analysis) -> dict[str, Any]:
+def _listed(f: Finding, analysis: Analysis) -> ListedFinding:
     """A finding, with what it costs in a recording where a dry run was set beside one."""
     told = finding(f, analysis.step)
     return told if analysis.likeness is None else {**told, "like": dry.counterpart(f, analysis)}
 
 
-def _trace(analysis: Analysis) -> dict[str, Any]:
+def _trace(analysis: Analysis) -> TraceDocument:
     t, info = analysis.trace, analysis.trace.info
     return {
         "path": info.path,
@@ -73,7 +88,7 @@ def _trace(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _steps_found(analysis: Analysis) -> dict[str, Any]:
+def _steps_found(analysis: Analysis) -> StepsFound:
     found, earlier, later = analysis.trace.steps_found, earlier_work(analysis.trace), later_work(analysis.trace)
     return {
         "by": found.by.value,
@@ -85,11 +100,11 @@ def _steps_found(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _phase(p: PhaseSummary) -> dict[str, Any]:
+def _phase(p: PhaseSummary) -> ServedPhase:
     return {"phase": p.phase.value, "batch": p.batch, "count": p.count, "median_us": p.median_us}
 
 
-def _has(t: Trace) -> dict[str, bool]:
+def _has(t: Trace) -> Has:
     return {
         "steps": bool(t.steps),
         "stacks": bool(len(t.frames)) or t.info.with_stack,
@@ -99,7 +114,7 @@ def _has(t: Trace) -> dict[str, bool]:
     }
 
 
-def _step(analysis: Analysis) -> dict[str, Any]:
+def _step(analysis: Analysis) -> MeasuredStep:
     s, untimed = analysis.step, analysis.trace.info.capture.pretended
     return {
         "count": s.count,
@@ -127,19 +142,19 @@ def _step(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _devices(devices: Sequence[DeviceTime]) -> list[dict[str, Any]]:
+def _devices(devices: Sequence[DeviceTime]) -> list[DeviceDocument]:
     return [{"device": d.device, "busy_us": d.busy_us, "communication_us": d.communication_us} for d in devices]
 
 
-def _group(g: Group) -> dict[str, Any]:
+def _group(g: Group) -> GroupDocument:
     return {"ids": list(g.ids), "saving_us": g.saving_us, "alone_us": g.alone_us, "after_us": g.after_us}
 
 
-def _overlap(o: Overlap) -> dict[str, Any]:
+def _overlap(o: Overlap) -> OverlapDocument:
     return {"device": o.device, "streams": list(o.streams), "work_us": list(o.work_us), "shared_us": o.shared_us}
 
 
-def finding(f: Finding, step: StepSummary) -> dict[str, Any]:
+def finding(f: Finding, step: StepSummary) -> FindingDocument:
     """One finding of a step as plain dicts and lists; what the trace can't tell is None."""
     d, w = f.diagnosis, f.where
     return {
@@ -176,8 +191,8 @@ def finding(f: Finding, step: StepSummary) -> dict[str, Any]:
     }
 
 
-def _source(s: Source | None) -> dict[str, Any] | None:
+def _source(s: Source | None) -> GuessedPlace | None:
     if s is None:
         return None
-    place = {"file": s.file, "line": s.line, "function": s.function, "exact": s.exact}
+    place: GuessedPlace = {"file": s.file, "line": s.line, "function": s.function, "exact": s.exact}
     return place if s.exact else {**place, "candidates": list(s.candidates)}

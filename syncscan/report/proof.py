@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.box import SIMPLE_HEAD
@@ -17,6 +17,9 @@ from syncscan.report.markup import escaped
 from syncscan.report.terminal import written
 from syncscan.report.units import duration
 from syncscan.version import __version__
+
+if TYPE_CHECKING:
+    from syncscan.model.documents import DifferenceDocument, GainDocument, ProofDocument, ResultDocument
 
 SCHEMA = "syncscan.prove/1"
 SHOWN = 12
@@ -49,7 +52,7 @@ def render_json(proof: Proof) -> str:
     return msgspec.json.format(msgspec.json.encode(document(proof)), indent=2).decode()
 
 
-def document(proof: Proof) -> dict[str, Any]:
+def document(proof: Proof) -> ProofDocument:
     """The proof as plain dicts and lists; what isn't finite is null."""
     p = proof
     return {
@@ -77,11 +80,11 @@ def document(proof: Proof) -> dict[str, Any]:
     }
 
 
-def _gain_document(gain: Gain | None) -> dict[str, Any] | None:
+def _gain_document(gain: Gain | None) -> GainDocument | None:
     return None if gain is None else {"share": gain.share, "range": [gain.low, gain.high]}
 
 
-def _result_document(result: Result) -> dict[str, Any]:
+def _result_document(result: Result) -> ResultDocument:
     return {
         "same": result.same.value,
         "why": result.why,
@@ -95,7 +98,7 @@ def _result_document(result: Result) -> dict[str, Any]:
     }
 
 
-def _difference_document(difference: Difference | None) -> dict[str, Any] | None:
+def _difference_document(difference: Difference | None) -> DifferenceDocument | None:
     return None if difference is None else {"losses": difference.losses, "parameters": difference.parameters}
 
 

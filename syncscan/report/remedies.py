@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, Severity
@@ -26,6 +26,9 @@ from syncscan.report.phrases import (
     whereabouts,
 )
 from syncscan.report.units import duration
+
+if TYPE_CHECKING:
+    from syncscan.model.documents import RemedyDocument
 
 SHOWN = 5
 """How many remedies a report lists unasked."""
@@ -201,7 +204,7 @@ def in_words(remedies: Sequence[ToldRemedy]) -> list[str]:
     return [*said, f"… and {len(remedies) - SHOWN} more."] if len(remedies) > SHOWN else said
 
 
-def document(found: Sequence[Remedy], told: Sequence[ToldRemedy]) -> list[dict[str, Any]]:
+def document(found: Sequence[Remedy], told: Sequence[ToldRemedy]) -> list[RemedyDocument]:
     """The remedies as plain dicts and lists; all times in µs a step.
 
     Args:

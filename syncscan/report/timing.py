@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.box import SIMPLE_HEAD
@@ -16,6 +16,9 @@ from syncscan.model.timing import Clock, Throughput, Timing
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
+
+if TYPE_CHECKING:
+    from syncscan.model.documents import ThroughputDocument, TimingDocument
 
 SCHEMA = "syncscan.timing/1"
 PERCENTILES = (5, 25, 50, 75, 95, 99)
@@ -42,7 +45,7 @@ def render_json(timing: Timing) -> str:
     return msgspec.json.format(msgspec.json.encode(document(timing)), indent=2).decode()
 
 
-def document(timing: Timing) -> dict[str, Any]:
+def document(timing: Timing) -> TimingDocument:
     """The timing as plain dicts and lists."""
     t = timing
     return {
@@ -67,7 +70,7 @@ def document(timing: Timing) -> dict[str, Any]:
     }
 
 
-def _throughput(found: Throughput | None) -> dict[str, Any] | None:
+def _throughput(found: Throughput | None) -> ThroughputDocument | None:
     if found is None:
         return None
     return {

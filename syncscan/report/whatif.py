@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.box import SIMPLE_HEAD
@@ -21,6 +21,9 @@ from syncscan.report.story import Story, ToldFinding, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
+
+if TYPE_CHECKING:
+    from syncscan.model.documents import WhatifDocument
 
 SCHEMA = "syncscan.whatif/1"
 SHOWN = 12
@@ -169,7 +172,7 @@ def render_json(analysis: Analysis, projection: Projection, pipelines: Sequence[
     return msgspec.json.format(msgspec.json.encode(document(analysis, projection, pipelines)), indent=2).decode()
 
 
-def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> dict[str, Any]:
+def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> WhatifDocument:
     """The projection as plain dicts and lists."""
     p = projection
     return {

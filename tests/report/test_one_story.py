@@ -19,6 +19,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.report import picture, render
 from syncscan.report.units import duration
+from tests.report.test_schemas import wrong
 
 FOLDER = Path(__file__).parents[2] / "sample_traces"
 TRACES = sorted([*FOLDER.glob("*.gz"), *FOLDER.glob("whatif/*.gz"), *FOLDER.glob("programs/recorded/*.gz")])
@@ -276,6 +277,11 @@ def test_a_finding_s_evidence_rests_on_the_same_verdict(found: Analysis, told: F
 
     for finding in found.findings[:1]:
         assert f". {plain(told.verdict)}: " in evidence.render(found, finding)
+
+
+def test_json_follows_its_schema(found: Analysis) -> None:
+    """To the last key."""
+    assert wrong("analysis", render(found, "json")) == []
 
 
 @pytest.mark.parametrize("name", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])

@@ -1,0 +1,795 @@
+"""What `--format json` writes, as types: renderers return them, and the files in `syncscan/schemas` are made of them.
+
+Times are µs, means of a step unless a name says otherwise; what a trace can't tell is None. tests/schemas.py writes the
+files (`pytest tests/report/test_schemas.py --update-golden`) and knows the version of each.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, TypedDict
+
+from msgspec import Meta
+
+from syncscan.model.capture import (
+    Clocks,
+    Collection,
+    EventCall,
+    Frame,
+    HostFrame,
+    HostSample,
+    OtherThread,
+    SyncRecord,
+    ThreadUse,
+    TimedCall,
+    WarnedSync,
+)
+from syncscan.model.check import By
+from syncscan.model.diff import Change, Kept
+from syncscan.model.finding import Cause, Confidence, Phase, Severity, Use
+from syncscan.model.habit import Area, Basis
+from syncscan.model.proof import Same, Verdict
+from syncscan.model.saved import Saved
+from syncscan.model.step import Bound
+from syncscan.model.step_marks import ServingPhase
+from syncscan.model.steps_found import FoundBy
+from syncscan.model.timing import Clock
+from syncscan.model.trace import Vendor
+
+
+def _of(values: type[Enum]) -> Meta:
+    return Meta(extra_json_schema={"enum": [member.value for member in values]})
+
+
+def _said(what: str) -> Meta:
+    return Meta(description=what)
+
+
+BoundName = Annotated[str, _of(Bound)]
+ConfidenceName = Annotated[str, _of(Confidence)]
+PhaseName = Annotated[str, _of(Phase)]
+SeverityName = Annotated[str, _of(Severity)]
+BasisName = Annotated[str, _of(Basis)]
+Range = Annotated[list[float], Meta(min_length=2, max_length=2)]
+"""The lower and the upper end."""
+
+
+class Has(TypedDict):
+    """What of a trace's kinds of events it has."""
+
+    steps: bool
+    stacks: bool
+    shapes: bool
+    sync_events: bool
+    exact_lines: bool
+
+
+class StepsFound(TypedDict):
+    """How the steps were found."""
+
+    by: Annotated[str, _of(FoundBy)]
+    name: str | None
+    calls: int | None
+    sentence: str
+    earlier_work_us: Annotated[float, _said("how long the device works on what was launched before the first step")]
+    later_work_us: Annotated[float, _said("how long it goes on when the host is done")]
+
+
+class ServedPhase(TypedDict):
+    """Served steps of one phase and batch."""
+
+    phase: Annotated[str, _of(ServingPhase)]
+    batch: int | None
+    count: int
+    median_us: float
+
+
+class TraceDocument(TypedDict):
+    """What was read, what it has, what it lacks."""
+
+    path: str
+    size_bytes: int
+    events: int
+    vendor: Annotated[str, _of(Vendor)]
+    devices: list[str]
+    rank: int | None
+    world_size: int | None
+    has: Has
+    integrity: Annotated[list[str], _said("what the trace lacks, and which numbers are withheld for it")]
+    steps_found: StepsFound
+    phases: list[ServedPhase]
+    warnings: list[str]
+
+
+class DeviceDocument(TypedDict):
+    """One device's time in a step."""
+
+    device: int
+    busy_us: float
+    communication_us: float
+
+
+class ProcessDocument(TypedDict):
+    """A process of the file, and its step."""
+
+    process: str
+    count: int
+    observed_us: float
+    devices: list[DeviceDocument]
+
+
+class MeasuredStep(TypedDict):
+    """A step: measured, and what its syncs' removal gains."""
+
+    count: int
+    observed_us: float | None
+    host_us: float | None
+    wait_us: float | None
+    device_busy_us: float | None
+    device_idle_us: float | None
+    bubble_us: float | None
+    input_us: float | None
+    communication_us: float | None
+    devices: list[DeviceDocument]
+    processes: list[ProcessDocument]
+    device_share: Annotated[float | None, _said("the part of the unprofiled step that the device works")]
+    communication_share: float | None
+    guessed_overhead: Annotated[float | None, _said("the part of the host that is guessed to be the profiler's")]
+    unprofiled_us: Annotated[float | None, _said("the step's time without the profiler")]
+    bound: BoundName
+    reason: str
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+
+
+class StepDocument(MeasuredStep):
+    """The same with what is said of it."""
+
+    verdict: str
+    summary: str
+    advice: list[str]
+
+
+class Place(TypedDict):
+    """A line of Python."""
+
+    file: str
+    line: int
+    function: str
+    exact: Annotated[bool, _said("whether it is the line that waited, or the function's")]
+
+
+class GuessedPlace(Place, total=False):
+    """The same; where the line isn't exact with the lines that it can be."""
+
+    candidates: list[int]
+
+
+class FindingDocument(TypedDict):
+    """All sync points of one rule, scope, op and source."""
+
+    id: Annotated[str, _said("the same in every run of the same code")]
+    rule: str
+    name: str
+    cause: Annotated[str, _of(Cause)]
+    severity: SeverityName
+    confidence: ConfidenceName
+    op: str
+    op_stack: Annotated[list[str], _said("outermost first")]
+    call: str
+    scope: Annotated[list[str], _said("outermost first, without the steps' marks")]
+    module: list[str]
+    source: GuessedPlace | None
+    called_from: GuessedPlace | None
+    in_loop: bool
+    owner: str
+    phase: PhaseName
+    thread: str
+    count: Annotated[int, _said("sync points in the trace")]
+    per_step: float
+    wait_us: Annotated[float | None, _said("measured: how long the host was held")]
+    bubble_us: Annotated[float | None, _said("measured: how long the device then stood idle")]
+    moved_us: Annotated[float | None, _said("projected: what would turn up at the next sync")]
+    recoverable_us: Annotated[float | None, _said("projected: how much shorter the step would be")]
+    recoverable_range_us: Range | None
+    untold: Annotated[str, _said("why the gain isn't told; empty where it is")]
+    value: Annotated[str, _of(Use)]
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+
+
+class GroupDocument(TypedDict):
+    """Syncs that pass their wait on to each other, and what removing them together gains."""
+
+    ids: list[str]
+    saving_us: float
+    alone_us: float
+    after_us: float
+
+
+class OverlapDocument(TypedDict):
+    """Two streams of one device that could work at the same time."""
+
+    device: int
+    streams: list[int]
+    work_us: list[float]
+    shared_us: float
+
+
+class SegmentDocument(TypedDict):
+    """Launches that one graph can hold."""
+
+    phase: PhaseName
+    launches: float
+    host_us: float
+    ended_by: str
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+
+
+class SplitDocument(TypedDict):
+    """What stands in the way of one graph."""
+
+    what: str
+    file: str | None
+    line: int | None
+    finding: str | None
+    per_step: float
+    us: float
+
+
+class HabitDocument(TypedDict):
+    """What costs a step time besides its syncs."""
+
+    id: str
+    rule: str
+    area: Annotated[str, _of(Area)]
+    severity: SeverityName
+    confidence: ConfidenceName
+    scope: list[str]
+    op: str
+    per_step: float
+    evidence: list[str]
+    segments: list[SegmentDocument]
+    splits: list[SplitDocument]
+    cost_us: float | None
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+    basis: BasisName | None
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+
+
+class ShareDocument(TypedDict):
+    """A phase's or an owner's part of the sampled step."""
+
+    name: str
+    us: float
+    share: Annotated[float, _said("of the step, 0 to 1")]
+
+
+class NodeDocument(TypedDict):
+    """A line of a function in the sampled tree."""
+
+    parent: Annotated[int, _said("its caller's place in the list, -1 for none")]
+    function: str
+    file: str
+    line: int
+    owner: str
+    phase: PhaseName
+    us: Annotated[float, _said("with all that it calls")]
+    self_us: float
+
+
+class SampledDocument(TypedDict):
+    """The host's time by function, without the profiler."""
+
+    step_us: float
+    steps: int
+    samples: int
+    overhead: Annotated[float | None, _said("how much longer the sampled steps took, as a part")]
+    phases: list[ShareDocument]
+    owners: list[ShareDocument]
+    nodes: list[NodeDocument]
+
+
+class DearOpDocument(TypedDict):
+    """An op that takes much of the host's time itself."""
+
+    op: str
+    scope: list[str]
+    per_step: float
+    us: Annotated[float, _said("with all that it calls")]
+    self_us: float
+
+
+class CountedDocument(TypedDict):
+    """The host's time as the trace has it, by what it is in."""
+
+    step_us: float
+    dispatch_us: Annotated[float, _said("in ops, without the calls in them")]
+    launches_us: float
+    allocations_us: float
+    queries_us: float
+    other_calls_us: float
+    waits_us: Annotated[float, _said("held by the device")]
+    input_us: Annotated[float, _said("in a loader's `__next__`")]
+    python_us: Annotated[float, _said("between ops and calls")]
+    ops_per_step: float
+    launches_per_step: float
+    kernels_per_launch: float
+    scaled: Annotated[bool, _said("whether the profiler's share was taken out of the times")]
+    dearest: Annotated[list[DearOpDocument], _said("the ops that take most themselves")]
+
+
+class HostDocument(TypedDict):
+    """Where the host's time goes."""
+
+    sampled: SampledDocument | None
+    counted: CountedDocument | None
+
+
+class RemedyDocument(TypedDict):
+    """One thing to change: syncs to remove together, or a habit to give up."""
+
+    findings: list[str]
+    habit: str | None
+    what: str
+    where: str
+    fix: str
+    alone_us: float
+    range_us: Range
+    after_us: Annotated[float | None, _said("what is left of it after all those above")]
+    basis: BasisName
+    confidence: ConfidenceName
+
+
+class HiddenDocument(TypedDict):
+    """What an option leaves out."""
+
+    by: str
+    findings: int
+    habits: int
+
+
+class Document(TypedDict):
+    """What each begins with."""
+
+    schema: str
+    syncscan: Annotated[str, _said("the version that wrote it")]
+
+
+class AnalysisDocument(Document):
+    """All that was found out about one trace."""
+
+    trace: TraceDocument
+    step: StepDocument
+    findings: Annotated[list[FindingDocument], _said("sorted by what they save, then by wait")]
+    groups: list[GroupDocument]
+    habits: list[HabitDocument]
+    host: HostDocument | None
+    remedies: Annotated[list[RemedyDocument], _said("what to change, in order")]
+    hidden: list[HiddenDocument]
+    overlaps: list[OverlapDocument]
+
+
+class SavedDocument(AnalysisDocument):
+    """An analysis with all that it takes to ask further."""
+
+    saved: Saved
+
+
+class LimitsDocument(TypedDict):
+    """What no step can be shorter than."""
+
+    host_us: float
+    device_us: float
+
+
+class PipelineDocument(TypedDict):
+    """One scope's work beside another's."""
+
+    scope: str
+    beside: str
+    scope_us: float
+    beside_us: float
+    at_best_us: float
+    saving_us: float
+
+
+class WhatifDocument(Document):
+    """The step without chosen syncs."""
+
+    steps_found: str
+    removed: list[str]
+    observed_us: float
+    baseline_us: Annotated[float, _said("the replay with nothing removed")]
+    predicted_us: float
+    range_us: Range
+    saving_us: float
+    speedup: float
+    bound_after: BoundName
+    limits: LimitsDocument
+    notes: list[str]
+    profiled_us: float
+    calibrated: bool
+    host_scale: float
+    advice: list[str]
+    groups: list[GroupDocument]
+    overlaps: list[OverlapDocument]
+    pipelines: list[PipelineDocument]
+
+
+class StateDocument(TypedDict):
+    """A program as it was at one time."""
+
+    paths: list[str]
+    steps: int
+    device: str
+    bound: str
+
+
+class BeforeAndAfter(TypedDict):
+    """A time of both states."""
+
+    before: float | None
+    after: float | None
+
+
+class StepChangeDocument(TypedDict):
+    """What the step gained."""
+
+    before_us: float | None
+    after_us: float | None
+    saving_us: float | None
+    margin_us: float | None
+    distinguishable: bool
+    unprofiled: bool
+    device_busy_us: BeforeAndAfter
+    not_comparable: str | None
+
+
+class PromiseDocument(TypedDict):
+    """What had been projected for the syncs that are gone."""
+
+    saving_us: float
+    range_us: Range
+    kept: Annotated[str, Meta(extra_json_schema={"enum": [member.name.lower() for member in Kept]})]
+
+
+class MovedDocument(TypedDict):
+    """A wait that moved to another sync."""
+
+    to: str
+    us: float
+    before_us: float
+    after_us: float
+
+
+class SiteDocument(TypedDict):
+    """The findings of one place."""
+
+    ids: list[str]
+    rules: list[str]
+    source: Place | None
+    called_from: Place | None
+    per_step: float
+    wait_us: float
+    bubble_us: float
+    recoverable_us: float | None
+
+
+class ChangeDocument(TypedDict):
+    """A place that went, came or changed."""
+
+    change: Annotated[str, _of(Change)]
+    rule: str
+    op: str
+    scope: list[str]
+    phase: PhaseName
+    intended: bool
+    waits_more_or_less_often: bool
+    waits_longer_or_shorter: bool
+    before: SiteDocument | None
+    after: SiteDocument | None
+
+
+class HabitChangeDocument(TypedDict):
+    """A habit that came or went."""
+
+    change: Annotated[str, _of(Change)]
+    rule: str
+    scope: list[str]
+
+
+class DiffDocument(Document):
+    """What changed from one recording to another."""
+
+    verdict: str
+    before: StateDocument
+    after: StateDocument
+    step: StepChangeDocument
+    promised: PromiseDocument | None
+    moved: list[MovedDocument]
+    changes: list[ChangeDocument]
+    habits: list[HabitChangeDocument]
+    notes: list[str]
+
+
+class CheckedFinding(TypedDict):
+    """A finding that a limit counts."""
+
+    id: str
+    rule: str
+    op: str
+    scope: list[str]
+    file: str | None
+    line: int | None
+    exact: bool | None
+    per_step: float
+    wait_us: float
+    recoverable_us: float | None
+
+
+class ExemptFinding(CheckedFinding):
+    """One that no limit counts, and why."""
+
+    by: Annotated[str, _of(By)]
+    reason: str
+
+
+class LimitDocument(TypedDict):
+    """The most that a project allows."""
+
+    by: str | None
+    glob: str | None
+    syncs: float | None
+    wait_ms: float | None
+    recoverable: float | None
+
+
+class ViolationDocument(TypedDict):
+    """A limit that isn't kept."""
+
+    limit: LimitDocument
+    sentence: str
+    findings: list[str]
+
+
+class VerdictDocument(TypedDict):
+    """Whether one recording keeps the limits."""
+
+    path: str
+    passed: bool
+    violations: list[ViolationDocument]
+    counted: list[CheckedFinding]
+    exempt: list[ExemptFinding]
+    notes: list[str]
+
+
+class CheckDocument(Document):
+    """Whether recordings keep a project's limits."""
+
+    passed: bool
+    rules_from: str
+    traces: list[VerdictDocument]
+
+
+class OneOffDocument(TypedDict):
+    """What is paid once."""
+
+    name: str
+    us: float
+    note: str
+
+
+class NaiveDocument(TypedDict):
+    """What a usual mistake would have said."""
+
+    mistake: str
+    us: float
+    ratio: float
+    why: str
+
+
+class TriedBatch(TypedDict):
+    """A batch size that was tried; None where memory ran out."""
+
+    batch: int
+    us: float | None
+    samples_per_second: float | None
+
+
+class ThroughputDocument(TypedDict):
+    """The best batch size, and how it was found."""
+
+    best_batch: int
+    samples_per_second: float | None
+    enough_batch: int
+    largest_batch: int
+    out_of_memory_seen: bool
+    ended: str
+    tried: list[TriedBatch]
+
+
+class TimingDocument(Document):
+    """The time of a call."""
+
+    name: str
+    device: str
+    clock: Annotated[str, _of(Clock)]
+    median_us: float
+    mean_us: float
+    std_us: float
+    spread: float
+    percentiles_us: dict[str, float]
+    alone_us: float
+    samples: int
+    calls_per_sample: int
+    stable: bool
+    one_offs: list[OneOffDocument]
+    naive: list[NaiveDocument]
+    throughput: ThroughputDocument | None
+    notes: list[str]
+
+
+class GainDocument(TypedDict):
+    """A part of the step, with its interval."""
+
+    share: float
+    range: Range
+
+
+class DifferenceDocument(TypedDict):
+    """How far two programs' results lie apart."""
+
+    losses: float | None
+    parameters: float | None
+
+
+class ResultDocument(TypedDict):
+    """Whether both programs compute the same."""
+
+    same: Annotated[str, _of(Same)]
+    why: str
+    steps: int
+    compared: str
+    deterministic: bool | None
+    difference: DifferenceDocument | None
+    own_difference: DifferenceDocument | None
+    rounding_difference: DifferenceDocument | None
+    not_compared: str | None
+
+
+class PairDocument(TypedDict):
+    """One pair of processes."""
+
+    before_us: float
+    after_us: float
+    gain: float
+
+
+class ProofDocument(Document):
+    """Whether a change is a real gain and computes the same."""
+
+    before: str
+    after: str
+    device: str
+    verdict: Annotated[str, _of(Verdict)]
+    proven: bool
+    before_us: float | None
+    after_us: float | None
+    gain: GainDocument | None
+    confidence: float
+    matters: float
+    projected: GainDocument | None
+    result: ResultDocument
+    pairs: list[PairDocument]
+    steps: int
+    clock: str
+    together: bool
+    seconds: float
+    stopped: str
+    notes: list[str]
+
+
+class RuleEntry(TypedDict):
+    """What there is to read about a rule."""
+
+    id: str
+    name: str
+    summary: str
+    sections: dict[str, str]
+
+
+class SyncRuleEntry(RuleEntry):
+    """Of a rule that names syncs."""
+
+    cause: Annotated[str, _of(Cause)]
+
+
+class HabitRuleEntry(RuleEntry):
+    """Of a rule that finds habits."""
+
+    area: Annotated[str, _of(Area)]
+
+
+class RulesDocument(TypedDict):
+    """The catalogue of rules."""
+
+    schema: str
+    rules: list[SyncRuleEntry]
+    habits: list[HabitRuleEntry]
+
+
+class LinesDocument(TypedDict):
+    """Where synchronises were called: frames and stacks are numbered, the rest names them."""
+
+    source: str
+    columns: list[str]
+    frames: list[Frame]
+    stacks: Annotated[list[list[int]], _said("places in `frames`, innermost first")]
+    modules: list[str]
+    syncs: list[SyncRecord]
+
+
+class AllLinesDocument(LinesDocument, total=False):
+    """The same; calls that were timed by name, and the debug mode's warnings where torch calls nobody back."""
+
+    calls: list[TimedCall]
+    warned: list[WarnedSync]
+
+
+class ClocksDocument(TypedDict, total=False):
+    """What the device's clocks and power were."""
+
+    calibrated: Clocks
+    recorded: Clocks
+
+
+class SampledTree(TypedDict):
+    """The host, sampled without the profiler."""
+
+    rate: float
+    steps: int
+    samples: int
+    step_us: float
+    frames: list[HostFrame]
+    nodes: list[HostSample]
+
+
+class SampledHostDocument(SampledTree, total=False):
+    """The same with what its thread and others used meanwhile, since 0.2."""
+
+    used: ThreadUse
+    threads: list[OtherThread]
+
+
+class FirstCapture(Document):
+    """What every capture stores."""
+
+    unprofiled_step_us: float | None
+    calibrated_steps: int
+    device_drained: bool
+    lines: AllLinesDocument | None
+    events: list[EventCall]
+    unfinished_step: int | None
+
+
+class CaptureDocument(FirstCapture, total=False):
+    """What a capture stores in its trace, under the key `syncscan`."""
+
+    unprofiled_quartiles_us: list[float] | None
+    unprofiled_mean_us: float | None
+    unprofiled_steps_us: list[float]
+    unprofiled_clock: str | None
+    unprofiled_undisturbed: bool | None
+    first_step: int | None
+    notes: list[str]
+    collections: list[Collection]
+    clocks: ClocksDocument
+    host: SampledHostDocument

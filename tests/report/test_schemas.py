@@ -1,0 +1,150 @@
+"""What `--format json` writes is what the schemas in the package say, and a schema changes with its version alone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from syncscan import api
+from syncscan.cli import rules
+from syncscan.gate import baseline
+from syncscan.model.check import Limit, Rules
+from syncscan.report import check_json, diff_json, proof, saved, timing, whatif
+from syncscan.report import json as report_json
+from tests import schemas
+from tests.report.test_proof import NOISY, PROOF
+from tests.report.test_timing import timing as a_timing
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+RECORDED = Path(__file__).parents[1] / "golden" / "schemas"
+
+
+@cache
+def analysis(name: str) -> api.Analysis:
+    return api.analyze(SAMPLES / f"{name}.json.gz")
+
+
+def wrong(name: str, document: str | bytes) -> list[str]:
+    """What the schema in the package has against a document."""
+    held = json.loads((schemas.FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(held)
+    return [f"{e.json_path}: {e.message}" for e in validator.iter_errors(json.loads(document))]
+
+
+@pytest.mark.parametrize("name", schemas.KINDS)
+def test_the_file_is_what_the_types_say(name: str, request: pytest.FixtureRequest) -> None:
+    """To the letter; it is written by `--update-golden`."""
+    file = schemas.FOLDER / f"{name}.json"
+    if request.config.getoption("--update-golden"):
+        file.write_text(schemas.text(name), encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == schemas.text(name)
+    jsonschema.Draft202012Validator.check_schema(json.loads(file.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("name", schemas.KINDS)
+def test_a_schema_changes_with_its_version(name: str, request: pytest.FixtureRequest) -> None:
+    """Of one version nothing changes; of one major version all that was ever there stays, though more may come."""
+    version, facts = schemas.schema(name)["$id"], schemas.facts(name)
+    file = RECORDED / f"{name}.txt"
+    if request.config.getoption("--update-golden") and not file.exists():
+        file.write_text("\n".join([version, *facts, ""]), encoding="utf-8")
+    of, *recorded = file.read_text(encoding="utf-8").splitlines()
+    why = changed(of, recorded, version, facts)
+    assert not why, why
+    if request.config.getoption("--update-golden"):
+        file.write_text("\n".join([version, *facts, ""]), encoding="utf-8")
+    assert of == version, f"run with --update-golden, so that {version} is on record"
+
+
+def changed(of: str, recorded: list[str], version: str, facts: list[str]) -> str:
+    """Why a schema may not be as it is, beside what is on record; empty where it may."""
+    if version == of and facts != recorded:
+        return f"{version} changed: {sorted(set(facts) ^ set(recorded))}; raise its version in tests/schemas.py"
+    lost = sorted(set(recorded) - set(facts))
+    if version.partition(".")[2].partition(".")[0] == of.partition(".")[2].partition(".")[0] and lost:
+        return f"{of} had {lost}, and so has each schema of this major version"
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("version", "facts", "held"),
+    [
+        ("syncscan.a/1.0", ['.x: {"type": "number"}'], True),
+        ("syncscan.a/1.0", ['.x: {"type": "number"}', '.y: {"type": "number"}'], False),
+        ("syncscan.a/1.1", ['.x: {"type": "number"}', '.y: {"type": "number"}'], True),
+        ("syncscan.a/1.1", ['.x: {"type": "string"}'], False),
+        ("syncscan.a/2.0", ['.x: {"type": "string"}'], True),
+    ],
+)
+def test_which_changes_are_noticed(version: str, facts: list[str], held: bool) -> None:
+    """A key more needs a minor version, a key of another type a major one."""
+    assert (changed("syncscan.a/1.0", ['.x: {"type": "number"}'], version, facts) == "") == held
+
+
+@pytest.mark.parametrize(
+    "trace",
+    ["stalls/lock_python", "stalls/gc", "launches/denoising", "rules/launch_blocking.pt.trace", "lines.pt.trace"],
+)
+def test_an_analysis_follows_its_schema(trace: str) -> None:
+    """Sampled hosts, graphs' segments, guessed lines; `test_one_story` asks the same of the other recordings."""
+    assert wrong("analysis", report_json.render(analysis(trace))) == []
+
+
+def test_a_key_that_is_not_in_the_schema_is_wrong() -> None:
+    """At every depth: the schemas are strict."""
+    document = json.loads(report_json.render(analysis("logged.pt.trace")))
+    document["findings"][0]["wiat_us"] = 1
+    del document["step"]["bound"]
+    assert len(wrong("analysis", json.dumps(document))) == 2
+
+
+def test_what_follows_from_an_analysis_follows_its_schema() -> None:
+    """A saved analysis, a projection, a diff, a verdict with and without violations, a baseline."""
+    before, after = analysis("logged.pt.trace"), analysis("logged.kept.pt.trace")
+    assert wrong("saved", saved.render(before, report_json.render(before), {})) == []
+    assert wrong("whatif", whatif.render_json(before, before.whatif("all"))) == []
+    assert wrong("diff", diff_json.render(api.diff([before], [after]))) == []
+    assert wrong("baseline", baseline.text_of(baseline.baseline_of([before]))) == []
+    verdicts = [api.check(a, Rules(limits=(Limit(syncs=0),))) for a in (before, after)]
+    assert wrong("check", check_json.render(verdicts, "here")) == []
+
+
+@pytest.mark.parametrize("value", [PROOF, NOISY])
+def test_a_proof_follows_its_schema(value: Any) -> None:
+    """With a result that is the same, and one that isn't."""
+    assert wrong("proof", proof.render_json(value)) == []
+
+
+@pytest.mark.parametrize("value", [a_timing(), a_timing(naive=(), throughput=None)])
+def test_a_timing_follows_its_schema(value: Any) -> None:
+    """With and without the best batch."""
+    assert wrong("timing", timing.render_json(value)) == []
+
+
+def test_the_catalogue_follows_its_schema() -> None:
+    """Every rule and habit."""
+    assert wrong("rules", rules._json(api.rules(), api.habit_rules())) == []
+
+
+class Stored(msgspec.Struct):
+    """A trace file's own key."""
+
+    syncscan: dict[str, Any] | None = None
+
+
+def test_what_captures_stored_follows_its_schema() -> None:
+    """In each recording there is, the oldest too."""
+    tables = {
+        path.name: msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Stored).syncscan
+        for path in SAMPLES.rglob("*.json.gz")
+    }
+    stored = {name: table for name, table in tables.items() if table is not None}
+    assert len(stored) > 60
+    assert {name: found for name, table in stored.items() if (found := wrong("capture", json.dumps(table)))} == {}

@@ -1,0 +1,119 @@
+"""From the types of what `--format json` writes to the JSON Schemas that the package has as files, with their versions.
+
+A schema's `$id` is `NAME/MAJOR.MINOR`: a key more raises the minor version, here; a key less or of another type the
+major one, where the document says it. Then `pytest tests/report/test_schemas.py --update-golden` writes the file, and
+notes what the new version holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_type_hints, is_typeddict
+
+import msgspec
+
+from syncscan.capture import course
+from syncscan.cli import rules
+from syncscan.gate.baseline import Baseline
+from syncscan.model import documents
+from syncscan.report import check_json, diff_json, proof, timing, whatif
+from syncscan.report import json as report_json
+
+FOLDER = Path(report_json.__file__).parent.parent / "schemas"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One schema: its document's type, what the document calls it, and which addition to that it is."""
+
+    type: Any
+    schema: str
+    minor: int
+    about: str
+
+
+KINDS = {
+    "analysis": Kind(documents.AnalysisDocument, report_json.SCHEMA, 0, "`analyze --format json`: of one trace."),
+    "saved": Kind(
+        documents.SavedDocument, report_json.SCHEMA, 0, "`analyze -o NAME.syncscan.json`: the same and more."
+    ),
+    "whatif": Kind(
+        documents.WhatifDocument, whatif.SCHEMA, 0, "`whatif --format json`: the step without chosen syncs."
+    ),
+    "diff": Kind(documents.DiffDocument, diff_json.SCHEMA, 0, "`diff --format json`: what changed between recordings."),
+    "check": Kind(documents.CheckDocument, check_json.SCHEMA, 0, "`check --format json`: whether limits are kept."),
+    "proof": Kind(documents.ProofDocument, proof.SCHEMA, 0, "`prove --format json`: whether a change is a gain."),
+    "timing": Kind(documents.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
+    "rules": Kind(documents.RulesDocument, rules.SCHEMA, 0, "`rules --format json`: the catalogue."),
+    "baseline": Kind(Baseline, "syncscan.baseline/1", 0, "`check --update-baseline`: what was known before."),
+    "capture": Kind(documents.CaptureDocument, course.SCHEMA, 0, "What a capture stores in its trace, key `syncscan`."),
+}
+"""Name of the file → what it is made of."""
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The schema of this name, strict: no object has a key, and no row an entry, that isn't in it."""
+    kind = KINDS[name]
+    whole = msgspec.json.schema(kind.type)
+    definitions = whole["$defs"]
+    top = definitions.pop(whole["$ref"].rpartition("/")[2])
+    for title, part in definitions.items():
+        _make_strict(part, getattr(documents, title, None))
+    _make_strict(top, kind.type)
+    top["properties"]["schema"] = {"const": kind.schema}
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"syncscan.{name}/{kind.schema.rpartition('/')[2]}.{kind.minor}",
+        "title": kind.schema,
+        "description": kind.about,
+    }
+    rest = {key: value for key, value in top.items() if key not in ("title", "description")}
+    return {**head, **rest, "$defs": {key: definitions[key] for key in sorted(definitions)}}
+
+
+def _make_strict(part: dict[str, Any], written: Any) -> None:
+    """In place; the keys in the order in which they are written, where a type tells it."""
+    if "properties" in part:
+        order = [*get_type_hints(written)] if is_typeddict(written) else [*part["properties"]]
+        part["properties"] = {key: part["properties"][key] for key in order}
+        part["additionalProperties"] = False
+    if "prefixItems" in part:
+        part["items"] = False
+
+
+def text(name: str) -> str:
+    """The file's content."""
+    return json.dumps(schema(name), indent=1, ensure_ascii=False) + "\n"
+
+
+def facts(name: str) -> list[str]:
+    """What a document's reader may rely on, a line a key: where it stands, its type, and whether it is always there."""
+    whole = schema(name)
+    return sorted(set(_facts(whole, whole["$defs"], "", ())))
+
+
+def _facts(part: Any, definitions: dict[str, Any], path: str, within: tuple[str, ...]) -> Iterator[str]:
+    if "$ref" in part:
+        name = part["$ref"].rpartition("/")[2]
+        if name not in within:
+            yield from _facts(definitions[name], definitions, path, (*within, name))
+        return
+    plain = {k: part[k] for k in ("type", "const", "minItems", "maxItems", "minimum", "maximum") if k in part}
+    if path:
+        yield f"{path}: {json.dumps(plain)}"
+    for value in part.get("enum", ()):
+        yield f"{path}: may be {value}"
+    for key, value in part.get("properties", {}).items():
+        always = "" if key in part.get("required", ()) else "?"
+        yield from _facts(value, definitions, f"{path}.{key}{always}", within)
+    for number, value in enumerate(part.get("prefixItems", ())):
+        yield from _facts(value, definitions, f"{path}[{number}]", within)
+    for key in ("items", "additionalProperties"):
+        if isinstance(part.get(key), dict):
+            yield from _facts(part[key], definitions, f"{path}[]", within)
+    for key in ("anyOf", "allOf"):
+        for value in part.get(key, ()):
+            yield from _facts(value, definitions, path, within)
