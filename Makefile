@@ -8,7 +8,7 @@ SECONDS ?= 3600
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fuzz audit bench mutants clean
+.PHONY: help demo test lint docs dist fuzz audit bench mutants clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,15 @@ lint: $(VENV)/lint ## ruff, mypy --strict and the import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/docs ## Build the site into docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+
+dist: $(VENV)/release ## Build wheel and sdist into dist, check them, and run the demo of the wheel in a bare environment
+	rm -rf dist build
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m tests.wheel dist
+
 fuzz: $(VENV)/test ## Hostile and damaged traces through every command, for SECONDS (an hour), from SEED
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --keep fuzz-failures
 
@@ -40,7 +49,7 @@ mutants: $(VENV)/mutants ## Change the code and count the changes that no test n
 	$(BIN)/python -m benchmarks.mutants run $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) mutants dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "syncscan needs Python 3.10 or newer; set PYTHON=python3.x"; exit 1; }
@@ -56,6 +65,14 @@ $(VENV)/test: $(BIN)/python pyproject.toml .ci/constraints.txt
 
 $(VENV)/lint: $(VENV)/test
 	$(PIP) --editable '.[lint]'
+	@touch $@
+
+$(VENV)/docs: $(BIN)/python pyproject.toml .ci/constraints.txt
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
+$(VENV)/release: $(BIN)/python pyproject.toml .ci/constraints.txt
+	$(PIP) --editable '.[release]'
 	@touch $@
 
 $(VENV)/audit: $(BIN)/python .ci/constraints.txt

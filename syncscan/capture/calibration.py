@@ -23,7 +23,7 @@ UNSEEN = 0.1
 """If the events miss this part of the time until the device was drained, it works on streams that they don't see."""
 NOISY = 0.05
 """Projected gains scale with the step's time; from this uncertainty on it is the largest of their errors, which are
-5.1 % at the 90th percentile where the time is sure (H200, torch 2.11: README, "How well it does")."""
+5.1 % at the 90th percentile where the time is sure (H200, torch 2.11: docs/how-well.md)."""
 MOST = 500
 
 

@@ -93,7 +93,7 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
     try:
         read = msgspec.convert(table, _Table)
     except msgspec.ValidationError as e:
-        raise UsageError(f"{where}: {e}.", "README, Keep it fixed, says what it takes.") from None
+        raise UsageError(f"{where}: {e}.", "docs/howto/ci.md says what it takes.") from None
     overall = [_limit(read, where)] if read.given else []
     scoped = [_scoped(one, f"{path}: [[tool.syncscan.limit]]", known_rules) for one in read.limit]
     allowed = [_allowance(one, f"{path}: [[tool.syncscan.allow]]", known_rules) for one in read.allow]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Cause(str, enum.Enum):
-    """Why a host waits: the classes of the catalogue (README, "What it finds")."""
+    """Why a host waits: the classes of the catalogue (docs/reference/rules.md)."""
 
     SHAPE = "SHAPE"
     READBACK = "READBACK"

@@ -62,12 +62,12 @@ def test_a_trace_says_what_was_projected(asked: list[dict[str, Any]]) -> None:
     assert low < document["projected"]["share"] < high
 
 
-COMMANDS = re.findall(r"^syncscan prove ([^#\n]+)", (ROOT / "README.md").read_text(), re.M)
+COMMANDS = re.findall(r"^syncscan prove ([^#\n]+)", (ROOT / "docs" / "howto" / "prove.md").read_text(), re.M)
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """As the README's reader has it: scripts, functions, and a fix on a branch."""
+    """As the page's reader has it: scripts, functions, and a fix on a branch."""
     monkeypatch.chdir(tmp_path)
     for name in ("before.py", "after.py", "train.py"):
         Path(name).write_text("")
@@ -79,7 +79,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_readme_s_commands_are_right(command: str, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_s_commands_are_right(command: str, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their programs, revisions and options are found; nothing is measured."""
     measured: list[tuple[str, str]] = []
     monkeypatch.setattr("syncscan.proof.prove.measured", lambda trials, names, *rest: measured.append(names) or PROOF)
