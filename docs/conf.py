@@ -21,8 +21,12 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "generated/tables", "__pycache__"]
 html_theme = "furo"
 html_title = f"syncscan {__version__}"
-html_extra_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_theme_options = {"top_of_page_buttons": []}
 html_show_sphinx = False
+html_show_sourcelink = False
+smartquotes = False  # `--option` stays as it is typed
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]

@@ -58,7 +58,7 @@ def _command_page(name: str) -> str:
         command = group.get_command(parent, name)
         assert command is not None
         context = click.Context(command, info_name=name, parent=parent)
-    records = [found for one in command.params if (found := one.get_help_record(context))]
+    records = [found for one in command.params if (found := one.get_help_record(context)) and found[1]]
     rows = [f"| {_code(term)} | {_cell(text)} |" for term, text in records]
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
     table = ["", "| option | |", "|---|---|", *rows] if rows else []

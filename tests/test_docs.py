@@ -19,6 +19,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 import syncscan
+from benchmarks import comparison
 from docs import generate
 from syncscan import api
 from syncscan.capture.calibration import StepTimes
@@ -141,10 +142,20 @@ def test_a_table_of_misses_is_what_its_command_prints(
         assert "median error {} %, 90th percentile {} %".format(*summary[-1]) in (ROOT / "README.md").read_text()
 
 
-def test_every_benchmark_command_of_a_page_prints_its_table_or_is_held_elsewhere() -> None:
+def test_every_benchmark_command_of_a_page_prints_a_table_of_it() -> None:
     """So that none of them is only shown."""
-    shown = {c for c in SHOWN if c.startswith("python -m benchmarks.")}
-    assert {c for c in shown if "comparison" not in c} == {command for command, _ in TABLES}
+    assert {c for c in SHOWN if c.startswith("python -m benchmarks.")} == {command for command, _ in TABLES}
+
+
+def test_what_the_debug_mode_is_said_to_have_warned_of_was_recorded() -> None:
+    """One line of the step that gains, six of the one that gains nothing."""
+    row = next(r for r in (DOCS / "comparison.md").read_text().splitlines() if r.startswith("| **sync debug mode**"))
+    one, six = (
+        list(comparison.sync_debug_mode(Path(f"{name}.pt.trace.json.gz"))) for name in ("logged", "maskedloss.v0")
+    )
+    assert (len(one), len(six)) == (1, 6)
+    assert "| one line, `logged_step.py:47` | six lines |" in row
+    assert one[0].startswith("capture/logged_step.py:47 ")
 
 
 def names() -> dict[str, Any]:
@@ -258,6 +269,19 @@ def test_there_is_a_page_for_each_rule_command_and_schema() -> None:
         assert all(f"/generated/{folder}/{rule.id}.md" in pages[f"tables/{folder}.md"] for rule in rules)
     assert all(f"commands/{name}.md" in pages for name in COMMANDS)
     assert all(f"`{kind.schema}`" in pages["tables/schemas.md"] for kind in schemas.KINDS.values())
+
+
+def test_what_contributors_are_sent_to_is_there() -> None:
+    """Files and folders that CONTRIBUTING.md names; targets of make that it calls."""
+    page = (ROOT / "CONTRIBUTING.md").read_text().partition("## Adding a rule")
+    own = page[0] + page[2].partition("<!-- /adding-a-rule -->")[2]
+    named = set(re.findall(r"(?:syncscan|tests|docs|benchmarks|sample_traces)/[\w/.-]*\w", own))
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M)
+    called = re.findall(r"(?:`|^    |^\$ )make ([a-z]+)", own, re.M)
+    assert len(called) > 8
+    assert set(called) <= set(targets)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -71,7 +71,7 @@ class GuardedSync:
 
     @property
     def place(self) -> str:
-        """`file.py:LINE`."""
+        """File and line, as tracebacks and editors write them."""
         return f"{self.file}:{self.line}" if self.file else "a line that Python doesn't know"
 
     def __str__(self) -> str:
