@@ -17,7 +17,8 @@ import pytest
 import syncscan
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.report import picture, render
+from syncscan.model.check import Limit, Rules
+from syncscan.report import check_json, picture, render, whatif
 from syncscan.report.units import duration
 from tests.report.test_schemas import wrong
 
@@ -280,8 +281,11 @@ def test_a_finding_s_evidence_rests_on_the_same_verdict(found: Analysis, told: F
 
 
 def test_json_follows_its_schema(found: Analysis) -> None:
-    """To the last key."""
+    """To the last key; so does what the step would be without its syncs, and whether it keeps a limit."""
     assert wrong("analysis", render(found, "json")) == []
+    if found.replayable:
+        assert wrong("whatif", whatif.render_json(found, found.whatif("all"))) == []
+    assert wrong("check", check_json.render([api.check(found, Rules(limits=(Limit(syncs=0),)))], "")) == []
 
 
 @pytest.mark.parametrize("name", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])
