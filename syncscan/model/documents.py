@@ -57,20 +57,20 @@ Range = Annotated[list[float], Meta(min_length=2, max_length=2)]
 class Has(TypedDict):
     """What of a trace's kinds of events it has."""
 
-    steps: bool
-    stacks: bool
-    shapes: bool
-    sync_events: bool
-    exact_lines: bool
+    steps: Annotated[bool, _said("marks, or ranges that count as steps")]
+    stacks: Annotated[bool, _said("Python frames")]
+    shapes: Annotated[bool, _said("shapes of ops' arguments")]
+    sync_events: Annotated[bool, _said("CUPTI's synchronisation rows")]
+    exact_lines: Annotated[bool, _said("lines that capture stored at the syncs")]
 
 
 class StepsFound(TypedDict):
     """How the steps were found."""
 
     by: Annotated[str, _of(FoundBy)]
-    name: str | None
-    calls: int | None
-    sentence: str
+    name: Annotated[str | None, _said("of the ranges that are steps")]
+    calls: Annotated[int | None, _said("launches and synchronises of the sequence that repeats")]
+    sentence: Annotated[str, _said("the same as every report says it")]
     earlier_work_us: Annotated[float, _said("how long the device works on what was launched before the first step")]
     later_work_us: Annotated[float, _said("how long it goes on when the host is done")]
 
@@ -87,17 +87,17 @@ class ServedPhase(TypedDict):
 class TraceDocument(TypedDict):
     """What was read, what it has, what it lacks."""
 
-    path: str
+    path: Annotated[str, _said("as it was given")]
     size_bytes: int
     events: int
     vendor: Annotated[str, _of(Vendor)]
     devices: list[str]
-    rank: int | None
+    rank: Annotated[int | None, _said("of a distributed job")]
     world_size: int | None
     has: Has
     integrity: Annotated[list[str], _said("what the trace lacks, and which numbers are withheld for it")]
     steps_found: StepsFound
-    phases: list[ServedPhase]
+    phases: Annotated[list[ServedPhase], _said("of served steps")]
     warnings: list[str]
 
 
@@ -105,14 +105,14 @@ class DeviceDocument(TypedDict):
     """One device's time in a step."""
 
     device: int
-    busy_us: float
-    communication_us: float
+    busy_us: Annotated[float, _said("at work, exposed collectives left out")]
+    communication_us: Annotated[float, _said("in collectives with nothing computed beside them")]
 
 
 class ProcessDocument(TypedDict):
     """A process of the file, and its step."""
 
-    process: str
+    process: Annotated[str, _said("its pid")]
     count: int
     observed_us: float
     devices: list[DeviceDocument]
@@ -121,24 +121,24 @@ class ProcessDocument(TypedDict):
 class MeasuredStep(TypedDict):
     """A step: measured, and what its syncs' removal gains."""
 
-    count: int
-    observed_us: float | None
-    host_us: float | None
-    wait_us: float | None
-    device_busy_us: float | None
-    device_idle_us: float | None
-    bubble_us: float | None
-    input_us: float | None
+    count: Annotated[int, _said("steps analysed")]
+    observed_us: Annotated[float | None, _said("throughput: host and device both done")]
+    host_us: Annotated[float | None, _said("how long a step lasts on its thread")]
+    wait_us: Annotated[float | None, _said("how long its host is held by syncs")]
+    device_busy_us: Annotated[float | None, _said("of the busiest device, exposed collectives left out")]
+    device_idle_us: Annotated[float | None, _said("when it neither works nor communicates")]
+    bubble_us: Annotated[float | None, _said("idle behind syncs")]
+    input_us: Annotated[float | None, _said("in a loader")]
     communication_us: float | None
     devices: list[DeviceDocument]
-    processes: list[ProcessDocument]
+    processes: Annotated[list[ProcessDocument], _said("of a file of several; the first is analysed")]
     device_share: Annotated[float | None, _said("the part of the unprofiled step that the device works")]
     communication_share: float | None
     guessed_overhead: Annotated[float | None, _said("the part of the host that is guessed to be the profiler's")]
     unprofiled_us: Annotated[float | None, _said("the step's time without the profiler")]
     bound: BoundName
-    reason: str
-    recoverable_us: float | None
+    reason: Annotated[str, _said("the numbers that the verdict rests on, in a sentence")]
+    recoverable_us: Annotated[float | None, _said("projected: how much shorter without all syncs")]
     recoverable_range_us: Range | None
 
 
@@ -169,31 +169,31 @@ class FindingDocument(TypedDict):
     """All sync points of one rule, scope, op and source."""
 
     id: Annotated[str, _said("the same in every run of the same code")]
-    rule: str
-    name: str
+    rule: Annotated[str, _said("its id")]
+    name: Annotated[str, _said("the rule's")]
     cause: Annotated[str, _of(Cause)]
     severity: SeverityName
     confidence: ConfidenceName
-    op: str
+    op: Annotated[str, _said("the outermost")]
     op_stack: Annotated[list[str], _said("outermost first")]
-    call: str
+    call: Annotated[str, _said("the runtime call that waits")]
     scope: Annotated[list[str], _said("outermost first, without the steps' marks")]
-    module: list[str]
-    source: GuessedPlace | None
-    called_from: GuessedPlace | None
+    module: Annotated[list[str], _said("nn.Modules, outermost first")]
+    source: Annotated[GuessedPlace | None, _said("the user's line")]
+    called_from: Annotated[GuessedPlace | None, _said("the library's line that waited inside it")]
     in_loop: bool
-    owner: str
+    owner: Annotated[str, _said("user, a framework, or unknown")]
     phase: PhaseName
     thread: str
     count: Annotated[int, _said("sync points in the trace")]
-    per_step: float
+    per_step: Annotated[float, _said("sync points a step")]
     wait_us: Annotated[float | None, _said("measured: how long the host was held")]
     bubble_us: Annotated[float | None, _said("measured: how long the device then stood idle")]
     moved_us: Annotated[float | None, _said("projected: what would turn up at the next sync")]
     recoverable_us: Annotated[float | None, _said("projected: how much shorter the step would be")]
     recoverable_range_us: Range | None
     untold: Annotated[str, _said("why the gain isn't told; empty where it is")]
-    value: Annotated[str, _of(Use)]
+    value: Annotated[str, _of(Use), _said("what the host does with the value: whether it is safe to remove")]
     title: str
     why: str
     fix: str
@@ -201,16 +201,16 @@ class FindingDocument(TypedDict):
 
 
 class GroupDocument(TypedDict):
-    """Syncs that pass their wait on to each other, and what removing them together gains."""
+    """Findings worth removing together, on top of the groups before it."""
 
-    ids: list[str]
-    saving_us: float
-    alone_us: float
-    after_us: float
+    ids: Annotated[list[str], _said("of findings")]
+    saving_us: Annotated[float, _said("beside what the groups before save")]
+    alone_us: Annotated[float, _said("the most that any one of them saves alone")]
+    after_us: Annotated[float, _said("the step without this group and those before it")]
 
 
 class OverlapDocument(TypedDict):
-    """Two streams of one device that could work at the same time."""
+    """How much two streams of a device overlapped, as recorded."""
 
     device: int
     streams: list[int]
@@ -223,8 +223,8 @@ class SegmentDocument(TypedDict):
 
     phase: PhaseName
     launches: float
-    host_us: float
-    ended_by: str
+    host_us: Annotated[float, _said("from the first to the end of the last")]
+    ended_by: Annotated[str, _said("what stands behind it; empty where the next phase or the end does")]
     recoverable_us: float | None
     recoverable_range_us: Range | None
 
@@ -235,7 +235,7 @@ class SplitDocument(TypedDict):
     what: str
     file: str | None
     line: int | None
-    finding: str | None
+    finding: Annotated[str | None, _said("the id of the sync that it is")]
     per_step: float
     us: float
 
@@ -251,13 +251,13 @@ class HabitDocument(TypedDict):
     scope: list[str]
     op: str
     per_step: float
-    evidence: list[str]
-    segments: list[SegmentDocument]
-    splits: list[SplitDocument]
-    cost_us: float | None
+    evidence: Annotated[list[str], _said("the numbers that prove it")]
+    segments: Annotated[list[SegmentDocument], _said("launches that graphs can hold")]
+    splits: Annotated[list[SplitDocument], _said("what stands between them")]
+    cost_us: Annotated[float | None, _said("measured")]
     recoverable_us: float | None
     recoverable_range_us: Range | None
-    basis: BasisName | None
+    basis: Annotated[BasisName | None, _said("what the gain rests on")]
     title: str
     why: str
     fix: str
@@ -336,14 +336,14 @@ class HostDocument(TypedDict):
 class RemedyDocument(TypedDict):
     """One thing to change: syncs to remove together, or a habit to give up."""
 
-    findings: list[str]
-    habit: str | None
+    findings: Annotated[list[str], _said("ids of the syncs that go together")]
+    habit: Annotated[str | None, _said("its id, where it is one")]
     what: str
     where: str
     fix: str
-    alone_us: float
+    alone_us: Annotated[float, _said("what it saves alone")]
     range_us: Range
-    after_us: Annotated[float | None, _said("what is left of it after all those above")]
+    after_us: Annotated[float | None, _said("what it gains after all those above; None for an upper bound")]
     basis: BasisName
     confidence: ConfidenceName
 
@@ -351,7 +351,7 @@ class RemedyDocument(TypedDict):
 class HiddenDocument(TypedDict):
     """What an option leaves out."""
 
-    by: str
+    by: Annotated[str, _said("the option")]
     findings: int
     habits: int
 
@@ -405,19 +405,19 @@ class WhatifDocument(Document):
     """The step without chosen syncs."""
 
     steps_found: str
-    removed: list[str]
+    removed: Annotated[list[str], _said("ids of findings")]
     observed_us: float
     baseline_us: Annotated[float, _said("the replay with nothing removed")]
     predicted_us: float
     range_us: Range
     saving_us: float
-    speedup: float
+    speedup: Annotated[float, _said("baseline over predicted")]
     bound_after: BoundName
     limits: LimitsDocument
     notes: list[str]
-    profiled_us: float
-    calibrated: bool
-    host_scale: float
+    profiled_us: Annotated[float, _said("the step in the trace")]
+    calibrated: Annotated[bool, _said("whether the unprofiled step's time is known")]
+    host_scale: Annotated[float, _said("what is left of the host's time without the profiler")]
     advice: list[str]
     groups: list[GroupDocument]
     overlaps: list[OverlapDocument]
@@ -446,11 +446,11 @@ class StepChangeDocument(TypedDict):
     before_us: float | None
     after_us: float | None
     saving_us: float | None
-    margin_us: float | None
-    distinguishable: bool
-    unprofiled: bool
+    margin_us: Annotated[float | None, _said("half of the 95 % interval")]
+    distinguishable: Annotated[bool, _said("whether the change can be told from noise")]
+    unprofiled: Annotated[bool, _said("whether both times are without the profiler")]
     device_busy_us: BeforeAndAfter
-    not_comparable: str | None
+    not_comparable: Annotated[str | None, _said("why the two can't be compared")]
 
 
 class PromiseDocument(TypedDict):
@@ -464,8 +464,8 @@ class PromiseDocument(TypedDict):
 class MovedDocument(TypedDict):
     """A wait that moved to another sync."""
 
-    to: str
-    us: float
+    to: Annotated[str, _said("the id of the finding that waits now")]
+    us: Annotated[float, _said("how much of the wait moved")]
     before_us: float
     after_us: float
 
@@ -625,12 +625,12 @@ class TimingDocument(Document):
     median_us: float
     mean_us: float
     std_us: float
-    spread: float
+    spread: Annotated[float, _said("between the quartiles, as a part of the median")]
     percentiles_us: dict[str, float]
-    alone_us: float
+    alone_us: Annotated[float, _said("a lone call, from an idle device to its answer")]
     samples: int
-    calls_per_sample: int
-    stable: bool
+    calls_per_sample: Annotated[int, _said("in a row, of which a sample is the mean")]
+    stable: Annotated[bool, _said("whether the time had settled")]
     one_offs: list[OneOffDocument]
     naive: list[NaiveDocument]
     throughput: ThroughputDocument | None
@@ -683,17 +683,17 @@ class ProofDocument(Document):
     proven: bool
     before_us: float | None
     after_us: float | None
-    gain: GainDocument | None
-    confidence: float
-    matters: float
-    projected: GainDocument | None
+    gain: Annotated[GainDocument | None, _said("parts of the step")]
+    confidence: Annotated[float, _said("of the interval")]
+    matters: Annotated[float, _said("the least gain that counts")]
+    projected: Annotated[GainDocument | None, _said("where a trace of before was given")]
     result: ResultDocument
     pairs: list[PairDocument]
     steps: int
     clock: str
-    together: bool
+    together: Annotated[bool, _said("whether both took turns")]
     seconds: float
-    stopped: str
+    stopped: Annotated[str, _said("why no more was measured")]
     notes: list[str]
 
 
@@ -772,12 +772,12 @@ class SampledHostDocument(SampledTree, total=False):
 class FirstCapture(Document):
     """What every capture stores."""
 
-    unprofiled_step_us: float | None
+    unprofiled_step_us: Annotated[float | None, _said("median of the calibrated steps")]
     calibrated_steps: int
     device_drained: bool
     lines: AllLinesDocument | None
-    events: list[EventCall]
-    unfinished_step: int | None
+    events: Annotated[list[EventCall], _said("records and waits of events")]
+    unfinished_step: Annotated[int | None, _said("the number of the step that the program's end cut short")]
 
 
 class CaptureDocument(FirstCapture, total=False):
