@@ -19,7 +19,7 @@ from syncscan.capture import course
 from syncscan.cli import rules
 from syncscan.gate.baseline import Baseline
 from syncscan.model import documents
-from syncscan.report import check_json, diff_json, proof, timing, whatif
+from syncscan.report import check_json, diff_json, guesses_json, proof, timing, whatif
 from syncscan.report import json as report_json
 
 FOLDER = Path(report_json.__file__).parent.parent / "schemas"
@@ -47,6 +47,9 @@ KINDS = {
     "check": Kind(documents.CheckDocument, check_json.SCHEMA, 0, "`check --format json`: whether limits are kept."),
     "proof": Kind(documents.ProofDocument, proof.SCHEMA, 0, "`prove --format json`: whether a change is a gain."),
     "timing": Kind(documents.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
+    "lint": Kind(
+        documents.LintDocument, guesses_json.SCHEMA, 0, "`lint --format json`: guesses from the source alone."
+    ),
     "rules": Kind(documents.RulesDocument, rules.SCHEMA, 0, "`rules --format json`: the catalogue."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 0, "`check --update-baseline`: what was known before."),
     "capture": Kind(documents.CaptureDocument, course.SCHEMA, 0, "What a capture stores in its trace, key `syncscan`."),

@@ -697,6 +697,55 @@ class ProofDocument(Document):
     notes: list[str]
 
 
+class GuessedSource(TypedDict):
+    """Where a guess stands."""
+
+    file: str
+    line: Annotated[int, _said("from 1; of a notebook within its cell")]
+    column: Annotated[int, _said("from 1, in characters")]
+    end_line: int
+    cell: Annotated[int | None, _said("the number of a notebook's cell, from 1")]
+    function: str
+    code: Annotated[str, _said("the expression")]
+
+
+class GuessDocument(TypedDict):
+    """One place in the source that would wait by its shape."""
+
+    rule: str
+    name: str
+    cause: Annotated[str, _of(Cause)]
+    severity: SeverityName
+    confidence: ConfidenceName
+    scope: list[str]
+    source: GuessedSource
+    place: Annotated[str, _said("the loop or function that runs in each step")]
+    because: Annotated[str, _said("why it was guessed to wait, and to run in each step")]
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+
+
+class AllowedGuess(GuessDocument):
+    """One that the source, or the project's file, allows."""
+
+    by: str
+    reason: str
+
+
+class LintDocument(Document):
+    """Guesses from the source alone."""
+
+    limits: str
+    files: Annotated[int, _said("how many were read")]
+    guesses: list[GuessDocument]
+    allowed: list[AllowedGuess]
+    hidden: Annotated[int, _said("what --select and --ignore leave out")]
+    notes: list[str]
+    unread: Annotated[list[str], _said("files that couldn't be read: a sentence each")]
+
+
 class RuleEntry(TypedDict):
     """What there is to read about a rule."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,12 +10,15 @@ from syncscan.model.guess import LIMITS, Guess, Linted
 from syncscan.model.json_text import strict_value
 from syncscan.version import __version__
 
+if TYPE_CHECKING:
+    from syncscan.model.documents import GuessDocument, LintDocument
+
 SCHEMA = "syncscan.lint/1"
 
 
 def render(linted: Linted) -> str:
     """The guesses as indented JSON, with the keys of findings as far as a guess has them."""
-    document = {
+    document: LintDocument = {
         "schema": SCHEMA,
         "syncscan": __version__,
         "limits": LIMITS,
@@ -29,7 +32,7 @@ def render(linted: Linted) -> str:
     return msgspec.json.format(msgspec.json.encode(strict_value(document)), indent=2).decode() + "\n"
 
 
-def guess(g: Guess) -> dict[str, Any]:
+def guess(g: Guess) -> GuessDocument:
     """One guess as plain values."""
     d = g.diagnosis
     return {
