@@ -55,6 +55,13 @@ def test_licences_go_with_it() -> None:
     assert {name for name in names - {"torch"} if name not in said} == set()
 
 
+def test_nothing_of_the_package_is_anybody_elses() -> None:
+    """No text in it carries a notice of its own: such a file would have to be named in THIRD_PARTY.md."""
+    texts = [p for p in (ROOT / "syncscan").rglob("*") if p.suffix in (".py", ".js", ".css", ".j2", ".json")]
+    assert len(texts) > 300
+    assert [str(p) for p in texts if re.search(r"copyright|@license", p.read_text(encoding="utf-8"), re.I)] == []
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_calls_targets_that_are_there(workflow: Path) -> None:
     """It runs nothing of its own beside `make` and `.ci/run`, has the least permissions and leaves no credentials."""
