@@ -273,6 +273,13 @@ def test_there_is_a_page_for_each_rule_command_and_schema() -> None:
     assert all(f"`{kind.schema}`" in pages["tables/schemas.md"] for kind in schemas.KINDS.values())
 
 
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    """By what it is: a function, a class, an exception."""
+    page = (DOCS / "reference" / "api.md").read_text()
+    named = set(re.findall(r"^\.\. auto(?:function|class|exception):: syncscan\.(\w+)$", page, re.M))
+    assert named == set(syncscan.__all__) - {"__version__"}
+
+
 def test_what_contributors_are_sent_to_is_there() -> None:
     """Files and folders that CONTRIBUTING.md names; targets of make that it calls."""
     page = (ROOT / "CONTRIBUTING.md").read_text().partition("## Adding a rule")
