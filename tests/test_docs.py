@@ -308,6 +308,27 @@ def test_an_example_follows_its_schema(path: Path) -> None:
     jsonschema.validate(json.loads(path.read_text()), schemas.schema(path.stem))
 
 
+def test_the_columns_of_a_page_are_those_of_the_frames() -> None:
+    """In their order: of findings, and of the host's time."""
+    analysis = syncscan.analyze(ROOT / "sample_traces" / "logged.pt.trace.json.gz")
+    page = (DOCS / "reference" / "formats.md").read_text()
+    tables = re.findall(r"\| column \| what it holds \|\n\|---\|---\|\n((?:\|.*\n)+)", page)
+    named = [re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in table.splitlines())) for table in tables]
+    assert [set(names) for names in named] == [set(analysis.to_frame().columns), set(analysis.host.columns)]
+
+
+def test_what_the_tutorial_says_is_what_its_commands_print(desk: Path) -> None:
+    """The numbers of its sentences, in the outputs of the projection and of the diff."""
+    page = " ".join((DOCS / "tutorial.md").read_text().split())
+    trace = "sample_traces/logged.pt.trace.json.gz"
+    printed = " ".join(invoked(["whatif", trace, "--remove", "rule:item"]).stdout.split())
+    for said in ("11.7 ms instead of 16.0 ms", "8.37 ms of device work", "the host is the limit"):
+        assert said in page
+        assert said in printed
+    assert "13.5 and 9.75 ms" in (ROOT / "sample_traces" / "README.md").read_text()
+    assert "13.5 ms before and 9.75 ms after" in page
+
+
 def test_what_is_said_of_a_step_s_host_is_what_the_report_says() -> None:
     """Of the recording that the page names."""
     page = (DOCS / "explanation" / "bounds.md").read_text()
