@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 import yaml
@@ -306,6 +307,21 @@ def test_a_command_s_page_has_each_of_its_options(name: str) -> None:
 def test_an_example_follows_its_schema(path: Path) -> None:
     """The one that its page shows."""
     jsonschema.validate(json.loads(path.read_text()), schemas.schema(path.stem))
+
+
+OTHERS = {"--raw", "--epochs", "--nproc-per-node", "--syncscan-report", "--version", "--help", "--update-golden"}
+"""Options of benchmarks, of the reader's script, of torchrun, pytest, and of every command."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_every_option_of_a_page_is_one(page: Path) -> None:
+    """Of some command; so that one that is renamed is renamed here too."""
+    context = click.Context(group)
+    of = [group.get_command(context, name) for name in COMMANDS]
+    known = {
+        option for command in of if command for one in command.params for option in (*one.opts, *one.secondary_opts)
+    }
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) - known - OTHERS == set()
 
 
 def test_the_columns_of_a_page_are_those_of_the_frames() -> None:
