@@ -43,16 +43,19 @@ LIMIT = 8_000
 
 TRAIN = """
 import torch
-model = torch.nn.Linear(8, 2)
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model = torch.nn.Linear(8, 2).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = []
 for step in range(40):
-    loss = model(torch.randn(16, 8)).square().mean()
+    loss = model(torch.randn(16, 8, device=device)).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    losses.append(loss.item())
 
 def infer():
-    return model(torch.randn(16, 8))
+    return model(torch.randn(16, 8, device=device))
 """
 
 

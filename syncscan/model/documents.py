@@ -200,6 +200,73 @@ class FindingDocument(TypedDict):
     when_fine: str
 
 
+class CopiedBytes(TypedDict):
+    """Of the copies of one place, in the dry run and in the recording."""
+
+    here: float
+    there: float
+
+
+class CounterpartDocument(TypedDict):
+    """What a recording has at the place of a dry run's finding."""
+
+    findings: Annotated[list[str], _said("the recording's ids")]
+    shared_with: Annotated[list[str], _said("ids of the dry run's other findings that have the same ones")]
+    per_step: float
+    wait_us: float | None
+    bubble_us: float | None
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+    copied_bytes: CopiedBytes | None
+
+
+class ListedFinding(FindingDocument, total=False):
+    """A finding; of a dry run beside a recording (`--like`) with what it costs there."""
+
+    like: CounterpartDocument | None
+
+
+class GapDocument(TypedDict):
+    """What a dry run ran, or left out, without knowing whether it waits."""
+
+    what: str
+    count: int
+    file: str
+    line: int
+
+
+class UnseenDocument(TypedDict):
+    """A finding that only the recording has."""
+
+    id: str
+    where: str
+    wait_us: float
+    recoverable_us: float | None
+
+
+class LikenessDocument(TypedDict):
+    """The recording that a dry run is set beside."""
+
+    path: str
+    device: str | None
+    steps: int
+    step_us: float | None
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+    sizes: Annotated[str, _said("whether both are of one size, in a sentence")]
+    same_sizes: bool | None
+    unseen: list[UnseenDocument]
+
+
+class DryRunDocument(TypedDict):
+    """What is said of a dry run besides its findings."""
+
+    ops: Annotated[int | None, _said("on the pretended device")]
+    not_understood: list[GapDocument]
+    notes: list[str]
+    like: LikenessDocument | None
+
+
 class GroupDocument(TypedDict):
     """Findings worth removing together, on top of the groups before it."""
 
@@ -368,7 +435,8 @@ class AnalysisDocument(Document):
 
     trace: TraceDocument
     step: StepDocument
-    findings: Annotated[list[FindingDocument], _said("sorted by what they save, then by wait")]
+    dry_run: Annotated[DryRunDocument | None, _said("None of a recording")]
+    findings: Annotated[list[ListedFinding], _said("sorted by what they save, then by wait")]
     groups: list[GroupDocument]
     habits: list[HabitDocument]
     host: HostDocument | None

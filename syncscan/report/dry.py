@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
@@ -15,6 +15,9 @@ from syncscan.model.habit import Basis
 from syncscan.model.likeness import Counterpart, Likeness
 from syncscan.report.phrases import figure, measurable, real, saving, spread, whereabouts
 from syncscan.report.units import duration, percent, times
+
+if TYPE_CHECKING:
+    from syncscan.model.documents import CounterpartDocument, DryRunDocument, LikenessDocument
 
 UNSEEN = 5
 """Findings of a recording alone that are named; JSON has them all."""
@@ -138,7 +141,7 @@ def circumstances(finding: Finding) -> Iterator[str]:
         yield times(finding.per_step)
 
 
-def document(analysis: Analysis) -> dict[str, Any] | None:
+def document(analysis: Analysis) -> DryRunDocument | None:
     """What JSON says of a dry run besides its findings; None of a recording."""
     capture = analysis.trace.info.capture
     if not capture.pretended:
@@ -153,7 +156,7 @@ def document(analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def counterpart(finding: Finding, analysis: Analysis) -> dict[str, Any] | None:
+def counterpart(finding: Finding, analysis: Analysis) -> CounterpartDocument | None:
     """What JSON says of a finding's counterpart; None without one."""
     theirs = analysis.likeness.counterparts.get(finding.id) if analysis.likeness else None
     if theirs is None:
@@ -170,7 +173,7 @@ def counterpart(finding: Finding, analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def _like(like: Likeness) -> dict[str, Any]:
+def _like(like: Likeness) -> LikenessDocument:
     return {
         "path": like.path,
         "device": like.device or None,

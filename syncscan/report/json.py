@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         GroupDocument,
         GuessedPlace,
         Has,
+        ListedFinding,
         MeasuredStep,
         OverlapDocument,
         ServedPhase,
@@ -66,8 +67,10 @@ def document(analysis: Analysis) -> AnalysisDocument:
 
 def _listed(f: Finding, analysis: Analysis) -> ListedFinding:
     """A finding, with what it costs in a recording where a dry run was set beside one."""
-    told = finding(f, analysis.step)
-    return told if analysis.likeness is None else {**told, "like": dry.counterpart(f, analysis)}
+    told = cast("ListedFinding", finding(f, analysis.step))
+    if analysis.likeness is not None:
+        told["like"] = dry.counterpart(f, analysis)
+    return told
 
 
 def _trace(analysis: Analysis) -> TraceDocument:

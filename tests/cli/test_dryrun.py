@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from syncscan.cli import group
 from syncscan.errors import UsageError
+from tests.report.test_schemas import wrong
 
 pytest.importorskip("torch")
 
@@ -41,6 +42,7 @@ def dryrun(*args: str, code: int = 0) -> Any:
     result = CliRunner().invoke(group, ["dryrun", "--format", "json", *args])
     assert result.exit_code == code, result.output
     told = json.loads(result.stdout)
+    assert wrong("analysis", result.stdout) == []
     inside = [f for f in told["findings"] if f["severity"] != "info"]
     return [(f["rule"], f["source"]["line"], f["per_step"]) for f in inside], told
 
