@@ -8,7 +8,7 @@ notes what the new version holds.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints, is_typeddict
@@ -18,8 +18,8 @@ import msgspec
 from syncscan.capture import course
 from syncscan.cli import rules
 from syncscan.gate.baseline import Baseline
-from syncscan.model import documents
-from syncscan.report import check_json, diff_json, guesses_json, proof, timing, whatif
+from syncscan.model import documents, fleet, saved_fleet
+from syncscan.report import check_json, diff_json, fleet_diff_json, guesses_json, proof, timing, whatif
 from syncscan.report import json as report_json
 
 FOLDER = Path(report_json.__file__).parent.parent / "schemas"
@@ -35,6 +35,15 @@ class Kind:
     about: str
 
 
+class FleetDocument(documents.FleetDocument):
+    """With the job's own type, of which the document leaves out what only a replay needs."""
+
+    job: fleet.Fleet
+
+
+LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
+"""Of a definition the keys that no document has."""
+
 KINDS = {
     "analysis": Kind(documents.AnalysisDocument, report_json.SCHEMA, 0, "`analyze --format json`: of one trace."),
     "saved": Kind(
@@ -47,6 +56,8 @@ KINDS = {
     "check": Kind(documents.CheckDocument, check_json.SCHEMA, 0, "`check --format json`: whether limits are kept."),
     "proof": Kind(documents.ProofDocument, proof.SCHEMA, 0, "`prove --format json`: whether a change is a gain."),
     "timing": Kind(documents.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
+    "fleet": Kind(FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: of the traces of all ranks of a job."),
+    "fleet-diff": Kind(documents.FleetDiffDocument, fleet_diff_json.SCHEMA, 0, "`diff --format json` of two jobs."),
     "lint": Kind(
         documents.LintDocument, guesses_json.SCHEMA, 0, "`lint --format json`: guesses from the source alone."
     ),
@@ -63,6 +74,8 @@ def schema(name: str) -> dict[str, Any]:
     whole = msgspec.json.schema(kind.type)
     definitions = whole["$defs"]
     top = definitions.pop(whole["$ref"].rpartition("/")[2])
+    for title, keys in LEFT_OUT.items():
+        _leave_out(definitions.get(title, {}), keys)
     for title, part in definitions.items():
         _make_strict(part, getattr(documents, title, None))
     _make_strict(top, kind.type)
@@ -74,7 +87,29 @@ def schema(name: str) -> dict[str, Any]:
         "description": kind.about,
     }
     rest = {key: value for key, value in top.items() if key not in ("title", "description")}
-    return {**head, **rest, "$defs": {key: definitions[key] for key in sorted(definitions)}}
+    used = _used(rest, definitions, set())
+    return {**head, **rest, "$defs": {key: definitions[key] for key in sorted(used)}}
+
+
+def _leave_out(part: dict[str, Any], keys: Iterable[str]) -> None:
+    for key in keys if part else ():
+        del part["properties"][key]
+        part["required"].remove(key)
+
+
+def _used(part: Any, definitions: dict[str, Any], used: set[str]) -> set[str]:
+    """The definitions that a part leads to."""
+    if isinstance(part, list):
+        for inner in part:
+            _used(inner, definitions, used)
+    elif isinstance(part, dict):
+        name = str(part.get("$ref", "")).rpartition("/")[2]
+        if name and name not in used:
+            used.add(name)
+            _used(definitions[name], definitions, used)
+        for inner in part.values():
+            _used(inner, definitions, used)
+    return used
 
 
 def _make_strict(part: dict[str, Any], written: Any) -> None:

@@ -146,6 +146,9 @@ def test_a_table_of_misses_is_what_its_command_prints(
         said = page[page.index("19 removals") : page.index("Without the unprofiled step's time")]
         assert re.findall(r"([\d.]+) %(?:, 90th percentile| and) ([\d.]+) %", said) == summary
         assert "median error {} %, 90th percentile {} %".format(*summary[-1]) in (ROOT / "README.md").read_text()
+    for median, worst in re.findall(r"median error ([\d.]+)%, worst ([\d.]+)%", "\n".join(printed)):
+        said = f"off by {float(median):.1f} % of the step at the median, {float(worst):.1f} % at worst"
+        assert said in (ROOT / "README.md").read_text()
 
 
 def test_every_benchmark_command_of_a_page_prints_a_table_of_it() -> None:
@@ -328,12 +331,14 @@ def test_every_option_of_a_page_is_one(page: Path) -> None:
 
 
 def test_the_columns_of_a_page_are_those_of_the_frames() -> None:
-    """In their order: of findings, and of the host's time."""
+    """Of findings, of the host's time, and of a job."""
     analysis = syncscan.analyze(ROOT / "sample_traces" / "logged.pt.trace.json.gz")
+    job = syncscan.analyze_fleet(str(ROOT / "sample_traces" / "jobs" / "ddp.one_rank_item"))
     page = (DOCS / "reference" / "formats.md").read_text()
     tables = re.findall(r"\| column \| what it holds \|\n\|---\|---\|\n((?:\|.*\n)+)", page)
     named = [re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in table.splitlines())) for table in tables]
-    assert [set(names) for names in named] == [set(analysis.to_frame().columns), set(analysis.host.columns)]
+    frames = (analysis.to_frame(), analysis.host, job.to_frame())
+    assert [set(names) for names in named] == [set(frame.columns) for frame in frames]
 
 
 def test_what_the_tutorial_says_is_what_its_commands_print(desk: Path) -> None:

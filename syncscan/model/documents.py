@@ -7,7 +7,7 @@ files (`pytest tests/report/test_schemas.py --update-golden`) and knows the vers
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
@@ -618,6 +618,7 @@ class LimitDocument(TypedDict):
     syncs: float | None
     wait_ms: float | None
     recoverable: float | None
+    held_up: Annotated[float | None, _said("of jobs alone")]
 
 
 class ViolationDocument(TypedDict):
@@ -645,6 +646,106 @@ class CheckDocument(Document):
     passed: bool
     rules_from: str
     traces: list[VerdictDocument]
+
+
+class HolderDocument(TypedDict):
+    """A rank that holds the others up."""
+
+    rank: int
+    late: str
+    steps: int
+    cause: str | None
+    why: str
+
+
+class JobRemedyDocument(TypedDict):
+    """A sync to remove on all its ranks."""
+
+    id: str
+    saves: str
+    range: str
+    on: str
+
+
+class FleetSaid(TypedDict):
+    """The words of a job's other reports."""
+
+    verdict: str
+    reason: str
+    summary: str
+    holders: list[HolderDocument]
+    remedies: list[JobRemedyDocument]
+    then: list[str]
+    single_traces_get_wrong: list[str]
+    missing: str
+
+
+class FleetDocument(Document):
+    """All that was found out about a job."""
+
+    said: FleetSaid
+    job: Any
+
+
+class JobStateDocument(TypedDict):
+    """A job as it was at one time."""
+
+    ranks: int
+    steps: int
+    held_up_us: float | None
+    holders: list[int]
+
+
+class JobStepDocument(TypedDict):
+    """What the job's step gained."""
+
+    before_us: float | None
+    after_us: float | None
+    saving_us: float | None
+    margin_us: float | None
+    distinguishable: bool
+    unprofiled: bool
+    not_comparable: str | None
+
+
+class JobSiteDocument(TypedDict):
+    """The findings of one place, over ranks."""
+
+    ids: list[str]
+    file: str | None
+    line: int | None
+    ranks: list[int]
+    per_step: float
+    wait_us: float | None
+    job_gain_us: float | None
+
+
+class JobChangeDocument(TypedDict):
+    """A place that went, came, changed, or is on other ranks."""
+
+    change: Annotated[str, _of(Change)]
+    rule: str
+    op: str
+    scope: list[str]
+    phase: str
+    intended: bool
+    waits_more_or_less_often: bool
+    waits_longer_or_shorter: bool
+    on_other_ranks: bool
+    before: JobSiteDocument | None
+    after: JobSiteDocument | None
+
+
+class FleetDiffDocument(Document):
+    """What changed from one state of a job to another."""
+
+    verdict: str
+    before: JobStateDocument
+    after: JobStateDocument
+    step: JobStepDocument
+    promised: PromiseDocument | None
+    changes: list[JobChangeDocument]
+    notes: list[str]
 
 
 class OneOffDocument(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,6 +12,16 @@ from syncscan.model.json_text import strict_value
 from syncscan.report.fleet_diff_story import story_of
 from syncscan.version import __version__
 
+if TYPE_CHECKING:
+    from syncscan.model.documents import (
+        FleetDiffDocument,
+        JobChangeDocument,
+        JobSiteDocument,
+        JobStateDocument,
+        JobStepDocument,
+        PromiseDocument,
+    )
+
 SCHEMA = "syncscan.fleet-diff/1"
 
 
@@ -20,7 +30,7 @@ def render(diff: FleetDiff) -> str:
     return msgspec.json.format(msgspec.json.encode(strict_value(document(diff))), indent=2).decode() + "\n"
 
 
-def document(diff: FleetDiff) -> dict[str, Any]:
+def document(diff: FleetDiff) -> FleetDiffDocument:
     """The same as plain dicts and lists."""
     return {
         "schema": SCHEMA,
@@ -35,7 +45,7 @@ def document(diff: FleetDiff) -> dict[str, Any]:
     }
 
 
-def _state(state: JobState) -> dict[str, Any]:
+def _state(state: JobState) -> JobStateDocument:
     return {
         "ranks": state.ranks,
         "steps": state.steps,
@@ -44,7 +54,7 @@ def _state(state: JobState) -> dict[str, Any]:
     }
 
 
-def _step(step: StepChange) -> dict[str, Any]:
+def _step(step: StepChange) -> JobStepDocument:
     return {
         "before_us": step.before_us,
         "after_us": step.after_us,
@@ -56,13 +66,13 @@ def _step(step: StepChange) -> dict[str, Any]:
     }
 
 
-def _promise(promise: Promise | None) -> dict[str, Any] | None:
+def _promise(promise: Promise | None) -> PromiseDocument | None:
     if promise is None:
         return None
     return {"saving_us": promise.saving_us, "range_us": list(promise.range_us), "kept": promise.kept.name.lower()}
 
 
-def _change(change: JobChange) -> dict[str, Any]:
+def _change(change: JobChange) -> JobChangeDocument:
     first = change.site.first
     return {
         "change": change.change.value,
@@ -79,7 +89,7 @@ def _change(change: JobChange) -> dict[str, Any]:
     }
 
 
-def _site(site: JobSite | None) -> dict[str, Any] | None:
+def _site(site: JobSite | None) -> JobSiteDocument | None:
     if site is None:
         return None
     return {

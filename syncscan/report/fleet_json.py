@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,18 +13,21 @@ from syncscan.model.saved_fleet import document as job_of
 from syncscan.report.fleet_story import FleetStory, ToldHolder, story_of
 from syncscan.version import __version__
 
+if TYPE_CHECKING:
+    from syncscan.model.documents import FleetDocument, FleetSaid, HolderDocument
+
 
 def render(fleet: Fleet) -> str:
     """The job as indented JSON; times in µs, means a step, unless the name ends in `_ns`."""
     return msgspec.json.format(msgspec.json.encode(strict_value(document(fleet))), indent=2).decode() + "\n"
 
 
-def document(fleet: Fleet) -> dict[str, Any]:
+def document(fleet: Fleet) -> FleetDocument:
     """What is said of the job, and the job, as plain dicts and lists."""
     return {"schema": SCHEMA, "syncscan": __version__, "said": _said(story_of(fleet)), "job": job_of(fleet)}
 
 
-def _said(story: FleetStory) -> dict[str, Any]:
+def _said(story: FleetStory) -> FleetSaid:
     """The words of the other reports."""
     return {
         "verdict": story.verdict,
@@ -40,6 +43,6 @@ def _said(story: FleetStory) -> dict[str, Any]:
     }
 
 
-def _holder(told: ToldHolder) -> dict[str, Any]:
+def _holder(told: ToldHolder) -> HolderDocument:
     cause = told.cause.value if told.cause else None
     return {"rank": told.rank, "late": told.late, "steps": told.steps, "cause": cause, "why": told.why}

@@ -14,15 +14,19 @@ import pytest
 
 from syncscan import api
 from syncscan.cli import rules
+from syncscan.fleet.join import join
+from syncscan.fleet.rank import read_rank
 from syncscan.gate import baseline
+from syncscan.gate.fleet_comparison import diff_fleets
 from syncscan.model.check import Limit, Rules
-from syncscan.report import check_json, diff_json, proof, saved, timing, whatif
+from syncscan.report import check_json, diff_json, fleet_diff_json, fleet_json, proof, saved, timing, whatif
 from syncscan.report import json as report_json
 from tests import schemas
 from tests.report.test_proof import NOISY, PROOF
 from tests.report.test_timing import timing as a_timing
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
+JOBS = ("ddp.one_rank_item", "ddp.straggler")
 RECORDED = Path(__file__).parents[1] / "golden" / "schemas"
 
 
@@ -114,6 +118,14 @@ def test_what_follows_from_an_analysis_follows_its_schema() -> None:
     assert wrong("baseline", baseline.text_of(baseline.baseline_of([before]))) == []
     verdicts = [api.check(a, Rules(limits=(Limit(syncs=0),))) for a in (before, after)]
     assert wrong("check", check_json.render(verdicts, "here")) == []
+
+
+def test_a_job_follows_its_schema() -> None:
+    """Of recorded ranks, one of them with a sync; and two states of a job."""
+    before, after = (join([read_rank(str(p)) for p in sorted((SAMPLES / "jobs" / n).glob("*.gz"))]) for n in JOBS)
+    assert wrong("fleet", fleet_json.render(before)) == []
+    assert wrong("fleet", fleet_json.render(after)) == []
+    assert wrong("fleet-diff", fleet_diff_json.render(diff_fleets(before, after))) == []
 
 
 @pytest.mark.parametrize("value", [PROOF, NOISY])
