@@ -13,6 +13,7 @@ ranks are captured at the same steps, as `syncscan profile` would under torchrun
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
 import os
@@ -75,6 +76,7 @@ class Shape:
 
 LARGE = Shape(8, 1024, 32, 256)
 """Its kernels take longer than its launches."""
+MIDDLE = Shape(12, 768, 24, 256)
 SMALL = Shape(4, 256, 8, 64)
 """Its launches take longer than its kernels."""
 
@@ -241,6 +243,94 @@ def pipeline(shape: Shape, habits: Callable[[Rank], Habit]) -> Callable[[Rank], 
     return make
 
 
+def resnet(habits: Callable[[Rank], Habit], batch: int = 96, *, sync_norms: bool = False) -> Callable[[Rank], Step]:
+    """A ResNet-50 under DDP, whose loss and accuracy are read; each rank norms by its own batch, or by all of them."""
+
+    def make(rank: Rank) -> Step:
+        import torch
+        import torchvision
+
+        network, habit = torchvision.models.resnet50().to(rank.device), habits(rank)
+        if sync_norms:
+            network = torch.nn.SyncBatchNorm.convert_sync_batchnorm(network)
+        network = torch.nn.parallel.DistributedDataParallel(network, device_ids=[rank.number])
+        optimizer = torch.optim.SGD(network.parameters(), 1e-3, momentum=0.9)
+        x = torch.randn(batch, 3, 224, 224, device=rank.device)
+        labels = torch.randint(0, 1000, (batch,), device=rank.device)
+        extra = multiply(rank.device, habit.times) if habit.times else nothing
+
+        def step(fixed: bool) -> None:
+            extra()
+            out = network(x)
+            loss = torch.nn.functional.cross_entropy(out, labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if habit.item and not fixed:
+                with torch.profiler.record_function("log"):
+                    loss.item()
+                    (out.argmax(1) == labels).float().mean().item()
+            spin(habit.host_ms)
+
+        return step
+
+    return make
+
+
+def accumulated(habits: Callable[[Rank], Habit], shape: Shape) -> Callable[[Rank], Step]:
+    """Three passes of a network under DDP for each step of its optimizer, and each pass's loss is read."""
+
+    def make(rank: Rank) -> Step:
+        import torch
+
+        network, x, habit = ddp(rank, shape), shape.inputs(rank.device), habits(rank)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, foreach=True)
+
+        def step(fixed: bool) -> None:
+            for k in range(3):
+                with network.no_sync() if k < 2 else contextlib.nullcontext():
+                    loss = network(x).square().mean()
+                    loss.backward()
+                if habit.item and not fixed:
+                    loss.item()
+                spin(habit.host_ms)
+            norm = torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            if habit.clipped and not fixed:
+                norm.item()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        return step
+
+    return make
+
+
+def gathered(
+    wrap: Callable[[Rank, Shape], Any], shape: Shape, habits: Callable[[Rank], Habit]
+) -> Callable[[Rank], Step]:
+    """A training step, behind it a metric of all ranks that is read."""
+    plain = training(wrap, shape, lambda rank: Habit())
+
+    def make(rank: Rank) -> Step:
+        import torch
+        import torch.distributed as dist
+
+        train, habit, own = plain(rank), habits(rank), torch.randn(1024, device=rank.device)
+        of_all = [torch.empty_like(own) for _ in range(rank.count)]
+
+        def step(fixed: bool) -> None:
+            train(True)
+            dist.all_gather(of_all, own)
+            mean = torch.stack(of_all).mean()
+            if not fixed:
+                mean.item()
+            spin(habit.host_ms)
+
+        return step
+
+    return make
+
+
 def loader(x: Any, ms: float) -> Any:
     """Batches without end, each after so much work of the host's."""
     import torch
@@ -286,6 +376,18 @@ JOBS: dict[str, Callable[[Rank], Step]] = {
     "fsdp2.clip": training(fsdp2, Shape(), everywhere(clipped=True)),
     "ddp.uneven_reads": training(ddp, LARGE, on_last({"reads": 3, "times": 4}, {"reads": 1, "load_ms": 2.0})),
     "pipeline.item": pipeline(Shape(), everywhere(item=True, host_ms=0.5)),
+    "resnet.item_last": resnet(on_last({"item": True, "host_ms": 6.0})),
+    "resnet.item_both": resnet(everywhere(item=True, host_ms=3.0)),
+    "resnet.straggler": resnet(on_last({"times": 10, "item": True}, {"item": True})),
+    "resnet.sync_norms": resnet(on_first({"item": True, "host_ms": 4.0}), 64, sync_norms=True),
+    "accumulated.item_first": accumulated(on_first({"item": True, "host_ms": 2.0}), LARGE),
+    "accumulated.clip": accumulated(everywhere(clipped=True, item=True, host_ms=1.0), LARGE),
+    "gathered.ddp": gathered(ddp, MIDDLE, everywhere(host_ms=5.0)),
+    "gathered.fsdp2": gathered(fsdp2, MIDDLE, everywhere(host_ms=5.0)),
+    "fsdp2.reads_last": training(fsdp2, MIDDLE, on_last({"reads": 3})),
+    "fsdp2.loader_item": training(fsdp2, MIDDLE, on_last({"load_ms": 10.0, "item": True}, {"item": True})),
+    "ddp.middle_item": training(ddp, MIDDLE, everywhere(item=True, host_ms=4.0)),
+    "ddp.item_and_straggler": training(ddp, MIDDLE, on_last({"times": 4}, {"item": True, "host_ms": 8.0})),
     "fsdp2.reads": training(fsdp2, Shape(), everywhere(reads=3)),
 }
 """Name → what makes a rank's step."""
