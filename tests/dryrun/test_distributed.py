@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).parents[2]
 
 
 def rank_of_two(rank: int, port: int, folder: str) -> None:
@@ -46,8 +49,13 @@ def test_two_ranks_each_pretend_a_device(tmp_path: Path) -> None:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    spawn: Any = torch.multiprocessing.spawn
-    spawn(rank_of_two, (port, str(tmp_path)), nprocs=2)
+    call = f"from {__name__} import rank_of_two; rank_of_two({{}}, {port}, {str(tmp_path)!r})"
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", call.format(rank)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        for rank in (0, 1)
+    ]
+    ended = [(rank.communicate(timeout=120)[1], rank.returncode) for rank in ranks]
+    assert [code for _, code in ended] == [0, 0], ended
     told = [set((tmp_path / f"{rank}.txt").read_text().split()) for rank in (0, 1)]
     assert told[0] == told[1]
     assert {"item"} <= told[0] <= {"collective-readback", "item", "to-device"}

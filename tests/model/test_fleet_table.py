@@ -52,9 +52,8 @@ def test_parquet_holds_the_frame_and_what_its_columns_mean() -> None:
     assert pq.read_schema(io.BytesIO(data)).field("rank").metadata[b"holds"] == b"the rank's number in the job"
 
 
-def test_the_readme_documents_each_column() -> None:
-    """In the section about jobs."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    section = readme[readme.index("## A job of many ranks") : readme.index("## A report to look at")]
-    told = {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
+def test_the_reference_documents_each_column() -> None:
+    """On the page of formats."""
+    page = (Path(__file__).parents[2] / "docs/reference/formats.md").read_text()
+    told = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
     assert set(COLUMNS) - told == set()
