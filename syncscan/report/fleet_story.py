@@ -21,7 +21,7 @@ CAUSES = {
     Cause.SYNC: "its device stands idle behind a sync",
     Cause.KERNELS: "its kernels take longer",
     Cause.INPUT: "its DataLoader takes longer",
-    Cause.HOST: "its host takes longer, for no sync of its own",
+    Cause.HOST: "its host comes later",
     Cause.BEFORE: "it was late before the recording began",
 }
 SHORT_CAUSES = {
@@ -271,7 +271,8 @@ def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> ToldHol
     causes: Counter[tuple[Cause, str]] = Counter()
     for entry in entries:
         causes[entry.cause, entry.finding] += round(entry.late_us * 1e3)
-    cause, finding = causes.most_common(1)[0][0] if causes else (None, "")
+    told = Counter({cause: late for cause, late in causes.items() if cause[0] is not Cause.BEFORE}) or causes
+    cause, finding = told.most_common(1)[0][0] if told else (None, "")
     return ToldHolder(
         rank=rank.number,
         late=duration(rank.holds_us),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -12,6 +14,7 @@ from syncscan.fleet import gains
 from syncscan.fleet.join import join
 from syncscan.model.fleet import Cause, RankFrom
 from syncscan.model.rank import RankAnalysis, decoded, encoded
+from tests.builder import TraceBuilder
 from tests.fleet.jobs import Step, analyses, traces
 
 
@@ -147,3 +150,36 @@ def test_of_a_large_job_the_ranks_that_come_last_are_enough(monkeypatch: pytest.
     assert some.findings[0].gain_us == pytest.approx(whole.findings[0].gain_us, abs=2)
     assert some.findings[0].gain_us == pytest.approx(170, abs=15)
     assert "17 of the 40 ranks are replayed" in some.notes[-1]
+
+
+def with_groups(ranks: Sequence[Step], of: Callable[[int], Sequence[tuple[str, Sequence[int]]]]) -> list[TraceBuilder]:
+    """A job each of whose ranks ends its steps with a collective in each of its groups, one behind the other."""
+    built = traces(ranks)
+    for number, t in enumerate(built):
+        for event in [e for e in t.events if e["name"].startswith("nccl")]:
+            for k, (name, group) in enumerate(of(number)):
+                args = {**event["args"], "Process Group Name": name, "Process Group Ranks": json.dumps(list(group))}
+                if len(group) == 2 and name == "pipeline":
+                    args["Dst Rank"] = next(rank for rank in group if rank != number)
+                begin = event["ts"] if not k else event["ts"] + event["dur"] + k
+                t.events.append({**event, "ts": begin, "dur": event["dur"] if not k else 1, "args": args})
+            t.events.remove(event)
+    return built
+
+
+def test_groups_that_share_a_name_are_told_by_their_ranks() -> None:
+    """Four ranks, two by two: each meets one in a tensor group, another in a data group; clocks go over both."""
+    groups = {0: ((0, 1), (0, 2)), 1: ((0, 1), (1, 3)), 2: ((2, 3), (0, 2)), 3: ((2, 3), (1, 3))}
+    four = with_groups([Step()] * 4, lambda rank: [("tp", groups[rank][0]), ("dp", groups[rank][1])])
+    fleet = join(analyses(four))
+    assert (fleet.matched, fleet.unmatched) == (4 * 4, 0)
+    assert [rank.clock_ns for rank in fleet.ranks] == [0, 0, 0, 0]
+    assert fleet.notes[-1:] != ["No collective is in the traces of all its ranks: who waits for whom can't be told."]
+
+
+def test_a_send_meets_its_receive() -> None:
+    """In a group of three ranks, by the other rank that each of the two names."""
+    three = with_groups([Step(), Step(first=700)], lambda rank: [("pipeline", (0, 1))])
+    fleet = join(analyses(three))
+    assert (fleet.matched, fleet.unmatched) == (4, 0)
+    assert {one.rank for one in fleet.lateness} == {1}
