@@ -14,7 +14,7 @@ from typing import Any
 from syncscan.errors import TraceNotFound, TraceUnreadable
 from syncscan.fleet import remote
 from syncscan.fleet.store import named_as_rank
-from syncscan.load import ByteStream, begin_of, named_as_saved, named_as_trace, natural, open_bytes, traces_among
+from syncscan.load import ByteStream, in_memory, named_as_saved, named_as_trace, natural, open_bytes, traces_among
 from syncscan.load import find as find_in_folder
 from syncscan.load.folder import PEEK
 from syncscan.model.redacted import redacted
@@ -93,7 +93,7 @@ def _begins(storage: Any, files: list[str]) -> Iterator[tuple[str, Any]]:
 def _begin(text: bytes | Exception, name: str) -> ByteStream:
     if isinstance(text, Exception):
         raise TraceUnreadable(f"{redacted(name)} can't be read.")
-    return begin_of(text, name)
+    return in_memory(text, name)
 
 
 def _one_kind(files: list[str], opening: Iterable[tuple[str, Any]]) -> list[str]:

@@ -50,7 +50,7 @@ def annotated(
         margin_ns: how much to show around it.
         progress: told while the trace is read.
     """
-    with load.open_events(path) as source:
+    with load.open_events(path, rebuilt=True) as source:
         text = ValidText(source, path)
         if finding is None:
             yield from annotate(analysis, text.head, _told(text.pieces(), source, progress))
@@ -64,11 +64,11 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 
     It reads the trace twice; `progress` is told of both.
     """
-    with load.open_events(path) as source:
+    with load.open_events(path, rebuilt=True) as source:
         head = ValidText(source, path).head
 
     def pieces() -> Iterator[bytes]:
-        with load.open_events(path) as source:
+        with load.open_events(path, rebuilt=True) as source:
             yield from _told(ValidText(source, path).pieces(), source, progress)
 
     return annotate(analysis, head, untangled(pieces), perfetto=True)
@@ -76,7 +76,7 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 
 def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
     """The text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
-    with load.open_events(path) as source:
+    with load.open_events(path, rebuilt=True) as source:
         text = ValidText(source, path)
         yield from document(text.head, analysis.trace.info.metadata, _told(text.pieces(), source, progress), ())
 

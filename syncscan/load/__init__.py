@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from syncscan.load import memory, reader, second_process
-from syncscan.load.byte_stream import ByteStream, begin_of, open_bytes
+from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
 from syncscan.load.cache import Cache, cache_beside
 from syncscan.load.folder import find, named_as_trace, natural, traces_among
 from syncscan.load.reference import parse
@@ -96,9 +96,9 @@ def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
 __all__ = [
     "ByteStream",
     "Cache",
-    "begin_of",
     "cache_beside",
     "find",
+    "in_memory",
     "load",
     "named_as_saved",
     "named_as_trace",

@@ -39,8 +39,8 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
         raise
 
 
-def begin_of(stored: bytes, name: str) -> ByteStream:
-    """The uncompressed text of the first bytes of a trace, as far as they go.
+def in_memory(stored: bytes, name: str) -> ByteStream:
+    """The uncompressed text of some bytes: of the first ones of a trace as far as they go.
 
     Args:
         stored: as the file has them.

@@ -11,12 +11,13 @@ import msgspec
 import numpy as np
 
 from syncscan.errors import TraceTooLarge, TraceUnreadable, UsageError
-from syncscan.load.byte_stream import ByteStream, open_bytes
+from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
 from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
 from syncscan.load.damage import Damage
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.memory import EVENT_BYTES
+from syncscan.load.rebuilt import events_text
 from syncscan.load.values import LONGEST_US
 from syncscan.model.process_group import group_of
 from syncscan.model.saved import VERSION, Kept, Packed, Saved, SavedTrace, unpacked
@@ -58,18 +59,24 @@ def is_saved(begin: bytes) -> bool:
     return _BEGIN.match(begin) is not None
 
 
-def open_events(path: str) -> ByteStream:
-    """Open a trace whose events are needed as they were recorded.
+def open_events(path: str, *, rebuilt: bool = False) -> ByteStream:
+    """Open a trace whose events are needed.
+
+    Args:
+        path: of the trace.
+        rebuilt: whether those will do that can be made again of a saved analysis.
 
     Raises:
-        UsageError: it is a saved analysis, which hasn't kept them.
+        UsageError: it is a saved analysis, which hasn't kept them as they were recorded.
     """
     stream = open_bytes(path)
-    if is_saved(stream.peek(PEEK)):
-        stream.close()
-        why = f"{path} is a saved analysis, and this needs the events as they were recorded."
-        raise UsageError(why, "Give the trace that it was made of.")
-    return stream
+    if not is_saved(stream.peek(PEEK)):
+        return stream
+    with stream:
+        if rebuilt:
+            return in_memory(events_text(read_saved(stream, path, None)), path)
+    why = f"{path} is a saved analysis, and this needs the events as they were recorded."
+    raise UsageError(why, "Give the trace that it was made of.")
 
 
 def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:

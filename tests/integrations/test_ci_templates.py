@@ -113,11 +113,11 @@ def hooks() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("options", "status"), [("", 0), ("--fail-on medium", 1)])
-def test_the_hook_that_guesses_fails_where_it_is_asked_to(options: str, status: int, tmp_path: Path) -> None:
+def test_the_hook_that_guesses_fails_where_it_is_asked_to(options: str, status: int, repository: Path) -> None:
     """It is called with the Python files of a commit, as pre-commit does, and says the line."""
     step = "def train(batches, net):\n    for x in batches:\n        loss = net(x)\n        loss.backward()\n"
-    (tmp_path / "train.py").write_text(f"{step}        print(loss.item())\n")
-    done = shell(f"{hooks()['syncscan-lint']['entry']} {options} train.py", tmp_path, {})
+    (repository / "train.py").write_text(f"{step}        print(loss.item())\n")
+    done = shell(f"{hooks()['syncscan-lint']['entry']} {options} train.py", repository, {})
     assert done.returncode == status, done.stderr
     assert "train.py:5:" in done.stdout
 

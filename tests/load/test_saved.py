@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import zlib
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 from syncscan import api, load
 from syncscan.errors import SyncscanError, TraceTooLarge, TraceUnreadable, UsageError
 from syncscan.integrations import annotated_copy
+from syncscan.load import reference
 from tests.builder import MAIN, TraceBuilder
 
 OLD = Path(__file__).parent / "saved"
@@ -168,9 +170,31 @@ def test_a_folder_gives_its_traces_before_its_saved_analyses(tmp_path: Path) -> 
 
 
 def test_what_needs_the_events_themselves_says_so(tmp_path: Path) -> None:
-    """An annotated copy is one of the recorded events."""
+    """What repairs a trace can't do with less than it holds."""
     path = saved(story(), tmp_path)
     with pytest.raises(UsageError, match="is a saved analysis") as raised:
-        list(annotated_copy.annotated(api.analyze(path), str(path)))
+        load.open_events(str(path))
     assert isinstance(raised.value, SyncscanError)
     assert raised.value.hint == "Give the trace that it was made of."
+
+
+def test_a_trace_is_made_again_of_what_was_saved(tmp_path: Path) -> None:
+    """As far as anything is made of it: read anew it is the same trace."""
+    path = saved(story(), tmp_path)
+    with load.open_events(str(path), rebuilt=True) as stream:
+        again = reference.parse(stream.read(), "again")
+    first = load.load(path)
+    for table in ("slices", "frames", "flows"):
+        one, other = getattr(first, table), getattr(again, table)
+        for column in (field.name for field in dataclasses.fields(one) if field.init):
+            assert getattr(other, column).tolist() == getattr(one, column).tolist(), column
+    assert (again.strings, again.tracks) == (first.strings, first.tracks)
+
+
+def test_a_saved_analysis_is_annotated_as_its_trace_is(tmp_path: Path) -> None:
+    """The copy's analysis has the same findings."""
+    path = saved(story(), tmp_path)
+    analysis = api.analyze(path)
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(b"".join(annotated_copy.annotated(analysis, str(path))))
+    assert [f.id for f in api.analyze(copy).findings] == [f.id for f in analysis.findings]
