@@ -17,6 +17,8 @@ from syncscan.load.values import id_of
 from syncscan.model.trace import NONE
 
 _NAMES = re.compile(r".+\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
+_A_TRACES_NAME = re.compile(r".+\.pt\.trace\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
+"""A file that torch's handlers named so is a trace, also where nothing of it can be read: who asks is told that."""
 _RANK = re.compile(r"rank[-_. ]?(\d{1,9})", re.IGNORECASE)
 PEEK = 1 << 16
 """Bytes that are read at first to tell a trace from another JSON file: a head of kineto's has some kilobytes."""
@@ -26,8 +28,9 @@ def find(path: str | os.PathLike[str]) -> list[str]:
     """The traces that a path names: itself, or those in the folder that it is, by rank and then by name.
 
     In a folder these are the files named `*.json`, `*.json.gz`, `*.json.zst` (or `*.json.tmp`, left by a crash) that
-    begin like a trace; in its subfolders if there are none in itself. A rank is what the trace says of itself, or else
-    the number after `rank` in its name. A folder without traces may hold saved analyses, `*.syncscan.json`.
+    begin like a trace, and all named `*.pt.trace.json…`; in its subfolders if there are none in itself. A rank is what
+    the trace says of itself, or else the number after `rank` in its name. A folder without traces may hold saved
+    analyses, `*.syncscan.json`.
 
     Raises:
         TraceNotFound: the folder holds no trace.
@@ -68,13 +71,18 @@ def _rank(name: str, opened: Callable[[], ByteStream]) -> int | None:
             if head is not None and head.whole and not head.text and not _begins_with_object(splitter):
                 return None
     except SyncscanError:
-        return None
+        head = None
     if head is None:
-        return None
+        return _rank_in(name) if _A_TRACES_NAME.fullmatch(PurePath(name).name) else None
     info = metadata_before(head).get("distributedInfo")
     rank = id_of(info.get("rank")) if isinstance(info, dict) else NONE
-    in_name = _RANK.search(PurePath(name).name)
-    return rank if rank != NONE or not in_name else int(in_name[1])
+    return rank if rank != NONE else _rank_in(name)
+
+
+def _rank_in(name: str) -> int:
+    """The rank that a file's name tells, NONE without."""
+    found = _RANK.search(PurePath(name).name)
+    return int(found[1]) if found else NONE
 
 
 def _begins_with_object(splitter: Splitter) -> bool:

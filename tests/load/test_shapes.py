@@ -156,6 +156,16 @@ def test_a_folder_of_ranks(tmp_path: Path) -> None:
     assert [Path(p).name for p in find(tmp_path)] == ["rank1.json.tmp", "rank2.json", "b.json", "a.json.gz"]
 
 
+def test_a_trace_of_a_folder_that_cant_be_read_is_one(tmp_path: Path) -> None:
+    """By the name that torch gives it, in its rank's place; another JSON file that can't be read is none."""
+    two = TraceBuilder(distributedInfo={"rank": 2})
+    two.write(tmp_path / "b.pt.trace.json.gz")
+    for name in ("a.rank1.pt.trace.json.gz", "settings.json.gz"):
+        (tmp_path / name).write_bytes((tmp_path / "b.pt.trace.json.gz").read_bytes()[:30])
+    found = [Path(path).name for path in find(tmp_path)]
+    assert found == ["a.rank1.pt.trace.json.gz", "b.pt.trace.json.gz"]
+
+
 def test_a_folder_of_runs(tmp_path: Path) -> None:
     """Subfolders are looked through where the folder itself holds no trace; a file is itself."""
     (tmp_path / "run").mkdir()
