@@ -21,8 +21,7 @@ SHORT_NS = 50_000
 """A copy of more than `STAGED_BYTES` from pageable memory takes at least as long: the host reads its bytes, 0.1 ms a MB
 (measured there). Shorter calls to a device aren't looked at: asking `is_pinned()` alone takes 1.4 µs."""
 
-_PLACES = (("to", True), ("cuda", True), ("copy_", False))
-"""A method of tensors, and whether it copies from its tensor; else into it."""
+_NOT_GIVEN: Any = object()
 
 
 def watch(note: Callable[[], None]) -> Callable[[], None]:
@@ -36,33 +35,51 @@ def watch(note: Callable[[], None]) -> Callable[[], None]:
     """
     torch = importlib.import_module("torch")
     plain = (torch.Tensor, torch.nn.Parameter)
-    return replaced(("torch.Tensor", name, _noting(note, plain, outwards)) for name, outwards in _PLACES)
+    outwards, inwards = _noting_outwards(note, plain), _noting_inwards(note, plain)
+    wrapped = (("to", outwards), ("cuda", outwards), ("copy_", inwards))
+    return replaced(("torch.Tensor", name, wrap) for name, wrap in wrapped)
 
 
-def _noting(note: Callable[[], None], plain: tuple[type, ...], outwards: bool) -> Callable[[Function], Method]:
+def _noting_outwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callable[[Function], Method]:
+    """For methods that copy their tensor elsewhere, in as many ways to call them as `to` has."""
+
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
             if not keywords and len(arguments) < 2:
                 return original(tensor, *arguments)
             begun = perf_counter_ns()
-            result = original(tensor, *arguments, **keywords)
-            target = result if outwards else tensor
+            target = original(tensor, *arguments, **keywords)
             # Tracers' tensors, which have no memory, are of classes of their own.
             if type(target) in plain and (perf_counter_ns() - begun >= SHORT_NS or target.is_cpu):
-                source = tensor if outwards else _source(arguments, keywords)
                 asked = keywords.get("non_blocking") or _flag(arguments)
-                if asked and type(source) in plain and holds(source, target):
+                if asked and type(tensor) in plain and holds(tensor, target):
                     note()
-            return result
+            return target
 
         return Method(original, copied)
 
     return wrap
 
 
-def _source(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What `copy_` reads, whichever way it was given."""
-    return arguments[0] if arguments else keywords.get("other")
+def _noting_inwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callable[[Function], Method]:
+    """For `copy_`, which has one way to be called: packing arguments anew takes as long as all the rest here."""
+
+    def wrap(original: Function) -> Method:
+        def copied(tensor: Any, other: Any = _NOT_GIVEN, non_blocking: Any = False, **unknown: Any) -> Any:
+            if unknown or other is _NOT_GIVEN:  # torch says what is wrong with them
+                return original(tensor, *(() if other is _NOT_GIVEN else (other,)), **unknown)
+            if not non_blocking:
+                return original(tensor, other)
+            begun = perf_counter_ns()
+            result = original(tensor, other, non_blocking)
+            long = perf_counter_ns() - begun >= SHORT_NS
+            if (long or tensor.is_cpu) and type(tensor) in plain and type(other) in plain and holds(other, tensor):
+                note()
+            return result
+
+        return Method(original, copied)
+
+    return wrap
 
 
 def _flag(arguments: tuple[Any, ...]) -> bool:
