@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from syncscan.model.fleet_diff import FleetDiff
-from syncscan.report.fleet_diff_story import TITLES, FleetDiffStory, ToldJobChange, story_of
+from syncscan.report.diff_story import ToldChange
+from syncscan.report.fleet_diff_story import TITLES, FleetDiffStory, story_of
 from syncscan.report.markup import code, escaped
 from syncscan.version import __version__
 
@@ -32,6 +33,6 @@ def _parts(story: FleetDiffStory) -> Iterator[str]:
     yield f"<sub>before: {story.before}; after: {story.after} · syncscan {__version__}</sub>"
 
 
-def _change(told: ToldJobChange) -> str:
+def _change(told: ToldChange) -> str:
     where = f" ({code(told.where)})" if told.where else ""
     return f"- {escaped(told.what)}{where}: {escaped(told.numbers)}"

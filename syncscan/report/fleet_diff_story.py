@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from syncscan.model.diff import Change, StepChange
 from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
+from syncscan.report.diff_story import ToldChange
 from syncscan.report.fleet_story import ranks_said, runs, whereabouts
 from syncscan.report.phrases import sentences
 from syncscan.report.units import duration, percent, times
@@ -17,16 +18,6 @@ SIGNS = {Change.NEW: "+", Change.CHANGED: "~", Change.GONE: "-"}
 TITLES = {Change.NEW: "New", Change.CHANGED: "Changed", Change.GONE: "Gone"}
 _HOLDERS = 4
 """Ranks that are named."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldJobChange:
-    """One place, as a report tells it."""
-
-    sign: str
-    what: str
-    where: str
-    numbers: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +30,7 @@ class FleetDiffStory:
     step: str
     held_up: str
     promise: str
-    changes: dict[Change, tuple[ToldJobChange, ...]]
+    changes: dict[Change, tuple[ToldChange, ...]]
     same: str
     notes: tuple[str, ...]
 
@@ -114,9 +105,9 @@ def _promise(diff: FleetDiff) -> str:
     return f"{said} ({duration(low)} to {duration(high)}); measured: {measured}, {diff.promise.kept.value}."
 
 
-def _told(change: JobChange, diff: FleetDiff) -> ToldJobChange:
+def _told(change: JobChange, diff: FleetDiff) -> ToldChange:
     first = change.site.first
-    return ToldJobChange(
+    return ToldChange(
         sign=SIGNS[change.change],
         what=f"{first.rule}: {first.title}",
         where=whereabouts(first),

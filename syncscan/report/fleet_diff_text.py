@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from syncscan.model.diff import Change
 from syncscan.model.fleet_diff import FleetDiff
 from syncscan.model.printable import printable
-from syncscan.report.fleet_diff_story import TITLES, FleetDiffStory, ToldJobChange, story_of
+from syncscan.report.change_lines import change_lines, ending
+from syncscan.report.fleet_diff_story import TITLES, FleetDiffStory, story_of
 from syncscan.report.terminal import written
-
-_COLORS = {Change.NEW: "bold red", Change.CHANGED: "yellow", Change.GONE: "green"}
-SHOWN = 20
-"""Places of a kind that are shown; JSON has them all."""
 
 
 def render(diff: FleetDiff, width: int = 100, color: bool = False) -> str:
@@ -31,30 +26,11 @@ def render(diff: FleetDiff, width: int = 100, color: bool = False) -> str:
 
 
 def _parts(story: FleetDiffStory) -> Iterator[RenderableType]:
-    yield Text(f"before: {story.before}", "dim")
-    yield Text(f"after:  {story.after}", "dim")
+    yield Text(printable(f"before: {story.before}"), "dim")
+    yield Text(printable(f"after:  {story.after}"), "dim")
     yield Text(f"{story.verdict}.", "bold")
     for sentence in (story.step, story.held_up, story.promise):
         if sentence:
             yield Text(printable(sentence))
-    for kind, changes in story.changes.items():
-        yield Text(f"{TITLES[kind]}:", "bold")
-        yield _table(changes[:SHOWN], _COLORS[kind])
-        if len(changes) > SHOWN:
-            yield Text(f" … and {len(changes) - SHOWN} more in --format json.")
-    if story.same:
-        yield Text(f"{story.same}.", "dim")
-    for note in story.notes:
-        yield Text(f"note: {printable(note)}", "dim")
-
-
-def _table(changes: tuple[ToldJobChange, ...], color: str) -> Table:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for told in changes:
-        grid.add_row(Text(f" {told.sign}", color), Text(printable(told.what, 160), "bold"))
-        for line in (told.where, told.numbers):
-            if line:
-                grid.add_row("", Text(printable(line, 240)))
-    return grid
+    yield from change_lines(story.changes, TITLES, 160)
+    yield from ending(story.same, story.notes)
