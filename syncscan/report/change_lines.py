@@ -1,4 +1,4 @@
-"""From the changes between two states, as a story tells them, to their lines in a terminal report, of traces and jobs."""
+"""From the changes between two states, as a story tells them, to their lines in a terminal: of traces, of jobs."""
 
 from __future__ import annotations
 
