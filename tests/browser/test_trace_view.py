@@ -48,8 +48,8 @@ def trace_view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def state(watched: Watched) -> tuple[Any, dict[str, Any]]:
-    """Trace View's frame and what it drew, once it has."""
-    for _ in range(120):
+    """Trace View's frame and what it drew, once it has: a machine that does other things takes over half a minute."""
+    for _ in range(360):
         watched.page.wait_for_timeout(250)
         for frame in watched.page.frames:
             if frame.url.endswith("/trace_embedding.html") and (drawn := frame.evaluate(_STATE)):
