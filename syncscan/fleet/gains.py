@@ -17,7 +17,7 @@ from syncscan.fleet.lateness import Met
 from syncscan.fleet.members import Members
 from syncscan.model.rank import RankGraph
 from syncscan.model.step import REPEATABILITY
-from syncscan.whatif.calibrate import scales
+from syncscan.whatif.calibrate import MIN_SCALE, scales
 from syncscan.whatif.calibrated_step import MODEL
 from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
 
@@ -48,13 +48,10 @@ class JobProjector:
     Args:
         members: of the job.
         all_met: their meetings.
-        observed_us: its step as recorded.
-        unprofiled_us: without the profiler, where that is known.
+        unprofiled_us: its step without the profiler, where that is known.
     """
 
-    def __init__(
-        self, members: Members, all_met: Sequence[Met], observed_us: float, unprofiled_us: float | None
-    ) -> None:
+    def __init__(self, members: Members, all_met: Sequence[Met], unprofiled_us: float | None) -> None:
         self.ranks = _replayed(members, all_met)
         """Places of the ranks that are replayed: the others never came last, nor would without what is removed."""
         self.job = _job(members, all_met, self.ranks)
@@ -64,7 +61,7 @@ class JobProjector:
         if unprofiled_us is not None:
             self.scales = Scales(*scales(self._takes, guessed, unprofiled_us * 1e3, ROUNDS))
         before = period(self.job, self.scales)
-        self.unit = (1.0 if self.known else _profiled(self.job) / before if before else 1.0) / 1e3
+        self.unit = (1.0 if self.known or not before else self._takes(1.0, 1.0) / before) / 1e3
         self.before = before
         self.many = _nodes(self.job.graphs) > MANY_NODES
         alone = range(self.job.steps) if self.job.steps > 1 and not self.many else ()
@@ -116,12 +113,9 @@ class JobProjector:
         """The same with the least and the most of the hosts' time taken to be the profiler's, if it is a guess."""
         if self.known:
             return []
-        others = [Scales(), Scales(max(0.2, 1.5 * self.scales.host - 0.5))]
+        guessed = self.scales.host
+        others = [Scales(), Scales(max(MIN_SCALE, guessed - (1.0 - guessed) / 2))]
         return [period(self.job, other, removal) / (period(self.job, other) or 1.0) for other in others]
-
-
-def _profiled(job: Job) -> float:
-    return period(job, Scales())
 
 
 def _replayed(members: Members, all_met: Sequence[Met]) -> tuple[int, ...]:
