@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from statistics import median
+from statistics import median_low
 
 from syncscan.errors import UsageError
 from syncscan.model.fleet import RankFrom
@@ -121,7 +121,7 @@ def _refuse_other_captures(members: Sequence[Member], steps: Sequence[int]) -> N
     """Refuse a rank that recorded the first common step at quite another time than most."""
     known = [member for member in members if member.of.base_ns]
     begins = {member.number: _begin(member.of, steps[0]) for member in known}
-    usual = median(begins.values()) if begins else 0
+    usual = median_low(begins.values()) if begins else 0
     for member in known:
         apart = abs(begins[member.number] - usual)
         if apart > APART_NS:

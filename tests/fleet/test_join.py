@@ -123,7 +123,7 @@ def test_what_is_no_job_is_refused() -> None:
         "built.pt.trace.json and other.json are both of rank 0. Give one capture of one job: one trace a rank."
     )
     assert "holds steps 20 to 23" in refused([later, two]) or "holds steps 2 to 5" in refused([later, two])
-    assert "was recorded" in refused([one, renamed(two, "b.json", base_ns=two.base_ns + 10**13)])
+    assert "was recorded 100 s away" in refused([one, renamed(two, "b.json", base_ns=two.base_ns + 10**11)])
     assert "of jobs of 2 and 8 ranks" in refused([one, renamed(two, "b.json", world_size=8)])
     assert "no rank whose trace could be read" in refused([])
 
