@@ -75,8 +75,8 @@ def test_each_rank_of_ddp_writes_its_own(tmp_path: Path) -> None:
     ]
     for rank in ranks:
         said = rank.communicate(timeout=240)[1]
-        # Once in some hundred runs a rank that had done all its work was ended by a thread of C++ that nobody had joined
-        # (torch 2.13's gloo or its profiler; not seen again in 44 runs with and without a capture).
+        # Seen once: a rank that had done all its work was ended by a thread of C++ that nobody had joined (torch 2.13,
+        # its gloo or its profiler; not again in 44 runs with and without a capture).
         ended_late = said.rstrip().endswith("terminate called without an active exception")
         assert rank.returncode == 0 or ended_late, said
     traces = sorted(path.name.split(".")[0] for path in (tmp_path / "syncscan-out").iterdir())
