@@ -14,7 +14,7 @@ from syncscan.report import html
 from tests.browser.viewer import ARGUMENTS, Report, chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Chromium, headless; in CI it has to be there."""
     if not os.environ.get("CI"):
