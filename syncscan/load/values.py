@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64
+from syncscan.model.json_text import whole_characters
 from syncscan.model.process_group import group_text
 from syncscan.model.trace import NONE
 
@@ -54,8 +55,7 @@ def text_of(value: Any) -> str:
     """Text that can be encoded: empty for null, lone surrogates replaced, other values as Python prints them."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else str(value)
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole_characters(value if isinstance(value, str) else str(value))
 
 
 def nanoseconds(microseconds: Float64) -> tuple[Int64, Bool]:

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from syncscan.model.json_text import encodable
+
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 """Nanoseconds since 1970; the upper bound leaves room to add two of them in an int64."""
 Index = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
@@ -288,7 +290,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         return NO_TABLE, ()
     if not isinstance(value, Mapping):
         return NO_TABLE, ("What capture stored in this trace is damaged and was left out: it is no object.",)
-    reader = _Reader(value)
+    reader = _Reader(encodable(value))  # a half of a character in a file's name would reach every report
     clocks = reader.part("clocks", dict[str, Any], {})
     table = CaptureTable(
         unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),

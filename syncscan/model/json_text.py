@@ -6,10 +6,31 @@ import json
 import math
 from typing import Any
 
+import msgspec
+
 DEEPEST = 100
 """Values nested deeper are left out: readers differ in how deep they go, and none has to go deeper than this."""
 MOST_BITS = 14_000
 """Integers of more bits are left out: Python reads no more than 4,300 digits (`sys.set_int_max_str_digits`)."""
+
+
+def whole_characters(text: str) -> str:
+    """A text that can be encoded: a half of a character, which no UTF-8 holds, is U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def encodable(value: Any) -> Any:
+    """A value parsed from JSON, itself where it can be written again; else as `strict_value` makes it."""
+    try:
+        msgspec.json.encode(value)
+    except (ValueError, OverflowError, RecursionError):
+        return strict_value(value)
+    return value
+
+
+def indented(document: Any) -> str:
+    """A document as JSON, two spaces a level, as strict as `strict_text`."""
+    return msgspec.json.format(msgspec.json.encode(encodable(document)), indent=2).decode()
 
 
 def strict_value(value: Any) -> Any:
@@ -21,7 +42,7 @@ def strict_text(value: Any) -> str:
     """A value as JSON text.
 
     What has no JSON is null: NaN, infinities, integers that no reader takes, what is nested too deep. Halves of
-    characters are question marks.
+    characters are U+FFFD.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -35,7 +56,7 @@ def strict_text(value: Any) -> str:
 
 def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
+        return whole_characters(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, int):

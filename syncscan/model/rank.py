@@ -11,6 +11,8 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from syncscan.model.json_text import strict_value
+
 VERSION = 1
 """Of a stored rank; another one is analysed anew."""
 
@@ -210,7 +212,10 @@ class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 def encoded(rank: RankAnalysis) -> bytes:
     """As JSON."""
-    return msgspec.json.encode(rank)
+    try:
+        return msgspec.json.encode(rank)
+    except UnicodeEncodeError:  # the name of its file holds bytes that are no UTF-8
+        return msgspec.json.encode(strict_value(msgspec.to_builtins(rank)))
 
 
 def decoded(text: bytes) -> RankAnalysis:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from syncscan.model.check import Verdict, Violation
 from syncscan.model.finding import Finding
-from syncscan.model.json_text import strict_value
+from syncscan.model.json_text import indented
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ def render(verdicts: Sequence[Verdict], rules_from: str) -> str:
         "rules_from": rules_from,
         "traces": [_verdict(v) for v in verdicts],
     }
-    return msgspec.json.format(msgspec.json.encode(strict_value(document)), indent=2).decode() + "\n"
+    return indented(document) + "\n"
 
 
 def _verdict(verdict: Verdict) -> VerdictDocument:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from syncscan.model.diff import Diff, MovedWait, Promise, Site, SiteChange, State, StepChange
 from syncscan.model.finding import Source
-from syncscan.model.json_text import strict_value
+from syncscan.model.json_text import indented
 from syncscan.report.diff_story import story_of
 from syncscan.version import __version__
 
@@ -29,7 +27,7 @@ SCHEMA = "syncscan.diff/1"
 
 def render(diff: Diff) -> str:
     """The diff as indented JSON; all times in µs, means per step."""
-    return msgspec.json.format(msgspec.json.encode(strict_value(document(diff))), indent=2).decode() + "\n"
+    return indented(document(diff)) + "\n"
 
 
 def document(diff: Diff) -> DiffDocument:

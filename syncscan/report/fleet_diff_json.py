@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from syncscan.model.diff import Promise, StepChange
 from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
-from syncscan.model.json_text import strict_value
+from syncscan.model.json_text import indented
 from syncscan.report.fleet_diff_story import story_of
 from syncscan.version import __version__
 
@@ -27,7 +25,7 @@ SCHEMA = "syncscan.fleet-diff/1"
 
 def render(diff: FleetDiff) -> str:
     """The two states of a job as indented JSON; all times in µs, means a step."""
-    return msgspec.json.format(msgspec.json.encode(strict_value(document(diff))), indent=2).decode() + "\n"
+    return indented(document(diff)) + "\n"
 
 
 def document(diff: FleetDiff) -> FleetDiffDocument:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from syncscan.model.fleet import Fleet
-from syncscan.model.json_text import strict_value
+from syncscan.model.json_text import indented
 from syncscan.model.saved_fleet import SCHEMA
 from syncscan.model.saved_fleet import document as job_of
 from syncscan.report.fleet_story import FleetStory, ToldHolder, story_of
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 def render(fleet: Fleet) -> str:
     """The job as indented JSON; times in µs, means a step, unless the name ends in `_ns`."""
-    return msgspec.json.format(msgspec.json.encode(strict_value(document(fleet))), indent=2).decode() + "\n"
+    return indented(document(fleet)) + "\n"
 
 
 def document(fleet: Fleet) -> FleetDocument:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from syncscan.model.guess import LIMITS, Guess, Linted
-from syncscan.model.json_text import strict_value
+from syncscan.model.json_text import indented
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ def render(linted: Linted) -> str:
         "notes": list(linted.notes),
         "unread": list(linted.unread),
     }
-    return msgspec.json.format(msgspec.json.encode(strict_value(document)), indent=2).decode() + "\n"
+    return indented(document) + "\n"
 
 
 def guess(g: Guess) -> GuessDocument:

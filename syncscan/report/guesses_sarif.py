@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import msgspec
-
 from syncscan.model.finding import Diagnosis
 from syncscan.model.guess import LIMITS, Guess, Linted
+from syncscan.model.json_text import indented
 from syncscan.report.guess_phrases import doubt
 from syncscan.report.names import shown
 from syncscan.report.phrases import sentences
@@ -31,7 +30,7 @@ def render(linted: Linted) -> str:
         "results": [_result(guess, index[guess.rule]) for guess in linted.guesses],
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
+    return indented(log) + "\n"
 
 
 def _result(guess: Guess, at: int) -> dict[str, Any]:

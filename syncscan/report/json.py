@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-import msgspec
-
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
+from syncscan.model.json_text import indented
 from syncscan.model.period import earlier_work, later_work
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.projection import Group, Overlap
@@ -40,10 +38,7 @@ SCHEMA = "syncscan.analysis/1"
 
 def render(analysis: Analysis) -> str:
     """The analysis as indented JSON; all times in µs, means per step unless the name says otherwise."""
-    try:
-        return msgspec.json.format(msgspec.json.encode(document(analysis)), indent=2).decode()
-    except UnicodeEncodeError:  # a lone surrogate in a name: JSON can escape it, UTF-8 can't hold it
-        return json.dumps(document(analysis), indent=2)
+    return indented(document(analysis))
 
 
 def document(analysis: Analysis) -> AnalysisDocument:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from syncscan.model.json_text import indented
 from syncscan.model.printable import printable
 from syncscan.model.proof import Difference, Gain, Proof, Result, Same, Verdict
 from syncscan.report.markup import escaped
@@ -49,7 +49,7 @@ def render_markdown(proof: Proof) -> str:
 
 def render_json(proof: Proof) -> str:
     """The same as indented JSON; times in µs, gains and differences as parts."""
-    return msgspec.json.format(msgspec.json.encode(document(proof)), indent=2).decode()
+    return indented(document(proof))
 
 
 def document(proof: Proof) -> ProofDocument:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Any
 
-import msgspec
-
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Diagnosis, Finding, Severity, Source
+from syncscan.model.json_text import indented
 from syncscan.model.step import StepSummary
 from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, chain, in_library, line, measured, projected, sentences, what
@@ -23,7 +22,7 @@ def render(analysis: Analysis) -> str:
     A finding without a source is located at the trace: code scanning refuses results that are nowhere.
     """
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(analysis)]}
-    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
+    return indented(log) + "\n"
 
 
 def _run(analysis: Analysis) -> dict[str, Any]:

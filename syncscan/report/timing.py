@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from syncscan.model.json_text import indented
 from syncscan.model.printable import printable
 from syncscan.model.timing import Clock, Throughput, Timing
 from syncscan.report.terminal import written
@@ -42,7 +42,7 @@ def _parts(timing: Timing) -> Iterator[RenderableType]:
 
 def render_json(timing: Timing) -> str:
     """The same as indented JSON; all times in µs."""
-    return msgspec.json.format(msgspec.json.encode(document(timing)), indent=2).decode()
+    return indented(document(timing))
 
 
 def document(timing: Timing) -> TimingDocument:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.json_text import indented
 from syncscan.model.printable import printable
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.step import Bound
@@ -169,7 +169,7 @@ def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text
 
 def render_json(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> str:
     """The projection as indented JSON; times in µs a step."""
-    return msgspec.json.format(msgspec.json.encode(document(analysis, projection, pipelines)), indent=2).decode()
+    return indented(document(analysis, projection, pipelines))
 
 
 def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> WhatifDocument:

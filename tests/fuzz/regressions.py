@@ -112,6 +112,9 @@ INPUTS: dict[str, Callable[[], bytes]] = {
     "tid_of_another_kind.json": lambda: trace([*waiting(), event("x", 1, tid=[1]), event("y", 2, tid=1e30)]),
     "table_no_object.json": lambda: trace(waiting(), syncscan=5),
     "table_frames.json": lambda: table(lines={"frames": [5, ["a.py"], ["a.py", 2**70, "f"], ["\ud800", 1, "f"]]}),
+    "table_guilty_file.json": lambda: table(
+        lines={"frames": [["\ud800", 3, "f"]], "syncs": [[25_000, 1, "stream", 0, -1, 0, 1]]}
+    ),
     "table_stacks.json": lambda: table(lines={"stacks": [[0] * 3000, [-1], [2**63]]}),
     "table_syncs.json": lambda: table(lines={"syncs": [[2**80, 1, "stream", 0, 0, 0, 1], [None] * 7, []]}),
     "table_step.json": lambda: table(unprofiled_step_us=float("inf"), unfinished_step="x"),

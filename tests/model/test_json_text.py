@@ -38,13 +38,13 @@ def test_any_value(value: Any) -> None:
 
 
 def test_what_json_lacks() -> None:
-    """Non-numbers and endless ones are null, halves of characters question marks."""
+    """Non-numbers and endless ones are null, halves of characters U+FFFD."""
     assert read(strict_text([math.nan, -math.inf, 10**5000, "\ud800x", {"\udfff": 1}])) == [
         None,
         None,
         None,
-        "?x",
-        {"?": 1},
+        "\ufffdx",
+        {"\ufffd": 1},
     ]
 
 

@@ -1,0 +1,54 @@
+"""A trace whose name is no UTF-8 (Linux names files by bytes): each command that reads it writes UTF-8 and strict JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from syncscan.cli import group
+from tests.fuzz.regressions import trace, waiting
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere take text alone")
+
+READERS = [
+    ("analyze", "--format", "json"),
+    ("analyze", "--format", "sarif"),
+    ("analyze", "--format", "text"),
+    ("analyze", "--format", "brief"),
+    ("whatif", "--format", "json"),
+    ("check", "--format", "json"),
+    ("check", "--format", "sarif"),
+    ("fleet", "--format", "json"),
+]
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> str:
+    """A trace named in Latin-1."""
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xfcbung.json")
+    Path(path).write_bytes(trace(waiting()))
+    return path
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_it_is_read(named: str, command: tuple[str, ...]) -> None:
+    """What is written is UTF-8, and JSON has no half of a character, which strict readers refuse."""
+    done = CliRunner().invoke(group, [command[0], named, *command[1:]], catch_exceptions=False)
+    text = done.stdout_bytes.decode()
+    assert "\\udc" not in text
+    if command[-1] in ("json", "sarif"):
+        assert json.loads(text)
+
+
+def test_its_saved_analysis_is_read_again(named: str, tmp_path: Path) -> None:
+    """And differs from it in nothing."""
+    saved = str(tmp_path / "x.syncscan.json")
+    for words in (["analyze", named, "-o", saved], ["diff", named, saved]):
+        done = CliRunner().invoke(group, words, catch_exceptions=False)
+        assert done.exit_code == 0
+    assert "No sync differs." in done.stdout
