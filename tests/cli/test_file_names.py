@@ -1,4 +1,4 @@
-"""A trace whose name is no UTF-8 (Linux names files by bytes): each command that reads it writes UTF-8 and strict JSON."""
+"""A trace whose name is no UTF-8, as Linux allows: each command that reads it writes UTF-8 and strict JSON."""
 
 from __future__ import annotations
 

@@ -53,6 +53,16 @@ def test_a_pageable_copy_waits_in_its_own_call():
     assert cost_of(t).wait_ns == (121 - 10) * 1000
 
 
+def test_a_wait_is_never_longer_than_its_sync():
+    """A damaged trace may say of a copy and of the synchronise behind it that they held the host side by side."""
+    t = TraceBuilder()
+    with t.op("aten::to", 5, 150), t.op("aten::copy_", 6, 149):
+        t.copy("Memcpy HtoD (Pageable -> Device)", at=10, lasts=100, blocks=True)
+        t.call("cudaStreamSynchronize", 20, 114, stream=7)
+    _, ((point, cost),) = measured(t)
+    assert (point.end - point.ts, cost.wait_ns) == (104_000, 104_000)
+
+
 def test_a_sync_behind_finished_work_costs_nothing():
     """Nothing runs, so nothing is waited for."""
     t = TraceBuilder()
