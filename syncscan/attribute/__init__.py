@@ -18,6 +18,7 @@ from syncscan.attribute.warned import WarnedLines
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint, Use
 from syncscan.model.names import program_op
+from syncscan.model.paths import Path
 from syncscan.model.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.trace import NONE, Trace
 
@@ -83,12 +84,12 @@ class _Attributor:
     def attribution(self, point: SyncPoint, origin: _Origin, root: str) -> Attribution:
         """Say where a sync point belongs, in a program that was started from the folder `root`."""
         place = self.pick(origin.frames, exact=origin.recorded is not None)
-        ops = tuple(self.trace.name(r) for r in point.ops)
+        ops = self._ops(point)
         source = self._guessed(place.user, point, origin.forward, ops)
         return Attribution(
             op=program_op(ops),
             op_stack=ops,
-            scope=self.trace.scopes_among(self.trace.ancestors(self._home(point, origin.forward))),
+            scope=self._around(self._home(point, origin.forward)).names.scopes,
             module=origin.recorded.module if origin.recorded and origin.recorded.module else self.modules(origin.names),
             source=source,
             framework=place.framework,
@@ -104,7 +105,14 @@ class _Attributor:
 
     def _frames_around(self, row: int) -> tuple[str, ...]:
         s = self.trace.slices
-        return self.trace.frames_around(int(s.track[row]), int(s.ts[row]), int(s.end[row]))
+        return self.trace.frames_around(s.track.item(row), s.ts.item(row), s.ts.item(row) + s.dur.item(row))
+
+    def _around(self, row: int) -> Path:
+        return self.trace.paths.to(self.trace.slices.parent.item(row))
+
+    def _ops(self, point: SyncPoint) -> tuple[str, ...]:
+        around = self._around(point.calls[0])
+        return around.names.ops if around.ops == point.ops else tuple(map(self.trace.name, point.ops))
 
     def _home(self, point: SyncPoint, forward: int) -> int:
         """The row whose surroundings tell the place: the forward op, or the call itself."""
@@ -112,7 +120,7 @@ class _Attributor:
 
     def _host_row(self, point: SyncPoint) -> int:
         """The row whose surroundings tell the place: the call, or its op where only a sync row shows the wait."""
-        own = self.trace.slices.track[point.calls[0]] == point.track
+        own = self.trace.slices.track.item(point.calls[0]) == point.track
         return point.calls[0] if own or not point.ops else point.ops[-1]
 
     def _guessed(self, source: Source | None, point: SyncPoint, origin: int, ops: tuple[str, ...]) -> Source | None:

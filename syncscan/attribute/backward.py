@@ -32,9 +32,9 @@ class ForwardOps:
         return found if found != NONE else self._by_flow(backward)
 
     def _backward_op(self, point: SyncPoint) -> int:
-        s = self.trace.slices
+        sequence, thread = self.trace.slices.sequence.item, self.trace.slices.fwd_thread.item
         for row in point.ops:
-            if s.sequence[row] != NONE and s.fwd_thread[row] > 0:
+            if sequence(row) != NONE and thread(row) > 0:
                 return row
         return next((r for r in point.ops if is_engine(self.trace.name(r))), NONE)
 

@@ -24,11 +24,11 @@ class Phases:
 
     def of(self, point: SyncPoint) -> Phase:
         """The phase of one sync point."""
-        rows = self._trace.ancestors(point.calls[0])
-        names = [self._trace.name(row) for row in rows]
+        around = self._trace.paths.to(self._trace.slices.parent.item(point.calls[0]))
+        names = around.names.every
         if any(map(is_backward, names)):
             return Phase.BACKWARD
-        optimizer = next((row for row, name in zip(rows, names, strict=True) if is_optimizer(name)), NONE)
+        optimizer = next((row for row, name in zip(around.rows, names, strict=True) if is_optimizer(name)), NONE)
         if optimizer != NONE and not self._in_closure(optimizer, point.ts):
             return Phase.OPTIMIZER
         if any(map(is_loader, names)):

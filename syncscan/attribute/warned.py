@@ -37,7 +37,7 @@ class WarnedLines:
 
     def of(self, point: SyncPoint) -> tuple[Frame, ...]:
         """The stack of a sync point, outermost frame first; empty where the warnings don't tell."""
-        return self._lines.get(point, ())
+        return self._lines.get(point, ()) if self._lines else ()  # a sync point is many fields to hash
 
 
 def _warns(point: SyncPoint) -> bool:

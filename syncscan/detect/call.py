@@ -12,6 +12,7 @@ from syncscan.detect.neighbours import Neighbours
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
 from syncscan.model.names import frame_parts, is_backward_node, is_optimizer_step, is_wrapper, program_op
+from syncscan.model.paths import Path
 from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import NONE, Category, Trace
 
@@ -56,12 +57,12 @@ class Call:
     @cached_property
     def chain(self) -> tuple[int, ...]:
         """Rows of the ops around it on its thread, outermost first, annotations left out."""
-        return self.trace.ops_among(self._ancestors)
+        return self._path.ops
 
     @cached_property
     def ops(self) -> tuple[str, ...]:
         """Names of the ops around it, outermost first: `aten::index`, `aten::nonzero`."""
-        return tuple(self.trace.name(row) for row in self.chain)
+        return self._path.names.ops
 
     @cached_property
     def op(self) -> str:
@@ -101,7 +102,7 @@ class Call:
     @cached_property
     def scopes(self) -> tuple[str, ...]:
         """Names of the annotations around it, outermost first, the profiler's steps left out."""
-        return self.trace.scopes_among(self._ancestors)
+        return self._path.names.scopes
 
     def in_scope(self, *parts: str) -> bool:
         """True if the name of any annotation around it contains one of these texts."""
@@ -117,7 +118,10 @@ class Call:
 
     def _in_closure(self) -> bool:
         slices = self.trace.slices
-        row = next((row for row in self._ancestors if is_optimizer_step(self.trace.name(row))), NONE)
+        row = next(
+            (r for r, name in zip(self._path.rows, self._path.names.every, strict=True) if is_optimizer_step(name)),
+            NONE,
+        )
         return row != NONE and self.neighbours.goes_backward(int(slices.ts[row]), int(slices.end[row]))
 
     # the Python frames around it
@@ -190,7 +194,7 @@ class Call:
 
     def _before(self) -> tuple[str, ...]:
         start = self.trace.slices.ts.item(self._worker) if self._worker != NONE else self.facts.ts
-        return self.neighbours.before(self.facts.track, start, set(self._ancestors))
+        return self.neighbours.before(self.facts.track, start, set(self._path.rows))
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -235,14 +239,13 @@ class Call:
 
     def _since_scope(self) -> tuple[str, ...]:
         slices = self.trace.slices
-        annotations = [row for row in self._ancestors if slices.category.item(row) == Category.ANNOTATION]
+        annotations = [row for row in self._path.rows if slices.category.item(row) == Category.ANNOTATION]
         opened = int(slices.ts[annotations[-1]]) if annotations else 0
         return self.neighbours.between(self.facts.track, opened + 1, self.facts.ts)
 
     @cached_property
-    def _ancestors(self) -> tuple[int, ...]:
-        around = self.facts.around
-        return () if around == NONE else (*self.trace.ancestors(around), around)
+    def _path(self) -> Path:
+        return self.trace.paths.to(self.facts.around)
 
     @cached_property
     def _worker(self) -> int:

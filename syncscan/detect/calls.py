@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
 from syncscan.model import runtime_calls
-from syncscan.model.arrays import Bool
+from syncscan.model.arrays import Bool, Int64, among
 from syncscan.model.device_work import DeviceWork
+from syncscan.model.finding import Place
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -50,6 +52,13 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     return sorted(found, key=lambda call: (call.track, call.ts))
 
 
+class _Copy(NamedTuple):
+    """The device copy of a call: its name, and its size in bytes; empty and NONE without one."""
+
+    name: str
+    bytes: int
+
+
 class _RuntimeCalls:
     """The runtime and driver calls of a trace, in order of thread and time, and what each has around and behind it."""
 
@@ -60,20 +69,27 @@ class _RuntimeCalls:
 
     def candidates(self) -> Iterator[BlockingCall]:
         """Calls whose name or length says that they may wait; a copy and the synchronise behind it are one."""
-        rows = self._candidate_rows()
-        behind = {row: self._synchronise_behind(row) for row in rows}
-        joined = set(behind.values())
-        for row in rows:
-            if row not in joined and (behind[row] != NONE or self._may_block(row)):
-                yield self._call((row,) if behind[row] == NONE else (row, behind[row]))
+        at = self._candidate_places()
+        rows, behind = self._rows[at], self._synchronises_behind(at)
+        last = np.where(behind == NONE, rows, behind)
+        told = zip(
+            rows.tolist(),
+            behind.tolist(),
+            self._is_copy[at].tolist(),
+            among(rows, np.sort(behind)).tolist(),
+            self._copies(rows),
+            self._waits.places(rows, last),
+            strict=True,
+        )
+        for row, after, is_copy, joined, copy, place in told:
+            if not joined and (after != NONE or not is_copy or _may_hold(copy.name, self._api(row))):
+                yield self._call((row,) if after == NONE else (row, after), copy, place)
 
-    def _may_block(self, row: int) -> bool:
-        """Whether a copy may hold the host: on the device, or with pinned memory, it doesn't; other calls may."""
-        if not self._is_copy[self._rows.searchsorted(row)]:
-            return True
-        copy = self._trace.copy_name(row)
-        pinned = "Pinned" in copy and runtime_calls.is_async_copy(self._api(row))
-        return direction(copy) not in _ON_DEVICES and not pinned
+    def _copies(self, rows: Int64) -> list[_Copy]:
+        """The device copy of each of these calls."""
+        copies = self._trace.copies_of(rows)
+        sizes = np.where(copies == NONE, NONE, self._trace.slices.bytes[copies])
+        return list(map(_Copy, self._trace.copy_names(rows), sizes.tolist()))
 
     def of_launches(self, row: int, launches: int) -> BlockingCall:
         """The one launch that stands for all where every launch waits for its kernel.
@@ -82,7 +98,7 @@ class _RuntimeCalls:
             row: its runtime slice.
             launches: how many wait.
         """
-        place, track = self._waits.last_launch(row), int(self._trace.slices.track[row])
+        (place,), track = self._waits.last_launches(np.array([row])), int(self._trace.slices.track[row])
         return wait_of_row(
             self._trace,
             row,
@@ -97,8 +113,8 @@ class _RuntimeCalls:
     def _named(self, predicate: Callable[[str], bool]) -> Bool:
         return self._trace.named(predicate)[self._rows]
 
-    def _candidate_rows(self) -> list[int]:
-        """Rows of calls that may wait, by name or, unknown ones, by length; the outermost where one is inside another.
+    def _candidate_places(self) -> Int64:
+        """Which of `_rows` may wait, by name or, unknown ones, by length; the outermost where one is inside another.
 
         Vendors' runtimes wrap their synchronises in longer calls of unknown names: there the inner one tells.
         """
@@ -113,44 +129,48 @@ class _RuntimeCalls:
         wraps_known = np.isin(rows, slices.parent[rows][known])
         inside_known = np.isin(slices.parent[rows], rows[known])
         own = rows == profiler_sync(self._trace)
-        candidates: list[int] = rows[(known | (long & ~wraps_known)) & ~inside_known & ~own].tolist()
-        return candidates
+        return np.flatnonzero((known | (long & ~wraps_known)) & ~inside_known & ~own)
 
-    def _synchronise_behind(self, row: int) -> int:
-        """The row of the synchronise that completes a copy, NONE for another call or a copy without one."""
-        at = int(self._rows.searchsorted(row))
-        if not self._is_copy[at]:
-            return NONE
-        following = self._rows[at + 1 : at + 2 + _MOST_BETWEEN].tolist()
-        after = next((call for call in following if not runtime_calls.only_asks(self._api(call))), NONE)
-        completed = after != NONE and runtime_calls.is_synchronise(self._api(after)) and self._completes(after, row)
-        return after if completed else NONE
+    def _synchronises_behind(self, at: Int64) -> Int64:
+        """For each of these places in `_rows` the row of the synchronise that completes the copy there.
 
-    def _completes(self, synchronise: int, copy: int) -> bool:
-        """Whether the two are one wait: in the same op, or close together in the same scope."""
+        NONE for other calls, and for a copy without one.
+        """
+        behind = np.full(len(at), NONE, np.int64)
+        copies = np.flatnonzero(self._is_copy[at])
+        following = at[copies][:, None] + np.arange(1, 2 + _MOST_BETWEEN)
+        does = np.append(~self._named(runtime_calls.only_asks), False)[np.minimum(following, len(self._rows))]
+        after = following[np.arange(len(copies)), does.argmax(axis=1)] if len(copies) else copies
+        waits = np.append(self._named(runtime_calls.is_synchronise), False)[np.minimum(after, len(self._rows))]
+        pairs = np.flatnonzero(does.any(axis=1) & waits)
+        copy, synchronise = self._rows[at[copies[pairs]]], self._rows[after[pairs]]
+        whole = self._completes(synchronise, copy)
+        behind[copies[pairs[whole]]] = synchronise[whole]
+        return behind
+
+    def _completes(self, synchronise: Int64, copy: Int64) -> Bool:
+        """Whether each two are one wait: in the same op, or close together in the same scope."""
         slices = self._trace.slices
-        parent = slices.parent.item(copy)
-        if slices.track[copy] != slices.track[synchronise] or parent != slices.parent.item(synchronise):
-            return False
-        if "DtoD" in self._trace.copy_name(copy):
-            return False
-        in_op = parent != NONE and slices.category.item(parent) == Category.CPU_OP
-        return in_op or slices.ts.item(synchronise) - slices.end.item(copy) < _ADJACENT_NS
+        parent = slices.parent[copy]
+        together = (slices.track[copy] == slices.track[synchronise]) & (parent == slices.parent[synchronise])
+        in_op = (parent != NONE) & (slices.category[parent] == int(Category.CPU_OP))
+        close = slices.ts[synchronise] - slices.end[copy] < _ADJACENT_NS
+        on_device = np.array(["DtoD" in name for name in self._trace.copy_names(copy)], np.bool_)
+        whole: Bool = together & ~on_device & (in_op | close)
+        return whole
 
     def _api(self, row: int) -> str:
         return api_name(self._trace.name(row))
 
-    def _call(self, rows: tuple[int, ...]) -> BlockingCall:
+    def _call(self, rows: tuple[int, ...], copy: _Copy, supposed: Place) -> BlockingCall:
         slices = self._trace.slices
         names = tuple(map(self._api, rows))
-        begin, end = slices.ts.item(rows[0]), slices.end.item(rows[-1])
-        track, supposed = slices.track.item(rows[0]), self._waits.place(rows, names[-1])
+        begin, end, track = slices.ts.item(rows[0]), slices.end.item(rows[-1]), slices.track.item(rows[0])
         awaited = self._awaited.of(rows, names[-1], track, supposed)
         device, stream = place_of(awaited, names[-1], supposed)
-        copy = self._trace.copy_of(rows[0])
         return BlockingCall(
             rows=rows,
-            api=names[0] if slices.dur[rows[0]] >= slices.dur[rows[-1]] else names[-1],
+            api=names[0] if slices.dur.item(rows[0]) >= slices.dur.item(rows[-1]) else names[-1],
             apis=names,
             ts=begin,
             end=end,
@@ -160,8 +180,8 @@ class _RuntimeCalls:
             stream=stream,
             awaited=awaited,
             waited=self._waits.waited(begin, end, device, stream, names[0]),
-            copy=self._trace.copy_name(rows[0]),
-            bytes=slices.bytes.item(copy) if copy != NONE else NONE,
+            copy=copy.name,
+            bytes=copy.bytes,
         )
 
     def _around(self, row: int) -> int:
@@ -184,6 +204,13 @@ class _RuntimeCalls:
         if np.isin(slices.track[ops], slices.track[self._rows]).any():
             return {}
         return dict(zip(slices.external[ops].tolist(), ops.tolist(), strict=True))
+
+
+@lru_cache(1 << 10)
+def _may_hold(copy: str, api: str) -> bool:
+    """Whether a copy may hold the host: on the device, or with pinned memory, it doesn't."""
+    pinned = "Pinned" in copy and runtime_calls.is_async_copy(api)
+    return direction(copy) not in _ON_DEVICES and not pinned
 
 
 def _blocks(call: BlockingCall) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
+from syncscan.model.finding import Place
 from syncscan.model.runtime_calls import is_of_a_stream, waits_by_nature
 from syncscan.model.trace import NONE, Trace
 
@@ -29,34 +30,40 @@ class Waits:
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
         self._trace, self._work = trace, work
 
-    def place(self, rows: tuple[int, ...], api: str) -> tuple[int, int]:
-        """Device and stream that a call waits for; stream NONE for all of the device, device NONE where none worked.
+    def places(self, first: Int64, last: Int64) -> list[Place]:
+        """Device and stream that calls wait for; stream NONE for all of the device, device NONE where none worked.
 
         Its copy says it, or the profiler's synchronisation row; else it is taken to be where the thread launched last.
         So it is with a stream that the row leaves open, as since CUDA 12.9.
 
         Args:
-            rows: its runtime slices.
-            api: the name of the last of them.
+            first, last: the first and the last runtime slice of each call.
         """
-        slices, of_a_stream = self._trace.slices, is_of_a_stream(api)
-        device, stream = self.last_launch(rows[0])
-        for told in (self._trace.copy_of(rows[0]), self._trace.sync_row_of(rows[-1])):
-            if told != NONE and slices.device[told] != NONE:
-                on, of = slices.device.item(told), slices.stream.item(told)
-                if of != NONE or not of_a_stream:
-                    return on, of
-                return on, stream if device == on else NONE
-        return device, stream if of_a_stream else NONE
+        slices = self._trace.slices
+        of_a_stream = self._trace.named(is_of_a_stream)[last]
+        on, of = self._launched_last(first)
+        device, stream = on, np.where(of_a_stream, of, NONE)
+        for told in (self._trace.sync_rows_of(last), self._trace.copies_of(first)):  # what comes last counts
+            told_on, told_of = slices.device[told], slices.stream[told]
+            said = (told != NONE) & (told_on != NONE)
+            open_ = np.where((told_of == NONE) & of_a_stream, np.where(on == told_on, of, NONE), told_of)
+            device, stream = np.where(said, told_on, device), np.where(said, open_, stream)
+        return list(zip(device.tolist(), stream.tolist(), strict=True))
 
-    def last_launch(self, row: int) -> tuple[int, int]:
-        """Device and stream of the work that this thread launched last before a call; the device's first without."""
+    def last_launches(self, rows: Int64) -> list[Place]:
+        """Device and stream of the work that the thread of each call launched last before; the first device without."""
+        device, stream = self._launched_last(rows)
+        return list(zip(device.tolist(), stream.tolist(), strict=True))
+
+    def _launched_last(self, rows: Int64) -> tuple[Int64, Int64]:
         slices = self._trace.slices
         calls, work = self._launches
-        at = int(calls.searchsorted(row, side="right")) - 1
-        if at >= 0 and slices.track[calls[at]] == slices.track[row]:
-            return slices.device.item(work[at]), slices.stream.item(work[at])
-        return self.first_device, NONE
+        at = np.searchsorted(calls, rows, side="right") - 1
+        if not len(calls):
+            return np.full(len(rows), self.first_device), np.full(len(rows), NONE)
+        known = (at >= 0) & (slices.track[calls[at]] == slices.track[rows])
+        device = np.where(known, slices.device[work[at]], self.first_device)
+        return device, np.where(known, slices.stream[work[at]], NONE)
 
     @property
     def first_device(self) -> int:

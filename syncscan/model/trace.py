@@ -15,6 +15,7 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int8, Int32, Int64, among
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.names import is_step
+from syncscan.model.paths import Paths
 from syncscan.model.saved import Kept
 from syncscan.model.step_marks import StepMark
 from syncscan.model.steps_found import NO_STEPS, StepsFound
@@ -240,6 +241,12 @@ class Trace:
             at = parent(at)
         return chain[::-1]
 
+    @cached_property
+    def paths(self) -> Paths:
+        """The chains of host slices, asked for by the row of the innermost."""
+        s = self.slices
+        return Paths(self.strings, s.name, s.category, s.parent, DEEPEST)
+
     def ops_among(self, rows: Iterable[int]) -> tuple[int, ...]:
         """Those of these rows that are ops."""
         category = self.slices.category.item
@@ -257,6 +264,18 @@ class Trace:
 
     def frames_around(self, track: int, begin: int, end: int) -> tuple[str, ...]:
         """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
+        asked = (track, begin, end)
+        known = self._frames_asked.get(asked)
+        if known is None:
+            known = self._frames_asked[asked] = self._frames_within(track, begin, end)
+        return known
+
+    @cached_property
+    def _frames_asked(self) -> dict[tuple[int, int, int], tuple[str, ...]]:
+        """What was asked of `frames_around`: rules ask about a call, and so do those who place it."""
+        return {}
+
+    def _frames_within(self, track: int, begin: int, end: int) -> tuple[str, ...]:
         names, ts, ends, longest = self._frames_on(track)
         begun = int(ts.searchsorted(begin, side="right"))
         blocks = np.flatnonzero(longest[: -(-begun // _BLOCK)] >= end)
@@ -362,6 +381,28 @@ class Trace:
         """The row of the device copy that a call started, NONE without."""
         return self._by_correlation(_COPIES).get(self.slices.correlation.item(call), NONE)
 
+    def copies_of(self, calls: Int64) -> Int64:
+        """For each of these calls the row of the device copy that it started, NONE without."""
+        return self._work_with(_COPIES, self.slices.correlation[calls])
+
+    def works_of(self, calls: Int64) -> Int64:
+        """For each of these calls the row of the device work that it started, NONE without; as `work_of`."""
+        return self._work_with(DEVICE, self.slices.correlation[calls])
+
+    def sync_rows_of(self, calls: Int64) -> Int64:
+        """For each of these calls the synchronisation row that the profiler wrote for it, NONE without."""
+        return self._work_with(_SYNCS, self.slices.correlation[calls])
+
+    def copy_names(self, calls: Int64) -> list[str]:
+        """What each of these calls copies from where to where; see `copy_name`."""
+        copies, kinds = self.copies_of(calls), self.slices.copy_kind[calls]
+        numbers = np.where(copies == NONE, NONE, self.slices.name[copies]).tolist()
+        names = ["" if number == NONE else self.strings[number] for number in numbers]
+        for at in np.flatnonzero(kinds != NONE).tolist():
+            told = _HIP_COPY.get(kinds.item(at), "")
+            names[at] = names[at] if names[at].startswith(told) else told
+        return names
+
     def copy_name(self, call: int) -> str:
         """What a call copies from where to where, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without a copy.
 
@@ -376,6 +417,22 @@ class Trace:
     def sync_row_of(self, call: int) -> int:
         """The synchronisation row (`cuda_sync`) that the profiler wrote for a call, NONE without."""
         return self._by_correlation(_SYNCS).get(self.slices.correlation.item(call), NONE)
+
+    def _work_with(self, categories: tuple[Category, ...], correlations: Int64) -> Int64:
+        """For each of these correlations the last row of these categories that has it, NONE without."""
+        if categories not in self._ascending_correlations:
+            rows = np.flatnonzero(self.is_category(*categories) & (self.slices.correlation != NONE))
+            rows = rows[np.argsort(self.slices.correlation[rows], kind="stable")]
+            self._ascending_correlations[categories] = (self.slices.correlation[rows], rows)
+        known, rows = self._ascending_correlations[categories]
+        if not len(known):
+            return np.full(len(correlations), NONE, np.int64)
+        at = np.maximum(np.searchsorted(known, correlations, side="right") - 1, 0)
+        return np.where((known[at] == correlations) & (correlations != NONE), rows[at], NONE)
+
+    @cached_property
+    def _ascending_correlations(self) -> dict[tuple[Category, ...], tuple[Int64, Int64]]:
+        return {}
 
     def _by_correlation(self, categories: tuple[Category, ...]) -> dict[int, int]:
         known = self._rows_of_correlation

@@ -1,0 +1,89 @@
+"""From the columns of a trace's host slices to the chain of slices around any of them, its names told once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress
+
+import msgspec
+
+from syncscan.model.arrays import Int8, Int32
+from syncscan.model.names import is_step
+
+CPU_OP, ANNOTATION = 0, 1
+"""`Category.CPU_OP` and `Category.ANNOTATION` as plain numbers: each slice of a chain is compared with them."""
+
+_NONE = -1
+"""Of `parent`: no slice is around this one."""
+
+
+class PathNames(msgspec.Struct, frozen=True, eq=False):
+    """What a chain of slices is called; every chain of the same names and kinds has the same object."""
+
+    every: tuple[str, ...]
+    """All names, outermost first."""
+    ops: tuple[str, ...]
+    """Those of ops."""
+    scopes: tuple[str, ...]
+    """Those of annotations; the profiler's steps are none."""
+    is_op: tuple[bool, ...]
+
+
+class Path(msgspec.Struct, frozen=True, eq=False):
+    """A chain of slices, each inside the one before."""
+
+    rows: tuple[int, ...]
+    """Outermost first."""
+    ops: tuple[int, ...]
+    """Those of them that are ops."""
+    names: PathNames
+
+
+NOWHERE = Path((), (), PathNames((), (), (), ()))
+
+
+class Paths:
+    """Leads from a slice to those around it; remembers the chains that were asked for.
+
+    Args:
+        strings, name: the names of a trace, and which of them each slice has.
+        category, parent: of each slice.
+        deepest: slices of a chain that count, the innermost.
+    """
+
+    def __init__(self, strings: Sequence[str], name: Int32, category: Int8, parent: Int32, deepest: int) -> None:
+        self._strings, self._deepest = strings, deepest
+        self._name, self._category, self._parent = name, category, parent
+        self._known: dict[int, Path] = {}
+        self._names: dict[tuple[tuple[int, ...], tuple[int, ...]], PathNames] = {}
+
+    def to(self, row: int) -> Path:
+        """The slice in this row and all around it; none at all for `NONE`."""
+        known = self._known.get(row)
+        if known is None:
+            known = self._known[row] = self._climbed(row)
+        return known
+
+    def _climbed(self, row: int) -> Path:
+        parent, chain, at = self._parent.item, list[int](), row  # a tenth of what int(parent[at]) costs
+        while at != _NONE and len(chain) < self._deepest:
+            chain.append(at)
+            at = parent(at)
+        rows = tuple(chain[::-1])
+        names = self._named(tuple(map(self._name.item, rows)), tuple(map(self._category.item, rows)))
+        return Path(rows, tuple(compress(rows, names.is_op)), names) if rows else NOWHERE
+
+    def _named(self, names: tuple[int, ...], categories: tuple[int, ...]) -> PathNames:
+        known = self._names.get((names, categories))
+        if known is None:
+            every = tuple([self._strings[name] for name in names])
+            known = self._names[names, categories] = PathNames(
+                every=every,
+                ops=tuple(name for name, kind in zip(every, categories, strict=True) if kind == CPU_OP),
+                scopes=tuple(n for n, k in zip(every, categories, strict=True) if k == ANNOTATION and not is_step(n)),
+                is_op=tuple(kind == CPU_OP for kind in categories),
+            )
+        return known
+
+
+__all__ = ["NOWHERE", "Path", "PathNames", "Paths"]
