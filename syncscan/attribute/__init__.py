@@ -62,7 +62,7 @@ class _Attributor:
         self.trace = trace
         self.files = files
         self.forward = ForwardOps(trace)
-        self.stacks = RecordedStacks(trace)
+        self.stacks = trace.kept(RecordedStacks)
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
         self.uses: dict[tuple[Source, tuple[str, ...]], Use] = {}

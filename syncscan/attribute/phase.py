@@ -6,6 +6,7 @@ import numpy as np
 
 from syncscan.model.finding import Phase, SyncPoint
 from syncscan.model.names import is_backward, is_engine, is_loader, is_optimizer
+from syncscan.model.paths import PathNames
 from syncscan.model.trace import NONE, Trace
 
 _LAST = int(np.iinfo(np.int64).max)
@@ -21,19 +22,19 @@ class Phases:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._backward = np.sort(trace.slices.ts[trace.named(is_engine)])
+        self._kinds: dict[PathNames, tuple[bool, int, bool]] = {}
 
     def of(self, point: SyncPoint) -> Phase:
         """The phase of one sync point."""
         around = self._trace.paths.to(self._trace.slices.parent.item(point.calls[0]))
-        names = around.names.every
-        if any(map(is_backward, names)):
+        if around.names not in self._kinds:
+            self._kinds[around.names] = _kinds(around.names)
+        backward, optimizer, loader = self._kinds[around.names]
+        if backward:
             return Phase.BACKWARD
-        optimizer = next((row for row, name in zip(around.rows, names, strict=True) if is_optimizer(name)), NONE)
-        if optimizer != NONE and not self._in_closure(optimizer, point.ts):
+        if optimizer != NONE and not self._in_closure(around.rows[optimizer], point.ts):
             return Phase.OPTIMIZER
-        if any(map(is_loader, names)):
-            return Phase.DATA
-        return self._by_time(point.ts)
+        return Phase.DATA if loader else self._by_time(point.ts)
 
     def _in_closure(self, row: int, at: int) -> bool:
         """Whether an optimizer's step runs a backward pass after this time: it lies in the closure, as in Lightning."""
@@ -41,7 +42,14 @@ class Phases:
 
     def _by_time(self, at: int) -> Phase:
         step = self._trace.last_step(at)
-        lo, hi = np.searchsorted(self._backward, [step.ts if step else 0, step.end if step else _LAST])
+        lo = int(self._backward.searchsorted(step.ts if step else 0))
+        hi = int(self._backward.searchsorted(step.end if step else _LAST))
         if lo == hi:
             return Phase.OTHER
         return Phase.FORWARD if at < self._backward[lo] else Phase.OTHER
+
+
+def _kinds(names: PathNames) -> tuple[bool, int, bool]:
+    """Whether these are of a backward pass, which of them is an optimizer's (NONE without), and whether a loader's."""
+    optimizer = next((at for at, name in enumerate(names.every) if is_optimizer(name)), NONE)
+    return any(map(is_backward, names.every)), optimizer, any(map(is_loader, names.every))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
+
+import numpy as np
 
 from syncscan.cost.queued import Queued
 from syncscan.model.device_work import DeviceWork
@@ -31,7 +34,7 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
     if not integrity.waits:
         return (Cost(0, 0),) * len(points)
     ruler = _Ruler(trace)
-    waits = [ruler.wait(p) for p in points]
+    waits = ruler.waits(points)
     bubbles = ruler.bubbles(points, waits)
     return tuple(Cost(w, b, ruler.communication(p, w)) for p, w, b in zip(points, waits, bubbles, strict=True))
 
@@ -39,17 +42,22 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
 class _Ruler:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.work = DeviceWork(trace)
+        self.work = trace.kept(DeviceWork)
         self.queued = Queued(trace, self.work)
         self.collective = trace.named(is_collective_kernel)[trace.device_rows]
         self.communicates = bool(self.collective.any())
         self.computing = DeviceWork(trace, ~self.collective)
 
-    def wait(self, point: SyncPoint) -> int:
+    def waits(self, points: Sequence[SyncPoint]) -> list[int]:
+        """How long each sync point held the host, ns."""
+        calls = np.array([row for point in points for row in point.calls], np.int64)
+        each = zip(calls.tolist(), self.trace.works_of(calls).tolist(), strict=True)
+        held = [sum(self._wait(point, *call) for call in islice(each, len(point.calls))) for point in points]
         # Calls of one thread follow one another, but not in a damaged trace.
-        return min(sum(self._wait(point, row) for row in point.calls), point.end - point.ts)
+        return [min(wait, point.end - point.ts) for wait, point in zip(held, points, strict=True)]
 
-    def _wait(self, point: SyncPoint, row: int) -> int:
+    def _wait(self, point: SyncPoint, row: int, own: int) -> int:
+        """How long a call held the host, of which `own` is the device work."""
         s = self.trace.slices
         start, length = s.ts.item(row), s.dur.item(row)
         if point.awaited is None:
@@ -58,7 +66,6 @@ class _Ruler:
         ends = [self.work.of(*place).last_end(before) for place in point.awaited.streams]
         done = max([end for end in ends if end is not None], default=start)
         held = min(max(done - start, 0), length)
-        own = self.trace.work_of(row)
         if own == NONE:
             return held
         if "Pinned" in self.trace.name(own) and is_async_copy(self.trace.name(row)):

@@ -37,7 +37,7 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
 def calls_of(trace: Trace) -> Iterator[Call]:
     """The blocking calls of a trace as rules are given them, in order of thread and time."""
     neighbours = Neighbours(trace)
-    return (Call(facts, trace, neighbours) for facts in blocking_calls(trace, DeviceWork(trace)))
+    return (Call(facts, trace, neighbours) for facts in blocking_calls(trace, trace.kept(DeviceWork)))
 
 
 def catalogue() -> tuple[RuleDoc, ...]:

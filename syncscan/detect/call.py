@@ -11,7 +11,7 @@ from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.neighbours import Neighbours
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
-from syncscan.model.names import frame_parts, is_backward_node, is_optimizer_step, is_wrapper, program_op
+from syncscan.model.names import frame_parts, is_backward_node, is_optimizer_step, program_op
 from syncscan.model.paths import Path
 from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import NONE, Category, Trace
@@ -54,12 +54,12 @@ class Call:
 
     # the ops around it
 
-    @cached_property
+    @property
     def chain(self) -> tuple[int, ...]:
         """Rows of the ops around it on its thread, outermost first, annotations left out."""
         return self._path.ops
 
-    @cached_property
+    @property
     def ops(self) -> tuple[str, ...]:
         """Names of the ops around it, outermost first: `aten::index`, `aten::nonzero`."""
         return self._path.names.ops
@@ -72,7 +72,7 @@ class Call:
     @cached_property
     def top(self) -> str:
         """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
-        return next((op for op in self.ops if not is_wrapper(op)), "")
+        return self.ops[self._path.names.worker] if self._path.names.worker != NONE else ""
 
     @cached_property
     def leaf(self) -> str:
@@ -99,7 +99,7 @@ class Call:
 
     # the scopes around it
 
-    @cached_property
+    @property
     def scopes(self) -> tuple[str, ...]:
         """Names of the annotations around it, outermost first, the profiler's steps left out."""
         return self._path.names.scopes
@@ -131,7 +131,7 @@ class Call:
         """Names of the Python frames around it, outermost first; empty where neither profiler nor capture took any."""
         if not len(self.trace.frames):
             exact = self.neighbours.stacks.of(self.facts.rows, self.chain)
-            return tuple(map(str, exact.frames)) if exact and not exact.borrowed else ()
+            return exact.texts if exact and not exact.borrowed else ()
         return self.trace.frames_around(self.facts.track, self.facts.ts, self.facts.end)
 
     @cached_property
@@ -250,7 +250,7 @@ class Call:
     @cached_property
     def _worker(self) -> int:
         """The row of the outermost op around it that does work itself, NONE without."""
-        return next((row for row, op in zip(self.chain, self.ops, strict=True) if not is_wrapper(op)), NONE)
+        return self._path.ops[self._path.names.worker] if self._path.names.worker != NONE else NONE
 
     @property
     def _returned(self) -> int:

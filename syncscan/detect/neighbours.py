@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +14,8 @@ from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 _MOST = 64
 """How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
+_KEPT = 1 << 12
+"""Lists of names that are kept at most, of about a kilobyte: those that come again come again soon."""
 
 
 class Neighbours:
@@ -23,7 +26,7 @@ class Neighbours:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self.stacks = RecordedStacks(trace)
+        self.stacks = trace.kept(RecordedStacks)
         """What capture recorded of the calls themselves."""
         category = trace.slices.category
         op = category == int(Category.CPU_OP)
@@ -36,26 +39,32 @@ class Neighbours:
         self.loads = bool(trace.named(is_loader).any())
         """Whether a DataLoader is asked for batches in this trace."""
         self._steps = trace.named(is_step)
-        self._tracks: dict[tuple[int, int], tuple[Int64, Int64]] = {}
+        self._tracks: dict[tuple[int, int], tuple[Int64, Int64, Int32]] = {}
+        self._known: dict[tuple[int, ...], tuple[str, ...]] = {}
 
     def before(self, track: int, ts: int, around: set[int]) -> tuple[str, ...]:
         """Names of up to 64 ops and scopes from before this time, the nearest last; those `around` are left out."""
-        rows, starts = self._on(self._before, track)
+        rows, starts, names = self._on(self._before, track)
         at = int(starts.searchsorted(ts))
-        nearest: list[int] = rows[max(0, at - _MOST) : at].tolist()
+        window = slice(max(0, at - _MOST), at)
+        nearest, called = rows[window].tolist(), names[window].tolist()
         inside = around.intersection(nearest)
         if inside:
             step = max((row for row in inside if is_step(self._trace.name(row))), default=NONE)
-            nearest = [row for row in nearest if row > step and row not in inside]
-        return self._names(nearest)
+            for row in sorted(inside, reverse=True):
+                del called[bisect_left(nearest, row)]
+            called = (
+                called[bisect_left(nearest, step) - sum(row < step for row in inside) :] if step != NONE else called
+            )
+        return self._texts(called)
 
     def after(self, track: int, end: int) -> tuple[str, ...]:
         """Names of up to 64 ops, scopes and bare runtime calls that began after this time, the nearest first."""
-        rows, starts = self._on(self._after, track)
+        rows, starts, names = self._on(self._after, track)
         at = int(starts.searchsorted(end))
-        nearest = rows[at : at + _MOST]
-        steps = self._steps[nearest]
-        return self._names(nearest[: int(np.argmax(steps))] if steps.any() else nearest)
+        steps = self._steps[rows[at : at + _MOST]]
+        called = names[at : at + _MOST]
+        return self._texts(called[: int(steps.argmax())].tolist() if steps.any() else called.tolist())
 
     @cached_property
     def first_begins(self) -> dict[str, int]:
@@ -68,33 +77,39 @@ class Neighbours:
 
     def next_start(self, track: int, end: int) -> int | None:
         """When the next op, scope or bare runtime call begins; None after the last."""
-        _, starts = self._on(self._after, track)
+        _, starts, _ = self._on(self._after, track)
         at = int(starts.searchsorted(end))
         return int(starts[at]) if at < len(starts) else None
 
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
         """Names of the ops and scopes that began from `start` on and before `end`."""
-        rows, starts = self._on(self._before, track)
+        _, starts, names = self._on(self._before, track)
         lo, hi = np.searchsorted(starts, [start, end])
-        return self._names(rows[int(lo) : int(hi)])
+        return self._texts(names[int(lo) : int(hi)].tolist())
 
     def goes_backward(self, start: int, end: int) -> bool:
         """Whether a backward pass begins between two times, on any thread."""
         lo, hi = np.searchsorted(self._backward, [start, end])
         return bool(lo < hi)
 
-    def _names(self, rows: Int64 | list[int]) -> tuple[str, ...]:
-        strings, name = self._trace.strings, self._trace.slices.name
-        return tuple([strings[number] for number in name[rows].tolist()]) if len(rows) else ()
+    def _texts(self, names: list[int]) -> tuple[str, ...]:
+        """The names of these numbers: one object for equal ones, which then needs no comparing."""
+        key = tuple(names)
+        known = self._known.get(key)
+        if known is None:
+            known = tuple([self._trace.strings[number] for number in names])
+            if len(self._known) < _KEPT:
+                self._known[key] = known
+        return known
 
-    def _on(self, rows: Int64, track: int) -> tuple[Int64, Int64]:
-        """Those of these rows that lie on a track, and when they begin; kept, as it is asked for at every call."""
+    def _on(self, rows: Int64, track: int) -> tuple[Int64, Int64, Int32]:
+        """Those of these rows that lie on a track, when they begin, and their names; kept, as every call asks."""
         key = (id(rows), track)
         if key not in self._tracks:
             run = self._trace.track_rows(track)
             lo, hi = np.searchsorted(rows, [run.start, run.stop])
             mine = rows[int(lo) : int(hi)]
-            self._tracks[key] = (mine, self._trace.slices.ts[mine])
+            self._tracks[key] = (mine, self._trace.slices.ts[mine], self._trace.slices.name[mine])
         return self._tracks[key]
 
 

@@ -64,7 +64,7 @@ class Context:
     @cached_property
     def work(self) -> DeviceWork:
         """The device's side, as sorted arrays."""
-        return DeviceWork(self.trace)
+        return self.trace.kept(DeviceWork)
 
     @property
     def host_scale(self) -> float:

@@ -83,7 +83,7 @@ def _calls(trace: Trace) -> Int64:
 def _codes(trace: Trace, calls: Int64) -> Int64:
     s = trace.slices
     around = s.parent[calls]
-    work = np.fromiter((trace.work_of(call) for call in calls.tolist()), np.int64, len(calls))
+    work = trace.works_of(calls)
     other = np.where(around != NONE, s.name[around], np.where(work != NONE, s.name[work], NONE))
     return np.unique(np.stack([s.name[calls], other]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
 

@@ -22,6 +22,8 @@ _BACKWARD_NODE = re.compile(r"\w+Backward\d*")
 _SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 _STEP_NUMBER = re.compile(r"ProfilerStep#?(\d{1,18})")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
+_COLLECTIVE_PARTS = ("ccl", "reduce", "nvshmem")
+"""Every name that the next finds has one of these."""
 _COLLECTIVE_KERNEL = re.compile(
     r"^(void )?(nccl|rccl|msccl(pp)?|oneccl|nvshmem|ccl_)\w*(Kernel|_kernel)|ncclKernel|^ccl::"
     r"|\b(cross_device_reduce|one_shot_all_reduce|two_shot_all_reduce|allreduce_(one|two)shot|multimem_all_reduce)",
@@ -117,7 +119,8 @@ def is_collective_kernel(name: str) -> bool:
     Such a kernel runs from when its own rank arrives until the last one has and the data are there: time in it is
     waiting for other ranks or the network, not work of this device.
     """
-    return _COLLECTIVE_KERNEL.search(name) is not None
+    folded = name.lower()  # most kernels' names are long and have none of these: the search takes twenty times as long
+    return any(part in folded for part in _COLLECTIVE_PARTS) and _COLLECTIVE_KERNEL.search(name) is not None
 
 
 def is_loader_without_workers(name: str) -> bool:

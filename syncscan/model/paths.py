@@ -8,7 +8,7 @@ from itertools import compress
 import msgspec
 
 from syncscan.model.arrays import Int8, Int32
-from syncscan.model.names import is_step
+from syncscan.model.names import is_step, is_wrapper
 
 CPU_OP, ANNOTATION = 0, 1
 """`Category.CPU_OP` and `Category.ANNOTATION` as plain numbers: each slice of a chain is compared with them."""
@@ -27,6 +27,8 @@ class PathNames(msgspec.Struct, frozen=True, eq=False):
     scopes: tuple[str, ...]
     """Those of annotations; the profiler's steps are none."""
     is_op: tuple[bool, ...]
+    worker: int
+    """Which of the ops is the outermost that does work itself, not only holds others; NONE without."""
 
 
 class Path(msgspec.Struct, frozen=True, eq=False):
@@ -39,7 +41,7 @@ class Path(msgspec.Struct, frozen=True, eq=False):
     names: PathNames
 
 
-NOWHERE = Path((), (), PathNames((), (), (), ()))
+NOWHERE = Path((), (), PathNames((), (), (), (), _NONE))
 
 
 class Paths:
@@ -77,11 +79,13 @@ class Paths:
         known = self._names.get((names, categories))
         if known is None:
             every = tuple([self._strings[name] for name in names])
+            ops = tuple(name for name, kind in zip(every, categories, strict=True) if kind == CPU_OP)
             known = self._names[names, categories] = PathNames(
                 every=every,
-                ops=tuple(name for name, kind in zip(every, categories, strict=True) if kind == CPU_OP),
+                ops=ops,
                 scopes=tuple(n for n, k in zip(every, categories, strict=True) if k == ANNOTATION and not is_step(n)),
                 is_op=tuple(kind == CPU_OP for kind in categories),
+                worker=next((at for at, op in enumerate(ops) if not is_wrapper(op)), _NONE),
             )
         return known
 

@@ -187,10 +187,7 @@ def busy_time(trace: Trace, steps: Sequence[Interval]) -> float:
 
 def work_of_steps(trace: Trace, steps: Sequence[Interval]) -> Int64:
     """Rows of the device work that these intervals launched, in order of its start."""
-    mine = np.zeros(len(trace.device_rows), np.bool_)
-    for begin, end in steps:
-        mine[trace.launched_within(begin, end)] = True
-    return trace.device_rows[mine]
+    return trace.device_rows[trace.launched_in(steps)]
 
 
 def _done(trace: Trace, steps: list[Interval]) -> list[int]:

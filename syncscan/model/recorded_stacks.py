@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +31,8 @@ class RecordedStack:
     frames: tuple[Frame, ...]
     module: tuple[str, ...]
     borrowed: bool
+    texts: tuple[str, ...]
+    """The frames as the profiler writes its own."""
 
 
 class RecordedStacks:
@@ -49,9 +50,11 @@ class RecordedStacks:
         self._at = np.array([sync.epoch_ns - self._base for sync in self._syncs], dtype=np.int64)
         self._tid = np.array([sync.tid for sync in self._syncs], dtype=np.int64)
         self._threads: dict[int, tuple[Int64, Int64]] = {}
+        self._known: dict[tuple[int, int, bool], RecordedStack] = {}
+        self._asked: dict[tuple[tuple[int, ...], tuple[int, ...]], RecordedStack | None] = {}
         self._of_no_track = ~np.isin(self._tid, np.array(self._tids, dtype=np.int64))
 
-    def of(self, calls: Sequence[int], ops: Sequence[int]) -> RecordedStack | None:
+    def of(self, calls: tuple[int, ...], ops: tuple[int, ...]) -> RecordedStack | None:
         """The stack of a sync point, None where capture didn't record one.
 
         Args:
@@ -63,6 +66,11 @@ class RecordedStacks:
         """
         if not self._syncs and not self._lines.calls:
             return None
+        if (calls, ops) not in self._asked:  # the rules ask, and then who places the sync
+            self._asked[calls, ops] = self._found(calls, ops)
+        return self._asked[calls, ops]
+
+    def _found(self, calls: tuple[int, ...], ops: tuple[int, ...]) -> RecordedStack | None:
         s = self._trace.slices
         track, start = int(s.track[calls[0]]), int(s.ts[calls[0]])
         if not any(self._calls_back(row) for row in calls):
@@ -81,7 +89,7 @@ class RecordedStacks:
             return None
         early = behind if latest is None else min(behind, int(at.searchsorted(latest, side="right")))
         sync = self._syncs[mine.item(max(early - 1, first))]
-        return RecordedStack(self._lines.stack(sync.stack), self._lines.module(sync.module), sync.borrowed)
+        return self._stack(sync.stack, sync.module, sync.borrowed)
 
     def _calls_back(self, row: int) -> bool:
         name = self._trace.name(row)
@@ -92,7 +100,16 @@ class RecordedStacks:
         at, tid = start + self._base, self._tids[track]
         around = (c for c in self._lines.calls if c.tid == tid and c.begin_ns - _AFTER_NS <= at <= c.end_ns)
         call = next(around, None)
-        return RecordedStack(self._lines.stack(call.stack), (), False) if call else None
+        return self._stack(call.stack, NONE, False) if call else None
+
+    def _stack(self, stack: int, module: int, borrowed: bool) -> RecordedStack:
+        """The stack of these numbers: one object, however many syncs have it."""
+        key = (stack, module, borrowed)
+        if key not in self._known:
+            frames = self._lines.stack(stack)
+            texts = tuple(map(str, frames))
+            self._known[key] = RecordedStack(frames, self._lines.module(module), borrowed, texts)
+        return self._known[key]
 
     def _of_thread(self, track: int) -> tuple[Int64, Int64]:
         """Which records are a thread's, and when they were made; kept, as it is asked for at every sync."""

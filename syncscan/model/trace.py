@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from syncscan.model.paths import Paths
 from syncscan.model.saved import Kept
 from syncscan.model.step_marks import StepMark
 from syncscan.model.steps_found import NO_STEPS, StepsFound
+
+Made = TypeVar("Made")
 
 NONE = -1
 """What an id column holds where the event has no such id."""
@@ -227,6 +229,17 @@ class Trace:
     steps: tuple[Step, ...]
     steps_found: StepsFound = NO_STEPS
 
+    def kept(self, make: Callable[[Trace], Made]) -> Made:
+        """What this makes of the trace: made once, for every stage that asks."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: Made = self._made[make]
+        return made
+
+    @cached_property
+    def _made(self) -> dict[Any, Any]:
+        return {}
+
     def name(self, row: int) -> str:
         """The name of the slice in this row."""
         return self.strings[self.slices.name.item(row)]
@@ -264,6 +277,8 @@ class Trace:
 
     def frames_around(self, track: int, begin: int, end: int) -> tuple[str, ...]:
         """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
+        if not len(self.frames):
+            return ()
         asked = (track, begin, end)
         known = self._frames_asked.get(asked)
         if known is None:
@@ -283,7 +298,12 @@ class Trace:
             return ()
         rows = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
         rows = rows[rows < begun]
-        return tuple([self.strings[name] for name in names[rows[ends[rows] >= end]].tolist()])
+        found = tuple([self.strings[name] for name in names[rows[ends[rows] >= end]].tolist()])
+        return self._chains.setdefault(found, found)  # calls of one site have the same, held once
+
+    @cached_property
+    def _chains(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        return {}
 
     def _frames_on(self, track: int) -> tuple[Int32, Int64, Int64, Int64]:
         """Names, begins and ends of a thread's frames, and the latest end in each block of them."""
@@ -370,13 +390,6 @@ class Trace:
         """The correlations of all device work, ascending."""
         return np.sort(self.slices.correlation[self.device_rows])
 
-    def work_of(self, call: int) -> int:
-        """The row of the device work that a call started, NONE without.
-
-        Of several, as of a graph, the highest: the one that starts last on the last of their streams.
-        """
-        return self._by_correlation(DEVICE).get(self.slices.correlation.item(call), NONE)
-
     def copy_of(self, call: int) -> int:
         """The row of the device copy that a call started, NONE without."""
         return self._by_correlation(_COPIES).get(self.slices.correlation.item(call), NONE)
@@ -386,7 +399,10 @@ class Trace:
         return self._work_with(_COPIES, self.slices.correlation[calls])
 
     def works_of(self, calls: Int64) -> Int64:
-        """For each of these calls the row of the device work that it started, NONE without; as `work_of`."""
+        """For each of these calls the row of the device work that it started, NONE without.
+
+        Of several, as of a graph, the highest: the one that starts last on the last of their streams.
+        """
         return self._work_with(DEVICE, self.slices.correlation[calls])
 
     def sync_rows_of(self, calls: Int64) -> Int64:
@@ -460,11 +476,21 @@ class Trace:
             return start.copy()
         return np.where(known, np.minimum(s.ts[calls], start), np.minimum(start, s.ts.min() - 1))
 
+    def launched_in(self, intervals: Iterable[tuple[int, int]]) -> Bool:
+        """A mask over `device_rows`: the work that was launched in any of these intervals (ns)."""
+        mask = np.zeros(len(self.device_rows), np.bool_)
+        for begin, end in intervals:
+            mask[self._launched(begin, end)] = True
+        return mask
+
     def launched_within(self, begin: int, end: int) -> Int64:
         """Places in `device_rows` of the work that was launched from `begin` to before `end` (ns), ascending."""
+        return np.sort(self._launched(begin, end))
+
+    def _launched(self, begin: int, end: int) -> Int64:
         at, order = self._by_launch
         lo, hi = np.searchsorted(at, [begin, end])
-        return np.sort(order[lo:hi])
+        return order[lo:hi]
 
     @cached_property
     def _by_launch(self) -> tuple[Int64, Int64]:

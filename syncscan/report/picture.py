@@ -197,7 +197,7 @@ def _visible_work(t: Trace, rows: Int64, view: Interval) -> Int64:
 
 
 def _idle(analysis: Analysis, device: int, view: Interval) -> list[Bar]:
-    work = DeviceWork(analysis.trace).of(device)
+    work = analysis.trace.kept(DeviceWork).of(device)
     found = [
         Bar(work.idle_from(o.sync.released), o.cost.bubble_ns, _IDLE, duration(o.cost.bubble_ns / 1e3))
         for f in analysis.findings

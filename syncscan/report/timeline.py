@@ -174,7 +174,7 @@ def _syncs(analysis: Analysis, groups: Sequence[Group], origin: int) -> dict[str
 
 def _idle(trace: Trace, found: Sequence[Occurrence], groups: Sequence[Group], origin: int) -> dict[str, str]:
     """Where the bubbles lie: each from when its sync point's wait was over and the device had nothing to do."""
-    work = DeviceWork(trace)
+    work = trace.kept(DeviceWork)
     group = {g.device: at for at, g in enumerate(groups) if g.device != NONE}
     parts = [
         (work.of(o.sync.device).idle_from(o.sync.released), o.cost.bubble_ns, at, group[o.sync.device])

@@ -12,8 +12,8 @@ def line_of(t: TraceBuilder, op: str = "") -> int | None:
     """The line found for the only synchronise."""
     trace = t.trace()
     (call,) = [row for row in range(len(trace.slices)) if trace.name(row) == "cudaStreamSynchronize"]
-    ops = [row for row in range(len(trace.slices)) if op and trace.name(row) == op]
-    found = RecordedStacks(trace).of([call], ops)
+    ops = tuple(row for row in range(len(trace.slices)) if op and trace.name(row) == op)
+    found = RecordedStacks(trace).of((call,), ops)
     return found.frames[-1].line if found else None
 
 

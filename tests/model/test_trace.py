@@ -120,8 +120,9 @@ def test_the_work_of_a_call(own_streams: bool) -> None:
     """Of several the last of their last stream; NONE where a call started none."""
     trace = graph(own_streams).trace()
     launch, record = np.flatnonzero(trace.is_category(*CALLS)).tolist()
-    assert trace.name(trace.work_of(launch)) == "short"
-    assert trace.work_of(record) == NONE
+    work, none = trace.works_of(np.array([launch, record])).tolist()
+    assert trace.name(work) == "short"
+    assert none == NONE
     assert trace.started_work(np.array([launch, record])).tolist() == [True, False]
 
 

@@ -36,7 +36,7 @@ def idle_times(analysis: Analysis, device: int) -> Iterator[Idle]:
     An idle time is behind a sync for as long as its bubble, which `cost` counted; the rest is input where the host was
     mostly in the DataLoader, and else the host that came late with its launches.
     """
-    work = DeviceWork(analysis.trace).of(device)
+    work = analysis.trace.kept(DeviceWork).of(device)
     gaps_from, gaps_to = work.busy_to[:-1], work.busy_from[1:]
     long = gaps_to - gaps_from >= SHORTEST
     bubbles = _bubbles(analysis, device, work)

@@ -46,7 +46,7 @@ def added_events(analysis: Analysis, around: Interval | None = None, perfetto: b
         yield from lanes.row(name, "syncscan_finding", _touching(slices, around), arrows)
     if t.steps:
         yield from lanes.row("steps", "syncscan_step", _touching(_steps(analysis), around))
-    for device in DeviceWork(t).devices:
+    for device in t.kept(DeviceWork).devices:
         idle = [_idle_slice(i) for i in idle_times(analysis, device)]
         yield from lanes.row(f"device {device} idle", "syncscan_idle", _touching(idle, around))
 
