@@ -48,14 +48,12 @@ class Neighbours:
         at = int(starts.searchsorted(ts))
         window = slice(max(0, at - _MOST), at)
         nearest, called = rows[window].tolist(), names[window].tolist()
-        inside = around.intersection(nearest)
-        if inside:
-            step = max((row for row in inside if is_step(self._trace.name(row))), default=NONE)
-            for row in sorted(inside, reverse=True):
-                del called[bisect_left(nearest, row)]
-            called = (
-                called[bisect_left(nearest, step) - sum(row < step for row in inside) :] if step != NONE else called
-            )
+        for row in sorted(around.intersection(nearest), reverse=True):
+            at = bisect_left(nearest, row)
+            del called[at]
+            if is_step(self._trace.name(row)):
+                del called[:at]
+                break
         return self._texts(called)
 
     def after(self, track: int, end: int) -> tuple[str, ...]:

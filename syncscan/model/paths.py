@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import compress
 
 import msgspec
+import numpy as np
 
 from syncscan.model.arrays import Int8, Int32
 from syncscan.model.names import is_step, is_wrapper
@@ -13,6 +14,8 @@ from syncscan.model.names import is_step, is_wrapper
 CPU_OP, ANNOTATION = 0, 1
 """`Category.CPU_OP` and `Category.ANNOTATION` as plain numbers: each slice of a chain is compared with them."""
 
+_KINDS = 16
+"""More than there are categories: a name and a category are one number."""
 _NONE = -1
 """Of `parent`: no slice is around this one."""
 
@@ -54,10 +57,10 @@ class Paths:
     """
 
     def __init__(self, strings: Sequence[str], name: Int32, category: Int8, parent: Int32, deepest: int) -> None:
-        self._strings, self._deepest = strings, deepest
-        self._name, self._category, self._parent = name, category, parent
+        self._strings, self._deepest, self._parent = strings, deepest, parent
+        self._code = name.astype(np.int64) * _KINDS + category
         self._known: dict[int, Path] = {}
-        self._names: dict[tuple[tuple[int, ...], tuple[int, ...]], PathNames] = {}
+        self._names: dict[tuple[int, ...], PathNames] = {}
 
     def to(self, row: int) -> Path:
         """The slice in this row and all around it; none at all for `NONE`."""
@@ -72,19 +75,22 @@ class Paths:
             chain.append(at)
             at = parent(at)
         rows = tuple(chain[::-1])
-        names = self._named(tuple(map(self._name.item, rows)), tuple(map(self._category.item, rows)))
-        return Path(rows, tuple(compress(rows, names.is_op)), names) if rows else NOWHERE
+        if not rows:
+            return NOWHERE
+        names = self._named(tuple(map(self._code.item, rows)))
+        return Path(rows, tuple(compress(rows, names.is_op)), names)
 
-    def _named(self, names: tuple[int, ...], categories: tuple[int, ...]) -> PathNames:
-        known = self._names.get((names, categories))
+    def _named(self, codes: tuple[int, ...]) -> PathNames:
+        known = self._names.get(codes)
         if known is None:
-            every = tuple([self._strings[name] for name in names])
-            ops = tuple(name for name, kind in zip(every, categories, strict=True) if kind == CPU_OP)
-            known = self._names[names, categories] = PathNames(
+            every = tuple(self._strings[code // _KINDS] for code in codes)
+            kinds = [code % _KINDS for code in codes]
+            ops = tuple(name for name, kind in zip(every, kinds, strict=True) if kind == CPU_OP)
+            known = self._names[codes] = PathNames(
                 every=every,
                 ops=ops,
-                scopes=tuple(n for n, k in zip(every, categories, strict=True) if k == ANNOTATION and not is_step(n)),
-                is_op=tuple(kind == CPU_OP for kind in categories),
+                scopes=tuple(n for n, k in zip(every, kinds, strict=True) if k == ANNOTATION and not is_step(n)),
+                is_op=tuple(kind == CPU_OP for kind in kinds),
                 worker=next((at for at, op in enumerate(ops) if not is_wrapper(op)), _NONE),
             )
         return known
