@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from syncscan.load import memory, reader, second_process
 from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
@@ -65,12 +65,21 @@ def _load(path: str, progress: Callable[[int, int], None] | None, piece: int, mo
             return _read(stream, name, piece, progress, most)
         try:
             stream.end_at(stream.size)
-            with second_process.SecondProcess(lambda: _odd_pieces(path, piece, stream.size, most)) as second:
-                return _read(stream, name, piece, progress, most, second)
+            return _read_by_two(stream, path, piece, progress, most)
         except (reader.NeedsOneProcess, second_process.CannotFork):
             pass
     with open_bytes(path) as stream:
         return _read(stream, name, piece, progress, most)
+
+
+def _read_by_two(
+    stream: ByteStream, path: str, piece: int, progress: Callable[[int, int], None] | None, most: int | None
+) -> Trace:
+    with (
+        closing(second_process.Turns()) as turns,
+        second_process.SecondProcess(lambda: _share(path, piece, stream.size, turns, most)) as second,
+    ):
+        return _read(stream, redacted(path), piece, progress, most, (second, turns))
 
 
 def _read(
@@ -79,18 +88,18 @@ def _read(
     piece: int,
     progress: Callable[[int, int], None] | None,
     most: int | None,
-    second: second_process.SecondProcess | None = None,
+    second: tuple[second_process.SecondProcess, second_process.Turns] | None = None,
 ) -> Trace:
     report = None if progress is None else lambda _: progress(stream.done, stream.size)
     return reader.read(stream, name, piece, report, lambda: stream.lost, second, most)
 
 
-def _odd_pieces(name: str, piece: int, size: int, most: int | None) -> object:
+def _share(name: str, piece: int, size: int, turns: second_process.Turns, most: int | None) -> object:
     """What the second process makes; it reads as far as the first, or it would cut a file that grows elsewhere."""
     memory.hold_to_half()
     with open_bytes(name) as stream:
         stream.end_at(size)
-        return reader.read_odd_pieces(stream, name, piece, None if most is None else most // 2)
+        return reader.read_share(stream, name, piece, turns, None if most is None else most // 2)
 
 
 __all__ = [

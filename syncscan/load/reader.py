@@ -1,7 +1,7 @@
 """From the uncompressed bytes of a trace to a linked Trace, in one pass and with a few megabytes of text in memory.
 
 A piece of text is decoded into typed events, these go into columns, and the next piece takes its place. Two processes
-may share the pieces: both cut the text up in the same way, and each decodes every other piece.
+may share the pieces: both cut the text up in the same way, and each decodes those whose turn it gets.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from syncscan.load.link import linked_trace
 from syncscan.load.memory import require
 from syncscan.load.metadata import Ending, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
-from syncscan.load.second_process import SecondProcess
+from syncscan.load.second_process import SecondProcess, Turns
 from syncscan.load.split import PIECE, Piece, Readable, Splitter
-from syncscan.model.trace import Trace
+from syncscan.model.trace import NONE, Trace
 
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -40,7 +40,7 @@ def read(
     piece: int = PIECE,
     progress: Progress | None = None,
     lost: Lost = lambda: "",
-    second: SecondProcess | None = None,
+    second: tuple[SecondProcess, Turns] | None = None,
     max_memory: int | None = None,
 ) -> Trace:
     """Read one trace.
@@ -51,7 +51,7 @@ def read(
         piece: bytes of text in memory at once; one event more if that is longer.
         progress: called after each piece with the bytes of text read.
         lost: asked at the end for a sentence on what unpacking lost; empty if nothing.
-        second: a process that makes `read_odd_pieces` of the same text with the same `piece`.
+        second: a process that makes `read_share` of the same text with the same `piece`, and the turns that both ask.
         max_memory: bytes that reading and analysing may take; None for no limit.
 
     Raises:
@@ -64,17 +64,20 @@ def read(
     if second is None:
         reading.read(lambda _: True, progress)
     else:
-        reading.read(lambda piece: not _is_odd(piece), progress)
-        odd: OddPieces | None = second.result()
-        if odd is None or odd.cuts != reading.cuts:
+        process, turns = second
+        mine = _share(turns)
+        # It has to see the last piece's tail; and where there are more pieces than turns, it takes what is left.
+        reading.read(lambda piece: piece.last or piece.number >= turns.count or mine(piece), progress)
+        share: Share | None = process.result()
+        if share is None or share.cuts != reading.cuts:
             raise NeedsOneProcess
-        reading.columns.absorb(odd.columns)
+        reading.columns.absorb(share.columns)
         require(reading.columns, path, max_memory)
     return reading.trace(path, lost())
 
 
 @dataclass(frozen=True, slots=True)
-class OddPieces:
+class Share:
     """What a second process read."""
 
     columns: Export
@@ -82,19 +85,28 @@ class OddPieces:
     """Where all pieces begin, and where the text ends: other bytes than the first process's are hardly cut alike."""
 
 
-def read_odd_pieces(stream: Readable, path: str, piece: int, max_memory: int | None = None) -> OddPieces | None:
-    """The columns of every other piece, for the process that reads the others; None if it has to read them all."""
+def read_share(stream: Readable, path: str, piece: int, turns: Turns, max_memory: int | None = None) -> Share | None:
+    """The columns of pieces whose turn it gets, for the process that reads the rest; None if that has to read all."""
     reading = _Reading(stream, path, piece, lambda: "", max_memory)
     try:
-        reading.read(_is_odd, None)
+        mine = _share(turns)
+        reading.read(lambda piece: not piece.last and mine(piece), None)
     except (NeedsOneProcess, TraceTooLarge):
         return None
-    return OddPieces(reading.columns.export(), reading.cuts)
+    return Share(reading.columns.export(), reading.cuts)
 
 
-def _is_odd(piece: Piece) -> bool:
-    """Whether a second process reads this piece: every other one but the last, whose tail the first has to see."""
-    return piece.number % 2 == 1 and not piece.last
+def _share(turns: Turns) -> Callable[[Piece], bool]:
+    """Whether it is this process' turn to read a piece; to be asked of each, in order."""
+    turn: int | None = NONE
+
+    def mine(piece: Piece) -> bool:
+        nonlocal turn
+        if turn is not None and turn < piece.number:
+            turn = turns.next()
+        return turn == piece.number
+
+    return mine
 
 
 class _Reading:

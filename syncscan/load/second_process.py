@@ -1,7 +1,8 @@
-"""From a big trace file to the columns of every other piece of it, decoded by a second process meanwhile.
+"""From a big trace file to the columns of its pieces that a second process decodes meanwhile.
 
 A child is forked only by a process that nothing speaks against: on Linux, with one Python thread and without torch, as
-the command line is. It opens the file itself, cuts it up in the same way, and sends its columns at the end.
+the command line is. It opens the file itself, cuts it up in the same way, takes the next piece that nobody has when it
+is done with one, and sends its columns at the end.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from typing import Any
 WORTHWHILE_BYTES = 24 << 20
 """Length of text from which a second process saves more time than it costs, measured in benchmarks/README.md."""
 
+_TURNS_A_PAGE = 1024
+_LARGEST_PIPE = 1 << 20
+"""What anyone may make a pipe hold (/proc/sys/fs/pipe-max-size): a sixteenth of the columns, where 64 kB is usual."""
+
 ALONE = "SYNCSCAN_ONE_PROCESS"
 """In the environment of a process that shall do its work without a second one."""
 
@@ -35,6 +40,34 @@ def possible() -> bool:
     if sys.platform != "linux" or threading.active_count() > 1 or "torch" in sys.modules or ALONE in os.environ:
         return False
     return len(os.sched_getaffinity(0)) > 1
+
+
+class Turns:
+    """Numbers from 0 on, each given to one of the processes that ask: to whoever is done with its last one.
+
+    They lie in a pipe that both read from. Linux gives each reader whole numbers: a read holds the pipe, and no page of
+    it ends within one (pipe(7), fs/pipe.c).
+
+    Raises:
+        CannotFork: there is no pipe to be had.
+    """
+
+    def __init__(self) -> None:
+        self._from, into = _pipe()
+        with os.fdopen(into, "wb", buffering=0) as f:
+            os.set_blocking(into, False)
+            self.count = 0
+            while f.write(b"".join(n.to_bytes(4, "little") for n in range(self.count, self.count + _TURNS_A_PAGE))):
+                self.count += _TURNS_A_PAGE
+
+    def next(self) -> int | None:
+        """The next number; None once `count` were given out, 16,384 of them as Linux makes pipes."""
+        number = os.read(self._from, 4)
+        return int.from_bytes(number, "little") if number else None
+
+    def close(self) -> None:
+        """Give the pipe back."""
+        os.close(self._from)
 
 
 class CannotFork(Exception):
@@ -62,6 +95,7 @@ class SecondProcess:
         if not self._pid:
             _child(work, write_end)
         os.close(write_end)
+        _widen(read_end)
         self._pipe = os.fdopen(read_end, "rb")
 
     def result(self) -> Any:
@@ -86,6 +120,13 @@ def _pipe() -> tuple[int, int]:
         return os.pipe()
     except OSError as e:
         raise CannotFork from e
+
+
+def _widen(pipe: int) -> None:
+    import fcntl  # no other system than Linux gets here, and Windows doesn't have it
+
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _LARGEST_PIPE)
 
 
 def _fork() -> int:

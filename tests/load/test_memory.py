@@ -12,7 +12,7 @@ import pytest
 
 from syncscan.errors import TraceTooLarge
 from syncscan.load import load, memory, second_process
-from syncscan.load.reader import read_odd_pieces
+from syncscan.load.reader import read_share
 from tests.load.test_second_process import events, forked  # noqa: F401
 
 EVENTS = events(3000)
@@ -68,9 +68,9 @@ def test_a_second_process_is_held_to_half(
 
     def tell_and_read(*args: Any) -> object:
         told.write_text(f"{resource.getrlimit(resource.RLIMIT_DATA)[0]} {args[-1]}")
-        return read_odd_pieces(*args)
+        return read_share(*args)
 
-    monkeypatch.setattr("syncscan.load.reader.read_odd_pieces", tell_and_read)
+    monkeypatch.setattr("syncscan.load.reader.read_share", tell_and_read)
     taken = memory.taken() or 0
     try:
         resource.setrlimit(resource.RLIMIT_DATA, (taken + 4 * 10**9, before[1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import io
+import itertools
 import json
 import os
 import sys
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncscan.load import load, reference, second_process
-from syncscan.load.reader import read_odd_pieces
+from syncscan.load.reader import read_share
 from syncscan.model.trace import Trace
 from tests.load.test_oracle import assert_equal, metadata, odd, written
 from tests.load.test_oracle import events as any_events
@@ -40,6 +41,21 @@ def events(count: int = 400) -> list[dict[str, object]]:
     return made
 
 
+class Alternating:
+    """Turns of which the second process gets every other one, however late it starts: small texts are soon read."""
+
+    count = 10**9
+
+    def __init__(self) -> None:
+        self._maker, self._numbers = os.getpid(), {True: itertools.count(0, 2), False: itertools.count(1, 2)}
+
+    def next(self) -> int:
+        return next(self._numbers[os.getpid() == self._maker])
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Makes small traces worth a second process, whatever runs the tests; gives what each child was started with."""
@@ -52,6 +68,7 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(second_process, "WORTHWHILE_BYTES", 0)
     monkeypatch.setattr(second_process, "possible", lambda: True)
+    monkeypatch.setattr(second_process, "Turns", Alternating)
     monkeypatch.setattr(second_process.SecondProcess, "__init__", counted)
     return started
 
@@ -66,6 +83,28 @@ def test_the_same_trace(tmp_path: Path, forked: list[int], packed: bool, piece: 
     together = load(path, piece=piece)
     assert forked == [1]
     assert_equal(together, alone(path))
+
+
+@pytest.mark.parametrize("piece", [200, 3000])
+def test_whoever_is_free_takes_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    """Every piece is read once, whichever of the two gets it; also of more pieces than there are turns."""
+    path = tmp_path / "t.json"
+    path.write_bytes(json.dumps(events(2000)).encode())
+    expected = alone(path)
+    monkeypatch.setattr(second_process, "WORTHWHILE_BYTES", 0)
+    monkeypatch.setattr(second_process, "possible", lambda: True)
+    assert_equal(load(path, piece=piece), expected)
+
+
+def test_turns() -> None:
+    """Of two processes that ask each gets numbers that the other doesn't, and then there are none."""
+    turns = second_process.Turns()
+    with second_process.SecondProcess(lambda: [turns.next() for _ in range(100)]) as child:
+        theirs = child.result()
+    ours = list(iter(turns.next, None))
+    turns.close()
+    assert turns.count == 16_384
+    assert sorted([*theirs, *ours]) == list(range(turns.count))
 
 
 def alone(path: Path) -> Trace:
@@ -101,7 +140,7 @@ def test_a_child_that_dies(tmp_path: Path, forked: list[int], monkeypatch: pytes
     path = tmp_path / "t.json"
     path.write_bytes(json.dumps(events()).encode())
     expected = alone(path)
-    monkeypatch.setattr("syncscan.load.reader.read_odd_pieces", lambda *args: os._exit(3))
+    monkeypatch.setattr("syncscan.load.reader.read_share", lambda *args: os._exit(3))
     assert_equal(load(path, piece=1000), expected)
     assert forked == [1]
     with pytest.raises(ChildProcessError):
@@ -136,9 +175,9 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path, forked: list[int], m
     def grow_and_read(*args: Any) -> object:
         with path.open("ab") as f:
             f.write(text[len(text) // 2 :])
-        return read_odd_pieces(*args)
+        return read_share(*args)
 
-    monkeypatch.setattr("syncscan.load.reader.read_odd_pieces", grow_and_read)
+    monkeypatch.setattr("syncscan.load.reader.read_share", grow_and_read)
     assert_equal(load(path, piece=10_000), expected)
     assert forked == [1]
     assert "ends before" in expected.info.warnings[0]
@@ -153,9 +192,7 @@ def test_a_file_that_is_replaced_while_it_is_read(
     expected = alone(path)
     others = [{"name": "other"}, *({**event, "name": "other"} for event in events())]
     other = json.dumps(others).encode()[: path.stat().st_size]
-    monkeypatch.setattr(
-        "syncscan.load.reader.read_odd_pieces", lambda _, *args: read_odd_pieces(io.BytesIO(other), *args)
-    )
+    monkeypatch.setattr("syncscan.load.reader.read_share", lambda _, *args: read_share(io.BytesIO(other), *args))
     assert_equal(load(path, piece=10_000), expected)
     assert forked == [1]
 
@@ -192,6 +229,7 @@ def test_any_valid_trace_in_two_processes(
     content = written(some, before, after, indent, True)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as m:
         m.setattr(second_process, "WORTHWHILE_BYTES", 0)
+        m.setattr(second_process, "Turns", Alternating)
         m.setattr(second_process, "possible", lambda: True)
         path = Path(folder, "t.json")
         path.write_bytes(gzip.compress(content) if packed else content)
