@@ -8,7 +8,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncscan import cost, habits, load, whatif
@@ -22,6 +21,7 @@ from syncscan.model.names import is_step
 from syncscan.model.picture import Picture
 from syncscan.model.stage_clock import StageClock
 from syncscan.model.trace import CALLS, Category, Trace
+from syncscan.model.view import matches
 
 if TYPE_CHECKING:
     from syncscan.gate import Baseline
@@ -295,13 +295,9 @@ def lint(
     from syncscan.lint import lint as guess
 
     linted = gate.exempt(guess(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
-    kept = tuple(g for g in linted.guesses if _chosen(g.rule, select, ignore))
+    chosen = (g for g in linted.guesses if not select or matches(g.rule, select))
+    kept = tuple(g for g in chosen if not matches(g.rule, ignore))
     return replace(linted, guesses=kept, hidden=len(linted.guesses) - len(kept))
-
-
-def _chosen(rule: str, select: Sequence[str], ignore: Sequence[str]) -> bool:
-    wanted = not select or any(fnmatchcase(rule, glob) for glob in select)
-    return wanted and not any(fnmatchcase(rule, glob) for glob in ignore)
 
 
 def check_fleet(

@@ -94,16 +94,17 @@ def _rank(x: Finding | Habit) -> tuple[int, float]:
 def _options(view: View, step_us: float) -> Iterator[tuple[str, Callable[[Finding | Habit], bool]]]:
     least = max(view.least_us, view.least_share * step_us)
     if view.select:
-        yield "--select", lambda x: _matches(x.rule, view.select)
+        yield "--select", lambda x: matches(x.rule, view.select)
     if view.ignore:
-        yield "--ignore", lambda x: not _matches(x.rule, view.ignore)
+        yield "--ignore", lambda x: not matches(x.rule, view.ignore)
     if view.user_only:
         yield "--user-only", lambda x: isinstance(x, Habit) or x.where.owner == "user"
     if least:
         yield "--min-saves", lambda x: x.gain is None or x.gain.recoverable_us >= least
 
 
-def _matches(rule: str, globs: Sequence[str]) -> bool:
+def matches(rule: str, globs: Sequence[str]) -> bool:
+    """Whether a rule's name fits one of these globs, case told apart."""
     return any(fnmatchcase(rule, glob) for glob in globs)
 
 
