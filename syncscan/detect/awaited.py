@@ -8,7 +8,8 @@ of all streams and records the one is meant whose work ended just before the ret
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -73,6 +74,32 @@ class AwaitedWork:
         if is_event_synchronise(api) or api == EVENT_ROW:
             return self._of_event(rows[-1], track, supposed)
         return self._of_streams(rows, api, track, supposed)
+
+    def told(self, first: Int64, last: Int64, places: Sequence[Place]) -> dict[int, Awaited]:
+        """What those calls waited for whose stream is named by a copy or a synchronisation row: most of them, at once.
+
+        Args:
+            first, last: the first and the last slice of each call.
+            places: as supposed.
+
+        Returns:
+            The same as `of`, by the last slice.
+        """
+        slices = self._trace.slices
+        row = self._trace.sync_rows_of(last)
+        named = ((row != NONE) & (slices.stream[row] != NONE)) | (self._trace.copies_of(first) != NONE)
+        named &= ~self._trace.named(is_event_synchronise)[last]
+        on: defaultdict[Place, list[int]] = defaultdict(list)
+        for call in np.flatnonzero(named).tolist():
+            if NONE not in places[call]:
+                on[places[call]].append(call)
+        found = {}
+        for place, calls in on.items():
+            before = slices.ts[last[calls]] + 1
+            ends = self._work.of(*place).last_ends(before)
+            each = zip(last[calls].tolist(), before.tolist(), ends, strict=True)
+            found.update({call: Awaited((place,), time, end) for call, time, end in each})
+        return found
 
     # streams and devices
 

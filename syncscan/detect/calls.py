@@ -17,7 +17,7 @@ from syncscan.detect.waits import Waits
 from syncscan.model import runtime_calls
 from syncscan.model.arrays import Bool, Int64, among
 from syncscan.model.device_work import DeviceWork
-from syncscan.model.finding import Place
+from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -72,18 +72,21 @@ class _RuntimeCalls:
         at = self._candidate_places()
         rows, behind = self._rows[at], self._synchronises_behind(at)
         last = np.where(behind == NONE, rows, behind)
+        places = self._waits.places(rows, last)
+        awaited = self._awaited.told(rows, last, places)
         told = zip(
             rows.tolist(),
             behind.tolist(),
             self._is_copy[at].tolist(),
             among(rows, np.sort(behind)).tolist(),
             self._copies(rows),
-            self._waits.places(rows, last),
+            places,
             strict=True,
         )
         for row, after, is_copy, joined, copy, place in told:
             if not joined and (after != NONE or not is_copy or _may_hold(copy.name, self._api(row))):
-                yield self._call((row,) if after == NONE else (row, after), copy, place)
+                calls = (row,) if after == NONE else (row, after)
+                yield self._call(calls, copy, place, awaited.get(calls[-1]))
 
     def _copies(self, rows: Int64) -> list[_Copy]:
         """The device copy of each of these calls."""
@@ -162,11 +165,11 @@ class _RuntimeCalls:
     def _api(self, row: int) -> str:
         return api_name(self._trace.name(row))
 
-    def _call(self, rows: tuple[int, ...], copy: _Copy, supposed: Place) -> BlockingCall:
+    def _call(self, rows: tuple[int, ...], copy: _Copy, supposed: Place, told: Awaited | None) -> BlockingCall:
         slices = self._trace.slices
         names = tuple(map(self._api, rows))
         begin, end, track = slices.ts.item(rows[0]), slices.end.item(rows[-1]), slices.track.item(rows[0])
-        awaited = self._awaited.of(rows, names[-1], track, supposed)
+        awaited = told or self._awaited.of(rows, names[-1], track, supposed)
         device, stream = place_of(awaited, names[-1], supposed)
         return BlockingCall(
             rows=rows,

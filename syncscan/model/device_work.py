@@ -36,6 +36,12 @@ class Work:
         at = int(self.launched.searchsorted(launched_before))
         return self.done.item(at - 1) if at else None
 
+    def last_ends(self, launched_before: Int64) -> list[int | None]:
+        """The same for each of these times."""
+        at = self.launched.searchsorted(launched_before)
+        ends = self.done[at - 1].tolist() if len(self.done) else [None] * len(at)
+        return [end if k else None for k, end in zip(at.tolist(), ends, strict=True)]
+
     def busy_within(self, start: int, end: int) -> int:
         """How long the device worked between these times, in ns."""
         if end <= start:
