@@ -8,22 +8,21 @@ long as a full queue held it; what is left of them is a call like any other.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from syncscan.cost.host_rows import HostRows, host_rows
 from syncscan.cost.scope_paths import ScopePaths
-from syncscan.model.arrays import Bool, Int64, numbered_pairs
+from syncscan.model.arrays import Bool, Float64, Int8, Int64, numbered_pairs
 from syncscan.model.finding import Finding
 from syncscan.model.full_queue import held_by_queue
 from syncscan.model.host import CountedHost, DearOp
-from syncscan.model.interval import Cover, union_of
-from syncscan.model.period import step_intervals
 from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_memcpy, manages_memory
 from syncscan.model.step import StepSummary
-from syncscan.model.trace import CALLS, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 _TOO_LATE = 2**62
 """ns: sums of times below it can't overflow."""
@@ -78,11 +77,11 @@ class _Counted:
 
     def __init__(self, trace: Trace, host: HostRows, findings: Iterable[Finding]) -> None:
         self.trace, self.host = trace, host
-        category = trace.slices.category[host.rows]
-        self.ops: Bool = (category == Category.CPU_OP) & _in_steps(trace, host.rows)
-        self.kinds = _kinds(trace, host.rows)
-        held = _waited(trace, findings) + _queued(trace, host.rows[self.kinds == _Kind.LAUNCH])
-        self.waits = np.minimum(host.itself, held[host.rows])
+        category = trace.slices.category.take(host.rows)
+        self.ops: Bool = (category == int(Category.CPU_OP)) & host.in_steps
+        self.kinds = _kinds(trace, host.rows, category)
+        held = _held(trace, findings, host.rows[self.kinds == _Kind.LAUNCH])
+        self.waits = np.minimum(host.itself, held.take(host.rows))
         self.work = host.itself - self.waits
 
     def summary(self, step: StepSummary) -> CountedHost:
@@ -117,8 +116,7 @@ class _Counted:
     @property
     def launches(self) -> Int64:
         """Rows of the calls in the steps that gave the device work, or would have."""
-        rows = self.host.rows[self.kinds == _Kind.LAUNCH]
-        launches: Int64 = rows[_in_steps(self.trace, rows)]
+        launches: Int64 = self.host.rows[(self.kinds == _Kind.LAUNCH) & self.host.in_steps]
         return launches
 
     def dearest(self, scale: _Scale) -> tuple[DearOp, ...]:
@@ -127,65 +125,79 @@ class _Counted:
         places = np.flatnonzero(self.ops)
         rows = host.rows[places]
         path = paths.of(rows, host.outermost[places])
-        known, which = numbered_pairs(self.trace.slices.name[rows], path)
+        known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
         itself = np.bincount(which, self.work[places], minlength=len(known))
-        own = _outermost_of_group(self.trace, rows, which)
-        in_all = np.bincount(which[own], host.in_all(self.work)[places[own]], minlength=len(known))
         count = np.bincount(which, minlength=len(known))
         names = [self.trace.strings[name] for name in known[:, 0].tolist()]
-        order = sorted(range(len(known)), key=lambda k: (-itself[k], names[k]))
+        told = heapq.nsmallest(DEAREST, range(len(known)), key=lambda k: (-itself[k], names[k]))
+        in_all = self._in_all(places, which, told, len(known))
         return tuple(
             DearOp(
                 op=names[k],
                 scope=paths.names(int(known[k, 1])),
                 per_step=float(count[k]) / scale.steps,
-                us=scale.us(in_all[k]),
+                us=scale.us(in_all[n]),
                 self_us=scale.us(itself[k]),
             )
-            for k in order[:DEAREST]
+            for n, k in enumerate(told)
         )
 
+    def _in_all(self, places: Int64, which: Int64, told: Sequence[int], groups: int) -> Float64:
+        """How long these groups of ops take with all that lies in them, ns; what lies in its own group counts once.
 
-def _kinds(trace: Trace, rows: Int64) -> Int64:
-    """What each of these rows is in by itself: a `_Kind`."""
-    category = trace.slices.category[rows]
-    calls = np.isin(category, CALLS)
-    kinds = np.where(category == Category.CPU_OP, _Kind.OP, _Kind.PYTHON).astype(np.int64)
-    kinds[calls] = _Kind.OTHER
-    for kind, named in ((_Kind.QUERY, asks), (_Kind.ALLOCATION, manages_memory), (_Kind.LAUNCH, _launches)):
-        kinds[calls & trace.named(named)[rows]] = kind
-    kinds[calls & trace.started_work(rows)] = _Kind.LAUNCH
+        Args:
+            places: of the ops.
+            which: the group of each.
+            told: the groups that are asked for.
+            groups: how many there are.
+        """
+        number = np.full(groups, NONE, np.int16)
+        number[told] = np.arange(len(told))
+        group = number.take(which)
+        mine = np.flatnonzero(group != NONE)
+        group, places = group[mine], places[mine]
+        own = _outermost_of_group(self.host, places, group)
+        return np.bincount(group[own], self.host.in_all(self.work, places[own]), minlength=len(told))
+
+
+def _kinds(trace: Trace, rows: Int64, category: Int8) -> Int8:
+    """What each of these rows, of these categories, is in by itself: a `_Kind`."""
+    kinds = np.where(category == int(Category.CPU_OP), np.int8(_Kind.OP), np.int8(_Kind.PYTHON))
+    of_name = np.zeros(len(trace.strings), np.int8)
+    for number in trace.names_of(*CALLS):
+        of_name[number] = _kind_of(trace.strings[number])
+    calls = np.flatnonzero((category == int(Category.RUNTIME)) | (category == int(Category.DRIVER)))
+    kinds[calls] = of_name.take(trace.slices.name[rows[calls]])
+    others = calls[kinds[calls] != _Kind.LAUNCH]
+    kinds[others[trace.started_work(rows[others])]] = _Kind.LAUNCH
     return kinds
 
 
-def _launches(name: str) -> bool:
-    return is_launch(name) or is_graph_launch(name) or is_memcpy(name)
+def _kind_of(call: str) -> _Kind:
+    """What a call of this name does, where it gives the device no work that is recorded."""
+    if is_launch(call) or is_graph_launch(call) or is_memcpy(call):
+        return _Kind.LAUNCH
+    if manages_memory(call):
+        return _Kind.ALLOCATION
+    return _Kind.QUERY if asks(call) else _Kind.OTHER
 
 
-def _waited(trace: Trace, findings: Iterable[Finding]) -> Int64:
-    """For each row how long it waited for the device, ns: of a sync point's calls the last ones did."""
-    waited = np.zeros(len(trace.slices), np.int64)
+def _held(trace: Trace, findings: Iterable[Finding], launches: Int64) -> Int64:
+    """For each row how long it waited for the device, or a full queue held it, ns; of a sync point's calls the last
+    ones waited.
+    """
+    s, held = trace.slices, np.zeros(len(trace.slices), np.int64)
+    lasts, calls, lengths = s.dur.item, list[int](), list[int]()
     for point, cost in ((o.sync, o.cost) for f in findings for o in f.occurrences):
         left = cost.wait_ns
         for call in reversed(point.calls):
-            length = min(left, int(trace.slices.dur[call]))
-            waited[call] += length
+            length = min(left, lasts(call))
+            calls.append(call)
+            lengths.append(length)
             left -= length
-    return waited
-
-
-def _queued(trace: Trace, launches: Int64) -> Int64:
-    """For each row how long a full queue held it, ns."""
-    s, held = trace.slices, np.zeros(len(trace.slices), np.int64)
     held[launches] = held_by_queue(trace, launches, s.ts[launches], s.end[launches])
+    np.add.at(held, np.array(calls, np.int64), np.array(lengths, np.int64))
     return held
-
-
-def _in_steps(trace: Trace, rows: Int64) -> Bool:
-    """Which of these begin in a step, or in the pause behind it."""
-    steps = union_of(step_intervals(trace))
-    begins, ends = (np.array(column, np.int64) for column in zip(*steps, strict=True))
-    return Cover(begins, ends).holds(trace.slices.ts[rows])
 
 
 def _work_of(trace: Trace, launches: Int64) -> int:
@@ -193,19 +205,19 @@ def _work_of(trace: Trace, launches: Int64) -> int:
     return int(np.count_nonzero(np.isin(trace.calls_of(trace.device_rows), launches)))
 
 
-def _outermost_of_group(trace: Trace, rows: Int64, group: Int64) -> Bool:
+def _outermost_of_group(host: HostRows, places: Int64, group: Int64) -> Bool:
     """Which of these lie in no other of their group, so that a group's time in all counts once."""
-    s = trace.slices
-    order = np.argsort(group, kind="stable")  # rows come by time, one track behind the other
-    key = group[order] * len(trace.tracks) + s.track[rows[order]]
+    order = np.argsort(group, kind="stable")  # they come by time, one thread behind the other
+    thread = np.searchsorted(host.threads, places, side="right")
+    key = group[order].astype(np.int64) * len(host.threads) + thread[order]
     turn = np.cumsum(np.concatenate([[0], np.diff(key) != 0]))[: len(order)]
-    begins, ends = s.ts[rows[order]], s.end[rows[order]]
+    begins, ends = host.begin[places[order]], host.end[places[order]]
     first, span = int(begins.min(initial=0)), int(ends.max(initial=0)) - int(begins.min(initial=0)) + 1
-    if span * (len(rows) + 1) >= _TOO_LATE:  # ranks can't overflow, and take a sort
+    if span * (int(turn.max(initial=0)) + 2) >= _TOO_LATE:  # ranks can't overflow, and take a sort
         ranks = np.unique(np.concatenate([begins, ends]), return_inverse=True)[1].reshape(-1)
-        begins, ends, first, span = *np.split(ranks, 2), 0, 2 * len(rows)
+        begins, ends, first, span = *np.split(ranks, 2), 0, 2 * len(places)
     begins, ends = begins - first + turn * span, ends - first + turn * span
     reach = np.concatenate([[0], np.maximum.accumulate(ends)])[: len(order)]
-    outermost = np.zeros(len(rows), np.bool_)
+    outermost = np.zeros(len(places), np.bool_)
     outermost[order] = begins >= reach
     return outermost

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.interval import Cover, union, union_of
 from syncscan.model.names import is_autograd_thread, is_engine, is_loader
 from syncscan.model.period import step_intervals
@@ -24,25 +24,34 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 class HostRows:
     """Ops, calls and ranges of the steps' threads, in the trace's order; what lies in a call is part of that call.
 
-    All columns have one length; times are ns of the steps, each moment counted once.
+    All columns but `threads` have one length; times are ns of the steps, each moment counted once.
     """
 
     rows: Int64
+    begin: Int64
+    end: Int64
+    in_steps: Bool
+    """Which begin in a step, or in the pause behind it."""
     outermost: Int64
     """The row of the outermost of them around each; itself where there is none."""
-    last: Int64
-    """The place behind the last of those that lie in it."""
     itself: Int64
     """How long it takes without those that lie in it."""
+    threads: Int64
+    """The place of each thread's first row, and behind the last thread's last."""
     steps_ns: int
     """All steps together, each from its begin to the next one's."""
     input_ns: int
     """In a DataLoader's `__next__`, with all that it does."""
 
-    def in_all(self, column: Int64) -> Int64:
-        """Of each the sum of a column over itself and those that lie in it."""
+    def in_all(self, column: Int64, places: Int64) -> Int64:
+        """Of each of these places the sum of a column over itself and those that lie in it."""
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(column)])
-        total: Int64 = sums[self.last] - sums[: len(self.rows)]
+        last = places + 1
+        for first, behind in zip(self.threads[:-1].tolist(), self.threads[1:].tolist(), strict=True):
+            mine = (places >= first) & (places < behind)
+            reached = first + np.searchsorted(self.begin[first:behind], self.end[places[mine]])
+            last[mine] = np.maximum(last[mine], reached)
+        total: Int64 = sums[last] - sums[places]
         return total
 
 
@@ -51,28 +60,28 @@ def host_rows(trace: Trace) -> HostRows:
     s, main = trace.slices, trace.main_steps[0].track
     steps = union_of(step_intervals(trace))
     whole = Cover(*(np.array(ends, np.int64) for ends in zip(*steps, strict=True)))
-    loader = _loader(trace, main)
-    working = whole.without(loader)
-    tracks = [*_autograd_tracks(trace, main), main]
-    each = [_rows_of(trace, track) for track in tracks]
+    working = whole.without(_loader(trace, main))
+    each = _rows_of(trace, [*_autograd_tracks(trace, main), main])
+    threads = np.cumsum([0, *map(len, each)])
     rows = np.concatenate(each)
-    last = np.concatenate([_last(trace, mine) for mine in each])
-    last += np.repeat(np.cumsum([0, *map(len, each[:-1])]), [len(mine) for mine in each])
+    begin, end = s.ts.take(rows), s.end.take(rows)
     around, outermost = _around(trace, rows)
-    on_main = s.track[rows] == main
-    begin = np.where(on_main, s.ts[rows], _first_come(trace, rows, outermost, on_main))
-    tops = rows[(around == NONE) & ~on_main]
-    tops = tops[np.argsort(s.ts[tops], kind="stable")]
-    left = working.without(Cover(*union(s.ts[tops], s.end[tops])))
-    end = s.end[rows]
-    took = np.where(on_main, left.within(begin, end), working.within(begin, end))
-    inner = np.zeros(len(rows), np.int64)
-    np.add.at(inner, around[around != NONE], took[around != NONE])
+    own, others = slice(int(threads[-2]), None), slice(int(threads[-2]))
+    tops = np.flatnonzero(around[others] == NONE)
+    tops = tops[np.argsort(begin[tops], kind="stable")]
+    left = working.without(Cover(*union(begin[tops], end[tops])))
+    first_come = _first_come(begin[others], end, tops, outermost[others])
+    took = np.concatenate([working.within(first_come, end[others]), left.within(begin[own], end[own])])
+    inner, held = np.zeros(len(rows), np.int64), np.flatnonzero(around != NONE)
+    np.add.at(inner, around[held], took[held])
     return HostRows(
         rows=rows,
-        outermost=rows[outermost],
-        last=last,
+        begin=begin,
+        end=end,
+        in_steps=whole.holds(begin),
+        outermost=rows.take(outermost),
         itself=np.maximum(took - inner, 0),
+        threads=threads,
         steps_ns=whole.length,
         input_ns=whole.length - working.length,
     )
@@ -80,52 +89,49 @@ def host_rows(trace: Trace) -> HostRows:
 
 def _loader(trace: Trace, main: int) -> Cover:
     """When the steps' thread was in a DataLoader's `__next__`."""
-    s = trace.slices
-    rows = np.flatnonzero(trace.is_category(*HOST) & trace.named(is_loader) & (s.track == main))
+    s, rows = trace.slices, trace.where(is_loader, *HOST)
+    rows = rows[s.track[rows] == main]
     return Cover(*union(s.ts[rows], s.end[rows]))
 
 
 def _autograd_tracks(trace: Trace, main: int) -> list[int]:
     """The tracks of autograd's threads: they are called so, or its engine runs there."""
-    engine = set(trace.slices.track[trace.is_category(*HOST) & trace.named(is_engine)].tolist())
+    engine = distinct(trace.slices.track[trace.where(is_engine, *HOST)]).tolist()
     called = (number for number, track in enumerate(trace.tracks) if is_autograd_thread(track.thread))
     return sorted({*called, *engine} - {main})
 
 
-def _rows_of(trace: Trace, track: int) -> Int64:
-    """The host slices of a track that lie in no call."""
-    s, run = trace.slices, trace.track_rows(track)
-    rows = run.start + np.flatnonzero(np.isin(s.category[run], HOST))
-    called = np.where(np.isin(s.category[rows], CALLS), s.end[rows], _BEFORE_ALL)
-    reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(called)])[: len(rows)]
-    inside: Bool = (s.ts[rows] < reach) & (s.end[rows] <= reach)
-    kept: Int64 = rows[~inside]
-    return kept
-
-
-def _last(trace: Trace, rows: Int64) -> Int64:
-    """For each row of one track the place behind the last that begins in it."""
-    s = trace.slices
-    behind: Int64 = np.searchsorted(s.ts[rows], s.end[rows])
-    return np.maximum(behind, np.arange(len(rows)) + 1)
+def _rows_of(trace: Trace, tracks: list[int]) -> list[Int64]:
+    """Of each of these tracks the host slices that lie in no call."""
+    s, found = trace.slices, list[Int64]()
+    calls, host = trace.is_category(*CALLS), trace.is_category(*HOST)
+    for run in map(trace.track_rows, tracks):
+        end = s.end[run]
+        called = np.where(calls[run], end, _BEFORE_ALL)
+        reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(called)[:-1]])[: len(end)]
+        inside = (s.ts[run] < reach) & (end <= reach)
+        found.append(run.start + np.flatnonzero(host[run] & ~inside))
+    return found
 
 
 def _around(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
     """For each the place of the innermost of them around it, NONE without, and the place of the outermost."""
+    places = np.arange(len(rows))
     place = np.full(len(trace.slices) + 1, NONE, np.int64)
-    place[rows] = np.arange(len(rows))
-    around = place[trace.slices.parent[rows]]  # NONE, which is -1, is the place at the end
-    return around, np.maximum.accumulate(np.where(around == NONE, np.arange(len(rows)), 0))
+    place[rows] = places
+    around = place.take(trace.slices.parent.take(rows))  # NONE, which is -1, is the place at the end
+    return around, np.maximum.accumulate(np.where(around == NONE, places, 0))
 
 
-def _first_come(trace: Trace, rows: Int64, outermost: Int64, on_main: Bool) -> Int64:
-    """From when on each row counts: where several of autograd's threads work at once, the one that came first does."""
-    s, begin = trace.slices, trace.slices.ts[rows].copy()
-    outer = np.zeros(len(rows), np.bool_)
-    outer[outermost[~on_main]] = True
-    tops = np.flatnonzero(outer)
-    tops = tops[np.argsort(s.ts[rows[tops]], kind="stable")]
-    taken = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(s.end[rows[tops]])])[: len(tops)]
-    until = np.full(len(rows), _BEFORE_ALL, np.int64)
-    until[tops] = taken
-    return np.maximum(begin, until[outermost])
+def _first_come(begin: Int64, end: Int64, tops: Int64, outermost: Int64) -> Int64:
+    """From when on each slice counts: where several of autograd's threads work at once, the one that came first does.
+
+    Args:
+        begin: of each slice of those threads.
+        end: of these slices at least.
+        tops: the places of those that lie in no other, in order of their begin.
+        outermost: of each slice the place of the one of them that it lies in.
+    """
+    taken = np.full(len(begin), _BEFORE_ALL, np.int64)
+    taken[tops[1:]] = np.maximum.accumulate(end[tops])[:-1]
+    return np.maximum(begin, taken.take(outermost))

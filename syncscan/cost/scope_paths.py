@@ -30,10 +30,12 @@ class ScopePaths:
             rows: of host slices.
             outermost: of each the row of the outermost slice around it, by which backward is led to forward.
         """
-        paths = self._paths[self._scope[rows]]
-        forward = self._forward[outermost]
-        led: Int64 = np.where((paths == NONE) & (forward != NONE), self._paths[self._scope[forward]], paths)
-        return led
+        paths: Int64 = self._paths.take(self._scope.take(rows))
+        bare = np.flatnonzero(paths == NONE)
+        forward = self._forward.take(outermost[bare])
+        led = np.flatnonzero(forward != NONE)
+        paths[bare[led]] = self._paths.take(self._scope.take(forward[led]))
+        return paths
 
     def names(self, path: int) -> tuple[str, ...]:
         """The names of a path's scopes, outermost first."""
@@ -46,31 +48,36 @@ class ScopePaths:
     @cached_property
     def _scope(self) -> Int64:
         """For each row the row of the innermost scope that it is or lies in, NONE without; one more at the end."""
-        trace, count = self.trace, len(self.trace.slices)
-        scope = trace.is_category(Category.ANNOTATION) & ~trace.named(is_step)
-        ends = np.append(scope, True)
-        up = np.where(scope, np.arange(count), trace.slices.parent)
-        up = np.append(up, NONE).astype(np.int64)
-        while not ends[up].all():
-            up = np.where(ends[up], up, up[up])
+        up = np.append(self.trace.slices.parent, NONE).astype(np.int64)
+        up[self._scopes] = self._scopes
+        ends = np.zeros(len(up), np.bool_)
+        ends[self._scopes] = ends[NONE] = True
+        left = np.flatnonzero(~ends.take(up))
+        while len(left):  # twice as far each time
+            up[left] = up.take(up.take(left))
+            left = left[~ends.take(up.take(left))]
         return up
+
+    @cached_property
+    def _scopes(self) -> Int64:
+        """The rows of the program's scopes."""
+        return self.trace.where(lambda name: not is_step(name), Category.ANNOTATION)
 
     @cached_property
     def _paths(self) -> Int64:
         """For each scope's row the number of the path that ends in it; NONE for others, and for scopes too deep."""
         s, count = self.trace.slices, len(self.trace.slices)
         paths = np.full(count + 1, NONE, np.int64)
-        left = np.flatnonzero(self._scope[:count] == np.arange(count))
-        around = self._scope[s.parent]
+        left, around = self._scopes, self._scope[s.parent[self._scopes]]
         for _ in range(DEEPEST):
-            outer = around[left]
+            outer = around
             now = (outer == NONE) | (paths[outer] != NONE)
             if not now.any():
                 break
             known, which = numbered_pairs(paths[outer[now]], s.name[left[now]])
             paths[left[now]] = len(self._steps) + which
             self._steps += [(path, name) for path, name in known.tolist()]
-            left = left[~now]
+            left, around = left[~now], around[~now]
         return paths
 
     @cached_property

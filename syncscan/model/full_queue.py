@@ -27,8 +27,10 @@ def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) ->
         issued, returned: when each began and ended, ns.
     """
     held = np.zeros(len(calls), np.int64)
-    long = np.flatnonzero((returned - issued > LONG_LAUNCH_NS) & ~trace.named(is_memcpy)[calls])
-    long = long[_in_flight(trace, issued[long]) >= QUEUE_FULL]
+    long = np.flatnonzero(returned - issued > LONG_LAUNCH_NS)
+    if len(long):
+        long = long[~trace.named(is_memcpy)[calls[long]]]
+        long = long[_in_flight(trace, issued[long]) >= QUEUE_FULL]
     if len(long):
         usual = _usual_lengths(trace, calls[long])
         held[long] = np.maximum(returned[long] - usual - issued[long], 0)
@@ -38,11 +40,13 @@ def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) ->
 def _usual_lengths(trace: Trace, calls: Int64) -> Int64:
     """For each of these calls the median length of all of its name, ns."""
     s = trace.slices
-    order = np.argsort(s.name, kind="stable")
-    first, last = (np.searchsorted(s.name[order], s.name[calls], side=side) for side in ("left", "right"))
-    of_name = {int(s.name[c]): order[a:b] for c, a, b in zip(calls, first, last, strict=True)}
-    median = {name: int(np.median(s.dur[rows])) for name, rows in of_name.items()}
-    return np.array([median[int(name)] for name in s.name[calls]], np.int64)
+    wanted = np.zeros(len(trace.strings), np.bool_)
+    wanted[s.name[calls]] = True
+    rows = np.flatnonzero(wanted.take(s.name))
+    rows = rows[np.argsort(s.name[rows], kind="stable")]
+    names, first = np.unique(s.name[rows], return_index=True)
+    median = [int(np.median(s.dur[mine])) for mine in np.split(rows, first[1:])]
+    return np.array(median, np.int64)[np.searchsorted(names, s.name[calls])]
 
 
 def _in_flight(trace: Trace, times: Int64) -> Int64:

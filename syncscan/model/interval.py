@@ -8,6 +8,9 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int64, distinct
 
+_NEVER = np.iinfo(np.int64).max
+"""Later than any time."""
+
 
 class Interval(NamedTuple):
     """From `begin` to before `end`, ns."""
@@ -78,12 +81,19 @@ class Cover:
 
     def within(self, begins: Int64, ends: Int64) -> Int64:
         """How much of each of these intervals they cover, ns; 0 of one that ends before it begins."""
-        covered: Int64 = np.maximum(self._until(ends) - self._until(begins), 0)
+        before = np.searchsorted(self.ends, begins, side="right")
+        begun = np.append(self.starts, _NEVER).take(before)
+        covered: Int64 = np.maximum(ends, begun)
+        covered -= np.maximum(begins, begun)
+        np.maximum(covered, 0, out=covered)
+        far = np.flatnonzero(ends > np.append(self.ends, _NEVER).take(before))  # most end before the next one begins
+        covered[far] = np.maximum(self._until(ends[far]) - self._until(begins[far]), 0)
         return covered
 
     def holds(self, times: Int64) -> Bool:
         """Which of these times (ns) lie in one of them."""
-        held: Bool = np.searchsorted(self.starts, times, side="right") > np.searchsorted(self.ends, times, side="right")
+        over = np.searchsorted(self.ends, times, side="right")
+        held: Bool = np.append(self.starts, _NEVER).take(over) <= times
         return held
 
     def without(self, other: Cover) -> Cover:
@@ -94,6 +104,6 @@ class Cover:
 
     def _until(self, times: Int64) -> Int64:
         before = np.searchsorted(self.ends, times, side="right")
-        begun = np.append(self.starts, np.iinfo(np.int64).max)[before]
+        begun = np.append(self.starts, _NEVER)[before]
         until: Int64 = self._sum[before] + np.maximum(times - np.minimum(begun, times), 0)
         return until

@@ -321,9 +321,9 @@ class Trace:
 
     def is_category(self, *categories: Category) -> Bool:
         """A mask over `slices`: rows of one of these categories."""
-        wanted = np.zeros(len(Category), np.bool_)
-        wanted[list(categories)] = True
-        mask: Bool = wanted[self.slices.category]
+        mask = np.zeros(len(self.slices), np.bool_)
+        for category in categories:
+            mask |= self.slices.category == int(category)
         return mask
 
     def named(self, predicate: Any) -> Bool:
@@ -333,8 +333,41 @@ class Trace:
             hits = self._strings_that[predicate] = np.zeros(len(self.strings), np.bool_)
             for number in self._slice_names:
                 hits[number] = bool(predicate(self.strings[number]))
-        mask: Bool = hits[self.slices.name]
+        mask: Bool = hits.take(self.slices.name)
         return mask
+
+    def where(self, predicate: Callable[[str], Any], *categories: Category) -> Int64:
+        """Rows of these categories whose name satisfies `predicate`, ascending; asked once a distinct name of theirs."""
+        rows, names = self.rows_of(*categories)
+        hits = np.zeros(len(self.strings), np.bool_)
+        hits[[number for number in self.names_of(*categories) if predicate(self.strings[number])]] = True
+        found: Int64 = rows[hits.take(names)]
+        return found
+
+    def rows_of(self, *categories: Category) -> tuple[Int64, Int32]:
+        """The rows of these categories, ascending, and of each the number of its name in `strings`."""
+        known = self._rows_of_categories
+        if categories not in known:
+            rows = np.flatnonzero(self.is_category(*categories))
+            known[categories] = rows, self.slices.name.take(rows)
+        return known[categories]
+
+    def names_of(self, *categories: Category) -> list[int]:
+        """The numbers of the strings that are names of slices of these categories, ascending."""
+        known = self._names_of_categories
+        if categories not in known:
+            used = np.zeros(len(self.strings), np.bool_)
+            used[self.rows_of(*categories)[1]] = True
+            known[categories] = np.flatnonzero(used).tolist()
+        return known[categories]
+
+    @cached_property
+    def _rows_of_categories(self) -> dict[tuple[Category, ...], tuple[Int64, Int32]]:
+        return {}
+
+    @cached_property
+    def _names_of_categories(self) -> dict[tuple[Category, ...], list[int]]:
+        return {}
 
     @cached_property
     def _strings_that(self) -> dict[Any, Bool]:
