@@ -124,7 +124,7 @@ class _Counted:
         host, paths = self.host, ScopePaths(self.trace)
         places = np.flatnonzero(self.ops)
         rows = host.rows[places]
-        path = paths.of(rows, host.outermost[places])
+        path = paths.of(rows, host.rows[host.outermost[places]])
         known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
         itself = np.bincount(which, self.work[places], minlength=len(known))
         count = np.bincount(which, minlength=len(known))
@@ -164,7 +164,7 @@ def _kinds(trace: Trace, rows: Int64, category: Int8) -> Int8:
     """What each of these rows, of these categories, is in by itself: a `_Kind`."""
     kinds = np.where(category == int(Category.CPU_OP), np.int8(_Kind.OP), np.int8(_Kind.PYTHON))
     of_name = np.zeros(len(trace.strings), np.int8)
-    for number in trace.names_of(*CALLS):
+    for number in {*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)}:
         of_name[number] = _kind_of(trace.strings[number])
     calls = np.flatnonzero((category == int(Category.RUNTIME)) | (category == int(Category.DRIVER)))
     kinds[calls] = of_name.take(trace.slices.name[rows[calls]])
@@ -195,6 +195,8 @@ def _held(trace: Trace, findings: Iterable[Finding], launches: Int64) -> Int64:
             calls.append(call)
             lengths.append(length)
             left -= length
+            if not left:
+                break
     held[launches] = held_by_queue(trace, launches, s.ts[launches], s.end[launches])
     np.add.at(held, np.array(calls, np.int64), np.array(lengths, np.int64))
     return held
@@ -202,7 +204,9 @@ def _held(trace: Trace, findings: Iterable[Finding], launches: Int64) -> Int64:
 
 def _work_of(trace: Trace, launches: Int64) -> int:
     """How many kernels, copies and memsets these calls gave to the device."""
-    return int(np.count_nonzero(np.isin(trace.calls_of(trace.device_rows), launches)))
+    counts = np.zeros(len(trace.slices) + 1, np.bool_)  # NONE, which is -1, is the place at the end
+    counts[launches] = True
+    return int(np.count_nonzero(counts.take(trace.device_calls)))
 
 
 def _outermost_of_group(host: HostRows, places: Int64, group: Int64) -> Bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import Cover, union, union_of
 from syncscan.model.names import is_autograd_thread, is_engine, is_loader
 from syncscan.model.period import step_intervals
@@ -33,7 +33,7 @@ class HostRows:
     in_steps: Bool
     """Which begin in a step, or in the pause behind it."""
     outermost: Int64
-    """The row of the outermost of them around each; itself where there is none."""
+    """The place of the outermost of them around each; its own where there is none."""
     itself: Int64
     """How long it takes without those that lie in it."""
     threads: Int64
@@ -45,7 +45,8 @@ class HostRows:
 
     def in_all(self, column: Int64, places: Int64) -> Int64:
         """Of each of these places the sum of a column over itself and those that lie in it."""
-        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(column)])
+        sums = np.zeros(len(column) + 1, np.int64)
+        np.cumsum(column, out=sums[1:])
         last = places + 1
         for first, behind in zip(self.threads[:-1].tolist(), self.threads[1:].tolist(), strict=True):
             mine = (places >= first) & (places < behind)
@@ -65,9 +66,11 @@ def host_rows(trace: Trace) -> HostRows:
     threads = np.cumsum([0, *map(len, each)])
     rows = np.concatenate(each)
     begin, end = s.ts.take(rows), s.end.take(rows)
-    around, outermost = _around(trace, rows)
+    around = _around(trace, rows)
+    tops = np.flatnonzero(around == NONE)
+    outermost = np.repeat(tops, np.diff(np.append(tops, len(rows))))
     own, others = slice(int(threads[-2]), None), slice(int(threads[-2]))
-    tops = np.flatnonzero(around[others] == NONE)
+    tops = tops[tops < threads[-2]]
     tops = tops[np.argsort(begin[tops], kind="stable")]
     left = working.without(Cover(*union(begin[tops], end[tops])))
     first_come = _first_come(begin[others], end, tops, outermost[others])
@@ -79,7 +82,7 @@ def host_rows(trace: Trace) -> HostRows:
         begin=begin,
         end=end,
         in_steps=whole.holds(begin),
-        outermost=rows.take(outermost),
+        outermost=outermost,
         itself=np.maximum(took - inner, 0),
         threads=threads,
         steps_ns=whole.length,
@@ -96,9 +99,10 @@ def _loader(trace: Trace, main: int) -> Cover:
 
 def _autograd_tracks(trace: Trace, main: int) -> list[int]:
     """The tracks of autograd's threads: they are called so, or its engine runs there."""
-    engine = distinct(trace.slices.track[trace.where(is_engine, *HOST)]).tolist()
+    runs = np.zeros(len(trace.tracks), np.bool_)
+    runs[trace.slices.track[trace.where(is_engine, *HOST)]] = True
     called = (number for number, track in enumerate(trace.tracks) if is_autograd_thread(track.thread))
-    return sorted({*called, *engine} - {main})
+    return sorted({*called, *np.flatnonzero(runs).tolist()} - {main})
 
 
 def _rows_of(trace: Trace, tracks: list[int]) -> list[Int64]:
@@ -106,21 +110,21 @@ def _rows_of(trace: Trace, tracks: list[int]) -> list[Int64]:
     s, found = trace.slices, list[Int64]()
     calls, host = trace.is_category(*CALLS), trace.is_category(*HOST)
     for run in map(trace.track_rows, tracks):
-        end = s.end[run]
+        begin, end, kept = s.ts[run], s.end[run], host[run]
         called = np.where(calls[run], end, _BEFORE_ALL)
-        reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(called)[:-1]])[: len(end)]
-        inside = (s.ts[run] < reach) & (end <= reach)
-        found.append(run.start + np.flatnonzero(host[run] & ~inside))
+        if (begin[1:] < called[:-1]).any():  # else no call holds what begins right behind it, nor anything later
+            reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(called)[:-1]])
+            kept = kept & ~((begin < reach) & (end <= reach))
+        found.append(run.start + np.flatnonzero(kept))
     return found
 
 
-def _around(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
-    """For each the place of the innermost of them around it, NONE without, and the place of the outermost."""
-    places = np.arange(len(rows))
+def _around(trace: Trace, rows: Int64) -> Int64:
+    """For each the place of the innermost of them around it, NONE without."""
     place = np.full(len(trace.slices) + 1, NONE, np.int64)
-    place[rows] = places
-    around = place.take(trace.slices.parent.take(rows))  # NONE, which is -1, is the place at the end
-    return around, np.maximum.accumulate(np.where(around == NONE, places, 0))
+    place[rows] = np.arange(len(rows))
+    around: Int64 = place.take(trace.slices.parent.take(rows))  # NONE, which is -1, is the place at the end
+    return around
 
 
 def _first_come(begin: Int64, end: Int64, tops: Int64, outermost: Int64) -> Int64:

@@ -30,11 +30,11 @@ class ScopePaths:
             rows: of host slices.
             outermost: of each the row of the outermost slice around it, by which backward is led to forward.
         """
-        paths: Int64 = self._paths.take(self._scope.take(rows))
+        paths: Int64 = self._paths.take(self._scope_of(rows))
         bare = np.flatnonzero(paths == NONE)
         forward = self._forward.take(outermost[bare])
         led = np.flatnonzero(forward != NONE)
-        paths[bare[led]] = self._paths.take(self._scope.take(forward[led]))
+        paths[bare[led]] = self._paths.take(self._scope_of(forward[led]))
         return paths
 
     def names(self, path: int) -> tuple[str, ...]:
@@ -45,14 +45,24 @@ class ScopePaths:
             found.append(self.trace.strings[name])
         return tuple(found[::-1])
 
+    def _scope_of(self, rows: Int64) -> Int64:
+        """For each of these rows, or NONE, the row of the innermost scope that it is or lies in, NONE without."""
+        scope: Int64 = self._up.take(self._up.take(rows))
+        return scope
+
     @cached_property
-    def _scope(self) -> Int64:
-        """For each row the row of the innermost scope that it is or lies in, NONE without; one more at the end."""
-        up = np.append(self.trace.slices.parent, NONE).astype(np.int64)
+    def _up(self) -> Int64:
+        """Of what other slices lie in the same, of the others the row that they lie in; one more at the end, for NONE.
+
+        A scope's row leads to itself.
+        """
+        parent = self.trace.slices.parent
+        up = np.append(parent, NONE).astype(np.int64)
         up[self._scopes] = self._scopes
-        ends = np.zeros(len(up), np.bool_)
+        holds, ends = np.zeros(len(up), np.bool_), np.zeros(len(up), np.bool_)
+        holds[parent] = True
         ends[self._scopes] = ends[NONE] = True
-        left = np.flatnonzero(~ends.take(up))
+        left = np.flatnonzero(holds & ~ends.take(up))
         while len(left):  # twice as far each time
             up[left] = up.take(up.take(left))
             left = left[~ends.take(up.take(left))]
@@ -68,7 +78,7 @@ class ScopePaths:
         """For each scope's row the number of the path that ends in it; NONE for others, and for scopes too deep."""
         s, count = self.trace.slices, len(self.trace.slices)
         paths = np.full(count + 1, NONE, np.int64)
-        left, around = self._scopes, self._scope[s.parent[self._scopes]]
+        left, around = self._scopes, self._scope_of(s.parent[self._scopes])
         for _ in range(DEEPEST):
             outer = around
             now = (outer == NONE) | (paths[outer] != NONE)
@@ -84,7 +94,8 @@ class ScopePaths:
     def _forward(self) -> Int64:
         """For each backward op's row its forward op's; NONE for others."""
         s = self.trace.slices
-        rows = np.flatnonzero((s.category == Category.CPU_OP) & (s.sequence != NONE))
+        rows, _ = self.trace.rows_of(Category.CPU_OP)
+        rows = rows[s.sequence.take(rows) != NONE]
         rows = rows[np.lexsort((s.ts[rows], s.sequence[rows]))]
         forward = s.fwd_thread[rows] <= 0
         latest = np.maximum.accumulate(np.where(forward, np.arange(len(rows)), NONE))

@@ -337,36 +337,45 @@ class Trace:
         return mask
 
     def where(self, predicate: Callable[[str], Any], *categories: Category) -> Int64:
-        """Rows of these categories whose name satisfies `predicate`, ascending; asked once a distinct name of theirs."""
-        rows, names = self.rows_of(*categories)
+        """Rows of these categories whose name satisfies `predicate`, ascending; asked once a distinct name of each."""
+        each = [rows for rows in (self._where(predicate, category) for category in categories) if len(rows)]
+        if len(each) == 1:
+            return each[0]
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *each]))
+
+    def _where(self, predicate: Callable[[str], Any], category: Category) -> Int64:
+        wanted = [number for number in self.names_of(category) if predicate(self.strings[number])]
+        if not wanted:
+            return np.zeros(0, np.int64)
+        rows, names = self.rows_of(category)
         hits = np.zeros(len(self.strings), np.bool_)
-        hits[[number for number in self.names_of(*categories) if predicate(self.strings[number])]] = True
+        hits[wanted] = True
         found: Int64 = rows[hits.take(names)]
         return found
 
-    def rows_of(self, *categories: Category) -> tuple[Int64, Int32]:
-        """The rows of these categories, ascending, and of each the number of its name in `strings`."""
-        known = self._rows_of_categories
-        if categories not in known:
-            rows = np.flatnonzero(self.is_category(*categories))
-            known[categories] = rows, self.slices.name.take(rows)
-        return known[categories]
+    def rows_of(self, category: Category) -> tuple[Int64, Int32]:
+        """The rows of a category, ascending, and of each the number of its name in `strings`."""
+        known = self._rows_of_category
+        if category not in known:
+            rows = np.flatnonzero(self.slices.category == int(category))
+            known[category] = rows, self.slices.name.take(rows)
+        return known[category]
 
-    def names_of(self, *categories: Category) -> list[int]:
-        """The numbers of the strings that are names of slices of these categories, ascending."""
-        known = self._names_of_categories
-        if categories not in known:
+    def names_of(self, category: Category) -> list[int]:
+        """The numbers of the strings that are names of slices of this category, ascending."""
+        known = self._names_of_category
+        if category not in known:
             used = np.zeros(len(self.strings), np.bool_)
-            used[self.rows_of(*categories)[1]] = True
-            known[categories] = np.flatnonzero(used).tolist()
-        return known[categories]
+            used[self.rows_of(category)[1]] = True
+            known[category] = np.flatnonzero(used).tolist()
+        return known[category]
 
     @cached_property
-    def _rows_of_categories(self) -> dict[tuple[Category, ...], tuple[Int64, Int32]]:
+    def _rows_of_category(self) -> dict[Category, tuple[Int64, Int32]]:
         return {}
 
     @cached_property
-    def _names_of_categories(self) -> dict[tuple[Category, ...], list[int]]:
+    def _names_of_category(self) -> dict[Category, list[int]]:
         return {}
 
     @cached_property
@@ -387,6 +396,11 @@ class Trace:
         """Rows of kernels, copies and memsets, in order of their start."""
         rows = np.flatnonzero(self.is_category(*DEVICE))
         return rows[np.argsort(self.slices.ts[rows], kind="stable")]
+
+    @cached_property
+    def device_calls(self) -> Int64:
+        """For each of `device_rows` the row of its call, see `calls_of`."""
+        return self.calls_of(self.device_rows)
 
     def calls_of(self, rows: Int64) -> Int64:
         """For each of these rows the row of the runtime or driver call with its correlation, NONE without.
@@ -502,8 +516,8 @@ class Trace:
         Work whose call is missing was launched before recording began; in a trace without any such link it counts as
         launched when it starts.
         """
-        s, rows = self.slices, self.device_rows
-        calls, start = self.calls_of(rows), s.ts[rows]
+        s, calls = self.slices, self.device_calls
+        start = s.ts[self.device_rows]
         known = calls != NONE
         if not known.any():
             return start.copy()
