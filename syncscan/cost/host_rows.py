@@ -7,6 +7,7 @@ the steps' thread. So the parts add up to the steps.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +49,7 @@ class HostRows:
         sums = np.zeros(len(column) + 1, np.int64)
         np.cumsum(column, out=sums[1:])
         last = places + 1
-        for first, behind in zip(self.threads[:-1].tolist(), self.threads[1:].tolist(), strict=True):
+        for first, behind in itertools.pairwise(self.threads.tolist()):
             mine = (places >= first) & (places < behind)
             reached = first + np.searchsorted(self.begin[first:behind], self.end[places[mine]])
             last[mine] = np.maximum(last[mine], reached)
@@ -68,22 +69,25 @@ def host_rows(trace: Trace) -> HostRows:
     begin, end = s.ts.take(rows), s.end.take(rows)
     around = _around(trace, rows)
     tops = np.flatnonzero(around == NONE)
-    outermost = np.repeat(tops, np.diff(np.append(tops, len(rows))))
-    own, others = slice(int(threads[-2]), None), slice(int(threads[-2]))
+    outermost = np.repeat(tops, np.diff(tops, append=len(rows)))
+    threads_of_autograd = slice(threads[-2])
     tops = tops[tops < threads[-2]]
     tops = tops[np.argsort(begin[tops], kind="stable")]
     left = working.without(Cover(*union(begin[tops], end[tops])))
-    first_come = _first_come(begin[others], end, tops, outermost[others])
-    took = np.concatenate([working.within(first_come, end[others]), left.within(begin[own], end[own])])
-    inner, held = np.zeros(len(rows), np.int64), np.flatnonzero(around != NONE)
-    np.add.at(inner, around[held], took[held])
+    first_come = _first_come(begin[threads_of_autograd], end, tops, outermost[threads_of_autograd])
+    runs = [slice(*run) for run in itertools.pairwise(threads.tolist())]
+    took = [working.within(first_come[run], end[run]) for run in runs[:-1]]
+    itself = np.concatenate([*took, left.within(begin[runs[-1]], end[runs[-1]])])
+    inner = np.zeros(len(rows) + 1, np.int64)
+    np.add.at(inner, around, itself)
+    itself -= inner[:-1]
     return HostRows(
         rows=rows,
         begin=begin,
         end=end,
-        in_steps=whole.holds(begin),
+        in_steps=np.concatenate([whole.holds_ascending(begin[run]) for run in runs]),
         outermost=outermost,
-        itself=np.maximum(took - inner, 0),
+        itself=np.maximum(itself, 0, out=itself),
         threads=threads,
         steps_ns=whole.length,
         input_ns=whole.length - working.length,
