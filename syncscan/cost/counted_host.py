@@ -80,16 +80,14 @@ class _Counted:
         category = trace.slices.category.take(host.rows)
         self.ops: Bool = (category == int(Category.CPU_OP)) & host.in_steps
         self.kinds = _kinds(trace, host.rows, category)
-        held = _held(trace, findings, host.rows[self.kinds == _Kind.LAUNCH])
-        self.waits = np.minimum(host.itself, held.take(host.rows))
-        self.work = host.itself - self.waits
+        self.waits, self.work = _waits(trace, host, findings, self.kinds == _Kind.LAUNCH)
 
     def summary(self, step: StepSummary) -> CountedHost:
         """All of it, put on the scale that the step has."""
         known, launches = step.host_scale, self.launches
         scale = _Scale(len(self.trace.main_steps), 1.0 if known is None else known)
         in_slices = np.bincount(self.kinds, self.work, minlength=len(_Kind))[_Kind.OP :]
-        own_ns = self.host.steps_ns - int(self.waits.sum())
+        own_ns = self.host.steps_ns - self.waits
         ops, launching, allocating, asking, other = (scale.us(ns) for ns in in_slices)
         return CountedHost(
             dispatch_us=ops,
@@ -110,7 +108,7 @@ class _Counted:
     def _waits_us(self, step: StepSummary, scale: _Scale, own_ns: int) -> float:
         """As recorded, or what the host's own time leaves of the undisturbed step: a faster host waits longer."""
         if step.host_scale is None or step.unprofiled_us is None:
-            return scale.us(self.waits.sum())
+            return scale.us(self.waits)
         return max(0.0, step.unprofiled_us - scale.us(own_ns))
 
     @property
@@ -124,7 +122,7 @@ class _Counted:
         host, paths = self.host, ScopePaths(self.trace)
         places = np.flatnonzero(self.ops)
         rows = host.rows[places]
-        path = paths.of(rows, host.rows[host.outermost[places]])
+        path = paths.of(rows, lambda bare: host.outermost(places[bare]))
         known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
         itself = np.bincount(which, self.work[places], minlength=len(known))
         count = np.bincount(which, minlength=len(known))
@@ -182,24 +180,35 @@ def _kind_of(call: str) -> _Kind:
     return _Kind.QUERY if asks(call) else _Kind.OTHER
 
 
-def _held(trace: Trace, findings: Iterable[Finding], launches: Int64) -> Int64:
-    """For each row how long it waited for the device, or a full queue held it, ns; of a sync point's calls the last
-    ones waited.
-    """
-    s, held = trace.slices, np.zeros(len(trace.slices), np.int64)
-    lasts, calls, lengths = s.dur.item, list[int](), list[int]()
+def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: Bool) -> tuple[int, Int64]:
+    """How long the calls waited for the device, or a full queue held them, ns, and of each slice what else it did."""
+    places = np.flatnonzero(launches)
+    calls = host.rows[places]
+    queued = held_by_queue(trace, calls, trace.slices.ts[calls], trace.slices.end[calls])
+    held, waited = np.flatnonzero(queued), _waited(trace, findings)
+    asked = host.places_of(np.array(list(waited), np.int64))
+    known = np.flatnonzero(asked != NONE)
+    lengths = np.zeros(len(host.rows), np.int64)
+    lengths[places[held]] = queued[held]
+    lengths[asked[known]] += np.array(list(waited.values()), np.int64)[known]
+    where = np.concatenate([places[held], asked[known]])
+    work = host.itself.copy()
+    work[where] = np.maximum(host.itself[where] - lengths[where], 0)
+    return int(host.itself.sum() - work.sum()), work
+
+
+def _waited(trace: Trace, findings: Iterable[Finding]) -> dict[int, int]:
+    """How long the calls of sync points waited for the device, ns: of a point's calls the last ones did."""
+    lasts, waited = trace.slices.dur.item, dict[int, int]()
     for point, cost in ((o.sync, o.cost) for f in findings for o in f.occurrences):
         left = cost.wait_ns
         for call in reversed(point.calls):
             length = min(left, lasts(call))
-            calls.append(call)
-            lengths.append(length)
+            waited[call] = waited.get(call, 0) + length
             left -= length
             if not left:
                 break
-    held[launches] = held_by_queue(trace, launches, s.ts[launches], s.end[launches])
-    np.add.at(held, np.array(calls, np.int64), np.array(lengths, np.int64))
-    return held
+    return waited
 
 
 def _work_of(trace: Trace, launches: Int64) -> int:
@@ -215,7 +224,8 @@ def _outermost_of_group(host: HostRows, places: Int64, group: Int64) -> Bool:
     thread = np.searchsorted(host.threads, places, side="right")
     key = group[order].astype(np.int64) * len(host.threads) + thread[order]
     turn = np.cumsum(np.concatenate([[0], np.diff(key) != 0]))[: len(order)]
-    begins, ends = host.begin[places[order]], host.end[places[order]]
+    rows = host.rows[places[order]]
+    begins, ends = host.slices.ts[rows], host.slices.end[rows]
     first, span = int(begins.min(initial=0)), int(ends.max(initial=0)) - int(begins.min(initial=0)) + 1
     if span * (int(turn.max(initial=0)) + 2) >= _TOO_LATE:  # ranks can't overflow, and take a sort
         ranks = np.unique(np.concatenate([begins, ends]), return_inverse=True)[1].reshape(-1)

@@ -8,7 +8,9 @@ the steps' thread. So the parts add up to the steps.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,27 +18,27 @@ from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import Cover, union, union_of
 from syncscan.model.names import is_autograd_thread, is_engine, is_loader
 from syncscan.model.period import step_intervals
-from syncscan.model.trace import CALLS, HOST, NONE, Trace
+from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace
 
 _BEFORE_ALL = np.iinfo(np.int64).min
+_NO_TIMES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HostRows:
     """Ops, calls and ranges of the steps' threads, in the trace's order; what lies in a call is part of that call.
 
-    All columns but `threads` have one length; times are ns of the steps, each moment counted once.
+    The columns have one length; times are ns of the steps, each moment counted once.
     """
 
+    slices: Slices
     rows: Int64
-    begin: Int64
-    end: Int64
     in_steps: Bool
     """Which begin in a step, or in the pause behind it."""
-    outermost: Int64
-    """The place of the outermost of them around each; its own where there is none."""
     itself: Int64
-    """How long it takes without those that lie in it."""
+    """How long each takes without those that lie in it."""
+    tops: Int64
+    """The places of those that lie in no other, ascending: what follows one, up to the next, lies in it."""
     threads: Int64
     """The place of each thread's first row, and behind the last thread's last."""
     steps_ns: int
@@ -44,50 +46,54 @@ class HostRows:
     input_ns: int
     """In a DataLoader's `__next__`, with all that it does."""
 
+    def outermost(self, places: Int64) -> Int64:
+        """Of each of these places the row of the outermost around it; its own where there is none."""
+        rows: Int64 = self.rows[self.tops[np.searchsorted(self.tops, places, side="right") - 1]]
+        return rows
+
     def in_all(self, column: Int64, places: Int64) -> Int64:
         """Of each of these places the sum of a column over itself and those that lie in it."""
         sums = np.zeros(len(column) + 1, np.int64)
         np.cumsum(column, out=sums[1:])
         last = places + 1
         for first, behind in itertools.pairwise(self.threads.tolist()):
-            mine = (places >= first) & (places < behind)
-            reached = first + np.searchsorted(self.begin[first:behind], self.end[places[mine]])
-            last[mine] = np.maximum(last[mine], reached)
+            mine, rows = np.flatnonzero((places >= first) & (places < behind)), self.rows[first:behind]
+            if len(mine):
+                run = slice(int(rows[0]), int(rows[-1]) + 1)
+                until = run.start + np.searchsorted(self.slices.ts[run], self.slices.end[self.rows[places[mine]]])
+                last[mine] = np.maximum(last[mine], first + np.searchsorted(rows, until))
         total: Int64 = sums[last] - sums[places]
         return total
+
+    def places_of(self, rows: Int64) -> Int64:
+        """The places of these rows, NONE for others."""
+        places = np.full(len(rows), NONE, np.int64)
+        for first, behind in itertools.pairwise(self.threads.tolist()):
+            at = first + np.searchsorted(self.rows[first:behind], rows)
+            mine = np.flatnonzero(at < behind)
+            mine = mine[self.rows[at[mine]] == rows[mine]]
+            places[mine] = at[mine]
+        return places
 
 
 def host_rows(trace: Trace) -> HostRows:
     """The slices of a trace that marks steps."""
-    s, main = trace.slices, trace.main_steps[0].track
+    main = trace.main_steps[0].track
     steps = union_of(step_intervals(trace))
     whole = Cover(*(np.array(ends, np.int64) for ends in zip(*steps, strict=True)))
     working = whole.without(_loader(trace, main))
-    each = _rows_of(trace, [*_autograd_tracks(trace, main), main])
-    threads = np.cumsum([0, *map(len, each)])
-    rows = np.concatenate(each)
-    begin, end = s.ts.take(rows), s.end.take(rows)
-    around = _around(trace, rows)
-    tops = np.flatnonzero(around == NONE)
-    outermost = np.repeat(tops, np.diff(tops, append=len(rows)))
-    threads_of_autograd = slice(threads[-2])
-    tops = tops[tops < threads[-2]]
-    tops = tops[np.argsort(begin[tops], kind="stable")]
-    left = working.without(Cover(*union(begin[tops], end[tops])))
-    first_come = _first_come(begin[threads_of_autograd], end, tops, outermost[threads_of_autograd])
-    runs = [slice(*run) for run in itertools.pairwise(threads.tolist())]
-    took = [working.within(first_come[run], end[run]) for run in runs[:-1]]
-    itself = np.concatenate([*took, left.within(begin[runs[-1]], end[runs[-1]])])
-    inner = np.zeros(len(rows) + 1, np.int64)
-    np.add.at(inner, around, itself)
-    itself -= inner[:-1]
+    calls, host = trace.is_category(*CALLS), trace.is_category(*HOST)
+    *autograd, own = each = [_thread(trace, track, calls, host) for track in (*_autograd_tracks(trace, main), main)]
+    elsewhere, since = _come_first(autograd)
+    took = [working.within(begin, thread.end) for begin, thread in zip(since, autograd, strict=True)]
+    took.append(working.without(elsewhere).within(own.begin, own.end))
+    threads = np.cumsum([0, *(len(thread.rows) for thread in each)])
     return HostRows(
-        rows=rows,
-        begin=begin,
-        end=end,
-        in_steps=np.concatenate([whole.holds_ascending(begin[run]) for run in runs]),
-        outermost=outermost,
-        itself=np.maximum(itself, 0, out=itself),
+        slices=trace.slices,
+        rows=np.concatenate([thread.rows for thread in each]),
+        in_steps=np.concatenate([whole.holds_ascending(thread.begin) for thread in each]),
+        itself=np.concatenate([thread.itself(ns) for thread, ns in zip(each, took, strict=True)]),
+        tops=np.concatenate([first + thread.tops for first, thread in zip(threads.tolist(), each, strict=False)]),
         threads=threads,
         steps_ns=whole.length,
         input_ns=whole.length - working.length,
@@ -109,37 +115,65 @@ def _autograd_tracks(trace: Trace, main: int) -> list[int]:
     return sorted({*called, *np.flatnonzero(runs).tolist()} - {main})
 
 
-def _rows_of(trace: Trace, tracks: list[int]) -> list[Int64]:
-    """Of each of these tracks the host slices that lie in no call."""
-    s, found = trace.slices, list[Int64]()
-    calls, host = trace.is_category(*CALLS), trace.is_category(*HOST)
-    for run in map(trace.track_rows, tracks):
-        begin, end, kept = s.ts[run], s.end[run], host[run]
-        called = np.where(calls[run], end, _BEFORE_ALL)
-        if (begin[1:] < called[:-1]).any():  # else no call holds what begins right behind it, nor anything later
-            reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(called)[:-1]])
-            kept = kept & ~((begin < reach) & (end <= reach))
-        found.append(run.start + np.flatnonzero(kept))
-    return found
+class _Thread(NamedTuple):
+    """Columns of the slices of one thread."""
+
+    rows: Int64
+    begin: Int64
+    end: Int64
+    around: Int64
+    """The place of the innermost around each, NONE without."""
+
+    @property
+    def tops(self) -> Int64:
+        """The places of those that lie in no other."""
+        return np.flatnonzero(self.around == NONE)
+
+    def itself(self, took: Int64) -> Int64:
+        """How long each takes without those that lie in it, by how long it takes in all; that column is used up."""
+        inner = np.zeros(len(took) + 1, np.int64)  # NONE, which is -1, is the place at the end
+        np.add.at(inner, self.around, took)
+        took -= inner[:-1]
+        return np.maximum(took, 0, out=took)
 
 
-def _around(trace: Trace, rows: Int64) -> Int64:
-    """For each the place of the innermost of them around it, NONE without."""
-    place = np.full(len(trace.slices) + 1, NONE, np.int64)
-    place[rows] = np.arange(len(rows))
-    around: Int64 = place.take(trace.slices.parent.take(rows))  # NONE, which is -1, is the place at the end
-    return around
-
-
-def _first_come(begin: Int64, end: Int64, tops: Int64, outermost: Int64) -> Int64:
-    """From when on each slice counts: where several of autograd's threads work at once, the one that came first does.
+def _thread(trace: Trace, track: int, calls: Bool, host: Bool) -> _Thread:
+    """The host slices of a track that lie in no call.
 
     Args:
-        begin: of each slice of those threads.
-        end: of these slices at least.
-        tops: the places of those that lie in no other, in order of their begin.
-        outermost: of each slice the place of the one of them that it lies in.
+        trace, track: of them.
+        calls, host: masks over all slices.
     """
-    taken = np.full(len(begin), _BEFORE_ALL, np.int64)
-    taken[tops[1:]] = np.maximum.accumulate(end[tops])[:-1]
-    return np.maximum(begin, taken.take(outermost))
+    s, run = trace.slices, trace.track_rows(track)
+    begin, end, kept = s.ts[run], s.end[run], host[run]
+    called = np.where(calls[run], end, _BEFORE_ALL)
+    if (begin[1:] < called[:-1]).any():  # else no call holds what begins right behind it, nor anything later
+        reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(called)[:-1]])
+        kept = kept & ~((begin < reach) & (end <= reach))
+    around = np.subtract(s.parent[run], run.start, dtype=np.int64)
+    around[s.parent[run] == NONE] = NONE
+    if kept.all():
+        return _Thread(np.arange(run.start, run.stop), begin, end, around)
+    mine = np.flatnonzero(kept)
+    place = np.full(len(begin) + 1, NONE, np.int64)
+    place[mine] = np.arange(len(mine))
+    return _Thread(run.start + mine, begin[mine], end[mine], place.take(around[mine]))
+
+
+def _come_first(threads: Sequence[_Thread]) -> tuple[Cover, list[Int64]]:
+    """When any of autograd's threads is in a slice, and of each thread from when on its slices count.
+
+    Where several of them work at once, the one that came first counts.
+    """
+    tops = [thread.tops for thread in threads]
+    begins = np.concatenate([_NO_TIMES, *(thread.begin[mine] for thread, mine in zip(threads, tops, strict=True))])
+    ends = np.concatenate([_NO_TIMES, *(thread.end[mine] for thread, mine in zip(threads, tops, strict=True))])
+    order = np.argsort(begins, kind="stable")
+    taken = np.full(len(order), _BEFORE_ALL, np.int64)
+    taken[order[1:]] = np.maximum.accumulate(ends[order])[:-1]
+    bounds = itertools.pairwise(np.cumsum([0, *map(len, tops)]).tolist())
+    since = [
+        np.maximum(thread.begin, np.repeat(taken[slice(*of_thread)], np.diff(mine, append=len(thread.rows))))
+        for thread, mine, of_thread in zip(threads, tops, bounds, strict=True)
+    ]
+    return Cover(*union(begins[order], ends[order])), since

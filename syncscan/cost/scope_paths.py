@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -23,16 +24,16 @@ class ScopePaths:
         self._steps: list[tuple[int, int]] = []
         """Of each path the number of the one around it (NONE: none), and its innermost scope's name."""
 
-    def of(self, rows: Int64, outermost: Int64) -> Int64:
+    def of(self, rows: Int64, outermost: Callable[[Int64], Int64]) -> Int64:
         """For each of these rows the number of its path, NONE without scopes.
 
         Args:
             rows: of host slices.
-            outermost: of each the row of the outermost slice around it, by which backward is led to forward.
+            outermost: of places in these the rows of the outermost slices around, by which backward is led to forward.
         """
         paths: Int64 = self._paths.take(self._scope_of(rows))
         bare = np.flatnonzero(paths == NONE)
-        forward = self._forward.take(outermost[bare])
+        forward = self._forward.take(outermost(bare))
         led = np.flatnonzero(forward != NONE)
         paths[bare[led]] = self._paths.take(self._scope_of(forward[led]))
         return paths
