@@ -16,13 +16,13 @@ import numpy as np
 
 from syncscan.cost.host_rows import HostRows, host_rows
 from syncscan.cost.scope_paths import ScopePaths
-from syncscan.model.arrays import Bool, Float64, Int8, Int64, numbered_pairs
+from syncscan.model.arrays import Bool, Int8, Int16, Int64, numbered_pairs
 from syncscan.model.finding import Finding
 from syncscan.model.full_queue import held_by_queue
 from syncscan.model.host import CountedHost, DearOp
 from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_memcpy, manages_memory
 from syncscan.model.step import StepSummary
-from syncscan.model.trace import CALLS, NONE, Category, Trace
+from syncscan.model.trace import NONE, Category, Trace
 
 _TOO_LATE = 2**62
 """ns: sums of times below it can't overflow."""
@@ -140,7 +140,7 @@ class _Counted:
             for n, k in enumerate(told)
         )
 
-    def _in_all(self, places: Int64, which: Int64, told: Sequence[int], groups: int) -> Float64:
+    def _in_all(self, places: Int64, which: Int64, told: Sequence[int], groups: int) -> list[float]:
         """How long these groups of ops take with all that lies in them, ns; what lies in its own group counts once.
 
         Args:
@@ -155,7 +155,8 @@ class _Counted:
         mine = np.flatnonzero(group != NONE)
         group, places = group[mine], places[mine]
         own = _outermost_of_group(self.host, places, group)
-        return np.bincount(group[own], self.host.in_all(self.work, places[own]), minlength=len(told))
+        took: list[float] = np.bincount(group[own], self.host.in_all(self.work, places[own]), len(told)).tolist()
+        return took
 
 
 def _kinds(trace: Trace, rows: Int64, category: Int8) -> Int8:
@@ -218,7 +219,7 @@ def _work_of(trace: Trace, launches: Int64) -> int:
     return int(np.count_nonzero(counts.take(trace.device_calls)))
 
 
-def _outermost_of_group(host: HostRows, places: Int64, group: Int64) -> Bool:
+def _outermost_of_group(host: HostRows, places: Int64, group: Int16) -> Bool:
     """Which of these lie in no other of their group, so that a group's time in all counts once."""
     order = np.argsort(group, kind="stable")  # they come by time, one thread behind the other
     thread = np.searchsorted(host.threads, places, side="right")

@@ -79,7 +79,7 @@ class ScopePaths:
         """For each scope's row the number of the path that ends in it; NONE for others, and for scopes too deep."""
         s, count = self.trace.slices, len(self.trace.slices)
         paths = np.full(count + 1, NONE, np.int64)
-        left, around = self._scopes, self._scope_of(s.parent[self._scopes])
+        left, around = self._scopes, self._scope_of(s.parent[self._scopes].astype(np.int64))
         for _ in range(DEEPEST):
             outer = around
             now = (outer == NONE) | (paths[outer] != NONE)

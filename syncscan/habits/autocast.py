@@ -7,7 +7,7 @@ a leaf that requires a gradient (autocast_mode.cpp, `cached_cast`): frozen weigh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from syncscan.habits.backward_passes import backward_passes
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
-from syncscan.model.names import ENGINE
+from syncscan.model.names import is_engine
 from syncscan.model.trace import NONE, Category
 
 _NODE = "ToCopyBackward0"
@@ -50,25 +50,29 @@ def autocast_casts(context: Context) -> Casts:
 def _casts(context: Context) -> list[int]:
     """The `aten::to`s that launch something, in an op that holds itself again."""
     s = context.trace.slices
-    ops = np.flatnonzero(context.trace.is_category(Category.CPU_OP))
-    inner = ops[s.parent[ops] != NONE]
-    inner = inner[s.name[inner] == s.name[s.parent[inner]]]
-    wrapped = np.zeros(len(s), np.bool_)
-    wrapped[s.parent[inner]] = True
     rows = np.array(context.rows(Category.CPU_OP, lambda name: name == "aten::to"), np.int64)
-    rows = rows[(s.parent[rows] != NONE) & wrapped[s.parent[rows]]]
-    return [row for row in rows.tolist() if len(context.launched(context.interval(row)))]
+    rows = rows[s.parent[rows] != NONE]
+    if not len(rows):
+        return []
+    ops, names = context.trace.rows_of(Category.CPU_OP)
+    around = s.parent.take(ops)
+    wrapped = np.zeros(len(s), np.bool_)
+    wrapped[around[(around != NONE) & (names == s.name.take(around))]] = True
+    rows = rows[wrapped[s.parent[rows]]]
+    return [row for row, work in zip(rows.tolist(), context.launched_by(rows), strict=True) if len(work)]
 
 
-def _known(context: Context, casts: Iterable[int]) -> dict[int, int]:
+def _known(context: Context, casts: Sequence[int]) -> dict[int, int]:
     """The casts that autograd has a node for, by its number: of those with the same number the last.
 
     An op bears the number that the thread's next node will get, whether it makes one or not: the casts of a frozen
     part all bear that of the first node behind it.
     """
     s, trace = context.trace.slices, context.trace
-    rows = np.flatnonzero(trace.named(lambda name: name == _NODE) & (s.fwd_thread > 0))
-    nodes = set(s.sequence[rows].tolist())
+    if not casts:
+        return {}
+    rows = np.flatnonzero(s.fwd_thread > 0)
+    nodes = set(s.sequence[rows[trace.called(rows, lambda name: name == _NODE)]].tolist())
     last = {int(s.sequence[row]): row for row in casts}
     return {number: row for number, row in last.items() if number != NONE and number in nodes}
 
@@ -78,7 +82,7 @@ def _repeated(context: Context, known: Mapping[int, int]) -> list[int]:
     s = context.trace.slices
     found: list[int] = []
     last: int | None = None
-    for weights in backward_passes(context):
+    for weights in context.once(backward_passes) if known else ():
         step = int(context.step_of(s.ts[weights[0]]))
         if step == last:
             sequences = _sequences_before(context, weights)
@@ -89,9 +93,8 @@ def _repeated(context: Context, known: Mapping[int, int]) -> list[int]:
 
 def _sequences_before(context: Context, gradients: Int64) -> list[int]:
     """The numbers of the casts whose nodes ran right before these gradients were added: their weights' casts."""
-    s, trace = context.trace.slices, context.trace
-    engine = trace.named(lambda name: name.startswith(ENGINE))
-    found = []
+    s, trace, found = context.trace.slices, context.trace, []
+    engine = trace.named(is_engine)
     for row in gradients.tolist():
         own = int(s.parent[row]) if s.parent[row] != NONE and engine[s.parent[row]] else row
         track = trace.track_rows(int(s.track[row]))

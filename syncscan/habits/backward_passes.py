@@ -16,18 +16,18 @@ def backward_passes(context: Context) -> list[Int64]:
     Between two passes the steps' thread runs ops of its own; during one it waits for autograd's. Passes that run on the
     steps' own thread, as on a CPU, aren't told apart, and left out.
     """
-    s, trace = context.trace.slices, context.trace
-    ops = trace.is_category(Category.CPU_OP)
-    own = np.isin(s.track, [step.track for step in trace.steps])
-    gradients = np.flatnonzero(ops & ~own & trace.named(is_gradient))
+    s, trace, own = context.trace.slices, context.trace, sorted({step.track for step in context.trace.steps})
+    gradients = trace.where(is_gradient, Category.CPU_OP)
+    gradients = gradients[~np.isin(s.track[gradients], own)]
     gradients = gradients[np.argsort(s.ts[gradients], kind="stable")]
     if not len(gradients):
         return []
-    forward = np.sort(s.ts[np.flatnonzero(ops & own)])
+    ops = [s.ts[run][s.category[run] == int(Category.CPU_OP)] for run in map(trace.track_rows, own)]
+    forward = np.sort(np.concatenate(ops)) if len(ops) > 1 else ops[0]
     cuts = np.flatnonzero(np.diff(np.searchsorted(forward, s.ts[gradients]))) + 1
     return np.split(gradients, cuts)
 
 
 def parameters(context: Context) -> int:
     """How many parameters the program trains: as many as its fullest backward pass adds to; 0 without one."""
-    return max((len(mine) for mine in backward_passes(context)), default=0)
+    return max((len(mine) for mine in context.once(backward_passes)), default=0)

@@ -60,7 +60,7 @@ class Breaks:
         """A step's begin, a wait, a loader, other work of the host."""
         s, trace = context.trace.slices, context.trace
         syncs = np.array(sorted(context.sync_calls), np.int64)
-        loaders = np.flatnonzero(trace.is_category(Category.ANNOTATION) & trace.named(is_loader))
+        loaders = trace.where(is_loader, Category.ANNOTATION)
         behind, pause = _recurring(context, *_behind_other_work(context))
         parts = [
             (context.begins, STEP, 0),
@@ -137,6 +137,7 @@ def _launching(context: Context) -> Int64:
     s, trace, calls = context.trace.slices, context.trace, context.launch_calls
     mine = np.isin(s.track, distinct(s.track[calls]))
     ops = np.flatnonzero(mine & trace.is_category(Category.CPU_OP))
-    optimizers = np.flatnonzero(mine & trace.is_category(Category.ANNOTATION) & trace.named(is_optimizer))
+    optimizers = trace.where(is_optimizer, Category.ANNOTATION)
+    optimizers = optimizers[mine[optimizers]]
     alone = without_closures(context, optimizers.tolist())
     return np.concatenate([ops, np.array(alone, np.int64), calls])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncscan.habits.context import Context
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.names import is_backward
 from syncscan.model.trace import Category
 
@@ -14,14 +15,24 @@ def without_closures(context: Context, rows: list[int]) -> list[int]:
 
     Under Lightning all of a training step runs inside of `Optimizer.step`.
     """
-    s, trace, calls = context.trace.slices, context.trace, context.launch_calls
-    issued, track = s.ts[calls], s.track[calls]
-    backward = np.sort(s.ts[np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_backward))])
+    if not rows:
+        return []
+    s, calls, each = context.trace.slices, context.launch_calls, np.array(rows, np.int64)
+    alone = _none_in(context.once(_backward), s.ts[each], s.end[each])
+    for track in distinct(s.track[each]).tolist():
+        mine, others = s.track[each] == track, s.ts[calls[s.track[calls] != track]]
+        alone[mine] &= _none_in(others, s.ts[each[mine]], s.end[each[mine]])
+    kept: list[int] = each[alone].tolist()
+    return kept
 
-    def alone(row: int) -> bool:
-        within = s.ts.item(row), s.end.item(row)
-        first, last = np.searchsorted(issued, within).tolist()
-        begun, over = np.searchsorted(backward, within).tolist()
-        return bool(begun == over and (track[first:last] == s.track[row]).all())
 
-    return [row for row in rows if alone(row)]
+def _backward(context: Context) -> Int64:
+    """When each op of a backward pass begins, ascending."""
+    s, trace = context.trace.slices, context.trace
+    return np.sort(s.ts[trace.where(is_backward, Category.CPU_OP)])
+
+
+def _none_in(times: Int64, begins: Int64, ends: Int64) -> Bool:
+    """In which of these intervals none of the times, which ascend, lies."""
+    none: Bool = np.searchsorted(times, begins) == np.searchsorted(times, ends)
+    return none

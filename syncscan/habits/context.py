@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from syncscan.model.host import SampledHost
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.period import step_intervals
 from syncscan.model.step import StepSummary
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
+T = TypeVar("T")
+_NO_ROWS = np.zeros(0, np.int64)
 NOTABLE = 0.01
 """What takes less than this part of a step isn't worth a word."""
 HELD = 0.5
@@ -74,9 +76,8 @@ class Context:
     @cached_property
     def launching_us(self) -> float:
         """Host time that the launches of a step take, in µs: from one to the next, counted up to `LAUNCH_NS` each."""
-        at = distinct(
-            np.concatenate([self._launched[1][self.inside(self._launched[1])], [s.ts for s in self.trace.steps]])
-        )
+        launched = self._launched[1]
+        at = distinct(np.concatenate([launched[self.inside(launched)], [s.ts for s in self.trace.steps]]))
         gaps = np.minimum(np.diff(at), LAUNCH_NS)
         return float(gaps.sum()) / self.count / 1e3 * self.host_scale
 
@@ -95,8 +96,8 @@ class Context:
     @cached_property
     def launch_calls(self) -> Int64:
         """Rows of the calls that launch the steps' work, in time order."""
-        rows, at, _ = self._launched
-        found = self.trace.calls_of(rows[self.inside(at)])
+        _, at, calls, _ = self._launched
+        found = calls[self.inside(at)]
         launches = np.zeros(len(self.trace.slices), np.bool_)
         launches[found[found != NONE]] = True
         calls = np.flatnonzero(launches)
@@ -117,7 +118,7 @@ class Context:
             main: only on the steps' own threads.
         """
         s = self.trace.slices
-        rows = np.flatnonzero(self.trace.is_category(category) & self.trace.named(wanted))
+        rows = self.trace.where(wanted, category)
         rows = rows[self.inside(s.ts[rows])]
         if main:
             rows = rows[np.isin(s.track[rows], self._step_tracks)]
@@ -153,13 +154,13 @@ class Context:
 
     def outermost(self, rows: Iterable[int]) -> list[int]:
         """Those of these rows, in time order, that lie in no other of them."""
-        s, found = self.trace.slices, list[int]()
-        end: dict[int, int] = {}
-        for row in rows:
-            track = int(s.track[row])
-            if int(s.ts[row]) >= end.get(track, 0):
+        s, found, each = self.trace.slices, list[int](), np.array(list(rows), np.int64)
+        until: dict[int, int] = {}
+        columns = (each, s.track[each], s.ts[each], s.end[each])
+        for row, track, begin, end in zip(*(column.tolist() for column in columns), strict=True):
+            if begin >= until.get(track, 0):
                 found.append(row)
-                end[track] = int(s.end[row])
+                until[track] = end
         return found
 
     def interval(self, row: int, keep: float = 0.0) -> ThreadInterval:
@@ -200,18 +201,60 @@ class Context:
         return float(max(idle, default=0)) / self.count / 1e3
 
     @cached_property
-    def _launched(self) -> tuple[Int64, Int64, Int64]:
-        """Device work in order of its launch: rows, the time of the launch, its track."""
-        s, trace = self.trace.slices, self.trace
-        rows, at = trace.device_rows, trace.launched_at
-        calls = self.trace.calls_of(rows)
-        track = np.where(calls == NONE, NONE, s.track[calls]).astype(np.int64)
-        order = np.argsort(at, kind="stable")
-        return rows[order], at[order], track[order]
+    def _launched(self) -> tuple[Int64, Int64, Int64, Int64]:
+        """Device work in order of its launch: rows, the time of the launch, its call, the call's track."""
+        trace, calls = self.trace, self.trace.device_calls
+        track = np.where(calls == NONE, NONE, trace.slices.track[calls]).astype(np.int64)
+        order = np.argsort(trace.launched_at, kind="stable")
+        return trace.device_rows[order], trace.launched_at[order], calls[order], track[order]
+
+    @cached_property
+    def _launched_on(self) -> dict[int, tuple[Int64, Int64]]:
+        """For each track the work that it launched, in order of its launch: rows, and the time of the launch."""
+        rows, at, _, tracks = self._launched
+        return {track: (rows[tracks == track], at[tracks == track]) for track in distinct(tracks).tolist()}
+
+    def launched_by(self, rows: Sequence[int] | Int64) -> list[Int64]:
+        """For each of these host slices the rows of the device work that its thread launched in it, in order."""
+        s, each = self.trace.slices, np.array(rows, np.int64)
+        found = [_NO_ROWS] * len(each)
+        for track in distinct(s.track[each]).tolist():
+            work, at = self._launched_on.get(track, (_NO_ROWS, _NO_ROWS))
+            places = np.flatnonzero(s.track[each] == track)
+            mine = each[places]
+            bounds = zip(
+                np.searchsorted(at, s.ts[mine]).tolist(), np.searchsorted(at, s.end[mine]).tolist(), strict=True
+            )
+            for place, (first, last) in zip(places.tolist(), bounds, strict=True):
+                found[place] = work[first:last]
+        return found
+
+    def outer_ops(self, rows: Int64) -> Int64:
+        """For each of these host slices the row of the outermost op around it, NONE without."""
+        s, outer = self.trace.slices, np.full(len(rows), NONE, np.int64)
+        at = s.parent[rows].astype(np.int64)
+        for _ in range(DEEPEST):
+            inside = at != NONE
+            if not inside.any():
+                break
+            outer = np.where(inside & (s.category[at] == int(Category.CPU_OP)), at, outer)
+            at = np.where(inside, s.parent[at], NONE)
+        return outer
+
+    def once(self, ask: Callable[[Context], T]) -> T:
+        """What this function says of the context: several rules ask the same."""
+        if ask not in self._said:
+            self._said[ask] = ask(self)
+        said: T = self._said[ask]
+        return said
+
+    @cached_property
+    def _said(self) -> dict[Callable[[Context], Any], Any]:
+        return {}
 
     def launched(self, interval: ThreadInterval, *, any_thread: bool = False) -> Int64:
         """Rows of the device work that this interval of a host thread launched, in order."""
-        rows, at, tracks = self._launched
+        rows, at, _, tracks = self._launched
         track, begin, end = interval
         lo, hi = np.searchsorted(at, [begin, end])
         mine = rows[lo:hi]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from syncscan.habits.context import Context
+from syncscan.model.arrays import Int64
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.runtime_calls import is_event_query, is_event_record, is_synchronise
 from syncscan.model.trace import NONE, Category
@@ -27,16 +30,12 @@ def event_timings(context: Context) -> list[EventTiming]:
 
     `elapsed_time` asks both events whether they are done; nothing else asks two in a row right behind a synchronise.
     """
-    trace = context.trace
-    rows = context.rows(Category.RUNTIME, lambda n: is_event_record(n) or is_synchronise(n) or is_event_query(n))
-    names = [trace.name(r) for r in rows]
-    found, records = [], list[int]()
-    for k, row in enumerate(rows):
-        if is_event_record(names[k]):
-            records = [*records[-1:], row]
-        if not is_synchronise(names[k]) or not _asked_twice(context, rows, names, k) or not _own(context, row):
-            continue
-        timing = _event_timing(context, records, row)
+    asked = context.rows(Category.RUNTIME, lambda n: is_event_record(n) or is_synchronise(n) or is_event_query(n))
+    rows, found = np.array(asked, np.int64), []
+    records = np.flatnonzero(context.trace.called(rows, is_event_record))
+    for k in _asked_twice(context, rows).tolist():
+        before = records[: int(np.searchsorted(records, k, side="right"))][-2:]
+        timing = _event_timing(context, rows[before].tolist(), asked[k]) if _own(context, asked[k]) else None
         if timing is not None:
             found.append(timing)
     return found
@@ -47,13 +46,13 @@ def _own(context: Context, sync: int) -> bool:
     return context.trace.outermost_op(sync) == NONE
 
 
-def _asked_twice(context: Context, rows: list[int], names: list[str], k: int) -> bool:
-    s = context.trace.slices
-    after = [(r, n) for r, n in zip(rows[k + 1 : k + 3], names[k + 1 : k + 3], strict=True)]
-    return (
-        len(after) == 2
-        and all(is_event_query(n) for _, n in after)
-        and all(int(s.ts[r]) - int(s.end[rows[k]]) < _SOON_NS for r, _ in after)
+def _asked_twice(context: Context, rows: Int64) -> Int64:
+    """The places of the synchronises right behind which come two queries."""
+    s, trace = context.trace.slices, context.trace
+    synchronises, queries = trace.called(rows, is_synchronise), trace.called(rows, is_event_query)
+    begins, soon = s.ts[rows], s.end[rows] + _SOON_NS
+    return np.flatnonzero(
+        synchronises[:-2] & queries[1:-1] & queries[2:] & (begins[1:-1] < soon[:-2]) & (begins[2:] < soon[:-2])
     )
 
 

@@ -51,7 +51,7 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
     s, trace = context.trace.slices, context.trace
     codes = _phases(context, np.concatenate([part.calls for part in parts]))
     steps = context.step_of([s.ts[p.calls[0]] for p in parts])
-    gradients = np.sort(s.ts[np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_gradient))])
+    gradients = np.sort(s.ts[trace.where(is_gradient, Category.CPU_OP)])
     others = np.array([begin for _, begin, _ in elsewhere], np.int64)
     ends, found = np.cumsum([len(part.calls) for part in parts])[:-1], list[Run]()
     for part, step, mine in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
@@ -123,8 +123,8 @@ _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.OTHER)
 def _phases(context: Context, calls: Int64) -> Int64:
     """For each of these calls the place of its phase in `_PHASES`."""
     trace, s = context.trace, context.trace.slices
-    backward = np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(is_backward))
-    scopes = np.flatnonzero(trace.is_category(Category.ANNOTATION) & trace.named(is_optimizer))
+    backward = trace.where(is_backward, Category.CPU_OP)
+    scopes = trace.where(is_optimizer, Category.ANNOTATION)
     tracks = s.track[calls]
     optimizers = np.array(without_closures(context, scopes.tolist()), np.int64)
     codes = np.full(len(calls), 0 if len(backward) else 3, np.int64)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from syncscan.habits.context import Context
+from syncscan.model.arrays import Int64
 from syncscan.model.runtime_calls import is_stream_synchronise
-from syncscan.model.trace import NONE, Category
+from syncscan.model.trace import NONE, Category, Trace
 
 FACTORY = re.compile(
     r"aten::(rand|randn|randint|randperm|zeros|ones|full|arange|linspace|eye|tensor|normal|bernoulli|"
@@ -30,28 +31,35 @@ class Copy:
     """How long the host waited in the synchronise behind the call."""
 
 
-def copies_to_device(context: Context, pageable: bool) -> list[Copy]:
-    """The copies from pageable, or from pinned, host memory to the device that the steps' own threads make."""
+def pageable_copies(context: Context) -> list[Copy]:
+    """The copies from pageable host memory to the device that the steps' own threads make."""
+    return _copies_to_device(context, "Pageable")
+
+
+def pinned_copies(context: Context) -> list[Copy]:
+    """The same from pinned memory."""
+    return _copies_to_device(context, "Pinned")
+
+
+def _copies_to_device(context: Context, kind: str) -> list[Copy]:
     s, trace = context.trace.slices, context.trace
-    kind = "Pageable" if pageable else "Pinned"
-    mask = trace.is_category(Category.MEMCPY) & trace.named(lambda n: n.startswith("Memcpy HtoD") and kind in n)
     tracks = {step.track for step in trace.steps}
-    found = []
-    rows = np.flatnonzero(mask)
-    calls = context.trace.calls_of(rows)
+    rows = trace.where(lambda n: n.startswith("Memcpy HtoD") and kind in n, Category.MEMCPY)
+    calls = trace.calls_of(rows)
     known = (calls != NONE) & context.inside(s.ts[calls]) & np.isin(s.track[calls], list(tracks))
-    for row, call in zip(rows[known].tolist(), calls[known].tolist(), strict=True):
-        waited = _synchronise_behind(context, call)
-        found.append(Copy(call, row, max(int(s.bytes[row]), 0), int(s.dur[row]), waited))
-    return sorted(found, key=lambda c: int(s.ts[c.call]))
+    rows, calls = rows[known], calls[known]
+    order = np.argsort(s.ts[calls], kind="stable")
+    rows, calls = rows[order], calls[order]
+    columns = (calls, rows, np.maximum(s.bytes[rows], 0), s.dur[rows], _waited_behind(trace, calls))
+    return [Copy(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _synchronise_behind(context: Context, call: int) -> int:
-    s, trace = context.trace.slices, context.trace
-    after = call + 1
-    if after < len(s) and s.parent[after] == s.parent[call] and is_stream_synchronise(trace.name(after)):
-        return int(s.dur[after])
-    return 0
+def _waited_behind(trace: Trace, calls: Int64) -> Int64:
+    """How long the host waits in a synchronise right behind each of these calls, ns; 0 without."""
+    s = trace.slices
+    after = np.minimum(calls + 1, len(s) - 1)
+    waits = (after > calls) & (s.parent[after] == s.parent[calls]) & trace.called(after, is_stream_synchronise)
+    return np.where(waits, s.dur[after], 0)
 
 
 def copying(context: Context, call: int) -> int:
@@ -60,25 +68,25 @@ def copying(context: Context, call: int) -> int:
     return call if op == NONE else op
 
 
-def factory_before(context: Context, call: int) -> int | None:
-    """Row of the op that built the copied tensor on the host: the one right before the copy's, if it launched nothing.
+def factories(context: Context) -> dict[int, int]:
+    """Of the calls that copy pageable memory: the row of the op that built the tensor on the host, where one did.
 
-    It must end shortly before the copy's op begins, with no other op between.
+    It is the op right before the copy's, if it launched nothing: with no other op between.
     """
-    trace = context.trace
-    own = trace.outermost_op(call)
-    if own == NONE:
-        return None
-    before = _op_before(context, own)
-    if before is None or not FACTORY.fullmatch(trace.name(before)):
-        return None
-    return None if len(context.launched(context.interval(before))) else before
+    calls = np.array([copy.call for copy in context.once(pageable_copies)], np.int64)
+    found = dict[int, int]()
+    for call, own in zip(calls.tolist(), context.outer_ops(calls).tolist(), strict=True):
+        before = _op_before(context, own) if own != NONE else None
+        if before is not None and FACTORY.fullmatch(context.trace.name(before)):
+            found[call] = before
+    launched = context.launched_by(list(found.values()))
+    return {call: row for (call, row), work in zip(found.items(), launched, strict=True) if not len(work)}
 
 
 def _op_before(context: Context, row: int) -> int | None:
     """The op that ended last before this one, with the same parent."""
     s = context.trace.slices
-    parent, first = s.parent.item(row), int(np.searchsorted(s.track, s.track[row]))
+    parent, first = s.parent.item(row), context.trace.track_rows(s.track.item(row)).start
     for other in range(row - 1, max(first, row - 400) - 1, -1):
         if s.parent.item(other) == parent and s.category.item(other) == Category.CPU_OP:
             return other

@@ -34,12 +34,12 @@ def find_looping_optimizer(context: Context) -> LoopingOptimizer | None:
     s, trace = context.trace.slices, context.trace
     steps = context.outermost(context.rows(Category.ANNOTATION, is_optimizer_step, main=False))
     rows = without_closures(context, steps)
-    work = np.concatenate([np.zeros(0, np.int64), *(context.launched(context.interval(row)) for row in rows)])
+    work = np.concatenate([np.zeros(0, np.int64), *context.launched_by(rows)])
     if len(work) < MANY * context.count:
         return None
-    together = trace.named(lambda n: "multi_tensor_apply" in n or "fused" in n.lower())
+    together = trace.called(work, lambda n: "multi_tensor_apply" in n or "fused" in n.lower())
     mean_ns = float(s.dur[work].mean())
-    if np.count_nonzero(together[work]) > BATCHED * len(work) or mean_ns > SMALL_NS:
+    if np.count_nonzero(together) > BATCHED * len(work) or mean_ns > SMALL_NS:
         return None
     took = context.length_us(rows) * context.host_scale
     if not context.launch_bound:

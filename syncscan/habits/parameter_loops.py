@@ -116,12 +116,12 @@ def _outer_ops(context: Context) -> Int64:
     """Rows of the ops on the steps' threads that lie in no other op and in no optimizer's scope, in time order."""
     s, trace = context.trace.slices, context.trace
     tracks = [step.track for step in trace.steps]
-    rows = np.flatnonzero(trace.is_category(Category.CPU_OP) & np.isin(s.track, tracks))
-    rows = rows[context.inside(s.ts[rows])]
+    runs = [trace.track_rows(track) for track in sorted(set(tracks))]
     optimizers = without_closures(context, context.rows(Category.ANNOTATION, is_optimizer))
     outer: list[Int64] = []
-    for track in sorted(set(tracks)):
-        mine = rows[s.track[rows] == track]
+    for track, run in zip(sorted(set(tracks)), runs, strict=True):
+        mine = run.start + np.flatnonzero(s.category[run] == int(Category.CPU_OP))
+        mine = mine[context.inside(s.ts[mine])]
         mine = mine[_in_no_other(s.ts[mine], s.end[mine])]
         scopes = np.array([row for row in optimizers if s.track[row] == track], np.int64)
         outer.append(mine[~_inside(s.ts[mine], s.ts[scopes], s.end[scopes])])

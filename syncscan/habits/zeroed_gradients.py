@@ -34,7 +34,7 @@ class ZeroedGradients:
 def zeroed_gradients(context: Context) -> ZeroedGradients | None:
     """What a trace shows of that, if it happens in every step and takes a notable time; else None."""
     rows = context.rows(Category.ANNOTATION, is_optimizer_zero_grad)
-    scopes = [row for row in rows if len(context.launched(context.interval(row)))]
+    scopes = [row for row, work in zip(rows, context.launched_by(rows), strict=True) if len(work)]
     if len(scopes) < context.count:
         return None
     additions = _additions(context, scopes)
@@ -49,17 +49,17 @@ def zeroed_gradients(context: Context) -> ZeroedGradients | None:
 
 
 def _work(context: Context, rows: list[int]) -> Int64:
-    return np.concatenate([np.zeros(0, np.int64), *(context.launched(context.interval(row)) for row in rows)])
+    return np.concatenate([np.zeros(0, np.int64), *context.launched_by(rows)])
 
 
 def _additions(context: Context, scopes: list[int]) -> list[int]:
     """The `add_`s that add a gradient to zeros: those of the first backward pass behind each of these scopes."""
     s, trace = context.trace.slices, context.trace
-    passes = backward_passes(context)
+    passes = context.once(backward_passes)
     begins = np.array([s.ts[mine[0]] for mine in passes], np.int64)
     firsts = distinct(np.searchsorted(begins, s.end[scopes]))
     gradients = [passes[first] for first in firsts.tolist() if first < len(passes)]
-    adds = np.flatnonzero(trace.is_category(Category.CPU_OP) & trace.named(lambda name: name == "aten::add_"))
+    adds = trace.where(lambda name: name == "aten::add_", Category.CPU_OP)
     adds = adds[np.isin(s.parent[adds], np.concatenate([np.zeros(0, np.int64), *gradients]))]
     adds = adds[context.inside(s.ts[adds])]
     return [int(row) for row in adds[np.argsort(s.ts[adds], kind="stable")]]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+Int16 = npt.NDArray[np.int16]
 Int8 = npt.NDArray[np.int8]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]

@@ -110,4 +110,4 @@ class DeviceWork:
         starts, ends = union(s.ts[rows], s.end[rows])
         order = np.argsort(launched, kind="stable")
         done = np.maximum.accumulate(s.end[rows][order]) if len(rows) else np.zeros(0, np.int64)
-        return Work(rows[order], launched[order], done, starts, ends, np.cumsum(ends - starts), np.sort(s.ts[rows]))
+        return Work(rows[order], launched[order], done, starts, ends, np.cumsum(ends - starts), s.ts[rows])

@@ -353,6 +353,15 @@ class Trace:
         found: Int64 = rows[hits.take(names)]
         return found
 
+    def called(self, rows: Int64, predicate: Callable[[str], Any]) -> Bool:
+        """Which of these rows have a name that satisfies `predicate`; asked once a distinct name of theirs."""
+        names = self.slices.name.take(rows)
+        used, hits = np.zeros(len(self.strings), np.bool_), np.zeros(len(self.strings), np.bool_)
+        used[names] = True
+        hits[[number for number in np.flatnonzero(used).tolist() if predicate(self.strings[number])]] = True
+        mask: Bool = hits.take(names)
+        return mask
+
     def rows_of(self, category: Category) -> tuple[Int64, Int32]:
         """The rows of a category, ascending, and of each the number of its name in `strings`."""
         known = self._rows_of_category

@@ -94,10 +94,12 @@ def find(context: Context) -> Iterable[Habit]:
 def _calls(context: Context) -> list[int]:
     """Rows of the calls in question, in time order, on the threads that launch work."""
     s, trace = context.trace.slices, context.trace
-    counted = {c for f in context.findings if not f.diagnosis.intended for o in f.occurrences for c in o.sync.calls}
-    launching = set(distinct(s.track[context.launch_calls]).tolist())
     calling = (Category.RUNTIME, Category.DRIVER)
     rows = [row for category in calling for row in context.rows(category, _takes, main=False)]
+    if not rows:
+        return []
+    counted = {c for f in context.findings if not f.diagnosis.intended for o in f.occurrences for c in o.sync.calls}
+    launching = set(distinct(s.track[context.launch_calls]).tolist())
     rows = [row for row in rows if row not in counted and int(s.track[row]) in launching]
     return sorted((r for r in rows if not (pins(trace.name(r)) and _pins_a_batch(context, r))), key=lambda r: s.ts[r])
 

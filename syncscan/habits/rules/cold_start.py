@@ -75,12 +75,14 @@ def find(context: Context) -> Iterable[Habit]:
         return
     lengths = np.array([step.end - step.ts for step in steps], np.float64)
     usual = float(np.median(lengths[1:]))
+    if lengths[0] < FACTOR * usual:
+        return
     s = context.trace.slices
     calling = (Category.RUNTIME, Category.DRIVER)
     rows = [row for category in calling for row in context.rows(category, comes_first, main=False)]
     starts = np.sort(s.ts[rows])
     calls = [int(np.subtract(*np.searchsorted(starts, [step.end, step.ts]))) for step in steps]
-    if lengths[0] < FACTOR * usual or calls[0] < MORE * max(1, *calls[1:]):
+    if calls[0] < MORE * max(1, *calls[1:]):
         return
     yield context.habit(
         ADVICE,

@@ -54,7 +54,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.input_copies import copies_to_device
+from syncscan.habits.input_copies import pinned_copies
 from syncscan.model.arrays import distinct
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.units import duration
@@ -78,9 +78,9 @@ def find(context: Context) -> Iterable[Habit]:
     if context.step.device_busy_us < 0.75 * context.period_us:
         return
     work = context.trace.device_rows
-    computes = ~context.trace.named(lambda n: n.startswith("Mem"))
-    computing = set(distinct(s.stream[work[computes[work]]]).tolist())
-    mine = [c for c in copies_to_device(context, pageable=False) if int(s.stream[c.row]) in computing]
+    computes = ~context.trace.called(work, lambda n: n.startswith("Mem"))
+    computing = set(distinct(s.stream[work[computes]]).tolist())
+    mine = [c for c in context.once(pinned_copies) if int(s.stream[c.row]) in computing]
     alone = sum(_alone(context, c.row) for c in mine) / context.count / 1e3
     if alone < 5 * context.notable_us:
         return

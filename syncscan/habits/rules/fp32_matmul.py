@@ -108,8 +108,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     chip, named = found
     s, trace = context.trace.slices, context.trace
-    wanted = trace.named(lambda n: FP32.search(n) and not OTHER.search(n)) & trace.is_category(Category.KERNEL)
-    rows = np.flatnonzero(wanted)
+    rows = trace.where(_in_fp32, Category.KERNEL)
     calls = context.trace.calls_of(rows)
     known = (calls != NONE) & context.inside(s.ts[calls])
     known[known] = _in_product(context, calls[known])
@@ -129,6 +128,10 @@ def find(context: Context) -> Iterable[Habit]:
         ],
         [Change(work=tuple((r, stay) for r in mine)) for stay in chip.stay],
     )
+
+
+def _in_fp32(kernel: str) -> bool:
+    return "gemm" in kernel.lower() and FP32.search(kernel) is not None and not OTHER.search(kernel)
 
 
 def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:

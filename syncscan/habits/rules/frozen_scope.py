@@ -103,22 +103,25 @@ def find(context: Context) -> Iterable[Habit]:
     One that communicates gathers weights, or waits for other ranks: it is no frozen part.
     """
     s, trace = context.trace.slices, context.trace
+    if context.step.device_busy_us < BUSY * context.period_us:
+        return
     first = _first_trained(context)
-    if len(first) < context.count or context.step.device_busy_us < BUSY * context.period_us:
+    if len(first) < context.count:
         return
     rows = context.outermost(context.rows(Category.ANNOTATION, _is_programs))
     starts, trained = [begin for begin, _ in first], list(first.values())
-    ahead = [r for r in rows if _before(starts, trained, int(s.ts[r]), int(s.end[r]))]
+    begins, ends = s.ts[rows].tolist(), s.end[rows].tolist()
+    ahead = [r for r, begin, end in zip(rows, begins, ends, strict=True) if _before(starts, trained, begin, end)]
     for name in dict.fromkeys(trace.name(r) for r in ahead):
         mine = [r for r in ahead if trace.name(r) == name]
-        work = np.concatenate([context.launched(context.interval(r)) for r in mine])
+        work = np.concatenate(context.launched_by(mine))
         kernels = work[s.category[work] == int(Category.KERNEL)].tolist()
         took = context.length_us(kernels)
         rest = context.step.device_busy_us - took
         if (
             took < SHARE * context.step.device_busy_us
             or len(mine) < context.count
-            or trace.named(is_collective_kernel)[work].any()
+            or trace.called(work, is_collective_kernel).any()
             or not _same_stream(context, kernels, first)
         ):
             continue
@@ -157,10 +160,11 @@ def _first_trained(context: Context) -> dict[tuple[int, int], int]:
     up in backward, the last one made the node.
     """
     s = context.trace.slices
-    numbered = (s.category == Category.CPU_OP) & (s.sequence != NONE)
-    back = numbered & (s.fwd_thread > 0)
-    forward = np.flatnonzero(numbered & ~back)
-    forward = forward[among(s.sequence[forward], np.sort(s.sequence[back]))]
+    numbered, _ = context.trace.rows_of(Category.CPU_OP)
+    numbered = numbered[s.sequence.take(numbered) != NONE]
+    back = s.fwd_thread[numbered] > 0
+    forward = numbered[~back]
+    forward = forward[among(s.sequence[forward], np.sort(s.sequence[numbered[back]]))]
     numbers, which = np.unique(s.sequence[forward], return_inverse=True)
     last = np.zeros(len(numbers), np.int64)
     np.maximum.at(last, which.reshape(-1), s.ts[forward])

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.input_copies import copies_to_device, copying, factory_before
+from syncscan.habits.input_copies import copying, factories, pageable_copies
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.units import duration
 
@@ -57,8 +57,8 @@ def find(context: Context) -> Iterable[Habit]:
 
     A copy behind which the host waits is a sync, whose finding says what it costs: here only the making counts.
     """
-    pairs = [(c, factory_before(context, c.call)) for c in copies_to_device(context, pageable=True)]
-    built = {c.call: (c, row) for c, row in pairs if row is not None}
+    before = context.once(factories)
+    built = {c.call: (c, before[c.call]) for c in context.once(pageable_copies) if c.call in before}
     for group in context.by_scope(built):
         mine = [built[call] for call in group]
         making = context.length_us(row for _, row in mine) * context.host_scale

@@ -196,7 +196,7 @@ def _call_ns(context: Context, run: Run, costs: float) -> int:
 def _kernels(context: Context, calls: Int64) -> Int64:
     """Rows of the kernels that these calls launch."""
     trace = context.trace
-    rows = trace.device_rows[trace.is_category(Category.KERNEL)[trace.device_rows]]
+    rows = trace.device_rows[trace.slices.category[trace.device_rows] == int(Category.KERNEL)]
     mine: Int64 = rows[np.isin(trace.calls_of(rows), calls)]
     return mine
 

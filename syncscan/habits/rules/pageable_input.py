@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.input_copies import Copy, copies_to_device, copying, factory_before
+from syncscan.habits.input_copies import Copy, copying, factories, pageable_copies
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.units import duration
 
@@ -64,10 +64,11 @@ def find(context: Context) -> Iterable[Habit]:
 
     One behind which the host waits is a sync: its finding says what a pinned copy would gain.
     """
-    copies = [c for c in copies_to_device(context, pageable=True) if c.call not in context.sync_calls]
-    calls = [c for c in copies if factory_before(context, c.call) is None]
+    before = context.once(factories)
+    calls = [c for c in context.once(pageable_copies) if c.call not in context.sync_calls and c.call not in before]
     for group in context.by_scope(c.call for c in calls):
-        mine = [c for c in calls if c.call in set(group)]
+        members = set(group)
+        mine = [c for c in calls if c.call in members]
         held = context.length_us(group)
         size = sum(c.size for c in mine) / context.count
         if held < context.notable_us or size < SMALL:

@@ -114,7 +114,7 @@ def _computing(context: Context, device: int) -> list[int]:
     """The streams of a device that don't communicate: a collective ends when the last rank does, whatever runs here."""
     s, trace = context.trace.slices, context.trace
     rows = trace.device_rows[s.device[trace.device_rows] == device]
-    communicating = s.stream[rows[trace.named(is_collective_kernel)[rows]]]
+    communicating = s.stream[rows[trace.called(rows, is_collective_kernel)]]
     return [st for st in context.work.streams(device) if st not in communicating]
 
 

@@ -49,7 +49,7 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.habits.event_timing import event_timings
-from syncscan.habits.input_copies import copies_to_device
+from syncscan.habits.input_copies import pageable_copies, pinned_copies
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.interval import Cover, Interval, union_of
 from syncscan.model.units import duration
@@ -66,9 +66,11 @@ ADVICE = Advice(
 
 def find(context: Context) -> Iterable[Habit]:
     """Copies to the device between the two events of timed parts."""
-    copies = copies_to_device(context, pageable=True) + copies_to_device(context, pageable=False)
-    timed = union_of([Interval(timing.begin, timing.end) for timing in event_timings(context)])
-    begins, ends = (np.array(column, np.int64) for column in (zip(*timed, strict=True) if timed else ((), ())))
+    timed = union_of([Interval(timing.begin, timing.end) for timing in context.once(event_timings)])
+    if not timed:
+        return
+    copies = [*context.once(pageable_copies), *context.once(pinned_copies)]
+    begins, ends = (np.array(column, np.int64) for column in zip(*timed, strict=True))
     inside = Cover(begins, ends).holds(context.trace.slices.ts[[c.call for c in copies]])
     mine = list(itertools.compress(copies, inside.tolist()))
     held = context.length_us(c.call for c in mine) + sum(c.waited_ns for c in mine) / context.count / 1e3
