@@ -186,30 +186,33 @@ def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: 
     places = np.flatnonzero(launches)
     calls = host.rows[places]
     queued = held_by_queue(trace, calls, trace.slices.ts[calls], trace.slices.end[calls])
-    held, waited = np.flatnonzero(queued), _waited(trace, findings)
-    asked = host.places_of(np.array(list(waited), np.int64))
+    held = np.flatnonzero(queued)
+    asked, waited = _waited(trace, findings)
+    asked = host.places_of(asked)
     known = np.flatnonzero(asked != NONE)
     lengths = np.zeros(len(host.rows), np.int64)
     lengths[places[held]] = queued[held]
-    lengths[asked[known]] += np.array(list(waited.values()), np.int64)[known]
+    np.add.at(lengths, asked[known], waited[known])
     where = np.concatenate([places[held], asked[known]])
     work = host.itself.copy()
     work[where] = np.maximum(host.itself[where] - lengths[where], 0)
     return int(host.itself.sum() - work.sum()), work
 
 
-def _waited(trace: Trace, findings: Iterable[Finding]) -> dict[int, int]:
-    """How long the calls of sync points waited for the device, ns: of a point's calls the last ones did."""
-    lasts, waited = trace.slices.dur.item, dict[int, int]()
-    for point, cost in ((o.sync, o.cost) for f in findings for o in f.occurrences):
-        left = cost.wait_ns
-        for call in reversed(point.calls):
-            length = min(left, lasts(call))
-            waited[call] = waited.get(call, 0) + length
-            left -= length
-            if not left:
-                break
-    return waited
+def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
+    """Rows of calls of sync points, and how long they waited for the device, ns: of a point's calls the last ones."""
+    dur = trace.slices.dur
+    points = [(o.sync.calls, o.cost.wait_ns) for f in findings for o in f.occurrences if o.sync.calls]
+    rows, left = [calls[-1] for calls, _ in points], np.array([ns for _, ns in points], np.int64)
+    waited = np.minimum(left, dur[rows])
+    lengths: list[int] = waited.tolist()
+    for place in np.flatnonzero(left > waited).tolist():
+        rest = int(left[place] - waited[place])
+        for call in reversed(points[place][0][:-1]):
+            rows.append(call)
+            lengths.append(min(rest, dur.item(call)))
+            rest -= lengths[-1]
+    return np.array(rows, np.int64), np.array(lengths, np.int64)
 
 
 def _work_of(trace: Trace, launches: Int64) -> int:

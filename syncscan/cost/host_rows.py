@@ -61,7 +61,9 @@ class HostRows:
             if len(mine):
                 run = slice(int(rows[0]), int(rows[-1]) + 1)
                 until = run.start + np.searchsorted(self.slices.ts[run], self.slices.end[self.rows[places[mine]]])
-                last[mine] = np.maximum(last[mine], first + np.searchsorted(rows, until))
+                whole = len(rows) == run.stop - run.start
+                reached = until - run.start if whole else np.searchsorted(rows, until)
+                last[mine] = np.maximum(last[mine], first + reached)
         total: Int64 = sums[last] - sums[places]
         return total
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.model.arrays import Int64, numbered_pairs
+from syncscan.model.arrays import Int64, distinct, numbered_pairs
 from syncscan.model.names import is_step
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
@@ -53,15 +53,16 @@ class ScopePaths:
 
     @cached_property
     def _up(self) -> Int64:
-        """Of what other slices lie in the same, of the others the row that they lie in; one more at the end, for NONE.
-
-        A scope's row leads to itself.
+        """Of each row that holds others its innermost scope, of the rest the row that it lies in; NONE without, and on
+        threads that have no scopes; one more at the end, for NONE. A scope's row leads to itself.
         """
-        parent = self.trace.slices.parent
-        up = np.append(parent, NONE).astype(np.int64)
-        up[self._scopes] = self._scopes
+        s = self.trace.slices
+        up = np.full(len(s) + 1, NONE, np.int64)
         holds, ends = np.zeros(len(up), np.bool_), np.zeros(len(up), np.bool_)
-        holds[parent] = True
+        for run in map(self.trace.track_rows, distinct(s.track[self._scopes]).tolist()):
+            up[run] = s.parent[run]
+            holds[s.parent[run]] = True
+        up[self._scopes] = self._scopes
         ends[self._scopes] = ends[NONE] = True
         left = np.flatnonzero(holds & ~ends.take(up))
         while len(left):  # twice as far each time

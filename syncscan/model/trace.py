@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int8, Int32, Int64, among
+from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.names import is_step
 from syncscan.model.paths import Paths
@@ -437,14 +437,19 @@ class Trace:
 
     def started_work(self, calls: Int64) -> Bool:
         """Which of these calls started device work that is in the trace."""
-        correlation = self.slices.correlation[calls]
-        started: Bool = among(correlation, self._work_correlations) & (correlation != NONE)
+        started: Bool = self._started_work[calls]
         return started
 
     @cached_property
-    def _work_correlations(self) -> Int64:
-        """The correlations of all device work, ascending."""
-        return np.sort(self.slices.correlation[self.device_rows])
+    def _started_work(self) -> Bool:
+        """A mask over `slices`: the calls that started device work."""
+        started = np.zeros(len(self.slices) + 1, np.bool_)  # NONE, which is -1, is the place at the end
+        started[self.device_calls] = True
+        started[NONE] = False
+        known, calls = self._calls_by_correlation
+        again = np.flatnonzero(known[1:] == known[:-1]) + 1  # as a driver's call in a runtime's, which is the one found
+        started[calls[again]] = started[calls[np.searchsorted(known, known[again])]]
+        return started
 
     def copy_of(self, call: int) -> int:
         """The row of the device copy that a call started, NONE without."""
