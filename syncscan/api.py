@@ -358,7 +358,7 @@ def _painted(analysis: Analysis, of: str) -> Picture:
 
 def missing(trace: Trace) -> tuple[str, ...]:
     """What this trace lacks and what to do about it, and what its capture noted, a sentence each."""
-    present = set(trace.slices.category.tolist())
+    present = {category for category in Category if trace.is_category(category).any()}
     if not present & {*CALLS, Category.SYNC} and not trace.info.capture.pretended:
         if not present & {Category.KERNEL, Category.MEMCPY}:
             return ("No device events: nothing waits on a CPU. Record on a GPU, with ProfilerActivity.CUDA.",)
@@ -376,8 +376,7 @@ def missing(trace: Trace) -> tuple[str, ...]:
 
 
 def _has_scopes(trace: Trace) -> bool:
-    names = {trace.strings[i] for i in set(trace.slices.name[trace.is_category(Category.ANNOTATION)].tolist())}
-    return not all(map(is_step, names))
+    return not all(is_step(trace.strings[number]) for number in trace.names_of(Category.ANNOTATION))
 
 
 def rules() -> tuple[RuleDoc, ...]:

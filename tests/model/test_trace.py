@@ -135,6 +135,41 @@ def test_a_call_without_a_correlation_started_nothing() -> None:
     assert trace.started_work(np.flatnonzero(trace.is_category(*CALLS))).tolist() == [False]
 
 
+def test_a_driver_s_call_in_a_runtime_s_started_the_same_work() -> None:
+    """The two share a correlation; work is linked to the outer one."""
+    t = TraceBuilder()
+    t.launch(at=1, lasts=5)
+    launch = next(e for e in t.events if e.get("name") == "cudaLaunchKernel")
+    t.event(**{**launch, "cat": "cuda_driver", "name": "cuLaunchKernel", "ts": launch["ts"] + 0.2, "dur": 0.5})
+    t.call("cudaEventQuery", 10, 11)
+    trace = t.trace()
+    calls = np.flatnonzero(trace.is_category(*CALLS))
+    assert names(trace, calls) == ["cudaLaunchKernel", "cuLaunchKernel", "cudaEventQuery"]
+    assert trace.started_work(calls).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("categories", [(Category.CPU_OP,), CALLS, (), (Category.MEMSET, Category.KERNEL)])
+def test_rows_are_found_by_category_and_name(categories: tuple[Category, ...]) -> None:
+    """The rows that both masks hold, and only the names of those categories are asked."""
+    trace, asked = nested().trace(), list[str]()
+
+    def wanted(name: str) -> bool:
+        asked.append(name)
+        return "n" in name
+
+    mask = trace.is_category(*categories)
+    assert trace.where(wanted, *categories).tolist() == np.flatnonzero(mask & trace.named(lambda n: "n" in n)).tolist()
+    assert sorted(asked) == sorted({trace.name(row) for row in np.flatnonzero(mask)})
+
+
+def test_rows_are_asked_for_their_names() -> None:
+    """One answer a row, in their order."""
+    trace = nested().trace()
+    rows = np.array([2, 0, 2], np.int64)
+    second = trace.name(2)
+    assert trace.called(rows, lambda name: name == second).tolist() == [True, trace.name(0) == second, True]
+
+
 def test_without_any_link_work_counts_as_launched_when_it_starts():
     """A trace without runtime calls says nothing of launches."""
     t = TraceBuilder()

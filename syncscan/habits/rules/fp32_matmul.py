@@ -151,7 +151,8 @@ def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:
 def _in_product(context: Context, calls: Int64) -> Bool:
     """Which of these calls lie in a product's op: all go up their chains of parents together."""
     trace, parent = context.trace, context.trace.slices.parent
-    product = trace.named(PRODUCTS.__contains__) & trace.is_category(Category.CPU_OP)
+    product = np.zeros(len(trace.slices), np.bool_)
+    product[trace.where(PRODUCTS.__contains__, Category.CPU_OP)] = True
     found = np.zeros(len(calls), dtype=np.bool_)
     at = parent[calls]
     while (at != NONE).any():
