@@ -52,13 +52,13 @@ class HostRows:
         return rows
 
     def in_all(self, column: Int64, places: Int64) -> Int64:
-        """Of each of these places the sum of a column over itself and those that lie in it."""
+        """Of each of these places, which ascend, the sum of a column over itself and those that lie in it."""
         sums = np.zeros(len(column) + 1, np.int64)
         np.cumsum(column, out=sums[1:])
         last = places + 1
         for first, behind in itertools.pairwise(self.threads.tolist()):
-            mine, rows = np.flatnonzero((places >= first) & (places < behind)), self.rows[first:behind]
-            if len(mine):
+            mine, rows = slice(*np.searchsorted(places, [first, behind]).tolist()), self.rows[first:behind]
+            if mine.start < mine.stop:
                 run = slice(int(rows[0]), int(rows[-1]) + 1)
                 until = run.start + np.searchsorted(self.slices.ts[run], self.slices.end[self.rows[places[mine]]])
                 whole = len(rows) == run.stop - run.start
