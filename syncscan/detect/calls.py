@@ -15,7 +15,7 @@ from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
 from syncscan.model import runtime_calls
-from syncscan.model.arrays import Bool, Int64, among
+from syncscan.model.arrays import Bool, Int64, among, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import api_name
@@ -65,6 +65,8 @@ class _RuntimeCalls:
     def __init__(self, trace: Trace, waits: Waits, awaited: AwaitedWork) -> None:
         self._trace, self._waits, self._awaited = trace, waits, awaited
         self._rows = np.flatnonzero(trace.is_category(*CALLS))
+        self._names = trace.slices.name[self._rows]
+        self._used = distinct(self._names).tolist()
         self._is_copy = self._named(runtime_calls.is_copy)
 
     def candidates(self) -> Iterator[BlockingCall]:
@@ -114,7 +116,10 @@ class _RuntimeCalls:
         )
 
     def _named(self, predicate: Callable[[str], bool]) -> Bool:
-        return self._trace.named(predicate)[self._rows]
+        hits = np.zeros(len(self._trace.strings), np.bool_)
+        hits[[name for name in self._used if predicate(self._trace.strings[name])]] = True
+        mask: Bool = hits[self._names]
+        return mask
 
     def _candidate_places(self) -> Int64:
         """Which of `_rows` may wait, by name or, unknown ones, by length; the outermost where one is inside another.
@@ -129,8 +134,11 @@ class _RuntimeCalls:
             | self._named(runtime_calls.allocates)
         )
         long = self._named(runtime_calls.may_drain) & (slices.dur[rows] >= _LONG_NS)
-        wraps_known = np.isin(rows, slices.parent[rows][known])
-        inside_known = np.isin(slices.parent[rows], rows[known])
+        parent = slices.parent[rows]
+        around_known, is_known = np.zeros(len(slices), np.bool_), np.zeros(len(slices), np.bool_)
+        around_known[parent[known & (parent != NONE)]] = True
+        is_known[rows[known]] = True
+        wraps_known, inside_known = around_known[rows], is_known[parent] & (parent != NONE)
         own = rows == profiler_sync(self._trace)
         return np.flatnonzero((known | (long & ~wraps_known)) & ~inside_known & ~own)
 
