@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, source_files, with_excerpts
@@ -18,7 +18,6 @@ from syncscan.habits import documentation
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.names import is_step
-from syncscan.model.picture import Picture
 from syncscan.model.stage_clock import StageClock
 from syncscan.model.trace import CALLS, Category, Trace
 from syncscan.model.view import matches
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from syncscan.model.diff import Diff
     from syncscan.model.fleet import Fleet
     from syncscan.model.guess import Linted
+    from syncscan.model.picture import Picture
 
 Progress = Callable[[int, int], None]
 
@@ -209,7 +209,7 @@ def analyze_pretended(recording: bytes) -> Analysis:
     """
     analysis = analyze_trace(load.parse(recording, "dry run"))
     found = cost.without_preparation(analysis.findings)
-    return dataclasses.replace(analysis, findings=tuple(sorted(found, key=_frequent)))
+    return replace(analysis, findings=tuple(sorted(found, key=_frequent)))
 
 
 def _frequent(finding: Finding) -> tuple[bool, float]:

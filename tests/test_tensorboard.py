@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from syncscan import tensorboard
@@ -47,7 +47,7 @@ def test_the_numbers_of_the_step_are_curves_at_the_training_step() -> None:
 
 def test_what_was_not_projected_is_no_curve() -> None:
     """A recoverable that is unknown isn't logged as zero."""
-    unprojected = analysis(finding(gain=None), step=dataclasses.replace(STEP, recoverable_us=None))
+    unprojected = analysis(finding(gain=None), step=msgspec.structs.replace(STEP, recoverable_us=None))
     assert "syncscan/recoverable_us" not in logged(unprojected).scalars
 
 

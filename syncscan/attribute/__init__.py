@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, partial
+
+import msgspec
+from msgspec.structs import replace
 
 from syncscan.attribute.backward import ForwardOps
 from syncscan.attribute.excerpts import at_hand, with_excerpts
@@ -43,8 +45,7 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
     return tuple(attributor.attribution(p, origin, root) for p, origin in zip(points, origins, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
+class _Origin(msgspec.Struct, frozen=True):
     """Where a sync point was asked for: itself, or in the forward pass."""
 
     forward: int

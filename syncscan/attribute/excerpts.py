@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from syncscan.attribute.source_file import SourceFiles
 from syncscan.model.finding import Attribution, Excerpt, Finding, Source

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
@@ -17,8 +18,7 @@ transformers and TRL, `fit`, `validate`, `test` and `predict` in Lightning, `Eng
 and `fit_one_cycle` in fastai, `learn` in stable_baselines3 (their documentation)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The user's line, the framework's line inside it, and whose the sync is: `user`, `framework` or `unknown`."""
 
     user: Source | None

@@ -6,9 +6,10 @@ import ast
 import stat
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+
+import msgspec
 
 from syncscan.errors import UsageError
 from syncscan.model.finding import Excerpt, Source
@@ -23,8 +24,7 @@ _NETWORK = ("//", "\\\\")
 _DEEPEST = 64
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRoot:
+class SourceRoot(msgspec.Struct, frozen=True):
     """A folder that sources may be read below.
 
     `recorded` is the folder that it stands for, as the trace names it; empty where any end of a name may be one in it.
@@ -44,8 +44,7 @@ class SourceRoot:
         yield from (self.folder.joinpath(*parts[k:]) for k in range(len(parts)))
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFiles:
+class SourceFiles(msgspec.Struct, frozen=True):
     """The source files that may be read: Python's, regular, below the working directory or below a root.
 
     `kept` are texts by file that a saved analysis holds, and `newer` the files of them that had been written after the

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from syncscan.cli.asked import Asked, options
 from syncscan.cli.needs import Need, given, needs
@@ -131,8 +131,7 @@ def _form(form: str, output: str | None, evidence: str | None) -> str:
     return "saved"
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(msgspec.Struct, frozen=True):
     """How an analysis is shown."""
 
     form: str

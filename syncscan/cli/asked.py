@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+import msgspec
 
 from syncscan.cli import memory
 from syncscan.cli.finite import Finite
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 _SLICE = re.compile(r"(\d{0,9}):(\d{0,9})")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What was asked of an analysis; its parts are those of `api.analyze`."""
 
     step_ms: float | None
@@ -102,7 +101,7 @@ def options_of_a_job(command: Callable[..., Any]) -> Callable[..., Any]:
 def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_asked(**arguments: Any) -> Any:
-        asked = Asked(**{field.name: arguments.pop(field.name, None) for field in fields(Asked)})
+        asked = Asked(**{name: arguments.pop(name, None) for name in Asked.__struct_fields__})
         return command(asked=asked, **arguments)
 
     return with_asked

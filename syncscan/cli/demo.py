@@ -50,7 +50,7 @@ def _analysis(trace: Path) -> Analysis:
 
 def _recorded(trace: Path) -> Analysis:
     """A recording that comes with the sources it was made of: their dates tell when they were cloned or installed."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     analysis = _analysis(trace)
     findings = (replace(f, excerpt=f.excerpt and replace(f.excerpt, newer=False)) for f in analysis.findings)

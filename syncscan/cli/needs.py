@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from syncscan.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """One option of a command, and what it means nothing without.
 
     `option` and `other` are parameters of the command by their Python names. `values` are those of the other's with

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 import click
+from msgspec.structs import replace
 
 from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs

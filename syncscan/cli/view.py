@@ -92,7 +92,7 @@ def viewed(analysis: Analysis, view: View) -> Analysis:
     Raises:
         UsageError: only the user's own code is wanted, and nothing tells whose code it is.
     """
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     if view.user_only and analysis.findings and all(f.where.owner == "unknown" for f in analysis.findings):
         raise UsageError(

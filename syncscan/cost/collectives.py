@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64
@@ -20,8 +20,7 @@ _KIND = re.compile(r"(?:nccl|rccl)\w*?Kernel_([A-Za-z]+)|^\W*(\w+)")
 """`ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)` → AllReduce; of other libraries the kernel's whole name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collectives:
+class Collectives(msgspec.Struct, frozen=True):
     """The collectives of a trace's steps in order of their launch, the process groups they name, and their kernels."""
 
     found: tuple[RankCollective, ...]

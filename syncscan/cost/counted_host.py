@@ -10,8 +10,8 @@ from __future__ import annotations
 import enum
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.cost.host_rows import HostRows, host_rows
@@ -61,8 +61,7 @@ def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -
     return counted.summary(step) if (counted.kinds != _Kind.PYTHON).any() else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
+class _Scale(msgspec.Struct, frozen=True):
     """Turns summed ns of all steps into µs of one, on the scale of the undisturbed step."""
 
     steps: int

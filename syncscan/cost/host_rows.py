@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64
@@ -24,8 +24,7 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 _NO_TIMES = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class HostRows:
+class HostRows(msgspec.Struct, frozen=True, eq=False):
     """Ops, calls and ranges of the steps' threads, in the trace's order; what lies in a call is part of that call.
 
     The columns have one length; times are ns of the steps, each moment counted once.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from syncscan.detect.call import Call, Question, Site
 from syncscan.detect.calls import blocking_calls

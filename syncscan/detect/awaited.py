@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from syncscan.detect.waits import CLOCKS_NS, PROMPT_NS
@@ -294,8 +294,7 @@ class AwaitedWork:
         return stated_edges(trace, self._records[NONE], rows[np.argsort(trace.slices.ts[rows], kind="stable")])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Launches:
+class _Launches(msgspec.Struct, frozen=True, eq=False):
     """The launches of one thread, as runs of those on one stream after the other."""
 
     issued: Int64

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import is_synchronise
@@ -13,8 +14,7 @@ _INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "Dt
 """How Intel's profiler writes the direction of a copy: to and from memory, the device and shared memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockingCall:
+class BlockingCall(msgspec.Struct, frozen=True, kw_only=True):
     """A runtime call that can block the host, or a copy and the synchronise behind it: one wait. Times are in ns."""
 
     rows: tuple[int, ...]

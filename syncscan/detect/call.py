@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
+
+import msgspec
 
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.neighbours import Neighbours
@@ -25,14 +26,13 @@ Site = tuple[Any, ...]
 """A call site: two of them are one if they are equal."""
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, dict=True):
     """What a rule is given: the facts of a blocking call, and questions about where in the program it was made."""
 
     facts: BlockingCall
     trace: Trace
     neighbours: Neighbours
-    asked: dict[Question, Any] = field(default_factory=dict)
+    asked: dict[Question, Any] = msgspec.field(default_factory=dict)
     """What was asked so far of what no call site tells, its surroundings in time, and the answers."""
 
     @cached_property

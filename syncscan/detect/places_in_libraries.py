@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
@@ -12,8 +13,7 @@ from syncscan.model.finding import Cause, Removal, Use
 from syncscan.model.libraries import in_package
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LibraryPlace:
+class LibraryPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Functions of a library that wait for one reason, and what who calls the library can do about it."""
 
     file: str

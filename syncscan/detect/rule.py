@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
+
+import msgspec
 
 from syncscan.detect.call import Call
 from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, Use
@@ -26,8 +27,7 @@ HEADINGS = (
 """The headings of every rule's documentation, in their order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """What a rule says of the one call that it matches; what it says of all of them are its constants."""
 
     title: str

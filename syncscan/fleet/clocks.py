@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
+
+import msgspec
 
 from syncscan.fleet.meetings import JobMeeting, collective_of
 from syncscan.fleet.members import Members
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
+class Clocks(msgspec.Struct, frozen=True):
     """What is added to a time of each rank's trace, ns, to get the job's: ns since the first rank's `base_ns`."""
 
     added: tuple[int, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import mean
 
 import msgspec
@@ -34,8 +33,7 @@ LATEST = 16
 """So many ranks of each kind are replayed of such a job, the latest, beside those that came last anywhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobGain:
+class JobGain(msgspec.Struct, frozen=True):
     """What the job gains, µs a step."""
 
     gain_us: float

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
+
+import msgspec
 
 from syncscan.fleet.clocks import Clocks
 from syncscan.fleet.meetings import JobMeeting, collective_of
@@ -25,8 +26,7 @@ STARVED_NS = 500_000
 """A collective that begins so soon behind its launch found its device idle, or nearly: its host sets the pace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True):
     """A rank at a meeting, ns on the job's clock."""
 
     rank: int
@@ -43,8 +43,7 @@ class Arrival:
         return self.begin - self.of.begin + self.of.launched
 
 
-@dataclass(frozen=True)
-class Met:
+class Met(msgspec.Struct, frozen=True, dict=True):
     """A meeting with its arrivals, in the order of the ranks."""
 
     meeting: JobMeeting
@@ -94,8 +93,7 @@ def waited_ns(all_met: Sequence[Met]) -> Mapping[int, float]:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """How much later than the others a rank came in one step, ns, in all and by cause."""
 
     late_ns: float

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
+
+import msgspec
 
 from syncscan.fleet.members import Member, Members
 from syncscan.model.process_group import ProcessGroup, group_of
@@ -20,8 +21,7 @@ from syncscan.model.trace import NONE
 Key: TypeAlias = "tuple[object, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class JobMeeting:
+class JobMeeting(msgspec.Struct, frozen=True):
     """One collective of one step: the place of each rank that takes part, and of its collective."""
 
     step: int
@@ -33,8 +33,7 @@ class JobMeeting:
     """Of the collective among each one's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meetings:
+class Meetings(msgspec.Struct, frozen=True):
     """Those that all ranks' traces have, in no order; and how many collectives have a rank whose trace lacks them."""
 
     found: tuple[JobMeeting, ...]

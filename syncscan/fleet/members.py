@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from statistics import median_low
+
+import msgspec
 
 from syncscan.errors import UsageError
 from syncscan.model.fleet import RankFrom
@@ -21,8 +22,7 @@ APART_NS = 60 * 10**9
 """Ranks of one capture record the same step within this time: hosts' clocks lie some ms apart, set by NTP."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """One rank of the job."""
 
     number: int
@@ -30,8 +30,7 @@ class Member:
     numbered_from: RankFrom
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(msgspec.Struct, frozen=True):
     """The ranks by their number, the numbers of the steps that all hold, and the job's size, None if nobody says it."""
 
     ranks: tuple[Member, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.fleet.rank import read_rank
@@ -13,8 +14,7 @@ from syncscan.model.rank import encoded
 from syncscan.model.redacted import redacted
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What became of one trace."""
 
     rank: bytes = b""

@@ -16,8 +16,9 @@ import subprocess
 import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO, Any, cast
+
+import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fleet.outcome import Outcome
@@ -33,8 +34,7 @@ _FEWER = 4
 _CODE = "import sys; sys.path[:] = {!r}; from syncscan.fleet.worker import main; main()"
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
+class Workers(msgspec.Struct, frozen=True):
     """How many processes there are, and what they may take together."""
 
     count: int

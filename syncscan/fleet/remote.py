@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, TraceUnreadable, installing
 from syncscan.load.stored import reason
@@ -15,8 +16,7 @@ _TOLD_BY = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "
 """What storages call that which changes when a file does, the surest first (s3fs, gcsfs, adlfs, sftp, memory)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A URL in parts: what stands before and behind the path that the storage itself knows."""
 
     before: str

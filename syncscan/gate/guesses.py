@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
+
+from msgspec.structs import replace
 
 from syncscan.gate.limits import names_line
 from syncscan.model.check import Allowance

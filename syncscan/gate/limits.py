@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+import msgspec
 
 from syncscan.gate.baseline import Baseline, Entry, known_by
 from syncscan.gate.written import Placed, SourceText, Written, lines_of
@@ -52,8 +53,7 @@ def check(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SortedOut:
+class SortedOut(msgspec.Struct, frozen=True, kw_only=True):
     """Which findings count for limits and which don't."""
 
     counted: tuple[Finding, ...]

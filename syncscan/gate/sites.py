@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Site
@@ -26,8 +27,7 @@ Seen = Mapping[int, tuple[int, float]]
 NOWHERE: Place = ("", 0, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """What tells a site from others of its state."""
 
     scope: tuple[str, ...]

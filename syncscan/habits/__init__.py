@@ -7,7 +7,8 @@ later, from the `changes` it names; until then its measured cost stands as an up
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.habits.rules import RULES

@@ -8,8 +8,8 @@ a leaf that requires a gradient (autocast_mode.cpp, `cached_cast`): frozen weigh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.habits.backward_passes import backward_passes
@@ -22,8 +22,7 @@ _NODE = "ToCopyBackward0"
 """Autograd's node of a cast."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Casts:
+class Casts(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of `aten::to`, in time order: casts of a step that needn't be."""
 
     frozen: list[int]

@@ -7,8 +7,8 @@ Python between two ops, dispatch, and calls. What a trainer, a loader or a log d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.habits.closures import without_closures
@@ -30,8 +30,7 @@ STEP, SYNC, LOADER, OTHER = range(4)
 """What a break is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Capturable:
+class Capturable(msgspec.Struct, frozen=True):
     """Launches of one step that one graph can hold: rows of their calls, in time order."""
 
     calls: Int64
@@ -46,8 +45,7 @@ class Capturable:
         return max(i.end for i in self.host) - min(i.begin for i in self.host)
 
 
-@dataclass(frozen=True, slots=True)
-class Breaks:
+class Breaks(msgspec.Struct, frozen=True):
     """What no graph reaches across, in time order: when, what kind it is, and which sync's call or whose pause."""
 
     at: Int64

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64, distinct
@@ -34,8 +34,7 @@ LAUNCH_NS = 100_000
 """A launch takes the host this at most, with the Python and the dispatch before it; more is something else."""
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(msgspec.Struct, frozen=True, dict=True):
     """What the rules look at; everything in it is computed once, when it is first asked for."""
 
     trace: Trace

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from syncscan.habits.context import Context
@@ -15,8 +14,7 @@ from syncscan.model.trace import NONE, Category
 _SOON_NS = 300_000
 
 
-@dataclass(frozen=True, slots=True)
-class EventTiming:
+class EventTiming(msgspec.Struct, frozen=True):
     """An interval of a host thread that is timed: from one event's record to the next one's, and the synchronise."""
 
     track: int

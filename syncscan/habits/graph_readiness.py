@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.habits.capturable import LOADER, STEP, SYNC, Breaks, Capturable, intervals_of
@@ -19,8 +19,7 @@ from syncscan.model.names import is_backward, is_gradient, is_optimizer
 from syncscan.model.trace import NONE, Category
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """Launches of one phase within a part that a graph can hold: rows of their calls, in time order."""
 
     step: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.habits.context import Context
@@ -19,8 +19,7 @@ FACTORY = re.compile(
 """Ops that make a tensor's content."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(msgspec.Struct, frozen=True):
     """One copy to the device: its runtime call, the device's row, its size in bytes and its times in ns."""
 
     call: int

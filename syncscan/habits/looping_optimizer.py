@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from syncscan.habits.closures import without_closures
@@ -15,8 +14,7 @@ MANY, SMALL_NS, BATCHED = 200, 20_000, 0.1
 """From so many launches a step, shorter than this on average, with at most this part of them batched."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopingOptimizer:
+class LoopingOptimizer(msgspec.Struct, frozen=True, kw_only=True):
     """Optimizer steps whose launches hold the step for sure, and that aren't batched."""
 
     steps: list[int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.habits.backward_passes import parameters
@@ -38,8 +38,7 @@ BESIDE = frozenset(
 """What may stand beside such an op in a round."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterLoop:
+class ParameterLoop(msgspec.Struct, frozen=True, kw_only=True):
     """The same loop in each step: where it runs, what a round of it does, and how often it goes round in a step."""
 
     intervals: list[ThreadInterval]

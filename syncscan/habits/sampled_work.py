@@ -10,8 +10,10 @@ import enum
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import PurePath
+
+import msgspec
+from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Basis, Habit, HabitGain
@@ -73,8 +75,7 @@ SURELY = 0.5
 device may have work for some of the time, and what takes a function's place takes some."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(msgspec.Struct, frozen=True):
     """What a step's thread spends on one kind of work, by samples."""
 
     us: float

@@ -12,7 +12,7 @@ of 0.02 (H200, torch 2.11). That time is likely the lock's, and not surely.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from syncscan.model.finding import Phase
 from syncscan.model.host import HostNode, SampledHost, ThreadUse
@@ -27,8 +27,7 @@ ON_ITS_CORE = 0.1
 no lock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(msgspec.Struct, frozen=True):
     """How long the step's thread was stopped by others, in µs a step."""
 
     surely_us: float

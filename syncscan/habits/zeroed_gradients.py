@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from syncscan.habits.backward_passes import backward_passes
@@ -13,8 +12,7 @@ from syncscan.model.names import is_optimizer_zero_grad
 from syncscan.model.trace import Category
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroedGradients:
+class ZeroedGradients(msgspec.Struct, frozen=True, kw_only=True):
     """The scopes that fill gradients with zeros, and the ops that add the first gradients to them."""
 
     scopes: list[int]

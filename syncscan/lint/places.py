@@ -6,7 +6,8 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from syncscan.lint.torch_names import LOADER_NAME
 from syncscan.lint.tree import children, walk
@@ -41,8 +42,7 @@ def seldom(test: ast.expr) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where code stands, and what makes it run in each step."""
 
     said: str = ""
@@ -58,8 +58,7 @@ class Place:
 NOWHERE = Place()
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(msgspec.Struct):
     """What a function does by itself."""
 
     node: Function | None
@@ -67,9 +66,9 @@ class _Seen:
     name: str
     within: ast.ClassDef | None = None
     """The class that `self` is of: its own, or that of the method it is nested in."""
-    steps: list[tuple[Loop, ...]] = field(default_factory=list)
+    steps: list[tuple[Loop, ...]] = msgspec.field(default_factory=list)
     """The loops around each call of `backward` or an optimizer's `step`, outermost first."""
-    calls: list[tuple[str, tuple[Loop, ...]]] = field(default_factory=list)
+    calls: list[tuple[str, tuple[Loop, ...]]] = msgspec.field(default_factory=list)
     """Functions of the same file that it calls, with the loops around."""
 
 

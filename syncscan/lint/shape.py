@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from syncscan.lint.evaluate import Evaluator
 from syncscan.lint.names import argument, is_true
@@ -13,8 +14,7 @@ from syncscan.lint.values import Kind, Value
 from syncscan.model.finding import Confidence
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True):
     """What a shape says of the code that it matches."""
 
     rule: str
@@ -30,8 +30,7 @@ class Hit:
     """Whether it is likely to be meant, or rare: the severity is low then."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """One expression, or one question for a truth value, and what is known around it."""
 
     node: ast.expr

@@ -9,10 +9,11 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
+
+import msgspec
 
 MAX_BYTES = 2_000_000
 """No source that somebody wrote is longer; generated ones are."""
@@ -31,8 +32,7 @@ _LINE_ENDS = re.compile("\r\n|\r|\n")
 """What ends a line for Python; form feeds and the like, which `str.splitlines` takes too, don't."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, dict=True):
     """The text of one file, and of a notebook where its cells begin."""
 
     file: str

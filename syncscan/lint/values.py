@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 
 class Kind(enum.Enum):
@@ -25,8 +27,7 @@ class Kind(enum.Enum):
     """A CUDA event or stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """What is known of an expression's value."""
 
     kind: Kind = Kind.UNKNOWN
@@ -55,7 +56,7 @@ class Value:
 
     def but(self, **changes: object) -> Value:
         """The same with some facts replaced."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return replace(self, **changes)
 
 
 UNKNOWN = Value()

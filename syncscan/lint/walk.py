@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
@@ -28,8 +30,7 @@ _MANY = 2000
 _CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A hit, and where it is."""
 
     hit: Hit
@@ -44,8 +45,7 @@ class Found:
     """The reason of the allowed block around it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
+class _Around(msgspec.Struct, frozen=True):
     """What is around a statement."""
 
     function: str = ""

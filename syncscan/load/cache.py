@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -32,8 +30,7 @@ class _Of(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """Of all its bytes: a file can be written anew in the same tick of the clock, with the same size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(msgspec.Struct, frozen=True):
     """The cache of one trace: where it lies, and which file it has to be of."""
 
     trace: str
@@ -59,7 +56,7 @@ class Cache:
             trace = linked(saved)
         except (OSError, msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
             return None
-        return dataclasses.replace(trace, info=dataclasses.replace(trace.info, path=self.trace))
+        return msgspec.structs.replace(trace, info=msgspec.structs.replace(trace.info, path=self.trace))
 
     def content(self, trace: SavedTrace) -> Iterator[bytes]:
         """What `place` has to hold for this trace."""

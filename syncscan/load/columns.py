@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
@@ -39,8 +39,7 @@ KEY_BYTES = 150
 them later (2,000,000 names took 140 bytes each, peak resident size)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unlinked:
+class Unlinked(msgspec.Struct, frozen=True):
     """All that was read of a trace, before linking; strings and tracks are numbered in order of appearance."""
 
     strings: Sequence[str]
@@ -63,8 +62,7 @@ class Numbered(dict[Any, int]):
         return number
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(msgspec.Struct):
     """Collects the events of a trace as small arrays, one set a piece and category.
 
     Tracks are numbered by their pid and tid as they stand there (1 and "1" are two), which is what a dict looks up
@@ -75,15 +73,15 @@ class Columns:
     events: int = 0
     rows: int = 0
     """Slices, frames and ends of arrows."""
-    _strings: Numbered = field(default_factory=Numbered)
-    _tracks: Numbered = field(default_factory=Numbered)
-    _labels: dict[tuple[str, str], str] = field(default_factory=dict)
+    _strings: Numbered = msgspec.field(default_factory=Numbered)
+    _tracks: Numbered = msgspec.field(default_factory=Numbered)
+    _labels: dict[tuple[str, str], str] = msgspec.field(default_factory=dict)
     """(pid, tid) → the name of the thread; (pid, "") → of the process."""
-    _categories: set[str] = field(default_factory=set)
-    _slices: list[Rows] = field(default_factory=list)
-    _frames: list[Rows] = field(default_factory=list)
-    _arrow_starts: list[ArrowEnd] = field(default_factory=list)
-    _arrow_ends: list[ArrowEnd] = field(default_factory=list)
+    _categories: set[str] = msgspec.field(default_factory=set)
+    _slices: list[Rows] = msgspec.field(default_factory=list)
+    _frames: list[Rows] = msgspec.field(default_factory=list)
+    _arrow_starts: list[ArrowEnd] = msgspec.field(default_factory=list)
+    _arrow_ends: list[ArrowEnd] = msgspec.field(default_factory=list)
 
     @property
     def texts_bytes(self) -> int:

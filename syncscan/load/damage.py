@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 _SENTENCES = (
     ("dropped", "{n} unreadable and left out", "event"),
@@ -25,8 +25,7 @@ DAMAGED_TAIL = "What stands behind the events is damaged; some of what the trace
 DAMAGED_HEAD = "The head of the trace is damaged; some of what it says about itself is missing."
 
 
-@dataclass(slots=True)
-class Damage:
+class Damage(msgspec.Struct):
     """Counts of everything that was repaired or left out of one trace."""
 
     dropped: int = 0
@@ -57,7 +56,7 @@ class Damage:
     """Places that aren't UTF-8."""
     first: int | None = None
     """Where the first broken place is, in bytes of the uncompressed text."""
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
     """Whole sentences: a stream that ends early, a head that is damaged."""
 
     def at(self, offset: int) -> None:

@@ -5,11 +5,12 @@ Both that read text stand on it: `reader`, which needs the events' fields, and `
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from syncscan.errors import TraceEmpty, TraceUnreadable
 from syncscan.load.damage import DAMAGED_HEAD, DAMAGED_TAIL, UNFINISHED, Damage
@@ -128,14 +129,14 @@ class EventList(Generic[Batch]):
             between |= metadata_before(head)
             self._salvage = Salvage(self._damage)
             for piece in splitter.pieces():
-                yield from self.read(dataclasses.replace(piece, offset=piece.offset + offset))
+                yield from self.read(msgspec.structs.replace(piece, offset=piece.offset + offset))
         if last.damaged:
             self._damage.notes.append(DAMAGED_TAIL)
         yield self._collect(list(self._objects(last.lists)))
         self._damage.behind += len(last.left_out.encode())
         # Text in which the key stands again can't be written behind a list that has it.
         text = "" if between or '"traceEvents"' in tail else last.text
-        return dataclasses.replace(last, members={**between, **last.members}, text=text)
+        return msgspec.structs.replace(last, members={**between, **last.members}, text=text)
 
     def _objects(self, lists: Sequence[list[Any]]) -> Iterator[Salvaged]:
         self._damage.joined += len(lists)

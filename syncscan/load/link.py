@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from syncscan.load.columns import TYPES, Unlinked
@@ -242,4 +242,4 @@ def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple
 
 def _with_warnings(info: TraceInfo, damage: Damage) -> TraceInfo:
     warnings = (*info.warnings, *damage.sentences())
-    return dataclasses.replace(info, warnings=warnings, complete=UNFINISHED not in damage.notes)
+    return msgspec.structs.replace(info, warnings=warnings, complete=UNFINISHED not in damage.notes)

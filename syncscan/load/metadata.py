@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from syncscan.load.salvage import members
 from syncscan.load.split import Head
@@ -14,8 +15,7 @@ _NOTHING = " \t\r\n\x00"
 """What may stand behind a trace: lines, and the zeros that pad a block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """What stands behind a list of events.
 
     `text` goes up to the end of the object around the list, and is empty where that is damaged. `left_out` is what

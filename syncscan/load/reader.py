@@ -7,7 +7,6 @@ may share the pieces: both cut the text up in the same way, and each decodes tho
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -76,8 +75,7 @@ def read(
     return reading.trace(path, lost())
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """What a second process read."""
 
     columns: Export

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64, distinct
@@ -23,8 +23,7 @@ _CANDIDATES = 64
 """Lengths that are compared as a whole, so that no trace takes long: each takes time that grows with its calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repetition:
+class Repetition(msgspec.Struct, frozen=True):
     """A sequence of launches and waiting calls that repeats on one thread."""
 
     track: int

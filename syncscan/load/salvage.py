@@ -6,8 +6,9 @@ import enum
 import json
 import re
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from syncscan.load.damage import Damage
 from syncscan.load.split import EVENT_KEYS, LONGEST
@@ -60,8 +61,7 @@ class Place(enum.Enum):
     BEHIND_LIST = enum.auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Salvaged:
+class Salvaged(msgspec.Struct, frozen=True):
     """One event, and its text with the blanks before it; the text is empty where it isn't as the event is."""
 
     event: Object

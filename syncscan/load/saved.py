@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from typing import Any
@@ -96,7 +95,7 @@ def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
         require(saved.trace, name, most)
         kept = Kept(asked=saved.asked, sources=saved.sources, newer=saved.newer)
         trace = linked(saved.trace, saved.version)
-        return dataclasses.replace(trace, info=dataclasses.replace(trace.info, kept=kept))
+        return msgspec.structs.replace(trace, info=msgspec.structs.replace(trace.info, kept=kept))
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as e:
         if stream.lost:
             raise TraceUnreadable(f"{name} can't be read: {stream.lost}", "Copy or save it again.") from None
@@ -149,13 +148,13 @@ def linked(known: SavedTrace, version: int = VERSION) -> Trace:
     raw = _unlinked(known, version)
     info = trace_info(known.metadata, known.path, known.size_bytes, raw)
     trace = linked_trace(info, raw, Damage())
-    info = dataclasses.replace(
+    info = msgspec.structs.replace(
         trace.info,
         vendor=Vendor(known.vendor),
         warnings=known.warnings,
         complete=known.complete,
     )
-    return dataclasses.replace(trace, info=info)
+    return msgspec.structs.replace(trace, info=info)
 
 
 def _unlinked(saved: SavedTrace, version: int) -> Unlinked:

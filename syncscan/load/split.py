@@ -10,8 +10,9 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 EVENT_KEYS = b"ph|name|cat|pid|tid|ts|dur|args|id|s|bp|tts"
 """What an event's first key can be: kineto begins with `ph`, other writers sort their keys (the Trace Event Format)."""
@@ -38,8 +39,7 @@ class Readable(Protocol):
         """Fill the buffer with as much as comes at once; 0 at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """Text before the first event.
 
     `text` ends before the list's opening bracket and is empty for a bare list. `whole` is false where no list was
@@ -50,8 +50,7 @@ class Head:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """Some events of the list, as text.
 
     `text` has a byte before its first event and, unless the piece is the last, one after its last event: room for

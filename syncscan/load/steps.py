@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
+import msgspec
 import numpy as np
 
 from syncscan.errors import UsageError
@@ -38,19 +38,21 @@ def with_steps(trace: Trace, scope: str | None = None, whole: bool = False) -> T
         UsageError: no range has such a name.
     """
     if whole:
-        return dataclasses.replace(trace, steps=(), steps_found=StepsFound(asked=True))
+        return msgspec.structs.replace(trace, steps=(), steps_found=StepsFound(asked=True))
     if scope is not None:
-        return dataclasses.replace(trace, steps=_of_scope(trace, scope), steps_found=StepsFound(FoundBy.SCOPE, scope))
+        return msgspec.structs.replace(
+            trace, steps=_of_scope(trace, scope), steps_found=StepsFound(FoundBy.SCOPE, scope)
+        )
     if steps := _of_profiler(trace):
-        return dataclasses.replace(trace, steps=steps, steps_found=StepsFound(FoundBy.PROFILER))
+        return msgspec.structs.replace(trace, steps=steps, steps_found=StepsFound(FoundBy.PROFILER))
     if steps := _of_framework(trace):
         frameworks = sorted({step.mark.framework for step in steps if step.mark})
         found = StepsFound(FoundBy.FRAMEWORK, " and ".join(frameworks))
-        return dataclasses.replace(trace, steps=steps, steps_found=found)
+        return msgspec.structs.replace(trace, steps=steps, steps_found=found)
     if repetition := repeated_calls(trace):
         found = StepsFound(FoundBy.REPETITION, calls=repetition.calls)
-        return dataclasses.replace(trace, steps=_of_repetition(repetition), steps_found=found)
-    return dataclasses.replace(trace, steps=(), steps_found=StepsFound())
+        return msgspec.structs.replace(trace, steps=_of_repetition(repetition), steps_found=found)
+    return msgspec.structs.replace(trace, steps=(), steps_found=StepsFound())
 
 
 def with_chosen_steps(trace: Trace, first: int | None, last: int | None) -> Trace:
@@ -71,8 +73,8 @@ def with_chosen_steps(trace: Trace, first: int | None, last: int | None) -> Trac
         asked = f"{'' if first is None else first}:{'' if last is None else last}"
         there = f"It has {count}, counted from 0: the last of them is {count - 1}:{count}." if count else "It has none."
         raise UsageError(f"{trace.info.path} has no steps {asked}.", there)
-    found = dataclasses.replace(trace.steps_found, chosen=(begin, end), count=count)
-    return dataclasses.replace(trace, steps=steps[begin:end], steps_found=found)
+    found = msgspec.structs.replace(trace.steps_found, chosen=(begin, end), count=count)
+    return msgspec.structs.replace(trace, steps=steps[begin:end], steps_found=found)
 
 
 def _of_profiler(trace: Trace) -> tuple[Step, ...]:
@@ -81,7 +83,9 @@ def _of_profiler(trace: Trace) -> tuple[Step, ...]:
     steps = [
         Step(step_number(trace.name(r)) or 0, int(s.track[r]), int(s.ts[r]), int(s.end[r]), r) for r in rows.tolist()
     ]
-    steps = [dataclasses.replace(step, mark=mark) for step, mark in zip(steps, _marks_in(trace, steps), strict=True)]
+    steps = [
+        msgspec.structs.replace(step, mark=mark) for step, mark in zip(steps, _marks_in(trace, steps), strict=True)
+    ]
     return _finished(tuple(sorted(steps, key=lambda step: (step.ts, step.number))), trace)
 
 

@@ -6,13 +6,13 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 _COMMENT = re.compile(r"#\s*syncscan:\s*allow\b\s*(?:\[([^\]]*)\])?(.*)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(msgspec.Struct, frozen=True):
     """One such comment."""
 
     line: int

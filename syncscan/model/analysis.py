@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from syncscan.model.finding import Finding
 from syncscan.model.finding_table import finding_frame
@@ -13,7 +14,6 @@ from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.host_table import host_frame
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.likeness import Likeness
-from syncscan.model.picture import Picture
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
 from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
@@ -24,9 +24,10 @@ from syncscan.model.view import EVERYTHING, Shown, View, shown
 if TYPE_CHECKING:
     import pandas as pd
 
+    from syncscan.model.picture import Picture
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Analysis:
+
+class Analysis(msgspec.Struct, frozen=True, eq=False):
     """Everything syncscan found out about one trace: what was measured, what it would gain, and further questions.
 
     `syncscan.analyze` makes it, whole. It shows itself: `print(analysis)` is the text report, a notebook shows a table.
@@ -57,16 +58,20 @@ class Analysis:
     """What of the findings and habits reports show."""
     likeness: Likeness | None = None
     """Of a dry run what its findings cost in a recording, where that was asked."""
-    _projector: Projects | None = field(default=None)
+    _projector: Projects | None = None
     """Replays the step; `api` hands it in, as a value can't import the stage that makes it."""
-    _renderer: Callable[..., str] | None = field(default=None)
+    _renderer: Callable[..., str] | None = None
     """Writes the report in a format; handed in likewise."""
-    _painter: Callable[[Analysis, str], Picture] | None = field(default=None)
+    _painter: Callable[[Analysis, str], Picture] | None = None
     """Draws a picture; handed in likewise."""
 
     def __repr__(self) -> str:
         bound = f"bound: {self.step.bound.value}"
         return f"<Analysis of {self.trace.info.path!r}: {len(self.findings)} findings, {bound}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """What rich prints: the same, and not every column of the trace."""
+        return [("path", self.trace.info.path), ("findings", len(self.findings)), ("bound", self.step.bound.value)]
 
     def __str__(self) -> str:
         """The text report."""

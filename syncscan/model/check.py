@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import enum
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.finding import Finding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """The most that a step may have, of all its syncs or of those that a selector names; None is no limit."""
 
     by: str = ""
@@ -30,8 +30,7 @@ class Limit:
         return f"{self.by} {self.glob}" if self.by else "the step"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
+class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     """Syncs that are meant to stay: every glob that is given has to match."""
 
     rule: str = ""
@@ -49,8 +48,7 @@ class Allowance:
         return ", ".join(f"{name} {glob}" for name, glob in named if glob)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """What a project asks of its step."""
 
     limits: tuple[Limit, ...]
@@ -69,8 +67,7 @@ class By(str, enum.Enum):
     BASELINE = "baseline"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exempt:
+class Exempt(msgspec.Struct, frozen=True, kw_only=True):
     """A finding that counts for no limit, and why."""
 
     finding: Finding
@@ -78,8 +75,7 @@ class Exempt:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Violation(msgspec.Struct, frozen=True, kw_only=True):
     """A limit that isn't kept: a sentence with both numbers, and the findings that make it up, the worst first."""
 
     limit: Limit
@@ -87,8 +83,7 @@ class Violation:
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one recording keeps the limits."""
 
     path: str

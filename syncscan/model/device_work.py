@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64, distinct
@@ -12,8 +12,7 @@ from syncscan.model.interval import union
 from syncscan.model.trace import NONE, Trace
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Work:
+class Work(msgspec.Struct, frozen=True, eq=False):
     """The work of one stream, or of all streams of a device, in order of launch; int64 ns, one entry a kernel or copy.
 
     `done` is the latest end of all work launched up to and with the entry.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Habit
@@ -20,8 +21,7 @@ class Change(str, enum.Enum):
     SAME = "same"
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """How often something was measured, and how the values lie."""
 
     count: int
@@ -43,8 +43,7 @@ class Spread:
         return cls(count, mean, squares / (count - 1) if count > 1 else 0.0, median)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(msgspec.Struct, frozen=True, kw_only=True):
     """The findings of one place, whatever rule names them: what is matched between two states. Times: µs a step."""
 
     findings: tuple[Finding, ...]
@@ -90,8 +89,7 @@ class Site:
         return Spread.of([wait for _, wait in self.seen.values()], self.steps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteChange:
+class SiteChange(msgspec.Struct, frozen=True, kw_only=True):
     """One place before and after; None where it isn't there."""
 
     change: Change
@@ -120,8 +118,7 @@ class SiteChange:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MovedWait:
+class MovedWait(msgspec.Struct, frozen=True, kw_only=True):
     """The wait of syncs that are gone, at a place where the host now waits longer; µs a step."""
 
     to: Site
@@ -131,8 +128,7 @@ class MovedWait:
     """The part of the wait that went there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepChange:
+class StepChange(msgspec.Struct, frozen=True, kw_only=True):
     """A step before and after, µs; the times are as recorded unless both states are known without the profiler."""
 
     before_us: float
@@ -165,8 +161,7 @@ class Kept(str, enum.Enum):
     UNKNOWN = "can't be told"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class Promise(msgspec.Struct, frozen=True, kw_only=True):
     """What the earlier state's projection said that removing what is gone would save, on the step's basis; µs."""
 
     saving_us: float
@@ -174,8 +169,7 @@ class Promise:
     kept: Kept
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two states: its recordings, and how many steps they have in all."""
 
     paths: tuple[str, ...]
@@ -184,16 +178,14 @@ class State:
     bound: str
 
 
-@dataclass(frozen=True, slots=True)
-class HabitChange:
+class HabitChange(msgspec.Struct, frozen=True):
     """A habit that is gone or new."""
 
     change: Change
     habit: Habit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diff:
+class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """Two states of a program, place by place, and as a whole."""
 
     before: State

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+import msgspec
 
 
 class Cause(str, enum.Enum):
@@ -85,8 +86,7 @@ class Removal(str, enum.Enum):
     KERNELS = "kernels"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(msgspec.Struct, frozen=True):
     """What a rule says of a sync point: its cause and the words for it."""
 
     rule: str
@@ -107,8 +107,7 @@ Place = tuple[int, int]
 """A device's number and a stream's on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Awaited:
+class Awaited(msgspec.Struct, frozen=True):
     """What a sync point waited for: all work launched before a time on some streams. Times are ns on the trace's clock.
 
     Of an event it is the work before the event's record, on one stream; else all that had been launched when the last
@@ -123,8 +122,7 @@ class Awaited:
     of_event: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SyncPoint:
+class SyncPoint(msgspec.Struct, frozen=True):
     """One occurrence: one host thread, one blocking call (a copy and the synchronise behind it are one), one wait.
 
     `calls` are the rows of its runtime slices in time order, `ops` the rows of the ops around it, outermost first.
@@ -152,8 +150,7 @@ class SyncPoint:
         return self.ts if done is None else min(max(self.ts, done), self.end)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A place in Python code. `exact` is false when `line` is the function's first line or a guess.
 
     `candidates` are the lines inside the function that can be it, where the source file was at hand.
@@ -166,8 +163,7 @@ class Source:
     candidates: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excerpt:
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of a source file around the flagged ones, as the file is now. Their text may hold anything."""
 
     path: str
@@ -181,8 +177,7 @@ class Excerpt:
     """Whether the file was written after the trace was recorded, so that the lines may be others by now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(msgspec.Struct, frozen=True):
     """Where a sync point belongs: everything a reader needs to find it in the program."""
 
     op: str
@@ -211,8 +206,7 @@ class Attribution:
         return self.framework if self.owner == "framework" else None
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """Measured, for one sync point, in ns: how long the host was blocked, how long the device then stood idle."""
 
     wait_ns: int
@@ -222,8 +216,7 @@ class Cost:
     """The part of the wait in which the device was in exposed collectives: for other ranks or the network."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(msgspec.Struct, frozen=True):
     """Predicted, for one finding, in µs a step: what removing it would give (see `Projection`)."""
 
     recoverable_us: float
@@ -233,8 +226,7 @@ class Gain:
     """A sentence: why the trace of one rank can't tell it; empty where it can."""
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(msgspec.Struct, frozen=True):
     """One sync point with everything the stages found out about it."""
 
     sync: SyncPoint
@@ -242,8 +234,7 @@ class Occurrence:
     cost: Cost
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """All sync points with the same rule, scope, op and source, the user's and the library's. Times: µs a step."""
 
     id: str

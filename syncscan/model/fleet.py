@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from syncscan.model.fleet_table import Late, fleet_frame, fleet_rows
 from syncscan.model.rank import RankAnalysis, RankFinding
@@ -46,8 +47,7 @@ class Cause(str, enum.Enum):
     """It came late to the first collective of the recording, for what went before."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobRank:
+class JobRank(msgspec.Struct, frozen=True):
     """One rank as the job sees it."""
 
     number: int
@@ -61,8 +61,7 @@ class JobRank:
     """How long it waited in collectives for others; mean of the steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lateness:
+class Lateness(msgspec.Struct, frozen=True):
     """The rank that held the others up in one step."""
 
     step: int
@@ -78,8 +77,7 @@ class Lateness:
     """All of it by cause, µs, the most first."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathSegment:
+class PathSegment(msgspec.Struct, frozen=True):
     """A part of the critical path through one step: what the job waited for from one collective to the next."""
 
     step: int
@@ -92,8 +90,7 @@ class PathSegment:
     """What it leads up to, e.g. `AllReduce`; empty at a step's end."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobFinding:
+class JobFinding(msgspec.Struct, frozen=True):
     """A finding of one rank or more, merged by id, and what it costs the job."""
 
     first: RankFinding
@@ -115,16 +112,14 @@ class JobFinding:
         return self.first.id
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(msgspec.Struct, frozen=True):
     """A trace that isn't part of the job's analysis, and why."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(msgspec.Struct, frozen=True):
     """Everything that was found out about one job."""
 
     ranks: tuple[JobRank, ...]

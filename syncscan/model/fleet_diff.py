@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from syncscan.model.diff import Change, Promise, StepChange
 from syncscan.model.fleet import JobFinding
 from syncscan.model.rank import RankFinding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSite:
+class JobSite(msgspec.Struct, frozen=True, kw_only=True):
     """The findings of one place of a job, over rules and ranks; times µs a step."""
 
     findings: tuple[JobFinding, ...]
@@ -34,8 +33,7 @@ class JobSite:
         return all(f.first.intended for f in self.findings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobChange:
+class JobChange(msgspec.Struct, frozen=True, kw_only=True):
     """One place before and after; None where it isn't there."""
 
     change: Change
@@ -62,8 +60,7 @@ class JobChange:
         return often or (self.other_ranks and len(self.after.ranks) > len(self.before.ranks))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobState:
+class JobState(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two states."""
 
     ranks: int
@@ -74,8 +71,7 @@ class JobState:
     """Ranks that are the latest of a step, the worst first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetDiff:
+class FleetDiff(msgspec.Struct, frozen=True, kw_only=True):
     """Two states of a job, place by place, and as a whole."""
 
     before: JobState

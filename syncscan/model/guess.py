@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.finding import Diagnosis, Severity
 
@@ -14,8 +15,7 @@ LIMITS = (
 """What every report of guesses says of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guess:
+class Guess(msgspec.Struct, frozen=True, kw_only=True):
     """One place in the source that would, by its shape, make the host wait for the device."""
 
     diagnosis: Diagnosis
@@ -54,8 +54,7 @@ class Guess:
         return f"{self.file}:{cell}{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(msgspec.Struct, frozen=True):
     """A guess that the source, or the project's file, allows."""
 
     guess: Guess
@@ -64,8 +63,7 @@ class Allowed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Linted:
+class Linted(msgspec.Struct, frozen=True, kw_only=True):
     """All that was said of some files."""
 
     guesses: tuple[Guess, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.finding import Confidence, Phase, Severity, Source
 from syncscan.model.interval import ThreadInterval
@@ -29,8 +30,7 @@ class Basis(str, enum.Enum):
     UPPER_BOUND = "upper bound"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What a step would be without a habit, as an edit that a replay can make; times in ns on the trace's clock.
 
     `host`: intervals of host threads that would be gone. `work`: (row of device work, part of its
@@ -47,8 +47,7 @@ class Change:
     unstretched: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HabitGain:
+class HabitGain(msgspec.Struct, frozen=True):
     """How much shorter a step would be without a habit, in µs, and what that rests on."""
 
     recoverable_us: float
@@ -63,8 +62,7 @@ class HabitGain:
         return Severity.MEDIUM if bound and severity is Severity.HIGH else severity
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True):
     """The words of a habit's rule, the same for every trace."""
 
     rule: str
@@ -75,8 +73,7 @@ class Advice:
     when_fine: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class Split(msgspec.Struct, frozen=True, kw_only=True):
     """What stands between launches of one step, so that no CUDA graph holds both those before it and those behind."""
 
     what: str
@@ -89,8 +86,7 @@ class Split:
     """How long launching pauses there, in µs a step as recorded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """Launches of one phase that a graph can hold, with nothing in the way; the same place in each step."""
 
     phase: Phase
@@ -106,8 +102,7 @@ class Segment:
     gain: HabitGain | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Habit:
+class Habit(msgspec.Struct, frozen=True):
     """One habit of a program, with the numbers that prove it. Times are means per step in µs.
 
     `cost_us` is measured: the time that the habit takes of a step, which its gain can't exceed; None where it spoils a

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.finding import Phase
 
@@ -11,8 +12,7 @@ USER = "user"
 """The owner of the program's own code; any other owner is the top-level package's name, such as `torch`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostNode:
+class HostNode(msgspec.Struct, frozen=True, kw_only=True):
     """One call site of the sampled tree: a line of a function, reached by one way."""
 
     parent: int
@@ -31,8 +31,7 @@ class HostNode:
     """Of a step's time, in this function itself and in what it calls that isn't Python, in µs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherThread:
+class OtherThread(msgspec.Struct, frozen=True, kw_only=True):
     """Another thread of Python's in the process, as it was while the step's thread was sampled."""
 
     name: str
@@ -44,8 +43,7 @@ class OtherThread:
     """Where it was met, the most frequent first: `file.py:LINE function`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadUse:
+class ThreadUse(msgspec.Struct, frozen=True, kw_only=True):
     """What the step's thread used while it was sampled, in µs a step."""
 
     off_us: float
@@ -69,8 +67,7 @@ class ThreadUse:
     """Huge pages that the system made a step meanwhile, for any process; 0 where it doesn't tell."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostShare:
+class HostShare(msgspec.Struct, frozen=True, kw_only=True):
     """What one phase, owner or function takes of a step."""
 
     name: str
@@ -79,8 +76,7 @@ class HostShare:
     """Of the step, 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledHost:
+class SampledHost(msgspec.Struct, frozen=True, kw_only=True):
     """The tree of functions that the step's thread was in, sampled from outside while nothing else was recorded."""
 
     step_us: float
@@ -113,8 +109,7 @@ class SampledHost:
         return tuple(sorted(shares, key=lambda share: (-share.us, share.name)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DearOp:
+class DearOp(msgspec.Struct, frozen=True, kw_only=True):
     """Ops of one name in one scope, and what they cost the host."""
 
     op: str
@@ -127,8 +122,7 @@ class DearOp:
     """The same without the ops and runtime calls below them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedHost:
+class CountedHost(msgspec.Struct, frozen=True, kw_only=True):
     """What the trace shows the steps' threads do: the thread that runs them, and autograd's, for which that one waits.
 
     Times are µs a step, from one step's begin to the next one's. Each moment counts once, so that they add up: in the
@@ -168,8 +162,7 @@ class CountedHost:
         return self.dispatch_us + calls + self.waits_us + self.input_us + self.python_us
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class Host(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of where the host's time goes."""
 
     sampled: SampledHost | None = None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
+class Lack(msgspec.Struct, frozen=True):
     """One thing that is missing: a sentence, and what can't be said for want of it."""
 
     sentence: str
@@ -21,8 +20,7 @@ class Lack:
         return f"{self.sentence} Withheld: {', '.join(held)}." if held else self.sentence
 
 
-@dataclass(frozen=True, slots=True)
-class Integrity:
+class Integrity(msgspec.Struct, frozen=True):
     """All that is missing of one trace."""
 
     lacks: tuple[Lack, ...] = ()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.finding import Finding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterpart:
+class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
     """What a recording has at the place of a dry run's finding; times in µs a step of the recording."""
 
     findings: tuple[Finding, ...]
@@ -32,8 +32,7 @@ class Counterpart:
         return self.copied is not None and round(self.copied[0]) != round(self.copied[1])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Likeness:
+class Likeness(msgspec.Struct, frozen=True, kw_only=True):
     """Which findings of a dry run a recording has, and what they cost there."""
 
     path: str

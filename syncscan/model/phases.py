@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.period import step_intervals
 from syncscan.model.step_marks import ServingPhase
 from syncscan.model.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseSummary:
+class PhaseSummary(msgspec.Struct, frozen=True):
     """The steps of one phase and batch."""
 
     phase: ServingPhase

@@ -8,13 +8,13 @@ and last), and of a send or receive the other rank (`Dst Rank`, `Src Rank`). Sou
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class ProcessGroup:
+
+class ProcessGroup(msgspec.Struct, frozen=True):
     """Some ranks that communicate."""
 
     name: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields, replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.model.arrays import Bool, Int64, Texts, distinct
 from syncscan.model.trace import CALLS, HOST, NONE, Flows, Frames, Slices, Trace
@@ -43,14 +43,14 @@ def of_process(trace: Trace, pid: str) -> Trace:
     kept[trace.device_rows] = _launched_by(trace, pid)
     number = np.cumsum(kept) - 1
     parent = np.where(s.parent[kept] == NONE, NONE, number[s.parent[kept]])
-    columns = {f.name: getattr(s, f.name)[kept] for f in fields(Slices) if f.init}
+    columns = {name: getattr(s, name)[kept] for name in Slices.__struct_fields__}
     flows = mine[trace.flows.from_track] & mine[trace.flows.to_track] if len(trace.flows) else np.zeros(0, np.bool_)
     frames = mine[trace.frames.track] if len(trace.frames) else np.zeros(0, np.bool_)
     return replace(
         trace,
         slices=Slices(**{**columns, "parent": parent.astype(s.parent.dtype)}),
-        frames=Frames(*(getattr(trace.frames, f.name)[frames] for f in fields(Frames))),
-        flows=Flows(*(getattr(trace.flows, f.name)[flows] for f in fields(Flows))),
+        frames=Frames(*(getattr(trace.frames, name)[frames] for name in Frames.__struct_fields__)),
+        flows=Flows(*(getattr(trace.flows, name)[flows] for name in Flows.__struct_fields__)),
         steps=tuple(
             replace(step, row=NONE if step.row == NONE else int(number[step.row]))
             for step in trace.steps

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import Bound
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(msgspec.Struct, frozen=True):
     """The predicted step without the findings in `removed`; all times in µs a step.
 
     `baseline_us` is the replay with nothing removed, `observed_us` what the trace (or `--step-ms`) says of the step.
@@ -44,8 +44,7 @@ class Projection:
         return self.baseline_us / self.predicted_us if self.predicted_us else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Findings worth removing together, in the order in which to do it: what they save on top of the groups before.
 
     `alone_us` is the most that any one of them saves alone; all times in µs a step.
@@ -58,8 +57,7 @@ class Group:
     """The step without this group and those before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(msgspec.Struct, frozen=True):
     """How much of the device's time two of its streams really overlapped; µs a step, as recorded."""
 
     device: int
@@ -70,8 +68,7 @@ class Overlap:
     """Time in which both worked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(msgspec.Struct, frozen=True):
     """An upper bound on what running `scope` on a stream of its own, a step ahead, would save; µs a step.
 
     `beside` is the scope that it would run beside, empty for all the rest of the step. `scope_us` and `beside_us` are

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import statistics
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.projection import Projection
 
@@ -16,8 +17,7 @@ class Side(enum.Enum):
     AFTER = "after"
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """A process of each program, that took turns: the time of a step in each, the median of its turns, in µs."""
 
     before_us: float
@@ -29,8 +29,7 @@ class Pair:
         return 1 - self.after_us / self.before_us
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(msgspec.Struct, frozen=True):
     """How much shorter a step is, as a part of the step before; `low` to `high` holds the truth in 95 of 100 proofs."""
 
     share: float
@@ -42,8 +41,7 @@ class Gain:
         return -limit <= self.low and self.high <= limit
 
 
-@dataclass(frozen=True, slots=True)
-class Tensors:
+class Tensors(msgspec.Struct, frozen=True):
     """A sketch of a list of tensors, each as a few numbers whose distance is about that of the tensors.
 
     `shapes` are theirs, `numbers` the sketches, `epsilons` the relative rounding error of each one's type.
@@ -54,8 +52,7 @@ class Tensors:
     epsilons: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(msgspec.Struct, frozen=True):
     """What a program had computed after some seeded steps.
 
     `losses` holds, for each step, what `backward` was called on, or what the step returned; `begin` and `end` are the
@@ -68,8 +65,7 @@ class Fingerprint:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """The largest relative differences between two fingerprints.
 
     `losses` is relative to the largest of them, `parameters` to how far a parameter moved in these steps. None where
@@ -93,8 +89,7 @@ class Same(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """Whether both programs compute the same, and how that is known.
 
     `own` is what the first differs from itself in a second run, `rounding` from itself with each parameter moved by one
@@ -128,8 +123,7 @@ class Verdict(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(msgspec.Struct, frozen=True):
     """Whether a change is a real gain, and computes the same: what `syncscan.prove` returns.
 
     `gain` is None where too few pairs were measured to tell; `matters` is the part of a step below which a difference

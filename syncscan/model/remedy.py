@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Basis
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
+class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """Syncs to remove together, or one habit to give up; times in µs a step."""
 
     findings: tuple[str, ...] = ()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.finding import Cause
 from syncscan.model.habit import Area
 
 
-@dataclass(frozen=True, slots=True)
-class RuleDoc:
+class RuleDoc(msgspec.Struct, frozen=True):
     """What there is to read about a rule; texts are Markdown.
 
     Where Python was started with `-OO`, which drops docstrings, `summary` is empty and `sections` has only what

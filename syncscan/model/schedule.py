@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Schedule:
+class Schedule(msgspec.Struct, frozen=True, eq=False):
     """One recorded step as it would run without some findings; predicted, int64 ns on the trace's clock.
 
     The step is drawn from its recorded begin on, in proportion to the step as recorded: the profiler's part in its

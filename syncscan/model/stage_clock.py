@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class StageCost:
+class StageCost(msgspec.Struct, frozen=True):
     """What one stage took."""
 
     name: str
@@ -17,12 +17,11 @@ class StageCost:
     """Of all processors, and of processes that it started and that are over."""
 
 
-@dataclass(slots=True)
-class StageClock:
+class StageClock(msgspec.Struct):
     """Told when a stage is over, it knows what that took: from the end of the stage before."""
 
-    costs: list[StageCost] = field(default_factory=list)
-    _since: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), cpu_seconds()))
+    costs: list[StageCost] = msgspec.field(default_factory=list)
+    _since: tuple[float, float] = msgspec.field(default_factory=lambda: (time.perf_counter(), cpu_seconds()))
 
     def over(self, stage: str) -> None:
         """Count the time since the last stage for this one."""

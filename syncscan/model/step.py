@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+import msgspec
 
 BOUND_FROM = 0.9
 """What works at least this part of a step bounds it: the device, or the host."""
@@ -24,8 +25,7 @@ class Bound(str, enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTime:
+class DeviceTime(msgspec.Struct, frozen=True):
     """How one device spends a step, mean µs."""
 
     device: int
@@ -35,8 +35,7 @@ class DeviceTime:
     """In exposed collectives: with nothing computed beside them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessSteps:
+class ProcessSteps(msgspec.Struct, frozen=True):
     """The steps of one of several processes in a trace, as measured; mean µs."""
 
     process: str
@@ -46,8 +45,7 @@ class ProcessSteps:
     devices: tuple[DeviceTime, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """What the replay of a step without its syncs says, beside which of them to remove."""
 
     gains: bool
@@ -58,8 +56,7 @@ class Outlook:
     """The same where something else is known to gain: without what to try; empty where the verdict says it all."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepSummary:
+class StepSummary(msgspec.Struct, frozen=True):
     """The measured step, means over the analysed steps in µs, and what bounds it."""
 
     count: int

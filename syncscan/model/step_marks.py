@@ -13,8 +13,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 _LONGEST = 2000
 """Characters. ATOM lists the lengths of five requests, SGLang eight sums; a longer name is none of theirs."""
@@ -47,8 +48,7 @@ _MODES = {
 """SGLang's modes; all others (DECODE, TARGET_VERIFY, DRAFT_EXTEND, PREBUILT) are parts of making tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepMark:
+class StepMark(msgspec.Struct, frozen=True):
     """One step as a framework marks it."""
 
     framework: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+import msgspec
 
 
 class FoundBy(str, enum.Enum):
@@ -16,8 +17,7 @@ class FoundBy(str, enum.Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class StepsFound:
+class StepsFound(msgspec.Struct, frozen=True):
     """How steps were found.
 
     Args:

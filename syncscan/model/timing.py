@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import statistics
-from dataclasses import dataclass
+
+import msgspec
 
 
 class Clock(str, enum.Enum):
@@ -14,8 +15,7 @@ class Clock(str, enum.Enum):
     HOST = "host"
 
 
-@dataclass(frozen=True, slots=True)
-class OneOff:
+class OneOff(msgspec.Struct, frozen=True):
     """A cost that is paid once and belongs to no repetition: initialisation, the copy to the device, warm-up."""
 
     name: str
@@ -23,8 +23,7 @@ class OneOff:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Naive:
+class Naive(msgspec.Struct, frozen=True):
     """What a usual mistake would have said of the same call, and why that is wrong."""
 
     mistake: str
@@ -32,8 +31,7 @@ class Naive:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class BatchTime:
+class BatchTime(msgspec.Struct, frozen=True):
     """One batch size that was tried: the time of a call in µs, or None where it ran out of memory."""
 
     batch: int
@@ -45,8 +43,7 @@ class BatchTime:
         return self.batch / self.us * 1e6 if self.us else None
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(msgspec.Struct, frozen=True):
     """The batch sizes tried, in ascending order, and what came of them.
 
     `best` is the largest of those with the most samples a second (within 1 %), `enough` the smallest within 5 % of
@@ -62,8 +59,7 @@ class Throughput:
     ended: str
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(msgspec.Struct, frozen=True):
     """The time of one call, measured over many.
 
     `samples_us` are the times of a call, each a mean over `block` calls in a row: more than one where a single call is

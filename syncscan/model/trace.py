@@ -6,10 +6,10 @@ import enum
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
@@ -76,8 +76,7 @@ class Vendor(str, enum.Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
+class Track(msgspec.Struct, frozen=True):
     """One row of a trace viewer: a host thread, or a stream of a device.
 
     `pid` and `tid` are text, because traces write both numbers and words there.
@@ -89,8 +88,7 @@ class Track:
     thread: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Slices:
+class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Columns of the complete events (`ph: X`) that lie on a host thread or a device, one row each.
 
     Rows are sorted by (track, ts, -dur), so that a track is one run of rows and a parent stands before its children.
@@ -138,8 +136,7 @@ class Slices:
         return self.ts + self.dur
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
+class Frames(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Columns of the Python frames (`python_function`) that the analysis can use, sorted by (track, ts, -dur).
 
     A reader may leave out frames that contain no candidate for a sync call; it never leaves out one that does.
@@ -159,8 +156,7 @@ class Frames:
         return self.ts + self.dur
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Flows:
+class Flows(msgspec.Struct, frozen=True, eq=False):
     """Forward-to-backward arrows (`fwdbwd`): where each starts on the forward thread and ends on the backward one."""
 
     from_track: Int32
@@ -172,8 +168,7 @@ class Flows:
         return len(self.from_ts)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One step: an interval of a host thread, ns; `number` is the profiler's, or counts from 0."""
 
     number: int
@@ -186,8 +181,7 @@ class Step:
     """What a serving framework says of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceInfo:
+class TraceInfo(msgspec.Struct, frozen=True):
     """What a trace says about itself, and what reading it had to say.
 
     `base_ns` is added to a slice's `ts` to get epoch nanoseconds (0 in old traces, where `ts` is absolute).
@@ -208,7 +202,7 @@ class TraceInfo:
     with_stack: bool = False
     record_shapes: bool = False
     capture: CaptureTable = NO_TABLE
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     complete: bool = True
     """False where the file ends before its list of events does."""
@@ -216,8 +210,7 @@ class TraceInfo:
     """None where the trace itself was read."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
     """One recorded trace: strings, tracks, slices, frames, flows and steps, linked and ready to be analysed."""
 
     info: TraceInfo

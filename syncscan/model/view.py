@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+import msgspec
 
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Basis, Habit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(msgspec.Struct, frozen=True, kw_only=True):
     """Which findings and habits a report shows. What it says of the step is of all of them."""
 
     select: tuple[str, ...] = ()
@@ -31,8 +31,7 @@ class View:
 EVERYTHING = View()
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(msgspec.Struct, frozen=True):
     """What one option of a view hides."""
 
     option: str
@@ -41,8 +40,7 @@ class Hidden:
     habits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """What a view lets through, each in its order, and what it doesn't."""
 
     ranked: tuple[Finding | Habit, ...]

@@ -7,9 +7,9 @@ every value.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from syncscan.model.analysis import Analysis
@@ -35,8 +35,7 @@ STREAMS = 4
 """Streams of the device that are drawn, the busiest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """One rectangle of a lane."""
 
     x: float
@@ -45,8 +44,7 @@ class Bar:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """Rectangles under one label."""
 
     label: str

@@ -6,8 +6,9 @@ Names in a story are as they stand in the traces: each renderer escapes them for
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
+
+import msgspec
 
 from syncscan.model.diff import Change, Diff, HabitChange, Kept, MovedWait, Site, SiteChange, State
 from syncscan.report.phrases import places, sentences, what
@@ -35,8 +36,7 @@ MOST_OF = 0.8
 """A wait of which so much turns up elsewhere has moved."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldChange:
+class ToldChange(msgspec.Struct, frozen=True, kw_only=True):
     """One place, as a report tells it."""
 
     sign: str
@@ -45,8 +45,7 @@ class ToldChange:
     numbers: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffStory:
+class DiffStory(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report tells of a diff, in its order."""
 
     before: str

@@ -5,9 +5,10 @@ says that costs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
@@ -25,8 +26,7 @@ NOT_TIMED = "not timed"
 NO_COUNTERPART = "not in the recording"
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(msgspec.Struct, frozen=True):
     """What a report says that a finding costs: as its recording has it."""
 
     saves: str

@@ -5,7 +5,7 @@ Names in a story are as they stand in the traces: each renderer escapes them for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from syncscan.model.diff import Change, StepChange
 from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
@@ -20,8 +20,7 @@ _HOLDERS = 4
 """Ranks that are named."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetDiffStory:
+class FleetDiffStory(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report tells of two states of a job, in its order."""
 
     before: str

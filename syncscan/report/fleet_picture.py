@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+import msgspec
 
 from syncscan.model.fleet import Fleet, JobRank, Lateness
 from syncscan.report.fleet_story import SHORT_CAUSES
@@ -28,8 +29,7 @@ FAINTEST = 0.3
 """How much of its colour the least late cell has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """A step of a row's ranks."""
 
     x: float
@@ -41,8 +41,7 @@ class Cell:
     said: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One rank, or consecutive ones."""
 
     label: str
@@ -51,8 +50,7 @@ class Row:
     cells: tuple[Cell, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(msgspec.Struct, frozen=True):
     """A part of the path in one row."""
 
     row: int
@@ -61,8 +59,7 @@ class Leg:
     said: str
 
 
-@dataclass(frozen=True, slots=True)
-class FleetPicture:
+class FleetPicture(msgspec.Struct, frozen=True):
     """Rows from the top, a column a step, and legs in the order of time."""
 
     rows: tuple[Row, ...]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+
+import msgspec
 
 from syncscan.model.fleet import STRETCHED, Cause, Fleet, JobFinding, JobRank, Lateness, RankFrom
 from syncscan.model.rank import RankFinding
@@ -58,8 +59,7 @@ host is blocked, its device idle behind syncs, or in collectives with nothing co
 alone says that it could gain."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldHolder:
+class ToldHolder(msgspec.Struct, frozen=True, kw_only=True):
     """A rank that holds the others up."""
 
     rank: int
@@ -73,8 +73,7 @@ class ToldHolder:
     """As in `its kernels take longer`; of a sync with what and where."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldJobFinding:
+class ToldJobFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A finding of the job."""
 
     of: JobFinding
@@ -93,8 +92,7 @@ class ToldJobFinding:
     """What one rank's trace alone says instead; empty where that is in the range."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldRank:
+class ToldRank(msgspec.Struct, frozen=True, kw_only=True):
     """One rank's figures, in the order of `FIGURES`."""
 
     rank: int
@@ -106,8 +104,7 @@ class ToldRank:
     """What its number is from, where that isn't the trace itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldFigure:
+class ToldFigure(msgspec.Struct, frozen=True, kw_only=True):
     """How one figure lies over the ranks."""
 
     name: str
@@ -120,8 +117,7 @@ class ToldFigure:
     """Which has the most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldLateness:
+class ToldLateness(msgspec.Struct, frozen=True, kw_only=True):
     """The rank that came latest in one step."""
 
     step: int
@@ -131,8 +127,7 @@ class ToldLateness:
     """What it was made of, the most first: `a sync 650 µs, host 50 µs`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetStory:
+class FleetStory(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report tells of a job, in the order in which it tells it."""
 
     headline: tuple[str, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase, Severity
@@ -23,8 +24,7 @@ SHOWN_PARTS = 4
 TITLE = "Besides syncs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldSplit:
+class ToldSplit(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in the way of one graph."""
 
     text: str
@@ -32,8 +32,7 @@ class ToldSplit:
     """The place among the findings of the sync that it is, from 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldHabit:
+class ToldHabit(msgspec.Struct, frozen=True, kw_only=True):
     """What a report says of a habit. Names in it are as they stand in the trace."""
 
     id: str

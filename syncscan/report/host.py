@@ -7,8 +7,9 @@ as they were recorded: each renderer escapes them for its own medium.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase
@@ -57,8 +58,7 @@ _PARTS = (
 """Field, and what it is called in a sentence and in a table."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """Rows of text under a title."""
 
     title: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import ntpath
 import posixpath
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -55,8 +54,7 @@ _SCRIPTS = (
 _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Page:
+class _Page(msgspec.Struct, frozen=True, eq=False):
     """What the page's parts need of the whole."""
 
     analysis: Analysis

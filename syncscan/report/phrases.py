@@ -6,7 +6,8 @@ The phrases hold names of the trace as they stand: each renderer escapes them fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Severity, Source, Use

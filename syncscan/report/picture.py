@@ -8,9 +8,9 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from syncscan.errors import MissingExtra, UsageError
@@ -45,8 +45,7 @@ _LETTER = 0.075
 """Inches that a letter takes, about: a bar gets the text that fits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """One rectangle of a lane: ns since the trace's begin (an icicle: µs of a step), colour, text in it if it fits."""
 
     begin: float
@@ -55,8 +54,7 @@ class Bar:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """A row of bars and what stands beside it."""
 
     label: str

@@ -6,8 +6,9 @@ Names in what is told are as they stand in the trace: each renderer escapes them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, Severity
@@ -42,8 +43,7 @@ FIXES = 2
 """How many fixes are told of syncs that go together; the findings have them all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(msgspec.Struct, frozen=True, kw_only=True):
     """One of the syncs that a remedy removes."""
 
     id: str
@@ -53,8 +53,7 @@ class Member:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldRemedy:
+class ToldRemedy(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the list of what to change; times in µs a step, None where nothing was projected."""
 
     number: int

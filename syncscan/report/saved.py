@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -76,4 +75,4 @@ def saved_trace(trace: Trace, level: int = 6) -> SavedTrace:
 
 
 def _columns(of: Slices | Frames | Flows) -> list[tuple[str, Any]]:
-    return [(field.name, getattr(of, field.name)) for field in fields(of) if field.init]
+    return [(name, getattr(of, name)) for name in of.__struct_fields__]

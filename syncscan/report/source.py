@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from syncscan.model.finding import Excerpt
 from syncscan.model.printable import printable
@@ -11,8 +11,7 @@ LONGEST = 160
 """Characters of a line that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(msgspec.Struct, frozen=True):
     """A line of a source file; control characters of its text are replaced."""
 
     number: int

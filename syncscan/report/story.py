@@ -6,7 +6,8 @@ Names in a story are as they stand in the trace: each renderer escapes them for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
@@ -45,8 +46,7 @@ VERDICTS = {
 RANKED = "Ranked by what each saves alone; what is 'at most' or not projected comes last."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldFinding:
+class ToldFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What a report says of a finding first; `of` has the rest."""
 
     of: Finding
@@ -73,8 +73,7 @@ class ToldFinding:
     """What is unusual of it: that it is intended, in the backward, how often where not once a step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Story(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report tells, in the order in which it tells it."""
 
     bound: Bound

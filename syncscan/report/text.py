@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from textwrap import wrap
 
+import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -46,8 +46,7 @@ _GAP = 2
 """Columns between two of a table."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(msgspec.Struct, frozen=True):
     """Where the text goes, and how much of it is wanted."""
 
     width: int
@@ -218,8 +217,7 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
         yield Text(f" {len(story.ranked) - len(shown)} more: --all", style="bold")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(msgspec.Struct, frozen=True):
     """What the table says of a finding or a habit."""
 
     saves: Text

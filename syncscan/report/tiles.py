@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import StepSummary
@@ -11,8 +12,7 @@ from syncscan.report.phrases import measurable, real, replayed, saving, spread, 
 from syncscan.report.units import duration
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(msgspec.Struct, frozen=True):
     """A number in large type."""
 
     label: str
@@ -21,8 +21,7 @@ class Tile:
     projected: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A rectangle of a bar; in per cent of its width."""
 
     look: str
@@ -31,8 +30,7 @@ class Part:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """A step as a bar; `spoken` says the same in words, `range` is where its end may lie."""
 
     label: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64, distinct
@@ -21,8 +21,7 @@ MAX_NAMES = 500_000
 _ON_HOST = (*HOST, Category.OVERHEAD)
 
 
-@dataclass(frozen=True, eq=False)
-class Lane:
+class Lane(msgspec.Struct, frozen=True, eq=False):
     """Rows of slices under one label: the scopes of a thread, its ops, or the work of a stream."""
 
     kind: str
@@ -30,15 +29,14 @@ class Lane:
     rows: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(msgspec.Struct, frozen=True, eq=False):
     """What belongs together on the screen: a host thread (`track`), or a device (`device`)."""
 
     title: str
     track: int = NONE
     device: int = NONE
     open: bool = True
-    lanes: list[Lane] = field(default_factory=list)
+    lanes: list[Lane] = msgspec.field(default_factory=list)
 
 
 def groups_of(trace: Trace, findings: Sequence[Finding]) -> list[Group]:

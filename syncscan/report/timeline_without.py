@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from syncscan.model.analysis import Analysis
@@ -25,8 +25,7 @@ MAX_REPLAYED = 60_000
 """Slices of all replayed steps together; the step without any sync goes first."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class StepWithout:
+class StepWithout(msgspec.Struct, frozen=True, eq=False):
     """One step without some findings, and which."""
 
     findings: tuple[int, ...]

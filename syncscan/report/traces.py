@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
+import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
@@ -24,8 +24,7 @@ _SUFFIX = re.compile(r"(\.pt)?\.trace\.json(\.gz|\.zst)?$")
 """What the names of most traces end in."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceRow:
+class TraceRow(msgspec.Struct, frozen=True):
     """One trace of the table, in words."""
 
     trace: str

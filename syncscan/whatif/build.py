@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Float64, Int64, distinct
@@ -62,8 +62,7 @@ class _OwnTime:
         return float(self.at(np.array([ts]))[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _Meeting:
+class _Meeting(msgspec.Struct, frozen=True):
     """Where host and streams meet, and a program is cut: a wait, an event's record, or a stream's wait for it.
 
     A wait comes behind a launch that began at the same time, a record and a stream's wait before it.
@@ -75,15 +74,14 @@ class _Meeting:
     """A number is the place of a launch that is a node of its own."""
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(msgspec.Struct):
     """The nodes of a program as they are written, and how far each thread has come (in its own time)."""
 
     reached: list[float]
-    nodes: list[Node] = field(default_factory=list)
-    late_host: list[Float64] = field(default_factory=list)
-    late_device: list[Float64] = field(default_factory=list)
-    late_first: list[int] = field(default_factory=list)
+    nodes: list[Node] = msgspec.field(default_factory=list)
+    late_host: list[Float64] = msgspec.field(default_factory=list)
+    late_device: list[Float64] = msgspec.field(default_factory=list)
+    late_first: list[int] = msgspec.field(default_factory=list)
     late_count: int = 0
 
     def advance(self, thread: int, to: float) -> float:

@@ -7,8 +7,9 @@ until the replay of the step as it was takes the time that the step takes withou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.graph import Graph
@@ -43,8 +44,7 @@ _DEVICE = (
 )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Calibration:
+class Calibration(msgspec.Struct, frozen=True, eq=False):
     """A replay that takes the step's real time, and how it was found.
 
     `unit` turns the replay's times into reported ones: 1 where the unprofiled step's time is known. Where it isn't, the

@@ -7,8 +7,7 @@ that waited for another rank (DDP, torch 2.11). Who comes earlier to a collectiv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Float64, Int64
@@ -51,8 +50,7 @@ def _covered(starts: Int64, ends: Int64, at: Int64) -> Int64:
     return covered
 
 
-@dataclass(frozen=True, slots=True)
-class Slowdown:
+class Slowdown(msgspec.Struct, frozen=True):
     """How many times as long kernels take beside a collective, 1 where nothing tells it, and by how much work, ns."""
 
     times: float = 1.0

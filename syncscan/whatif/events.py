@@ -7,8 +7,8 @@ record on the same thread whose work ended early enough to explain when the wait
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64, distinct
@@ -28,16 +28,14 @@ SKEW_NS = 5_000
 _NONE_THERE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-@dataclass(frozen=True, slots=True)
-class EventRecord:
+class EventRecord(msgspec.Struct, frozen=True):
     """The point that an event marks: behind all work launched on `stream` before `ts`, the begin of its record call."""
 
     ts: int
     stream: int
 
 
-@dataclass(frozen=True, slots=True)
-class EventEdge:
+class EventEdge(msgspec.Struct, frozen=True):
     """From `ts` on, work launched on `stream` waits for `event`; `first` is the first launch that does."""
 
     ts: int

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Group, Overlap, Projection
@@ -22,8 +24,7 @@ REPLAYED = 200
 would cost what the square of their number does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gains:
+class Gains(msgspec.Struct, frozen=True):
     """The step and its findings with what removing them would gain; the findings sorted by that."""
 
     step: StepSummary

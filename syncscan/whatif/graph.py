@@ -7,9 +7,9 @@ events becomes a few dozen nodes without loss (max-plus algebra; `replay` has th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +21,7 @@ BLOCK = 128
 """Launches in one node at most: the grain at which the launch queue's limit acts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
+class Feed(msgspec.Struct, frozen=True):
     """What a run adds to one stream: device work in ns, and which row of the program's `late` table bounds its end."""
 
     stream: int
@@ -30,8 +29,7 @@ class Feed:
     row: int
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """A part of a thread's program without any wait: `host_ns` of its own work, and the launches in it."""
 
     thread: int
@@ -40,8 +38,7 @@ class Run:
     feeds: tuple[Feed, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HostWait:
+class HostWait(msgspec.Struct, frozen=True):
     """A thread blocks until `streams` are done with all launched on them so far, or until `event` is reached.
 
     `host_ns` is the thread's own work since its node before; `wait` has what the sync point costs. `event` is the
@@ -55,24 +52,21 @@ class HostWait:
     wait: Wait
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """`event` is reached when `stream` is done with all launched on it so far."""
 
     event: int
     stream: int
 
 
-@dataclass(frozen=True, slots=True)
-class StreamWait:
+class StreamWait(msgspec.Struct, frozen=True):
     """Later work on `stream` starts only when `event` is reached."""
 
     event: int
     stream: int
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(msgspec.Struct, frozen=True):
     """A thread launches a collective, which a job's replay starts when the last of its ranks has come."""
 
     thread: int
@@ -87,8 +81,7 @@ class Collective:
 Node: TypeAlias = "Run | HostWait | Record | StreamWait | Collective"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Program:
+class Program(msgspec.Struct, frozen=True, eq=False):
     """One step: its nodes in the order of the host calls.
 
     `late_host` and `late_device` (float64 ns, same length) hold one launch each, grouped by feed; feed `row` starts at
@@ -115,8 +108,7 @@ class Program:
         return sum(n.host_ns for n in self.nodes if isinstance(n, Run | HostWait | Collective) and n.thread == 0)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True, eq=False):
     """The programs of the chosen steps in time order; threads and streams are numbered, the step's thread is 0."""
 
     programs: tuple[Program, ...]

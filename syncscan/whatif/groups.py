@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 WORTH = 0.01
 """A set is worth removing if it saves this part of the step."""
@@ -21,8 +22,7 @@ Period = Callable[[frozenset[int]], float]
 """The step's time without these findings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(msgspec.Struct, frozen=True):
     """Findings to remove after those of the sets before, and the step's time before and after that."""
 
     members: tuple[int, ...]

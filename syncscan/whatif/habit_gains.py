@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from syncscan.model.habit import Basis, Change, Habit, HabitGain, Segment
 from syncscan.model.step import REPEATABILITY

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from syncscan.model.rank import (
     CollectiveNode,
@@ -25,8 +26,7 @@ from syncscan.model.trace import NONE
 from syncscan.whatif.replay import LAUNCH_QUEUE, MAX_CYCLES, MIN_CYCLES, STEADY
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(msgspec.Struct, frozen=True):
     """A collective as the job sees it."""
 
     ranks: tuple[int, ...]
@@ -37,8 +37,7 @@ class Meeting:
     """Which of them waited for the others: who sends little doesn't."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True, eq=False):
     """All ranks' programs, step by step, and where they meet.
 
     Args:
@@ -49,7 +48,7 @@ class Job:
 
     graphs: tuple[RankGraph, ...]
     meetings: Mapping[tuple[int, int], Meeting]
-    alone_ns: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    alone_ns: Mapping[tuple[int, int], float] = msgspec.field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -57,19 +56,17 @@ class Job:
         return min((len(graph.programs) for graph in self.graphs), default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Scales:
+class Scales(msgspec.Struct, frozen=True):
     """What is made of the recorded times: the hosts' own, and the devices'."""
 
     host: float = 1.0
     device: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(msgspec.Struct, frozen=True):
     """Which findings of each rank are gone, by their numbers there; `whole` if with the ops around them."""
 
-    gone: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    gone: Mapping[int, frozenset[int]] = msgspec.field(default_factory=dict)
     whole: bool = False
 
     def of(self, rank: int) -> frozenset[int]:

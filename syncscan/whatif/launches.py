@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -18,8 +17,7 @@ LONG_NS = 20_000
 """A gap this long between queued work isn't the device's own: it isn't used to find the usual gap."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Launches:
+class Launches(msgspec.Struct, frozen=True, eq=False):
     """Kernels, copies and memsets with the call that launched them, in the order of the calls; times in ns.
 
     `gap` follows the work before it on its stream, when the stream is busy; `latency` follows the return of its call,

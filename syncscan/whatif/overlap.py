@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.errors import UsageError
 from syncscan.model.arrays import Bool, Int64, distinct

@@ -6,9 +6,9 @@ Collectives are nodes of their own there, as when they start is decided by all r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.model.arrays import Float64
 from syncscan.model.interval import Interval, union

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Basis, Change, Habit
@@ -19,8 +21,7 @@ LISTED = 8
 """Remedies that are replayed on top of one another, for a habit's needs a graph of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(msgspec.Struct, frozen=True):
     """A remedy before its place in the list is known, and what a replay needs of it."""
 
     remedy: Remedy

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.model.trace import NONE
@@ -23,8 +23,7 @@ MIN_CYCLES, MAX_CYCLES, STEADY = 3, 12, 1e-4
 """Cycles through the recorded steps, and the relative change of a cycle's time that counts as steady."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Scaled:
+class Scaled(msgspec.Struct, frozen=True, eq=False):
     """A program with a replay's scales applied: per node the host's work, per feed the end that its launches force."""
 
     program: Program
@@ -32,8 +31,7 @@ class Scaled:
     late: list[float]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Replay:
+class Replay(msgspec.Struct, frozen=True, eq=False):
     """A graph with one scale of the host's own time and one of the device's, ready to be replayed again and again."""
 
     graph: Graph
@@ -53,8 +51,7 @@ def _scaled(program: Program, scale: float, stretch: float) -> Scaled:
     return Scaled(program, (scale * program.node_host).tolist(), late)
 
 
-@dataclass(frozen=True, slots=True)
-class Steady:
+class Steady(msgspec.Struct, frozen=True):
     """A step in the steady state, in ns: its time, the hosts' waits in it, and how long the step's thread works."""
 
     period: float

@@ -6,9 +6,10 @@ A graph is written from them (`build`), and a step of its replay is unfolded wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.model.habit import Change
 from syncscan.model.interval import Interval, ThreadInterval
@@ -26,8 +27,7 @@ MAX_STEPS = 6
 NO_CHANGE = Change()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ReplayedSteps:
+class ReplayedSteps(msgspec.Struct, frozen=True, eq=False):
     """The steps of one trace that are replayed, and what the host and the device did in them."""
 
     intervals: tuple[Interval, ...]

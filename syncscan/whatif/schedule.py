@@ -7,8 +7,8 @@ unfolds its runs; a run's last launch on a stream ends exactly where the replay 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Float64, Int64
@@ -26,8 +26,7 @@ def _nearest(steps: Sequence[Interval], at: int | None) -> int:
     return min(range(len(steps)), key=lambda k: max(steps[k].begin - at, at - steps[k].end + 1, 0))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Moment:
+class _Moment(msgspec.Struct, frozen=True, eq=False):
     """Where a run's thread stood after it, and where the streams stood before it; replayed ns."""
 
     run: Run

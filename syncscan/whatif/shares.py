@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from syncscan.model.step import BOUND_FROM, StepSummary
 from syncscan.whatif.replay import Replay
@@ -11,8 +11,7 @@ NOTABLE = 0.1
 """Input, communication or syncs bound a step when they take at least this part of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(msgspec.Struct, frozen=True):
     """Parts of a step: how the busiest device spends it, and how long the host waits for its input."""
 
     device: float = 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.model.finding import Finding
 from syncscan.model.step import StepSummary
@@ -16,8 +17,7 @@ MOSTLY = 0.5
 """A finding waits behind collectives when they alone fill more than this part of its waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What of a step others decide."""
 
     measured: StepSummary

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.model.finding import Removal, SyncPoint
 from syncscan.model.full_queue import held_by_queue
@@ -37,8 +38,7 @@ class NumberedPoint(NamedTuple):
     point: SyncPoint
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """What a sync point did to its thread: between the ends of `interval` the thread's time isn't its own.
 
     All times in ns. `finding` is the number of its finding, NONE for what can't be removed.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.browser.viewer import Report
 from tests.report.example import HOSTILE, SAMPLED, host_bound, hostile_host

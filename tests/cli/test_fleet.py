@@ -109,12 +109,10 @@ def test_traces_are_read_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_warnings_of_the_traces_are_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the ranks that have them."""
-    from dataclasses import replace
-
-    import msgspec
+    from msgspec.structs import replace
 
     fleet = job_of(4)
-    ranks = tuple(replace(r, of=msgspec.structs.replace(r.of, warnings=("No steps.",))) for r in fleet.ranks)
+    ranks = tuple(replace(r, of=replace(r.of, warnings=("No steps.",))) for r in fleet.ranks)
     monkeypatch.setattr(syncscan.fleet, "analyze_fleet", lambda *a, **k: replace(fleet, ranks=ranks), raising=False)
     assert run("fleet", "a").stderr == "warning: on 4 of 4: No steps.\n"
 

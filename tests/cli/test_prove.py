@@ -6,12 +6,12 @@ import json
 import re
 import shlex
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from syncscan.cli import group
 from syncscan.errors import ProgramFailed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ from syncscan.model.period import step_intervals
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 from tests.builder import TraceBuilder
 
-PARTS = [field.name for field in fields(CountedHost) if field.name.endswith("_us")]
+PARTS = [name for name in CountedHost.__struct_fields__ if name.endswith("_us")]
 
 
 def counted(t: TraceBuilder, step_ms: float | None = None) -> CountedHost:

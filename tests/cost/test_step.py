@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from syncscan.api import analyze, analyze_trace
 from syncscan.cost.step import steps_of
@@ -295,7 +293,7 @@ def test_a_step_that_takes_no_time_gets_no_verdict():
     t.launch("kernel", at=5, lasts=0)
     trace = t.trace()
     still = np.zeros(len(trace.slices), np.int64)
-    trace = dataclasses.replace(trace, slices=dataclasses.replace(trace.slices, ts=still, dur=still))
+    trace = replace(trace, slices=replace(trace.slices, ts=still, dur=still))
     found = analyze_trace(trace).step
     reason = "The steps take no time, so nothing can be said about what bounds them."
     assert (found.bound, found.reason) == (Bound.UNKNOWN, reason)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from syncscan.model.fleet import Cause, Fleet, JobFinding, JobRank, Lateness, PathSegment, RankFrom, Unread
 from syncscan.model.rank import RankAnalysis, RankFinding, RankStep

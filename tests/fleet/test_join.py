@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from syncscan.errors import UsageError
 from syncscan.fleet import gains
@@ -84,7 +83,7 @@ def test_a_missing_rank_is_named() -> None:
 
 def renamed(one: RankAnalysis, path: str, **of: object) -> RankAnalysis:
     """The rank as of another file."""
-    return msgspec.structs.replace(one, path=path, **of)
+    return replace(one, path=path, **of)
 
 
 def test_a_rank_is_told_by_its_trace_its_name_or_its_order() -> None:
@@ -105,7 +104,7 @@ def test_a_rank_is_told_by_its_trace_its_name_or_its_order() -> None:
 
 def replace_size(rank: RankAnalysis) -> RankAnalysis:
     """The rank without the size of its job."""
-    return msgspec.structs.replace(rank, world_size=None)
+    return replace(rank, world_size=None)
 
 
 def refused(ranks: list[RankAnalysis]) -> str:
@@ -137,7 +136,7 @@ def test_a_rank_is_kept_as_it_is() -> None:
     ]  # type: ignore[arg-type]
     assert join(kept).findings == join(ranks).findings
     with pytest.raises(ValueError, match="version"):
-        decoded(encoded(msgspec.structs.replace(ranks[0], version=99)))
+        decoded(encoded(replace(ranks[0], version=99)))
 
 
 def test_of_a_large_job_the_ranks_that_come_last_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:

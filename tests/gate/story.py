@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from syncscan.api import analyze_trace
 from syncscan.model.analysis import Analysis
 from tests.builder import TraceBuilder
 
 
-@dataclass(frozen=True)
-class Sync:
+class Sync(msgspec.Struct, frozen=True):
     """One sync of each step."""
 
     op: str = "aten::item > aten::_local_scalar_dense"

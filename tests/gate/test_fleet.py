@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
-from dataclasses import replace
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from syncscan.errors import UsageError
 from syncscan.gate import EMPTY
@@ -85,7 +84,7 @@ def test_without_limits_no_sync_is_allowed() -> None:
 def test_what_nobody_could_see_passes_nothing() -> None:
     """Traces in which no device works."""
     fleet = even()
-    blind = tuple(replace(r, of=msgspec.structs.replace(r.of, busy_us=0.0, communication_us=0.0)) for r in fleet.ranks)
+    blind = tuple(replace(r, of=replace(r.of, busy_us=0.0, communication_us=0.0)) for r in fleet.ranks)
     assert "nothing was checked" in sentences(check(replace(fleet, ranks=blind)))[0]
 
 
@@ -118,7 +117,7 @@ def test_a_limit_by_owner_is_refused() -> None:
 def without_item(**changes: object) -> Fleet:
     """The job with its rank's sync gone, 710 µs shorter."""
     fleet = job(observed_us=9_290.0, unprofiled_us=9_290.0, lateness=(), **changes)
-    ranks = tuple(replace(r, of=msgspec.structs.replace(r.of, findings=r.of.findings[-1:])) for r in fleet.ranks)
+    ranks = tuple(replace(r, of=replace(r.of, findings=r.of.findings[-1:])) for r in fleet.ranks)
     return replace(fleet, ranks=ranks, findings=fleet.findings[1:])
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import syncscan
 from syncscan import api, report
@@ -116,4 +116,4 @@ def test_a_path_does_as_well(tmp_path: Path) -> None:
     liked = rec.like(saved)
     assert liked.likeness is not None
     assert list(liked.likeness.counterparts) == [rec.findings[0].id]
-    assert liked.likeness == replace(rec.like(there).likeness, path=liked.likeness.path)  # type: ignore[type-var]
+    assert liked.likeness == replace(rec.like(there).likeness, path=liked.likeness.path)

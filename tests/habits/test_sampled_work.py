@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from syncscan import habits
 from syncscan.habits.sampled_work import PLACES, Kind, spent_on

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from syncscan.habits.stopped_thread import stopped_by_others
 from syncscan.model.finding import Phase

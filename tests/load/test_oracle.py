@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import io
 import json
@@ -10,6 +9,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -35,7 +35,7 @@ SMALLEST = sorted({_recorded_by(path): path for path in SAMPLES}.values())
 def assert_equal(actual: Trace, expected: Trace) -> None:
     """All that two traces hold is the same, and what they say about themselves."""
     assert_same_columns(actual, expected)
-    a, b = (dataclasses.replace(t.info, path="", metadata={}) for t in (actual, expected))
+    a, b = (msgspec.structs.replace(t.info, path="", metadata={}) for t in (actual, expected))
     assert a == b
     assert repr(actual.info.metadata) == repr(expected.info.metadata)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import zlib
 from collections.abc import Callable
@@ -186,7 +185,7 @@ def test_a_trace_is_made_again_of_what_was_saved(tmp_path: Path) -> None:
     first = load.load(path)
     for table in ("slices", "frames", "flows"):
         one, other = getattr(first, table), getattr(again, table)
-        for column in (field.name for field in dataclasses.fields(one) if field.init):
+        for column in one.__struct_fields__:
             assert getattr(other, column).tolist() == getattr(one, column).tolist(), column
     assert (again.strings, again.tracks) == (first.strings, first.tracks)
 

@@ -58,6 +58,7 @@ def test_an_analysis_shows_itself_in_every_format():
     assert str(a) == text.render(a)
     assert a._repr_mimebundle_() == {"text/html": fragment.render(a), "text/plain": text.render(a)}
     assert repr(a).startswith("<Analysis of 'built.pt.trace.json': 1 findings")
+    assert a.__rich_repr__()[1:] == [("findings", 1), ("bound", a.step.bound.value)]
 
 
 def test_an_analysis_made_by_hand_has_no_renderers():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan.model.proof import Fingerprint, Same, Tensors
 from syncscan.proof.sameness import judge

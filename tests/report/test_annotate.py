@@ -7,12 +7,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from syncscan import api
 from syncscan.errors import UsageError

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan.model.fleet import Cause, Fleet, Lateness
 from syncscan.report import fleet_csv, fleet_html, fleet_json, fleet_markdown, fleet_text

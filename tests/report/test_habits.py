@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from syncscan.model.finding import Phase, Source
 from syncscan.model.habit import Basis, Segment, Split

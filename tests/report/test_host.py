@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.step import Bound

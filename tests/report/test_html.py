@@ -7,11 +7,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan import api
 from syncscan.model.analysis import Analysis

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json as stdlib
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan.model.finding import Phase
 from syncscan.model.host import Host, HostNode, SampledHost

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from syncscan.model.projection import Projection
 from syncscan.model.proof import Difference, Gain, Pair, Proof, Result, Same, Verdict

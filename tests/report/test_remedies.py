@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from syncscan.model.finding import Severity
 from syncscan.model.habit import Basis

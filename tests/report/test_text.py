@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from syncscan.api import analyze_trace
 from syncscan.model.finding import Excerpt

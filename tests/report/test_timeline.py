@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from syncscan import api
 from syncscan.model.analysis import Analysis

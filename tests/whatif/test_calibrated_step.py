@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -167,7 +167,7 @@ def test_a_step_that_takes_no_time_has_no_range() -> None:
     t.call("cudaStreamSynchronize", 5, 5)
     trace = t.trace()
     still = np.zeros(len(trace.slices), np.int64)
-    trace = dataclasses.replace(trace, slices=dataclasses.replace(trace.slices, ts=still, dur=still))
+    trace = msgspec.structs.replace(trace, slices=msgspec.structs.replace(trace.slices, ts=still, dur=still))
     p = Projector(trace, (), None).calibrated().projection([])
     assert (p.predicted_us, p.range_us) == (0.0, (0.0, 0.0))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -174,8 +174,8 @@ def test_a_meeting_is_what_it_says() -> None:
         programs=(first,), threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0, slowdown_by_ns=0.0
     )
     job = Job((graph, _with(graph, last, 1.0)), {(0, 0): eager, (1, 0): eager})
-    waiting = dataclasses.replace(eager, waits=(True, True))
-    held = dataclasses.replace(job, meetings={(0, 0): waiting, (1, 0): waiting})
+    waiting = msgspec.structs.replace(eager, waits=(True, True))
+    held = msgspec.structs.replace(job, meetings={(0, 0): waiting, (1, 0): waiting})
     assert period(job, Scales()) <= period(held, Scales())
 
 

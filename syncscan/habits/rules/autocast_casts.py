@@ -44,7 +44,8 @@ than 4 % of the step aren't told, for that can't be measured.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from syncscan.habits.autocast import Casts, autocast_casts
 from syncscan.habits.context import Context

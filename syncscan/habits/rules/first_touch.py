@@ -43,8 +43,10 @@ Measured: 66 % of a step that stacks 38 MB.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import PurePath
+
+import msgspec
+from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.habits.sampled_work import Kind, gained, kinds
@@ -83,8 +85,7 @@ took 0.57 to 0.75 of such lines on 2 cores, and on an H200's host, where 16 thre
 Any other line does something else for the most part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(msgspec.Struct, frozen=True):
     """What a step's thread touches first, by the nodes of the sampled tree that another habit's time doesn't hold."""
 
     pages: tuple[float, ...]

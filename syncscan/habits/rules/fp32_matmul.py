@@ -38,9 +38,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
@@ -64,8 +65,7 @@ OTHER = re.compile(r"tf32|bf16|f16|half|tensorop|s1688|s16816|h1688|gemv", re.IG
 PRODUCTS = frozenset(f"aten::{n}" for n in ("mm", "addmm", "bmm", "baddbmm", "_addmm_activation", "linear", "matmul"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Chip:
+class _Chip(msgspec.Struct, frozen=True):
     """What a generation's tensor cores do for products in fp32."""
 
     fix: str

@@ -46,7 +46,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.capture import Collection

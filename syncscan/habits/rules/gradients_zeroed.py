@@ -39,7 +39,8 @@ are views of buckets.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.habits.zeroed_gradients import ZeroedGradients, zeroed_gradients

@@ -43,10 +43,10 @@ optimizer's launches and some µs a parameter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.habits.capturable import LEAST_LAUNCHES, Breaks, Capturable, capturable
 from syncscan.habits.context import LEAST_NS, Context

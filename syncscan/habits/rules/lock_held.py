@@ -49,7 +49,8 @@ can't be told from the lock. Measured: 41 to 88 % of small steps beside one such
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.habits.sampled_work import LEAST_SAMPLES, SURELY, deviation, gained

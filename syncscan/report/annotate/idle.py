@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from syncscan.model.analysis import Analysis
@@ -19,8 +19,7 @@ SHORTEST = 2_000
 """Idle times below this many ns aren't drawn: so long does a device take from one kernel to the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(msgspec.Struct, frozen=True):
     """One idle time of a device, ns: behind a sync (`finding` is set), for input, or because the host was late."""
 
     ts: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Occurrence
@@ -10,8 +10,7 @@ from syncscan.model.interval import Interval
 from syncscan.report.annotate.around import costliest, interval_around
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(msgspec.Struct, frozen=True):
     """The sync point to select, and the times to show; ns on the trace's clock."""
 
     id: str
