@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence, Set
-from string import digits
 
 from syncscan.attribute.source_file import OWN, SourceFiles
 from syncscan.model.finding import Source
@@ -74,7 +73,7 @@ def _lines(function: ast.AST, op: str) -> Iterator[int]:
 
 
 def _short(op: str) -> str:
-    return op.removeprefix("aten::").strip("_").rstrip(digits)
+    return op.removeprefix("aten::").strip("_").rstrip("0123456789")
 
 
 def _spelled(op: str) -> set[str]:

@@ -8,7 +8,7 @@ import threading
 
 import click
 
-from syncscan.cli import output, streams
+from syncscan.cli import lean, output, streams
 from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.version import __version__
 
@@ -86,6 +86,8 @@ def group(ctx: click.Context) -> None:
 def main() -> None:
     """Run the command line: a SyncscanError becomes one sentence on stderr and its exit code."""
     streams.open_closed()
+    if sys.argv[1:2] and sys.argv[1] in lean.COMMANDS:
+        lean.begin()
     try:
         group(prog_name="syncscan")
     except streams.Ended as e:

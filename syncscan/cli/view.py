@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Callable, Iterable
@@ -81,6 +80,8 @@ def refuse_unknown(view: View) -> None:
     for option, globs in (("--select", view.select), ("--ignore", view.ignore)):
         for glob in globs:
             if not any(fnmatchcase(id, glob) for id in ids):
+                import difflib
+
                 close = difflib.get_close_matches(glob.strip("*?"), ids, 3, 0.4)
                 hint = f"Did you mean {' or '.join(close)}?" if close else "syncscan rules lists them."
                 raise UsageError(f"{option} {glob}: there is no such rule.", hint)

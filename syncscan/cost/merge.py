@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from syncscan.cost.held import time_held
 from syncscan.model.finding import Confidence, Finding, Occurrence, Phase, Severity
 from syncscan.model.libraries import path_in_package
+from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
 
 
@@ -63,7 +63,7 @@ def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], step: StepSummar
 
 def _id(key: tuple[Any, ...]) -> str:
     """Stable across runs of the same code: from rule, scope, op, sources, phase and intent alone."""
-    return f"{key[0]}-{hashlib.blake2s(repr(key).encode(), digest_size=4).hexdigest()}"
+    return f"{key[0]}-{short_id(key)}"
 
 
 def _severity(worst: Occurrence, wait: float, bubble: float, step: StepSummary) -> Severity:

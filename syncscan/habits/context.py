@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.host import SampledHost
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.period import step_intervals
+from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
@@ -285,9 +285,8 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         """A habit that lies at these host slices; named by its rule and the first one's place, so its id is stable."""
         scope = self.scope(rows[0]) if rows else ()
         op = self.op(rows[0]) if rows else ""
-        name = repr((advice.rule, scope, op)).encode()
         return Habit(
-            id=f"{advice.rule}-{hashlib.blake2s(name, digest_size=4).hexdigest()}",
+            id=f"{advice.rule}-{short_id((advice.rule, scope, op))}",
             advice=advice,
             confidence=confidence,
             scope=scope,

@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.arrays import Bool, Int64, distinct, median
 from syncscan.model.names import is_autograd_thread, is_service_thread
 from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import CALLS, DEEPEST, NONE, Trace
@@ -147,5 +147,5 @@ def _bounds(trace: Trace, outermost: Int64, edges: Int64) -> tuple[int, ...]:
     """When each repetition begins, and when the last is over: after the usual time, or when its calls are over."""
     s, end = trace.slices, int(edges[-1])
     begins = s.ts[outermost[edges[:-1]]].tolist()
-    over = max(int(s.end[outermost[end - 1]]), begins[-1] + int(np.median(np.diff(begins))))
+    over = max(int(s.end[outermost[end - 1]]), begins[-1] + int(median(np.diff(begins))))
     return (*begins, over if end == len(outermost) else min(over, int(s.ts[outermost[end]])))

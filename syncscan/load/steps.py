@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ import numpy as np
 
 from syncscan.errors import UsageError
 from syncscan.load.repetition import Repetition, repeated_calls
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, median
 from syncscan.model.names import step_number
 from syncscan.model.step_marks import StepMark, step_mark
 from syncscan.model.steps_found import FoundBy, StepsFound
@@ -107,6 +106,8 @@ def _of_scope(trace: Trace, scope: str) -> tuple[Step, ...]:
     rows = _outermost(trace, _ranges(trace, lambda name: name == scope or fnmatchcase(name, scope)))
     if not len(rows):
         names = sorted({trace.name(r) for r in np.flatnonzero(trace.is_category(Category.ANNOTATION)).tolist()})
+        import difflib
+
         near = difflib.get_close_matches(scope.strip("*"), names, n=5, cutoff=0.3) or names[:5]
         hint = f"It has {', '.join(near)}." if near else "It has no record_function scopes."
         raise UsageError(f"No range in {trace.info.path} is called {scope!r}.", hint)
@@ -146,9 +147,9 @@ def _numbered(trace: Trace, rows: Int64) -> tuple[Step, ...]:
     rows = rows[s.track[rows] == max(sorted(tracks), key=tracks.__getitem__, default=NONE)]
     begins, ends = s.ts[rows], s.end[rows]
     pauses = begins[1:] - ends[:-1]
-    usual = float(np.median(np.diff(begins))) if len(rows) > 1 else 0.0
+    usual = median(np.diff(begins)) if len(rows) > 1 else 0.0
     follows = pauses <= usual
-    pause = max(int(np.median(pauses[follows])), 0) if follows.any() else 0
+    pause = max(int(median(pauses[follows])), 0) if follows.any() else 0
     until = np.append(np.where(follows, begins[1:], ends[:-1] + pause), ends[-1:] + pause)
     numbers = np.arange(len(rows)) + np.append(np.zeros(min(len(rows), 1), np.int64), np.cumsum(~follows))
     track = int(s.track[rows[0]]) if len(rows) else NONE

@@ -14,6 +14,7 @@ from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.host_table import host_frame
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.likeness import Likeness
+from syncscan.model.picture import Picture
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
 from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
@@ -23,8 +24,6 @@ from syncscan.model.view import EVERYTHING, Shown, View, shown
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from syncscan.model.picture import Picture
 
 
 class Analysis(msgspec.Struct, frozen=True, eq=False):

@@ -55,6 +55,33 @@ def _numbered(codes: Int64) -> tuple[Int64, Int64]:
     return np.flatnonzero(there) + least, (np.cumsum(there) - 1)[codes - least]
 
 
+def median(values: Any) -> float:
+    """The middle of some numbers, as `np.median`, which imports all of `numpy.ma` to look for masks.
+
+    Args:
+        values: at least one number, none of them NaN.
+    """
+    numbers = np.asarray(values)
+    low, high = (len(numbers) - 1) // 2, len(numbers) // 2
+    middle = np.partition(numbers, (low, high))
+    return float(middle[high]) if low == high else (float(middle[low]) + float(middle[high])) / 2
+
+
+def quantile(values: Any, share: float) -> float:
+    """What this share of some numbers lies below, between two of them in proportion; as `np.quantile`, see `median`.
+
+    Args:
+        values: at least one number, none of them NaN.
+        share: from 0 to 1.
+    """
+    ascending = np.sort(np.asarray(values, np.float64))
+    at = share * (len(ascending) - 1)
+    below = int(at)
+    low, high = float(ascending[below]), float(ascending[min(below + 1, len(ascending) - 1)])
+    part = at - below
+    return high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part
+
+
 def among(values: Int64, ascending: Int64) -> Bool:
     """Which of these values the ascending ones hold; `np.isin` sorts both, each time."""
     if not len(ascending):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, median
 from syncscan.model.runtime_calls import is_memcpy
 from syncscan.model.trace import Trace
 
@@ -45,8 +45,8 @@ def _usual_lengths(trace: Trace, calls: Int64) -> Int64:
     rows = np.flatnonzero(wanted.take(s.name))
     rows = rows[np.argsort(s.name[rows], kind="stable")]
     names, first = np.unique(s.name[rows], return_index=True)
-    median = [int(np.median(s.dur[mine])) for mine in np.split(rows, first[1:])]
-    return np.array(median, np.int64)[np.searchsorted(names, s.name[calls])]
+    usual = [int(median(s.dur[mine])) for mine in np.split(rows, first[1:])]
+    return np.array(usual, np.int64)[np.searchsorted(names, s.name[calls])]
 
 
 def _in_flight(trace: Trace, times: Int64) -> Int64:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, median
 from syncscan.model.interval import Interval, union
 from syncscan.model.runtime_calls import waits_by_nature
 from syncscan.model.trace import CALLS, NONE, Trace
@@ -33,7 +33,7 @@ def step_intervals(trace: Trace) -> list[Interval]:
     steps = trace.main_steps
     follows = [b.number == a.number + 1 for a, b in itertools.pairwise(steps)]
     pauses = [b.ts - a.end for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True) if next_]
-    pause = max(int(np.median(pauses)), 0) if pauses else 0
+    pause = max(int(median(pauses)), 0) if pauses else 0
     ends = [b.ts if next_ else a.end + pause for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True)]
     return [Interval(step.ts, end) for step, end in zip(steps, [*ends, steps[-1].end + pause], strict=True)]
 

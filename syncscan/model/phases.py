@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 
 import msgspec
 
+from syncscan.model.arrays import median
 from syncscan.model.period import step_intervals
 from syncscan.model.step_marks import ServingPhase
 from syncscan.model.trace import Trace
@@ -36,6 +36,6 @@ def phases_of(trace: Trace) -> tuple[PhaseSummary, ...]:
         return ()
     order = list(ServingPhase)
     return tuple(
-        PhaseSummary(phase, batch, len(taken), statistics.median(taken) / 1e3)
+        PhaseSummary(phase, batch, len(taken), median(taken) / 1e3)
         for (phase, batch), taken in sorted(lengths.items(), key=lambda item: (order.index(item[0][0]), -sum(item[1])))
     )

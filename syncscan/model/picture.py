@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import base64
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True)
-class Picture:
+
+class Picture(msgspec.Struct, frozen=True):
     """A drawn picture; as the last line of a notebook's cell it is shown, and a saved notebook keeps it.
 
     It is a PNG because code hosts that show notebooks leave out scripts and most of SVG.
     """
 
-    png: bytes = field(repr=False)
+    png: bytes
     """The file's content: `Path("step.png").write_bytes(picture.png)`."""
     alt: str
     """What there is to see, for who can't."""
 
+    def __repr__(self) -> str:
+        return f"Picture(alt={self.alt!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("alt", self.alt)]
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """What IPython shows: MIME type → text."""
+        import base64
+
         return {"image/png": base64.b64encode(self.png).decode("ascii"), "text/plain": self.alt}

@@ -8,6 +8,7 @@ from pathlib import PurePath
 import numpy as np
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import median
 from syncscan.model.finding import Finding, Source
 from syncscan.model.habit import Basis, Habit
 from syncscan.report import habits
@@ -116,7 +117,7 @@ def _each(f: Finding) -> str:
     waits = np.array([o.cost.wait_ns for o in f.occurrences], dtype=np.float64) / 1e3
     if len(waits) < 2:
         return ""
-    return f"; each {duration(float(np.median(waits)))} ({duration(waits.min())} to {duration(waits.max())})"
+    return f"; each {duration(median(waits))} ({duration(waits.min())} to {duration(waits.max())})"
 
 
 def _how_placed(source: Source) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Float64, Int64
+from syncscan.model.arrays import Float64, Int64, median, quantile
 from syncscan.model.interval import union
 from syncscan.model.names import is_collective_kernel
 from syncscan.model.trace import Category, Trace
@@ -75,14 +75,13 @@ def slowdown(trace: Trace) -> Slowdown:
     for one in np.intersect1d(kind[beside], kind[alone]).tolist():
         slowed, usual = length[beside & (kind == one)], length[alone & (kind == one)]
         if len(usual) > 1 and _alike(usual) and _alike(slowed):
-            slow += float(np.median(slowed)) * len(slowed)
-            fast += float(np.median(usual)) * len(slowed)
+            slow += median(slowed) * len(slowed)
+            fast += median(usual) * len(slowed)
     return Slowdown(min(max(slow / fast, 1.0), MOST), fast) if fast else Slowdown()
 
 
 def _alike(lengths: Int64) -> bool:
-    low, high = np.quantile(lengths, [0.1, 0.9])
-    return bool(high <= ALIKE * low)
+    return quantile(lengths, 0.9) <= ALIKE * quantile(lengths, 0.1)
 
 
 def _kinds(names: Int64) -> Int64:

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from syncscan.model.arrays import Float64, Int64, numbered_pairs
+from syncscan.model.arrays import Float64, Int64, median, numbered_pairs
 from syncscan.model.trace import NONE, Trace
 
 USUAL_GAP_NS = 1_000.0
@@ -135,4 +135,4 @@ def _usual_gaps(gap: Float64, name: Int64, name_before: Int64, queued: npt.NDArr
 
 
 def _median(values: Float64, otherwise: float) -> float:
-    return float(np.median(values)) if len(values) else otherwise
+    return median(values) if len(values) else otherwise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -61,5 +60,7 @@ def _close(findings: Sequence[Finding], selector: str) -> str:
     known = sorted({n for f in findings for n in _names(f, kind) if n})
     if not known:
         return f"No sync in it has any {kind}." if findings else "It has no syncs."
+    import difflib
+
     near = difflib.get_close_matches(glob.strip("*"), known, n=5, cutoff=0.3) or known[:5]
     return "Did you mean " + " or ".join(f"{kind}:{n}" for n in near) + "?"

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from syncscan.model.arrays import median, quantile
 from syncscan.model.finding import Removal, SyncPoint
 from syncscan.model.full_queue import held_by_queue
 from syncscan.model.interval import Interval, ThreadInterval
@@ -75,7 +76,7 @@ def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]
     ruler = _Ruler(trace, launches)
     waits = _with_ops(trace, points, [ruler.wait(p) for p in points])
     wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
-    usual = float(np.median(wakes)) if wakes else USUAL_WAKE_NS
+    usual = median(wakes) if wakes else USUAL_WAKE_NS
     return [w if w.waited_ns > 0 else replace(w, wake_ns=usual) for w in waits]
 
 
@@ -216,7 +217,7 @@ class _Ruler:
         s = self.trace.slices
         name = int(s.name[row])
         if name not in self._usual:
-            self._usual[name] = min(float(np.quantile(s.dur[s.name == name], 0.1)), USUAL_CALL_NS)
+            self._usual[name] = min(quantile(s.dur[s.name == name], 0.1), USUAL_CALL_NS)
         return self._usual[name]
 
 

@@ -42,7 +42,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from syncscan.habits.context import Context
-from syncscan.model.arrays import distinct
+from syncscan.model.arrays import distinct, median
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.names import is_loader
@@ -121,7 +121,7 @@ def _steady(context: Context, rows: Sequence[int]) -> bool:
     """Whether most of the steps behind the first recorded one make such calls; a single step proves nothing."""
     starts = np.sort(context.trace.slices.ts[list(rows)])
     counts = [int(np.subtract(*np.searchsorted(starts, [end, begin]))) for begin, end in context.steps]
-    return len(counts) > 1 and float(np.median(counts[1:])) >= LEAST
+    return len(counts) > 1 and median(counts[1:]) >= LEAST
 
 
 def _evidence(context: Context, rows: Sequence[int], took: float, given_back: Sequence[str]) -> list[str]:

@@ -52,6 +52,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from syncscan.habits.context import Context
+from syncscan.model.arrays import median
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.runtime_calls import comes_first
 from syncscan.model.trace import Category
@@ -74,7 +75,7 @@ def find(context: Context) -> Iterable[Habit]:
     if len(steps) < 2:
         return
     lengths = np.array([step.end - step.ts for step in steps], np.float64)
-    usual = float(np.median(lengths[1:]))
+    usual = median(lengths[1:])
     if lengths[0] < FACTOR * usual:
         return
     s = context.trace.slices
