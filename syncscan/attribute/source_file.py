@@ -8,6 +8,7 @@ import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
@@ -173,12 +174,22 @@ def _comment(line: str) -> str:
 def function_with(tree: ast.Module, source: Source) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The innermost function of this name that holds the line; one of a decorator is the function's too."""
     found = None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == source.function:
+    for node in _functions(tree):
+        if node.name == source.function:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             if first <= source.line <= (node.end_lineno or node.lineno):
                 found = node
     return found
+
+
+@lru_cache(maxsize=64)
+def _functions(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
+    """Every function of a file, those around before those inside; only statements hold any."""
+    statements: list[Any] = [tree]
+    for node in statements:
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            statements += getattr(node, part, ())
+    return tuple(node for node in statements if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def _readable(path: Path) -> bool:
