@@ -95,6 +95,19 @@ def test_analysing_imports_only_what_it_uses() -> None:
     loaded = set(done.stderr.split("\n")[-2].split())
     unused = ("torch", "pandas", "jinja2", "rich", "matplotlib", "fsspec", "zstandard", "tomllib", "gate")
     assert [name for name in unused if {name, f"syncscan.{name}"} & loaded] == []
+    slow = (
+        "dataclasses",
+        "numpy.ma",
+        "statistics",
+        "random",
+        "hashlib",
+        "ssl",
+        "difflib",
+        "shutil",
+        "base64",
+        "tempfile",
+    )
+    assert [name for name in slow if name in loaded] == []
     commands = [name for name in loaded if re.fullmatch(r"syncscan\.cli\.(\w+)", name)]
     assert sorted(set(commands) & {f"syncscan.cli.{name}" for name in COMMANDS}) == ["syncscan.cli.analyze"]
     assert [

@@ -1,0 +1,43 @@
+"""What commands that only read switch off, and where nothing is touched."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+
+import pytest
+
+from syncscan.cli import COMMANDS, lean
+
+STARTERS = {"demo", "profile", "dryrun", "time", "prove", "open", "mcp"}
+"""They run a program of the user's, or start one."""
+SAYS = "lambda: print(gc.get_freeze_count() > 0, os.getenv('OPENBLAS_NUM_THREADS'))"
+
+
+def test_each_command_is_of_one_kind() -> None:
+    """It only reads, or it is one that starts programs: a new one is to be put in its place."""
+    assert set(COMMANDS) == lean.COMMANDS | STARTERS
+    assert set() == lean.COMMANDS & STARTERS
+
+
+def test_a_command_that_reads_begins_and_ends_lean() -> None:
+    """No thread of OpenBLAS's is to begin, and no object is looked at when it ends."""
+    begin = f"import atexit, gc, os, sys; atexit.register({SAYS})"
+    code = f"{begin}; sys.argv[1:] = ['analyze', '/nowhere']; from syncscan.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=_without_blas())
+    assert (done.returncode, done.stdout) == (3, "True 1\n")
+
+
+def test_another_program_s_process_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where numpy is loaded it isn't the command's own, as in this one."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    before = gc.get_threshold()
+    lean.begin()
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
+    assert gc.get_threshold() == before
+
+
+def _without_blas() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
