@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 try:
-    from _blake2 import (
-        blake2s,  # without hashlib, which loads OpenSSL for the hashes that nobody asks for here: 2-12 ms
-    )
+    from _blake2 import blake2s  # what hashlib has under this name; hashlib loads OpenSSL besides, 2 to 12 ms
 except ImportError:
     from hashlib import blake2s
 
