@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from syncscan.cli import memory
+from syncscan.cli import lean, memory
 from syncscan.cli.finite import Finite
 from syncscan.cli.progress import reading
 
@@ -41,6 +41,7 @@ class Asked(msgspec.Struct, frozen=True):
         """
         from syncscan import api
 
+        lean.before_reading()
         with reading(trace) as progress:
             return api.analyze(
                 trace,

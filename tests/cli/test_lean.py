@@ -33,10 +33,11 @@ def test_a_command_that_reads_begins_and_ends_lean() -> None:
 def test_another_program_s_process_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where numpy is loaded it isn't the command's own, as in this one."""
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    before = gc.get_threshold()
+    before = gc.get_threshold(), gc.get_freeze_count()
     lean.begin()
+    lean.before_reading()
     assert "OPENBLAS_NUM_THREADS" not in os.environ
-    assert gc.get_threshold() == before
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def _without_blas() -> dict[str, str]:
