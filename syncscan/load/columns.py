@@ -15,7 +15,7 @@ from syncscan.load.damage import Damage
 from syncscan.load.event import Args, Event
 from syncscan.load.values import LONGEST_US, copy_name, id_of, nanoseconds, process_group, text_of
 from syncscan.model.arrays import Int32, Int64
-from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Track
+from syncscan.model.trace import NONE, Category, Flows, Track
 
 TYPES: dict[str, Any] = {
     "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64, "correlation": np.int64,
@@ -44,8 +44,10 @@ class Unlinked(msgspec.Struct, frozen=True):
 
     strings: Sequence[str]
     tracks: Sequence[Track]
-    slices: Slices
-    frames: Frames
+    slices: Rows
+    """The columns of `Slices` by name. Linking takes them away one by one, so that nothing is held twice for long."""
+    frames: Rows
+    """Those of `Frames`; likewise."""
     flows: Flows
     events: int
     categories: frozenset[str]
@@ -214,8 +216,8 @@ class Columns(msgspec.Struct):
         return Unlinked(
             strings=tuple(self._strings),
             tracks=tracks,
-            slices=Slices(**slices),
-            frames=Frames(**frames),
+            slices=slices,
+            frames=frames,
             flows=self._flows(track_of),
             events=self.events,
             categories=frozenset(self._categories),

@@ -92,8 +92,8 @@ def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Unlinked)
 
 
 def _names(raw: Unlinked, *categories: Category) -> list[str]:
-    of = np.isin(raw.slices.category, np.array(categories, np.int8))
-    return [raw.strings[i] for i in distinct(raw.slices.name[of]).tolist()]
+    of = np.isin(raw.slices["category"], np.array(categories, np.int8))
+    return [raw.strings[i] for i in distinct(raw.slices["name"][of]).tolist()]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.load.columns import TYPES, Unlinked
+from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
 from syncscan.load.steps import with_steps
@@ -45,7 +45,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     The result doesn't depend on how events were ordered in the file.
     """
     tracks, track_of = _ordered_tracks(raw.tracks)
-    columns = {name: getattr(raw.slices, name) for name in TYPES}
+    columns = raw.slices
     columns["track"] = track_of[columns["track"]]
     _fill_places(columns, tracks)
     _sort(columns, raw.strings)
@@ -214,15 +214,15 @@ def _sorted_flows(f: Flows, track_of: Int32) -> Flows:
     return Flows(from_track[order], f.from_ts[order], to_track[order], f.to_ts[order])
 
 
-def _sorted_frames(f: Frames, track_of: Int32, strings: Sequence[str]) -> Frames:
-    track = track_of[f.track]
-    order = np.lexsort((-f.dur, f.ts, track))
-    tied = _tied(track[order], f.ts[order], f.dur[order])
+def _sorted_frames(columns: Arrays, track_of: Int32, strings: Sequence[str]) -> Frames:
+    track, ts, dur = track_of[columns.pop("track")], columns["ts"], columns["dur"]
+    order = np.lexsort((-dur, ts, track))
+    tied = _tied(track[order], ts[order], dur[order])
     if len(tied):
         rows = order[tied]
-        text = _ranks([strings[i] for i in f.name[rows].tolist()])
-        order[tied] = rows[np.lexsort((text, -f.dur[rows], f.ts[rows], track[rows]))]
-    return Frames(f.name[order], track[order], f.ts[order], f.dur[order])
+        text = _ranks([strings[i] for i in columns["name"][rows].tolist()])
+        order[tied] = rows[np.lexsort((text, -dur[rows], ts[rows], track[rows]))]
+    return Frames(columns.pop("name")[order], track[order], columns.pop("ts")[order], columns.pop("dur")[order])
 
 
 def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from syncscan.load.damage import Damage
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.values import copy_name, id_of, nanoseconds, number_of, process_group, text_of
-from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Trace, Track
+from syncscan.model.trace import NONE, Category, Flows, Trace, Track
 
 
 def parse(text: bytes, path: str = "<bytes>") -> Trace:
@@ -74,8 +74,8 @@ class _Reader:
         return Unlinked(
             self.strings,
             tracks,
-            Slices(**slices),
-            Frames(**frames),
+            slices,
+            frames,
             self._flows(),
             count,
             frozenset(self.categories),

@@ -20,7 +20,7 @@ from syncscan.load.rebuilt import events_text
 from syncscan.load.values import LONGEST_US
 from syncscan.model.process_group import group_of
 from syncscan.model.saved import VERSION, Kept, Packed, Saved, SavedTrace, unpacked
-from syncscan.model.trace import NONE, Category, Flows, Frames, Slices, Trace, Track, Vendor
+from syncscan.model.trace import NONE, Category, Flows, Trace, Track, Vendor
 
 _NAME = re.compile(r".+\.syncscan\.json(\.gz|\.zst)?", re.IGNORECASE)
 _BEGIN = re.compile(rb'\s*\{\s*"schema"\s*:\s*"syncscan\.')
@@ -171,8 +171,8 @@ def _unlinked(saved: SavedTrace, version: int) -> Unlinked:
     return Unlinked(
         strings=saved.strings,
         tracks=[Track(t.pid, t.tid, t.process, t.thread) for t in saved.tracks],
-        slices=Slices(**slices),
-        frames=Frames(**frames),
+        slices=slices,
+        frames=frames,
         flows=Flows(**flows),
         events=saved.events,
         categories=frozenset(),

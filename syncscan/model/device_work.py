@@ -74,7 +74,7 @@ class DeviceWork:
 
     def __init__(self, trace: Trace, counted: Bool | None = None) -> None:
         counted = np.ones(len(trace.device_rows), np.bool_) if counted is None else counted
-        self._trace = trace
+        self._slices = trace.slices  # and not the trace, which may keep this: no cycle may hold its columns
         self._rows = trace.device_rows[counted]
         self._launched = trace.launched_at[counted]
         self._device = trace.slices.device[self._rows]
@@ -105,7 +105,7 @@ class DeviceWork:
 
     def _sorted(self, mask: Bool) -> Work:
         rows, launched = self._rows[mask], self._launched[mask]
-        s = self._trace.slices
+        s = self._slices
         starts, ends = union(s.ts[rows], s.end[rows])
         order = np.argsort(launched, kind="stable")
         done = np.maximum.accumulate(s.end[rows][order]) if len(rows) else np.zeros(0, np.int64)

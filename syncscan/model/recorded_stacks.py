@@ -42,7 +42,9 @@ class RecordedStacks:
 
     def __init__(self, trace: Trace) -> None:
         lines = trace.info.capture.lines
-        self._trace, self._lines, self._base = trace, lines, trace.info.base_ns
+        # Not the trace, which may keep this: no cycle may hold its columns.
+        self._slices, self._strings = trace.slices, trace.strings
+        self._lines, self._base = lines, trace.info.base_ns
         self._tids = [_number(t.tid) for t in trace.tracks]
         self._syncs = sorted(lines.syncs, key=lambda sync: (sync.epoch_ns, sync.tid))
         self._at = np.array([sync.epoch_ns - self._base for sync in self._syncs], dtype=np.int64)
@@ -69,14 +71,14 @@ class RecordedStacks:
         return self._asked[calls, ops]
 
     def _found(self, calls: tuple[int, ...], ops: tuple[int, ...]) -> RecordedStack | None:
-        s = self._trace.slices
+        s = self._slices
         track, start = int(s.track[calls[0]]), int(s.ts[calls[0]])
         if not any(self._calls_back(row) for row in calls):
             return self._of_timed_call(track, start)
         earliest, end = start - _BEFORE_NS, int(s.end[calls[-1]])
         if len(ops):
             earliest = int(s.ts[ops[0]]) - _AFTER_NS
-            end = int(s.end[ops[0]]) if is_torch_op(self._trace.name(ops[0])) else end
+            end = int(s.end[ops[0]]) if is_torch_op(self._name(ops[0])) else end
         return self.between(track, earliest, end, latest=start + _AFTER_NS) or self._of_timed_call(track, start)
 
     def between(self, track: int, start: int, end: int, latest: int | None = None) -> RecordedStack | None:
@@ -89,8 +91,11 @@ class RecordedStacks:
         sync = self._syncs[mine.item(max(early - 1, first))]
         return self._stack(sync.stack, sync.module, sync.borrowed)
 
+    def _name(self, row: int) -> str:
+        return self._strings[self._slices.name.item(row)]
+
     def _calls_back(self, row: int) -> bool:
-        name = self._trace.name(row)
+        name = self._name(row)
         return is_synchronise(name) or is_memcpy(name)
 
     def _of_timed_call(self, track: int, start: int) -> RecordedStack | None:
