@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from operator import sub
 
 import msgspec
 
@@ -90,12 +91,12 @@ def period(job: Job, scales: Scales, removal: Removal = NOTHING, steps: Sequence
     if not chosen or not job.graphs:
         return 0.0
     states = [_Rank(job, k, scales, removal) for k in range(len(job.graphs))]
-    ends, took = [0.0] * len(states), -1.0
+    ends, took = [0.0] * sum(len(state.ended()) for state in states), -1.0
     for cycle in range(MAX_CYCLES):
         for step in chosen:
             _advance(states, [graph.programs[step] for graph in job.graphs], job)
-        before, ends, last = ends, [state.done() for state in states], took
-        took = max(end - earlier for end, earlier in zip(ends, before, strict=True))
+        before, ends, last = ends, [end for state in states for end in state.ended()], took
+        took = max(map(sub, ends, before))  # of what goes slowest: where it is behind so far, it won't stay so
         if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
             break
     busy = max(sum(_undisturbed(graph, step) for step in chosen) for graph in job.graphs)
@@ -166,9 +167,9 @@ class _Rank:
         self.collective = NONE, 0.0, 0.0
         """Stream, begin and end of the last one."""
 
-    def done(self) -> float:
-        """When all its threads and streams are done."""
-        return max(max(self.clock), max(self.ends))
+    def ended(self) -> list[float]:
+        """When each of its threads and streams is done."""
+        return [*self.clock, *self.ends]
 
     def begin(self, program: RankProgram) -> None:
         """The next step; its other threads go on from where its own is."""

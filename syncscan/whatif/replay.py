@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from operator import sub
 
 import msgspec
 import numpy as np
@@ -93,13 +94,13 @@ def steady(
     if not chosen:
         return Steady(0.0, {}, 0.0, 0.0)
     state = State(replay, whole)
-    end, took = 0.0, -1.0
+    ends, took = [0.0] * len(state.ended()), -1.0
     for cycle in range(MAX_CYCLES):
         state.waits, state.worked, state.shorter = {}, 0.0, 0.0
         for program in chosen:
             state.step(program, removed)
-        before, end, last = end, state.done(), took
-        took = end - before
+        before, ends, last = ends, state.ended(), took
+        took = max(map(sub, ends, before))  # of what goes slowest: where it is behind so far, it won't stay so
         if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
             break
     count = len(chosen)
@@ -123,9 +124,9 @@ class State:
         self.waits: dict[int, float] = {}
         self.worked = self.shorter = 0.0
 
-    def done(self) -> float:
-        """When all threads and streams are done."""
-        return max(max(self.clock), max(self.ends))
+    def ended(self) -> list[float]:
+        """When each thread and each stream is done."""
+        return [*self.clock, *self.ends]
 
     def step(self, scaled: Scaled, removed: frozenset[int]) -> None:
         """Advance by one program: the loop that every projection spends its time in."""

@@ -7,6 +7,7 @@ unfolds its runs; a run's last launch on a stream ends exactly where the replay 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import sub
 
 import msgspec
 import numpy as np
@@ -101,12 +102,12 @@ class StepSchedules:
     def _moments(self, number: int, removed: frozenset[int]) -> tuple[float, list[_Moment], float]:
         """Where the step's thread stood at its begin, its runs, and its length, once step follows step like step."""
         state, program = _Recorder(self.replay), self.replay.programs[number]
-        took, end = -1.0, 0.0
+        took, ends = -1.0, [0.0] * len(state.ended())
         for cycle in range(MAX_CYCLES):
             state.moments, zero = [], state.clock[0]
             state.step(program, removed)
-            before, end, last = end, state.done(), took
-            took = end - before
+            before, ends, last = ends, state.ended(), took
+            took = max(map(sub, ends, before))
             if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
                 break
         return zero, state.moments, took

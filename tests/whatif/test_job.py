@@ -97,6 +97,25 @@ def test_no_job_is_faster_than_its_slowest_rank(job: Job) -> None:
         assert period(job, Scales()) >= period(Job((graph,), {}, alone), Scales()) * 0.9999 - 1e-6
 
 
+def test_what_is_behind_but_slower_sets_the_pace() -> None:
+    """A stream waits for another rank, ahead of its own host, which is a nanosecond a step slower than that rank."""
+
+    def graph(*nodes: CollectiveNode | RunNode) -> RankGraph:
+        programs = (RankProgram(0, 0.0, 0.0, nodes),)
+        return RankGraph(
+            programs=programs, threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0, slowdown_by_ns=0.0
+        )
+
+    def run(host: float) -> RunNode:
+        return RunNode(0, host, 1, ((0, 1.0, 0.0, ((0.0, 1.0),)),))
+
+    slower = graph(run(1.0), collective(0), run(1.0), run(467.0))
+    other = graph(run(468.0), collective(0))
+    meeting = Meeting((0, 1), (2.0, 2.0), (True, True))
+    assert period(Job((slower,), {}), Scales()) == 470.0
+    assert period(Job((slower, other), {(0, 0): meeting, (1, 0): meeting}), Scales()) == 470.0
+
+
 def test_ranks_that_meet_in_other_orders_go_on() -> None:
     """Two groups whose collectives two ranks launch in different orders: the replay ends."""
     one = RankProgram(0, 0.0, 0.0, (collective(0), collective(1)))
