@@ -7,6 +7,7 @@ notes what the new version holds.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -118,6 +119,8 @@ def _make_strict(part: dict[str, Any], written: Any) -> None:
         order = [*get_type_hints(written)] if is_typeddict(written) else [*part["properties"]]
         part["properties"] = {key: part["properties"][key] for key in order}
         part["additionalProperties"] = False
+    if "description" in part:
+        part["description"] = inspect.cleandoc(part["description"])  # Python 3.13 does so itself, to every docstring
     if "prefixItems" in part:
         part["items"] = False
 
