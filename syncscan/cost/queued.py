@@ -8,6 +8,8 @@ from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.trace import NONE, Trace
 
+_NEVER = np.iinfo(np.int64).max
+
 
 class Queued:
     """Knows when the work of each device was launched and when it started.
@@ -19,13 +21,15 @@ class Queued:
         self._trace, self._work = trace, work
         self._launches: dict[int, tuple[Int64, Int64]] = {}
 
-    def waiting_from(self, device: int, at: int) -> int | None:
-        """The earliest launch of what began at this time or later: since then something was waiting, ns."""
+    def waiting_from(self, device: int, times: Int64) -> Int64:
+        """For each time the earliest launch of what began then or later: since then something was waiting, ns.
+
+        What is later than any time where nothing began any more.
+        """
         if device not in self._launches:
             self._launches[device] = self._found(device)
         starts, earliest = self._launches[device]
-        k = int(np.searchsorted(starts, at))
-        return int(earliest[k]) if k < len(earliest) else None
+        return np.append(earliest, _NEVER)[np.searchsorted(starts, times)]
 
     def _found(self, device: int) -> tuple[Int64, Int64]:
         """When work started, ascending, and the earliest launch from there on."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import islice
 
 import numpy as np
 
 from syncscan.cost.queued import Queued
+from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork
-from syncscan.model.finding import Cost, SyncPoint
+from syncscan.model.finding import Cost, Place, SyncPoint
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.names import is_collective_kernel
 from syncscan.model.runtime_calls import is_async_copy
@@ -35,8 +36,8 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
         return (Cost(0, 0),) * len(points)
     ruler = _Ruler(trace)
     waits = ruler.waits(points)
-    bubbles = ruler.bubbles(points, waits)
-    return tuple(Cost(w, b, ruler.communication(p, w)) for p, w, b in zip(points, waits, bubbles, strict=True))
+    each = zip(points, waits.tolist(), ruler.bubbles(points, waits).tolist(), strict=True)
+    return tuple(Cost(wait, bubble, ruler.communication(point, wait)) for point, wait, bubble in each)
 
 
 class _Ruler:
@@ -48,30 +49,41 @@ class _Ruler:
         self.communicates = bool(self.collective.any())
         self.computing = DeviceWork(trace, ~self.collective)
 
-    def waits(self, points: Sequence[SyncPoint]) -> list[int]:
+    def waits(self, points: Sequence[SyncPoint]) -> Int64:
         """How long each sync point held the host, ns."""
         calls = np.array([row for point in points for row in point.calls], np.int64)
-        each = zip(calls.tolist(), self.trace.works_of(calls).tolist(), strict=True)
-        held = [sum(self._wait(point, *call) for call in islice(each, len(point.calls))) for point in points]
+        point_of = np.repeat(np.arange(len(points)), [len(point.calls) for point in points])
+        held = np.zeros(len(points), np.int64)
+        np.add.at(held, point_of, self._each(calls, [points[at] for at in point_of.tolist()]))
         # Calls of one thread follow one another, but not in a damaged trace.
-        return [min(wait, point.end - point.ts) for wait, point in zip(held, points, strict=True)]
+        return np.minimum(held, np.array([point.end - point.ts for point in points], np.int64))
 
-    def _wait(self, point: SyncPoint, row: int, own: int) -> int:
-        """How long a call held the host, of which `own` is the device work."""
+    def _each(self, calls: Int64, points: Sequence[SyncPoint]) -> Int64:
+        """How long each call held the host; of each the sync point that it belongs to."""
         s = self.trace.slices
-        start, length = s.ts.item(row), s.dur.item(row)
-        if point.awaited is None:
-            return length
-        before = min(point.awaited.before, start)
-        ends = [self.work.of(*place).last_end(before) for place in point.awaited.streams]
-        done = max([end for end in ends if end is not None], default=start)
-        held = min(max(done - start, 0), length)
-        if own == NONE:
-            return held
-        if "Pinned" in self.trace.name(own) and is_async_copy(self.trace.name(row)):
-            return 0  # with pinned memory it returns at once: what waits is the synchronise behind it
-        since = max(start + held, s.ts.item(own))
-        return held + max(0, min(start + length, s.end.item(own)) - since)
+        start, length, own = s.ts[calls], s.dur[calls], self.trace.works_of(calls)
+        held = np.minimum(np.maximum(self._done(start, points) - start, 0), length)
+        since = np.maximum(start + held, s.ts[own])
+        with_own = held + np.maximum(0, np.minimum(start + length, s.end[own]) - since)
+        # With pinned memory it returns at once: what waits is the synchronise behind it.
+        pinned = self.trace.called(own, _is_pinned) & self.trace.called(calls, is_async_copy)
+        held = np.where(own == NONE, held, np.where(pinned, 0, with_own))
+        return np.where([point.awaited is None for point in points], length, held)
+
+    def _done(self, start: Int64, points: Sequence[SyncPoint]) -> Int64:
+        """When what each call waited for was done, as far as it was launched before; else when it began."""
+        on: defaultdict[Place, list[int]] = defaultdict(list)
+        before = start.copy()
+        for at, point in enumerate(points):
+            if point.awaited:
+                before[at] = min(point.awaited.before, before.item(at))
+                for place in point.awaited.streams:
+                    on[place].append(at)
+        done = start.copy()
+        for place, places in on.items():
+            ends, some = self.work.of(*place).last_ends(before[places])
+            done[places] = np.where(some, np.maximum(done[places], ends), done[places])
+        return done
 
     def communication(self, point: SyncPoint, wait: int) -> int:
         """How long of this wait the device was in collectives with nothing computed beside them."""
@@ -81,29 +93,43 @@ class _Ruler:
         busy = self.work.of(point.device).busy_within(point.ts, end)
         return busy - self.computing.of(point.device).busy_within(point.ts, end)
 
-    def bubbles(self, points: Sequence[SyncPoint], waits: Sequence[int]) -> list[int]:
-        blamed = self._blamed(points, waits)
-        return [self._bubble(point) if at in blamed else 0 for at, point in enumerate(points)]
+    def bubbles(self, points: Sequence[SyncPoint], waits: Int64) -> Int64:
+        """How long the device stood idle for each; see `costs_of`."""
+        bubbles = np.zeros(len(points), np.int64)
+        on: defaultdict[int, list[int]] = defaultdict(list)
+        for at in np.flatnonzero(waits).tolist():
+            if points[at].awaited:
+                on[points[at].device].append(at)
+        for device, places in on.items():
+            released = np.array([points[at].released for at in places], np.int64)
+            # Of threads that are released together it is the one that was held the longest.
+            order = np.lexsort((waits[places], released))
+            self._blame(device, np.array(places)[order], released[order], points, bubbles)
+        return bubbles
 
-    def _blamed(self, points: Sequence[SyncPoint], waits: Sequence[int]) -> set[int]:
-        """Of the syncs that waited, those that released their host last before some work began.
+    def _blame(self, device: int, places: Int64, released: Int64, points: Sequence[SyncPoint], bubbles: Int64) -> None:
+        """Give the idle time before each piece of work to the last to have been released before it.
 
-        With an earlier one of them gone, the later would have held the host all the same. Of threads that are released
-        together it is the one that was held the longest.
+        With an earlier one gone, it would have held the host all the same.
+
+        Args:
+            device: on which they waited.
+            places: of the sync points that waited, in order of their release.
+            released: when that was, ns.
+            points: all of them.
+            bubbles: of each point, to be filled in.
         """
-        held = [at for at, point in enumerate(points) if waits[at] and point.awaited]
-        held.sort(key=lambda at: (points[at].released, waits[at]))
-        return set({self._next_work(points[at]): at for at in held}.values())
-
-    def _next_work(self, point: SyncPoint) -> tuple[int, int | None]:
-        return point.device, self.work.of(point.device).next_begin(point.released)
-
-    def _bubble(self, point: SyncPoint) -> int:
-        device, until = self._next_work(point)
-        if until is None:
-            return 0
+        work = self.work.of(device)
+        following = work.begins.searchsorted(released)
+        blamed = np.append(following[1:] != following[:-1], True) & (following < len(work.begins))
+        places, released, until = places[blamed], released[blamed], work.begins[following[blamed]]
+        begin = np.array([points[at].ts for at in places.tolist()], np.int64)
+        end = np.array([points[at].end for at in places.tolist()], np.int64)
         launched = self.queued.waiting_from(device, until)
-        if launched is not None and launched < point.end:
-            until = min(until, launched)
-        idle = until - self.work.of(device).idle_from(point.released)
-        return max(0, min(idle, point.end - point.ts))
+        until = np.where(launched < end, np.minimum(until, launched), until)
+        idle = until - work.idle_since(released)
+        bubbles[places] = np.maximum(0, np.minimum(idle, end - begin))
+
+
+def _is_pinned(name: str) -> bool:
+    return "Pinned" in name

@@ -96,9 +96,9 @@ class AwaitedWork:
         found = {}
         for place, calls in on.items():
             before = slices.ts[last[calls]] + 1
-            ends = self._work.of(*place).last_ends(before)
-            each = zip(last[calls].tolist(), before.tolist(), ends, strict=True)
-            found.update({call: Awaited((place,), time, end) for call, time, end in each})
+            ends, some = self._work.of(*place).last_ends(before)
+            each = zip(last[calls].tolist(), before.tolist(), ends.tolist(), some.tolist(), strict=True)
+            found.update({call: Awaited((place,), time, end if any_ else None) for call, time, end, any_ in each})
         return found
 
     # streams and devices

@@ -35,11 +35,10 @@ class Work(msgspec.Struct, frozen=True, eq=False):
         at = int(self.launched.searchsorted(launched_before))
         return self.done.item(at - 1) if at else None
 
-    def last_ends(self, launched_before: Int64) -> list[int | None]:
-        """The same for each of these times."""
+    def last_ends(self, launched_before: Int64) -> tuple[Int64, Bool]:
+        """The same for each of these times: the ends, and whether there is any."""
         at = self.launched.searchsorted(launched_before)
-        ends = self.done[at - 1].tolist() if len(self.done) else [None] * len(at)
-        return [end if k else None for k, end in zip(at.tolist(), ends, strict=True)]
+        return (self.done[at - 1], at > 0) if len(self.done) else (np.zeros(len(at), np.int64), at > 0)
 
     def busy_within(self, start: int, end: int) -> int:
         """How long the device worked between these times, in ns."""
@@ -52,10 +51,10 @@ class Work(msgspec.Struct, frozen=True, eq=False):
         k = int(self.busy_from.searchsorted(at, side="right"))
         return max(at, self.busy_to.item(k - 1)) if k else at
 
-    def next_begin(self, at: int) -> int | None:
-        """When the next entry begins, at this time or later; None if there is none."""
-        k = int(self.begins.searchsorted(at))
-        return self.begins.item(k) if k < len(self.begins) else None
+    def idle_since(self, times: Int64) -> Int64:
+        """The same for each of these times."""
+        k = self.busy_from.searchsorted(times, side="right")
+        return np.where(k > 0, np.maximum(times, self.busy_to[k - 1]), times) if len(self.busy_to) else times
 
     def _busy_until(self, at: int) -> int:
         k = int(self.busy_from.searchsorted(at))
