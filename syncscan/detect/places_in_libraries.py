@@ -37,12 +37,13 @@ class LibraryPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     def holds(self, frame: Frame, function: str, call: Call) -> bool:
         """Whether a call in this frame, of this function, is meant."""
+        if (self.functions and function not in self.functions) or not in_package(frame.file, self.file):
+            return False
         asked = not self.after or call.before[-1:] in [(op,) for op in self.after]
         copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
-        named = not self.functions or function in self.functions
         around = not self.within or call.in_library(self.within)
         inside = not self.under or call.under(*self.under)
-        return named and asked and copied and inside and in_package(frame.file, self.file) and around
+        return asked and copied and inside and around
 
 
 def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:

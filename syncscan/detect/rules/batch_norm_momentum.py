@@ -52,9 +52,7 @@ When the cumulative average is wanted; then keep the count as a Python int of yo
 
 def match(call: Call) -> Match | None:
     """A scalar read inside BatchNorm's forward, or between its counter and its op."""
-    counted = call.top == "aten::item" and call.before[-1:] == ("aten::add_",)
-    normalises = any("batch_norm" in n for n in call.after[:3])
-    if not (call.scalar and (call.in_library("torch/nn/modules/batchnorm.py") or (counted and normalises))):
+    if not call.scalar or not (call.in_library("torch/nn/modules/batchnorm.py") or _counted(call)):
         return None
     return Match(
         title="BatchNorm with momentum=None waits for its batch counter",
@@ -62,3 +60,9 @@ def match(call: Call) -> Match | None:
         use=Use.STEERS,
         removal=Removal.NOTHING,
     )
+
+
+def _counted(call: Call) -> bool:
+    """Whether it reads what was counted up just before, and normalises next."""
+    counted = call.top == "aten::item" and call.before[-1:] == ("aten::add_",)
+    return counted and any("batch_norm" in n for n in call.after[:3])

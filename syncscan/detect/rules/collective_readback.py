@@ -61,8 +61,10 @@ _AVERAGES = ("aten::div_", "aten::div", "aten::detach", "aten::mul_")
 
 def match(call: Call) -> Match | None:
     """A read-back whose last ops before it are a collective's."""
+    if not reads_back(call):
+        return None
     last = [n for n in call.before[-3:] if n not in _AVERAGES]
-    if not (last and is_collective(last[-1]) and reads_back(call)):
+    if not (last and is_collective(last[-1])):
         return None
     return Match(
         title="a reduced value is read back: the wait includes the slowest rank",

@@ -65,10 +65,7 @@ _BETWEEN = (
 
 def match(call: Call) -> Match | None:
     """A copy to the device inside an indexing op, or one that an indexing op follows at once."""
-    inside = call.under(*INDEXINGS)
-    following = [n for n in call.after[:8] if n not in _BETWEEN]
-    follows = call.top == "aten::to" and bool(following) and following[0] in INDEXINGS
-    if call.facts.direction != "HtoD" or not (inside or follows):
+    if call.facts.direction != "HtoD" or not (call.under(*INDEXINGS) or _follows(call)):
         return None
     return Match(
         title="an index on the host is copied to the device, with a wait",
@@ -76,3 +73,9 @@ def match(call: Call) -> Match | None:
         "each step: pin_memory() and to(device, non_blocking=True), unchanged until the copy has run.",
         removal=Removal.PINNED_COPY,
     )
+
+
+def _follows(call: Call) -> bool:
+    """Whether an indexing op comes next."""
+    following = [n for n in call.after[:8] if n not in _BETWEEN] if call.top == "aten::to" else []
+    return bool(following) and following[0] in INDEXINGS

@@ -73,10 +73,7 @@ _UNSCALE = ("aten::_amp_foreach_non_finite_check_and_unscale_", "aten::_amp_non_
 
 def match(call: Call) -> Match | None:
     """A read-back between unscaling and the optimizer's step, or inside the scaler's code."""
-    scaled = call.scalar and any(n in call.before for n in _UNSCALE)
-    steps = any(is_optimizer_step(n) or n == "aten::_amp_update_scale_" for n in call.after[:6])
-    inside = call.in_library(*_SCALERS)
-    if not (inside or (scaled and steps and call.top == "aten::item")):
+    if not (call.in_library(*_SCALERS) or _scaled(call)):
         return None
     return Match(
         title="GradScaler.step waits to know whether a gradient overflowed",
@@ -84,3 +81,9 @@ def match(call: Call) -> Match | None:
         "scaler.",
         removal=Removal.NOTHING,
     )
+
+
+def _scaled(call: Call) -> bool:
+    """Whether a number is read between unscaling and the optimizer's step."""
+    read = call.scalar and call.top == "aten::item" and any(n in call.before for n in _UNSCALE)
+    return read and any(is_optimizer_step(n) or n == "aten::_amp_update_scale_" for n in call.after[:6])

@@ -78,9 +78,11 @@ def match(call: Call) -> Match | None:
 
 def _since_bytes(call: Call) -> bool:
     """Whether a tensor was made of bytes a few ops ago, and a collective lies near, with nothing foreign between."""
+    if call.top not in ("aten::to", "aten::item"):
+        return False
     before = call.before[-24:]
     marks = [i for i in range(len(before) - 1) if before[i : i + 2] == ("aten::empty", "aten::set_")]
-    if not marks or call.top not in ("aten::to", "aten::item"):
+    if not marks:
         return False
     since = before[marks[-1] + 2 :]
     near = any(is_collective(n) for n in (*since, *call.after[:12]))

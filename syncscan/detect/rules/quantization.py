@@ -71,5 +71,7 @@ def match(call: Call) -> Match | None:
 
 def _observes(call: Call) -> bool:
     """Whether an observer looks at its extremes before it computes its scale: zero is mixed into both next."""
+    if call.top != "aten::is_nonzero":
+        return False
     following = [n for n in call.after[:8] if n not in ("aten::gt", "aten::is_nonzero", "aten::le")]
-    return call.top == "aten::is_nonzero" and following[:3] == ["aten::zeros_like", "aten::min", "aten::zeros_like"]
+    return following[:3] == ["aten::zeros_like", "aten::min", "aten::zeros_like"]

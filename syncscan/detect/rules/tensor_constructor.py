@@ -56,8 +56,10 @@ _CONSTRUCTORS = ("tensor", "as_tensor", "new_tensor", "asarray", "FloatTensor", 
 
 def match(call: Call) -> Match | None:
     """A copy to the device inside a constructor: by its C frame, or by what follows it."""
+    if call.facts.direction != "HtoD":
+        return None
     lifted = "aten::lift_fresh" in call.after[:1] or call.after[:1] == ("aten::detach_",)
-    if call.facts.direction != "HtoD" or not (lifted or call.called(*_CONSTRUCTORS)):
+    if not (lifted or call.called(*_CONSTRUCTORS)):
         return None
     return Match(
         title="a tensor constructor copies its data to the device, with a wait",

@@ -54,6 +54,8 @@ _CONSTRUCTORS = ("tensor", "as_tensor", "asarray", "new_tensor")
 
 def match(call: Call) -> Match | None:
     """A scalar read inside the constructor of a tensor."""
+    if not (call.top == "aten::item" or call.facts.direction == "HtoD") or call.called("item"):
+        return None
     before = [n for n in call.before if n != "aten::item"]
     after = [n for n in call.after[:16] if n != "aten::item"]
     fills = before[-1:] == ["aten::empty"] and after[:2] == ["aten::to", "aten::lift_fresh"]
@@ -61,7 +63,7 @@ def match(call: Call) -> Match | None:
     copies = (
         call.facts.direction == "HtoD" and call.before[-1:] == ("aten::item",) and after[:1] == ["aten::lift_fresh"]
     )
-    if not (reads or copies) or call.called("item"):
+    if not (reads or copies):
         return None
     return Match(
         title="torch.tensor([…]) waits for every device scalar in its list",
