@@ -133,33 +133,35 @@ class State:
         clock, ends, events = self.clock, self.ends, self.events
         for thread in range(1, len(clock)):
             clock[thread] = max(clock[thread], clock[0])
+        run, late = self._run, scaled.late
         for node, host in zip(scaled.program.nodes, scaled.hosts, strict=True):
             if isinstance(node, Run):
-                self._run(node, host, scaled.late)
+                run(node, host, late)
             elif isinstance(node, HostWait):
-                self._wait(node, host, node.wait.finding in removed)
+                thread, now = node.thread, clock[node.thread] + host
+                spent = self._without(node, now) if node.wait.finding in removed else self._blocked(node, now)
+                self.worked += 0.0 if thread else host + spent
             elif isinstance(node, Record):
                 events[node.event] = ends[node.stream]
             elif isinstance(node, StreamWait):
                 ends[node.stream] = max(ends[node.stream], events[node.event])
 
     def _run(self, node: Run, host: float, late: list[float]) -> None:
-        if node.launches:
-            self._queue(node)
-        self.clock[node.thread] += host
-        self.worked += 0.0 if node.thread else host
-        now, last = self.clock[node.thread], 0.0
+        clock, ends, thread, launches = self.clock, self.ends, node.thread, node.launches
+        if launches:
+            self._queue(thread, launches)
+        now = clock[thread] = clock[thread] + host
+        if not thread:
+            self.worked += host
+        stretch, last = self.stretch, 0.0
         for feed in node.feeds:
-            busy, alone = self.ends[feed.stream] + feed.work_ns * self.stretch, now + late[feed.row]
-            end = self.ends[feed.stream] = busy if busy > alone else alone
-            last = end if end > last else last
-        if node.launches:
+            stream = feed.stream
+            busy, alone = ends[stream] + feed.work_ns * stretch, now + late[feed.row]
+            end = ends[stream] = busy if busy > alone else alone
+            if end > last:
+                last = end
+        if launches:
             self.pending.append((self.launched, last))
-
-    def _wait(self, node: HostWait, host: float, removed: bool) -> None:
-        now = self.clock[node.thread] + host
-        spent = self._without(node, now) if removed else self._blocked(node, now)
-        self.worked += 0.0 if node.thread else host + spent
 
     def _without(self, node: HostWait, now: float) -> float:
         """Pass a removed wait: its op goes or what is left of it stays; its copy goes, or is pinned and shorter."""
@@ -174,22 +176,24 @@ class State:
 
     def _blocked(self, node: HostWait, now: float) -> float:
         """Wait for the event or the streams; returns the host's own time in the calls."""
-        wait = node.wait
-        free = now + self.scale * wait.call_ns
+        wait, scale, waits = node.wait, self.scale, self.waits
+        streams, call, after = node.streams, wait.call_ns, wait.after_ns
+        free = now + scale * call
         if node.event != NONE:
             done = self.events[node.event]
-        elif len(node.streams) == 1:  # most by far; a generator would take half of a replay's time
-            done = self.ends[node.streams[0]]
+        elif len(streams) == 1:  # most by far; a generator would take half of a replay's time
+            done = self.ends[streams[0]]
         else:
-            done = max((self.ends[stream] for stream in node.streams), default=0.0)
-        go_on = max(free, done + wait.wake_ns)
-        self.waits[wait.finding] = self.waits.get(wait.finding, 0.0) + go_on - free
-        self.clock[node.thread] = go_on + self.scale * wait.after_ns
-        return self.scale * (wait.call_ns + wait.after_ns)
+            done = max((self.ends[stream] for stream in streams), default=0.0)
+        awake = done + wait.wake_ns
+        go_on = awake if awake > free else free
+        waits[wait.finding] = waits.get(wait.finding, 0.0) + go_on - free
+        self.clock[node.thread] = go_on + scale * after
+        return scale * (call + after)
 
-    def _queue(self, node: Run) -> None:
+    def _queue(self, thread: int, launches: int) -> None:
         """Hold the host back while the launch queue is full."""
-        self.launched += node.launches
-        pending = self.pending
-        while pending and pending[0][0] <= self.launched - LAUNCH_QUEUE:
-            self.clock[node.thread] = max(self.clock[node.thread], pending.popleft()[1])
+        self.launched += launches
+        pending, least = self.pending, self.launched - LAUNCH_QUEUE
+        while pending and pending[0][0] <= least:
+            self.clock[thread] = max(self.clock[thread], pending.popleft()[1])
