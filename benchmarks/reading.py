@@ -135,20 +135,30 @@ def measure(command: tuple[str, ...]) -> Cost:
     start = time.perf_counter()
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=_installed())
-        together = 0
+        together = own = 0
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 break
-            together = max(together, _resident(process.pid))
+            together, own = max(together, _resident(process.pid)), max(own, _peak(process.pid))
             time.sleep(0.01)
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             said.seek(0)
             raise RuntimeError(said.read().decode("utf-8", "replace").strip().splitlines()[-1])
-    own = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    # The kernel's count begins with what this process held when it started the other: it is for want of /proc alone.
+    own = own or usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return Cost(seconds, max(together, own))
+
+
+def _peak(pid: int) -> int:
+    """The most memory that a process has held since it began its program, in bytes; 0 where /proc doesn't tell."""
+    try:
+        told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return 0
+    return int(told[1]) * 1024 if told else 0
 
 
 def _installed() -> dict[str, str]:
