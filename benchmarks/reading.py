@@ -68,7 +68,7 @@ import io, sys
 import pyarrow as pa, pyarrow.json as pj
 text = open(sys.argv[1], "rb").read()
 at = text.index(b"[", text.index(b'"traceEvents"')) + 1
-objects = text[at : text.rindex(b"]")].replace(b"},\n  {", b"}\n  {")  # it takes objects without commas between them
+objects = text[at : text.rindex(b"]")].replace(b"},\\n  {", b"}\\n  {")  # it takes objects without commas between them
 args = pa.struct([("correlation", pa.int64()), ("External id", pa.int64())])
 columns = [("name", pa.string()), ("cat", pa.string()), ("ts", pa.float64()), ("dur", pa.float64()), ("args", args)]
 options = pj.ParseOptions(pa.schema(columns), newlines_in_values=True, unexpected_field_behavior="ignore")

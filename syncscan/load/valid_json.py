@@ -18,6 +18,8 @@ from syncscan.model.json_text import strict_text
 
 WRITTEN_ANEW = "What the trace says about itself isn't JSON to every reader, or stands there twice: it is written anew."
 _DIGITS = re.compile(rb"[0-9]{%d}" % MOST_DIGITS)
+_LONG = 64
+"""Digits in a row that no number in a trace has: the longest of Python's floats have 17."""
 
 
 class _Checked(msgspec.Struct):
@@ -130,8 +132,13 @@ def _valid_head(head: Head) -> bytes:
 
 def _has_endless_number(text: bytes) -> bool:
     """Whether this many digits stand in a row; looked for only around every so manieth byte, as one of them is one."""
-    suspects = (at for at in range(0, len(text), MOST_DIGITS) if text[at : at + 1].isdigit())
+    suspects = (at for at in range(0, len(text), MOST_DIGITS) if _goes_on(text, at))
     return any(_DIGITS.search(text, max(0, at - MOST_DIGITS), at + MOST_DIGITS) for at in suspects)
+
+
+def _goes_on(text: bytes, at: int) -> bool:
+    """Whether digits go on for long at this one, to either side: a long row that it is in does, and hardly another."""
+    return text[at : at + _LONG].isdigit() or text[max(0, at - _LONG) : at + 1].isdigit()
 
 
 def _is_object(text: bytes) -> bool:

@@ -41,8 +41,9 @@ def idle_times(analysis: Analysis, device: int) -> Iterator[Idle]:
     bubbles = _bubbles(analysis, device, work)
     begins = np.array([begin for begin, _, _ in bubbles], np.int64)
     loading = _loading(analysis.trace)
-    for start, end in zip(gaps_from[long].tolist(), gaps_to[long].tolist(), strict=True):
-        first, last = np.searchsorted(begins, [start, end]).tolist()
+    starts, ends = gaps_from[long], gaps_to[long]
+    within = zip(begins.searchsorted(starts).tolist(), begins.searchsorted(ends).tolist(), strict=True)
+    for start, end, (first, last) in zip(starts.tolist(), ends.tolist(), within, strict=True):
         for lo, hi, finding in _split(start, end, bubbles[first:last]):
             if finding:
                 yield Idle(lo, hi, "sync", finding)
@@ -85,6 +86,8 @@ def _loading(trace: Trace) -> tuple[Int64, Int64]:
 
 
 def _within(busy: tuple[Int64, Int64], start: int, end: int) -> int:
+    if not len(busy[0]):
+        return 0
     lo, hi = np.searchsorted(busy[1], start), np.searchsorted(busy[0], end)
     overlap = np.minimum(busy[1][lo:hi], end) - np.maximum(busy[0][lo:hi], start)
     return int(overlap.sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+_OURS = b"syncscan_"
 _DRAWN = (b'"cat":"syncscan_', b'"cat": "syncscan_')
 """How a slice of ours begins, as we write it and as Python's json writes it again."""
 
@@ -22,7 +23,7 @@ class Watched:
 
     def __iter__(self) -> Iterator[bytes]:
         for text in self._recorded:
-            self.drawn = self.drawn or any(mark in text for mark in _DRAWN)
+            self.drawn = self.drawn or (_OURS in text and any(mark in text for mark in _DRAWN))
             yield text
 
     def unless_drawn(self, added: Iterable[bytes]) -> Iterator[bytes]:
