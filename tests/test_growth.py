@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from syncscan import api
+from syncscan.fleet.join import join
+from syncscan.model.rank import RankAnalysis
+from syncscan.report import fleet_json
 from syncscan.whatif import gains, groups
 from tests.builder import MAIN, TraceBuilder
+from tests.fleet.jobs import Step, analyses, traces
 
 MOST = 2.1
 """What twice the size may cost of the operations."""
@@ -85,8 +89,8 @@ SHAPES: dict[Callable[[int], TraceBuilder], int] = {
 """What there is twice of, and how much once: enough that what is done once for each trace is a small part."""
 
 
-def operations(path: Path) -> int:
-    """How many functions, Python's and C's, are called to read a trace, analyse it and tell it as JSON."""
+def operations(work: Callable[[], object]) -> int:
+    """How many functions, Python's and C's, some work calls."""
     count = 0
 
     def counted(frame: Any, event: str, arg: Any) -> None:
@@ -96,7 +100,7 @@ def operations(path: Path) -> int:
     before = sys.getprofile()
     sys.setprofile(counted)
     try:
-        api.analyze(path).to_json()
+        work()
     finally:
         sys.setprofile(before)
     return count
@@ -118,5 +122,20 @@ def few_replays(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_twice_as_much_costs_little_more_than_twice(shape: Callable[[int], TraceBuilder], tmp_path: Path) -> None:
     """Steps, places that wait, launches, streams and threads."""
     few, many = (shape(n).write(tmp_path / f"{n}.json") for n in (SHAPES[shape], 2 * SHAPES[shape]))
-    operations(few)  # what is imported and remembered of names is so for both
-    assert operations(many) <= MOST * operations(few)
+
+    def told(path: Path) -> int:
+        return operations(lambda: api.analyze(path).to_json())
+
+    told(few)  # what is imported and remembered of names is so for both
+    assert told(many) <= MOST * told(few)
+
+
+def test_twice_the_ranks_cost_little_more_than_twice() -> None:
+    """To be joined, replayed and told as JSON; one of them holds the others up."""
+    few, many = (analyses(traces([Step(item=True, host=300), *[Step()] * (n - 1)])) for n in (8, 16))
+
+    def told(ranks: list[RankAnalysis]) -> int:
+        return operations(lambda: fleet_json.render(join(ranks)))
+
+    told(few)
+    assert told(many) <= MOST * told(few)
