@@ -6,12 +6,13 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from syncscan.errors import UsageError
 
+_BATCH = 1 << 20
 _FULL = "Is the disk full, or the name too long?"
 _SHORTER = "Give another name."
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
@@ -122,11 +123,33 @@ def _fill(raw: IO[bytes], chunks: Iterable[bytes], packed: bool) -> None:
     if not packed:
         raw.writelines(chunks)
         return
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from isal import igzip
 
-    with igzip.GzipFile(fileobj=raw, mode="wb", compresslevel=2, mtime=0) as f:
-        for chunk in chunks:
-            f.write(chunk)
+    # What comes next is made while a thread packs what there is: isal lets go of the interpreter's lock.
+    with igzip.GzipFile(fileobj=raw, mode="wb", compresslevel=2, mtime=0) as f, ThreadPoolExecutor(1) as thread:
+        packing: Future[int] | None = None
+        for batch in _batches(chunks):
+            if packing:
+                packing.result()
+            packing = thread.submit(f.write, batch)
+        if packing:
+            packing.result()
+
+
+def _batches(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes, about a megabyte at a time: handing one over costs as much as packing a few kilobytes."""
+    held: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        held.append(chunk)
+        size += len(chunk)
+        if size >= _BATCH:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)
 
 
 def _umask() -> int:

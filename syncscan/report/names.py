@@ -23,9 +23,9 @@ def shown(name: str, limit: int = LIMIT) -> str:
     Returns:
         Text that encodes as UTF-8 and neither reorders nor hides what stands beside it; not escaped for any markup.
     """
-    name = _shortened(name, limit)
-    if name.isprintable():
+    if len(name) <= limit and name.isprintable():  # nearly every one of the hundred thousands in a copy
         return name
+    name = _shortened(name, limit)
     return "".join(" " if c in "\t\n\r" else c if _safe(c) else "\ufffd" for c in name)
 
 
