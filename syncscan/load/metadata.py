@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -49,6 +50,9 @@ def ending(tail: str, in_object: bool) -> Ending:
         found = members(tail)
         return Ending(found, (), "", "" if found else tail.strip(_NOTHING))
     before = '{"traceEvents": 0'
+    if '"traceEvents"' not in tail:  # nearly always; then msgspec reads what strict readers take, in half the time
+        with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
+            return Ending(_without_events(msgspec.json.decode(before + tail)), (), tail, "")
     pairs: list[tuple[str, Any]] = []
 
     def remember(of_object: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -56,9 +60,7 @@ def ending(tail: str, in_object: bool) -> Ending:
         return dict(of_object)
 
     try:
-        # Where the key doesn't stand again no object is looked at, and they are made three times as fast.
-        hook = remember if '"traceEvents"' in tail else None
-        value, end = json.JSONDecoder(object_pairs_hook=hook).raw_decode(before + tail)
+        value, end = json.JSONDecoder(object_pairs_hook=remember).raw_decode(before + tail)
     except (ValueError, RecursionError):
         return Ending(_without_events(members(tail)), (), "", "", bool(tail.strip(_NOTHING)))
     text, left_out = tail[: end - len(before)], tail[end - len(before) :]
