@@ -117,7 +117,8 @@ class AwaitedWork:
     def _told(self, rows: tuple[int, ...]) -> bool:
         """Whether a copy of its own or a synchronisation row says where the call waits."""
         slices, last = self._trace.slices, rows[-1]
-        row = last if slices.category.item(last) == Category.SYNC else self._trace.sync_row_of(last)
+        own = slices.category.item(last) == Category.SYNC
+        row = last if own else self._trace.sync_rows_of(np.array([last])).item()
         by_row = row != NONE and (slices.stream.item(row) != NONE or self._trace.name(row) == DEVICE_ROW)
         return bool(by_row or self._trace.copy_of(rows[0]) != NONE)
 

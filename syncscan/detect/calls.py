@@ -15,7 +15,7 @@ from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
 from syncscan.model import runtime_calls
-from syncscan.model.arrays import Bool, Int64, among, distinct
+from syncscan.model.arrays import Bool, Int64, among
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import api_name
@@ -65,8 +65,6 @@ class _RuntimeCalls:
     def __init__(self, trace: Trace, waits: Waits, awaited: AwaitedWork) -> None:
         self._trace, self._waits, self._awaited = trace, waits, awaited
         self._rows = np.flatnonzero(trace.is_category(*CALLS))
-        self._names = trace.slices.name[self._rows]
-        self._used = distinct(self._names).tolist()
         self._is_copy = self._named(runtime_calls.is_copy)
 
     def candidates(self) -> Iterator[BlockingCall]:
@@ -116,10 +114,7 @@ class _RuntimeCalls:
         )
 
     def _named(self, predicate: Callable[[str], bool]) -> Bool:
-        hits = np.zeros(len(self._trace.strings), np.bool_)
-        hits[[name for name in self._used if predicate(self._trace.strings[name])]] = True
-        mask: Bool = hits[self._names]
-        return mask
+        return self._trace.called(self._rows, predicate)
 
     def _candidate_places(self) -> Int64:
         """Which of `_rows` may wait, by name or, unknown ones, by length; the outermost where one is inside another.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 from msgspec.structs import replace
 
 from syncscan.gate.match import matched
@@ -11,7 +12,7 @@ from syncscan.gate.sites import sites_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.likeness import Counterpart, Likeness
-from syncscan.model.trace import Trace
+from syncscan.model.trace import NONE, Trace
 
 A_NUMBER = 8
 """Bytes of the largest single number: a copy of no more tells nothing about the sizes of a program's tensors."""
@@ -94,6 +95,6 @@ def _counterpart(finding: Finding, pair: _Pair, dry: Trace, recording: Analysis)
 def _copied(findings: Iterable[Finding], trace: Trace) -> float:
     """Bytes of a copy of these findings, in the mean; 0 where none is known."""
     calls = [call for f in findings for o in f.occurrences for call in o.sync.calls]
-    rows = [row for call in calls if (row := trace.copy_of(call)) >= 0]
-    sizes = [int(size) for size in trace.slices.bytes[rows] if size > 0] if rows else []
+    rows = trace.copies_of(np.array(calls, np.int64))
+    sizes = [size for size in trace.slices.bytes[rows[rows != NONE]].tolist() if size > 0]
     return sum(sizes) / len(sizes) if sizes else 0.0

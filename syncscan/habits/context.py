@@ -261,7 +261,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
 
     def scope(self, row: int) -> tuple[str, ...]:
         """Names of the scopes around a host slice, outermost first, the profiler's steps left out."""
-        return self.trace.scopes_among(self.trace.ancestors(row))
+        return self.trace.paths.to(self.trace.slices.parent.item(row)).names.scopes
 
     def op(self, row: int) -> str:
         """The outermost op around a host slice; empty without."""

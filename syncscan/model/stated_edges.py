@@ -30,11 +30,11 @@ def stated_edges(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
 
 
 def _from_sync_rows(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:
-    found = ((row, trace.sync_row_of(row)) for row in waits.tolist())
-    told = {row: sync for row, sync in found if sync != NONE}
-    meant = trace.calls_with(trace.slices.awaits[list(told.values())])
+    rows = trace.sync_rows_of(waits)
+    told = rows != NONE
+    meant = trace.calls_with(trace.slices.awaits[rows[told]])
     known = set(records.tolist())
-    return {row: record for row, record in zip(told, meant.tolist(), strict=True) if record in known}
+    return {row: record for row, record in zip(waits[told].tolist(), meant.tolist(), strict=True) if record in known}
 
 
 def _from_callbacks(trace: Trace, records: Int64, waits: Int64) -> dict[int, int]:

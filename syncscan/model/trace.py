@@ -14,7 +14,6 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
-from syncscan.model.names import is_step
 from syncscan.model.paths import Paths
 from syncscan.model.saved import Kept
 from syncscan.model.step_marks import StepMark
@@ -39,9 +38,6 @@ class Category(enum.IntEnum):
     SYNC = 7
     OVERHEAD = 8
 
-
-_OP, _ANNOTATION = int(Category.CPU_OP), int(Category.ANNOTATION)
-"""As plain numbers: what is asked of every slice around every call is compared with."""
 
 _BLOCK = 64
 """Frames that are looked through together: of a thread's blocks few hold a frame that lasts until a time asked for."""
@@ -253,20 +249,9 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         s = self.slices
         return Paths(self.strings, s.name, s.category, s.parent, DEEPEST)
 
-    def ops_among(self, rows: Iterable[int]) -> tuple[int, ...]:
-        """Those of these rows that are ops."""
-        category = self.slices.category.item
-        return tuple(row for row in rows if category(row) == _OP)
-
-    def scopes_among(self, rows: Iterable[int]) -> tuple[str, ...]:
-        """Names of the program's scopes among these rows: the profiler's steps are none."""
-        category = self.slices.category.item
-        names = (self.name(row) for row in rows if category(row) == _ANNOTATION)
-        return tuple(name for name in names if not is_step(name))
-
     def outermost_op(self, row: int) -> int:
         """The row of the outermost op around this row, NONE without."""
-        return next(iter(self.ops_among(self.ancestors(row))), NONE)
+        return next(iter(self.paths.to(self.slices.parent.item(row)).ops), NONE)
 
     def frames_around(self, track: int, begin: int, end: int) -> tuple[str, ...]:
         """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
@@ -446,7 +431,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def copy_of(self, call: int) -> int:
         """The row of the device copy that a call started, NONE without."""
-        return self._by_correlation(_COPIES).get(self.slices.correlation.item(call), NONE)
+        return int(self.copies_of(np.array([call])).item())
 
     def copies_of(self, calls: Int64) -> Int64:
         """For each of these calls the row of the device copy that it started, NONE without."""
@@ -464,7 +449,11 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self._work_with(_SYNCS, self.slices.correlation[calls])
 
     def copy_names(self, calls: Int64) -> list[str]:
-        """What each of these calls copies from where to where; see `copy_name`."""
+        """What each of these calls copies, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without a copy.
+
+        The device's row says it, unless a HIP call says otherwise by its kind: ROCm names a read-back after the staging
+        buffer on the device that it goes through, `Memcpy DtoD`.
+        """
         copies, kinds = self.copies_of(calls), self.slices.copy_kind[calls]
         numbers = np.where(copies == NONE, NONE, self.slices.name[copies]).tolist()
         names = ["" if number == NONE else self.strings[number] for number in numbers]
@@ -474,19 +463,8 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         return names
 
     def copy_name(self, call: int) -> str:
-        """What a call copies from where to where, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without a copy.
-
-        The device's row says it, unless a HIP call says otherwise by its kind: ROCm names a read-back after the staging
-        buffer on the device that it goes through, `Memcpy DtoD`.
-        """
-        copy = self.copy_of(call)
-        name = self.name(copy) if copy != NONE else ""
-        told = _HIP_COPY.get(self.slices.copy_kind.item(call), "")
-        return name if name.startswith(told) else told
-
-    def sync_row_of(self, call: int) -> int:
-        """The synchronisation row (`cuda_sync`) that the profiler wrote for a call, NONE without."""
-        return self._by_correlation(_SYNCS).get(self.slices.correlation.item(call), NONE)
+        """The same of one call."""
+        return self.copy_names(np.array([call]))[0]
 
     def _work_with(self, categories: tuple[Category, ...], correlations: Int64) -> Int64:
         """For each of these correlations the last row of these categories that has it, NONE without."""
@@ -502,18 +480,6 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _ascending_correlations(self) -> dict[tuple[Category, ...], tuple[Int64, Int64]]:
-        return {}
-
-    def _by_correlation(self, categories: tuple[Category, ...]) -> dict[int, int]:
-        known = self._rows_of_correlation
-        if categories not in known:
-            correlation = self.slices.correlation
-            rows = np.flatnonzero(self.is_category(*categories) & (correlation != NONE))
-            known[categories] = dict(zip(correlation[rows].tolist(), rows.tolist(), strict=True))
-        return known[categories]
-
-    @cached_property
-    def _rows_of_correlation(self) -> dict[tuple[Category, ...], dict[int, int]]:
         return {}
 
     @cached_property

@@ -40,8 +40,10 @@ def test_ops_and_scopes_are_told_apart():
     trace = nested().trace()
     (call,) = [r for r in range(len(trace.slices)) if trace.name(r) == "cudaStreamSynchronize"]
     around = [*trace.ancestors(call), call]
-    assert names(trace, trace.ops_among(around)) == ["aten::index", "aten::nonzero"]
-    assert trace.scopes_among(around) == ("loss",)
+    path = trace.paths.to(around[-1])
+    assert list(path.rows) == around
+    assert names(trace, path.ops) == ["aten::index", "aten::nonzero"]
+    assert path.names.scopes == ("loss",)
     assert trace.name(trace.outermost_op(call)) == "aten::index"
     assert trace.outermost_op(trace.outermost_op(call)) == NONE
 
