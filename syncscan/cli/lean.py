@@ -8,8 +8,9 @@ import os
 import sys
 
 COMMANDS = frozenset("analyze fleet whatif diff check report annotate lint rules explain repair".split())
-"""Those that run no program of the user's, nor start one: what is switched off here may matter to that. The processes that
-analyse the ranks of a job are syncscan's own."""
+"""Those that run no program of the user's, nor start one: what is switched off here may matter to that.
+
+What analyses the ranks of a job are processes of syncscan's own."""
 
 _IMPORTING = 100_000
 """New objects after which cycles are looked for, while things are imported."""
