@@ -14,7 +14,7 @@ import msgspec
 
 from syncscan.errors import TraceEmpty, TraceUnreadable
 from syncscan.load.damage import DAMAGED_HEAD, DAMAGED_TAIL, UNFINISHED, Damage
-from syncscan.load.metadata import Ending, ending, metadata_before
+from syncscan.load.metadata import Ending, Members, ending, metadata_before
 from syncscan.load.salvage import Place, Salvage, Salvaged
 from syncscan.load.split import Head, Piece, Splitter
 
@@ -113,7 +113,7 @@ class EventList(Generic[Batch]):
 
         To be called once all pieces were read.
         """
-        between: dict[str, Any] = {}
+        between = Members({})
         while True:
             tail = self._salvage.tail
             if tail is None:
@@ -136,7 +136,7 @@ class EventList(Generic[Batch]):
         self._damage.behind += len(last.left_out.encode())
         # Text in which the key stands again can't be written behind a list that has it.
         text = "" if between or '"traceEvents"' in tail else last.text
-        return msgspec.structs.replace(last, members={**between, **last.members}, text=text)
+        return msgspec.structs.replace(last, members=between | last.members, text=text)
 
     def _objects(self, lists: Sequence[list[Any]]) -> Iterator[Salvaged]:
         self._damage.joined += len(lists)
@@ -162,6 +162,9 @@ class EventList(Generic[Batch]):
 
     def _in_parts(self, text: bytes, offset: int, last: bool) -> Iterator[Batch]:
         """The events of a refused piece, in small parts, so that few events share the fate of a broken one."""
+        if self._salvage.place is Place.BEHIND_LIST:
+            yield self._collect(list(self._salvage.events(text, offset, last)))
+            return
         splitter = Splitter(io.BytesIO(b"[" + text), _PART)
         splitter.head()
         for part in splitter.pieces():

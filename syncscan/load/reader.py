@@ -149,7 +149,7 @@ class _Reading:
         if lost:
             self.damage.notes.insert(0, lost)
         # JSON's last value of a key counts, and what stands behind the events comes last.
-        metadata = {**metadata_before(self.head), **ending.members}
+        metadata = metadata_before(self.head) | ending.members
         unlinked = self.columns.finish()
         return linked_trace(trace_info(metadata, path, self.splitter.bytes_read, unlinked), unlinked, self.damage)
 
