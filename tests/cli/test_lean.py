@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -42,3 +44,18 @@ def test_another_program_s_process_is_left_alone(monkeypatch: pytest.MonkeyPatch
 
 def _without_blas() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc's malloc can be told so")
+@pytest.mark.parametrize(("begin", "kept"), [("lean.begin()", True), ("", False)])
+def test_memory_that_was_freed_is_used_again(begin: str, kept: bool) -> None:
+    """It stays with the process: asking for it anew, the system would clear each page first."""
+    code = f"""
+        from syncscan.cli import lean
+        {begin}
+        def resident(): return int(open("/proc/self/statm").read().split()[1]) * 4096
+        before, blocks = resident(), [bytearray(8 << 20) for _ in range(8)]
+        blocks.clear()
+        print(resident() - before > 32 << 20)"""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{kept}\n"
