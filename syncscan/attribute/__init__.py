@@ -50,6 +50,8 @@ class _Origin(msgspec.Struct, frozen=True):
 
     forward: int
     """Row of the forward op that it is led to, NONE for a sync point outside backward."""
+    home: int
+    """The row whose surroundings tell the place: the forward op, or the call itself."""
     names: tuple[str, ...]
     """The profiler's Python frames around it, outermost first; empty without stacks."""
     recorded: RecordedStack | None
@@ -62,6 +64,7 @@ class _Attributor:
     def __init__(self, trace: Trace, points: Sequence[SyncPoint], files: SourceFiles) -> None:
         self.trace = trace
         self.files = files
+        self.profiled = len(trace.frames) > 0
         self.forward = ForwardOps(trace)
         self.stacks = trace.kept(RecordedStacks)
         self.warned = WarnedLines(trace, points)
@@ -77,10 +80,11 @@ class _Attributor:
     def origin(self, point: SyncPoint) -> _Origin:
         """Find the stack that tells where a sync point comes from."""
         forward = self.forward.of(point)
-        names = self._frames_around(self._home(point, forward))
+        home = forward if forward != NONE else self._host_row(point)
+        names = self._frames_around(home, point) if self.profiled else ()
         recorded = self._recorded(point, forward)
         frames = recorded.frames if recorded else self.warned.of(point) or self.parse(names)
-        return _Origin(forward, names, recorded, frames)
+        return _Origin(forward, home, names, recorded, frames)
 
     def attribution(self, point: SyncPoint, origin: _Origin, root: str) -> Attribution:
         """Say where a sync point belongs, in a program that was started from the folder `root`."""
@@ -90,7 +94,7 @@ class _Attributor:
         return Attribution(
             op=program_op(ops),
             op_stack=ops,
-            scope=self._around(self._home(point, origin.forward)).names.scopes,
+            scope=self._around(origin.home).names.scopes,
             module=origin.recorded.module if origin.recorded and origin.recorded.module else self.modules(origin.names),
             source=source,
             framework=place.framework,
@@ -104,7 +108,9 @@ class _Attributor:
             use=self._use(point, source, place.owner, ops),
         )
 
-    def _frames_around(self, row: int) -> tuple[str, ...]:
+    def _frames_around(self, row: int, point: SyncPoint) -> tuple[str, ...]:
+        if row == point.calls[0]:  # of a copy and the synchronise behind it the same frames as the rules saw
+            return self.trace.frames_around(point.track, point.ts, point.end)
         s = self.trace.slices
         return self.trace.frames_around(s.track.item(row), s.ts.item(row), s.ts.item(row) + s.dur.item(row))
 
@@ -114,10 +120,6 @@ class _Attributor:
     def _ops(self, point: SyncPoint) -> tuple[str, ...]:
         around = self._around(point.calls[0])
         return around.names.ops if around.ops == point.ops else tuple(map(self.trace.name, point.ops))
-
-    def _home(self, point: SyncPoint, forward: int) -> int:
-        """The row whose surroundings tell the place: the forward op, or the call itself."""
-        return forward if forward != NONE else self._host_row(point)
 
     def _host_row(self, point: SyncPoint) -> int:
         """The row whose surroundings tell the place: the call, or its op where only a sync row shows the wait."""

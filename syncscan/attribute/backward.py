@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncscan.model.arrays import distinct
 from syncscan.model.finding import SyncPoint
 from syncscan.model.names import is_engine
 from syncscan.model.trace import NONE, Category, Trace
@@ -22,6 +23,9 @@ class ForwardOps:
         rows = np.flatnonzero((s.category == Category.CPU_OP) & (s.sequence != NONE) & (s.fwd_thread <= 0))
         self._rows = rows[np.lexsort((s.ts[rows], s.sequence[rows]))]
         self._sequence = s.sequence[self._rows]
+        nodes = trace.named(is_engine) | ((s.sequence != NONE) & (s.fwd_thread > 0))
+        self._threads = set(distinct(s.track[nodes]).tolist())
+        """Tracks on which a backward pass runs: sync points elsewhere, most of them, need no look at their ops."""
 
     def of(self, point: SyncPoint) -> int:
         """The forward op's row for a sync point in backward, NONE for any other or where it can't be found."""
@@ -32,6 +36,8 @@ class ForwardOps:
         return found if found != NONE else self._by_flow(backward)
 
     def _backward_op(self, point: SyncPoint) -> int:
+        if not point.ops or self.trace.slices.track.item(point.ops[0]) not in self._threads:
+            return NONE
         sequence, thread = self.trace.slices.sequence.item, self.trace.slices.fwd_thread.item
         for row in point.ops:
             if sequence(row) != NONE and thread(row) > 0:

@@ -23,6 +23,8 @@ class Phases:
         self._trace = trace
         self._backward = np.sort(trace.slices.ts[trace.named(is_engine)])
         self._kinds: dict[PathNames, tuple[bool, int, bool]] = {}
+        self._first: dict[int, int | None] = {}
+        """Begin of a step → when its first backward op begins."""
 
     def of(self, point: SyncPoint) -> Phase:
         """The phase of one sync point."""
@@ -42,11 +44,12 @@ class Phases:
 
     def _by_time(self, at: int) -> Phase:
         step = self._trace.last_step(at)
-        lo = int(self._backward.searchsorted(step.ts if step else 0))
-        hi = int(self._backward.searchsorted(step.end if step else _LAST))
-        if lo == hi:
-            return Phase.OTHER
-        return Phase.FORWARD if at < self._backward[lo] else Phase.OTHER
+        begin, end = (step.ts, step.end) if step else (0, _LAST)
+        if begin not in self._first:
+            lo, hi = self._backward.searchsorted([begin, end]).tolist()
+            self._first[begin] = self._backward.item(lo) if lo < hi else None
+        first = self._first[begin]
+        return Phase.OTHER if first is None or at >= first else Phase.FORWARD
 
 
 def _kinds(names: PathNames) -> tuple[bool, int, bool]:

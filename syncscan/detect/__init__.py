@@ -38,7 +38,10 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
 def calls_of(trace: Trace) -> Iterator[Call]:
     """The blocking calls of a trace as rules are given them, in order of thread and time."""
     neighbours = Neighbours(trace)
-    return (Call(facts, trace, neighbours) for facts in blocking_calls(trace, trace.kept(DeviceWork)))
+    calls = [Call(facts, trace, neighbours) for facts in blocking_calls(trace, trace.kept(DeviceWork))]
+    if not len(trace.frames):
+        neighbours.stacks.prepare([(call.facts.rows, call.chain) for call in calls])
+    return iter(calls)
 
 
 def catalogue() -> tuple[RuleDoc, ...]:

@@ -8,7 +8,6 @@ of all streams and records the one is meant whose work ended just before the ret
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -75,30 +74,39 @@ class AwaitedWork:
             return self._of_event(rows[-1], track, supposed)
         return self._of_streams(rows, api, track, supposed)
 
-    def told(self, first: Int64, last: Int64, places: Sequence[Place]) -> dict[int, Awaited]:
+    def of_each(
+        self, first: Int64, last: Int64, apis: Sequence[str], tracks: Sequence[int], supposed: Sequence[Place]
+    ) -> list[Awaited | None]:
+        """The same for each of many calls of one slice or two.
+
+        Args:
+            first, last: the slices of each call; the same where it has one.
+            apis, tracks, supposed: of each, as of `of`.
+        """
+        awaited = self._named_streams(first, last, supposed)
+        for call in [call for call, known in enumerate(awaited) if known is None]:
+            one, other = first.item(call), last.item(call)
+            rows = (one,) if one == other else (one, other)
+            awaited[call] = self.of(rows, apis[call], tracks[call], supposed[call])
+        return awaited
+
+    def _named_streams(self, first: Int64, last: Int64, places: Sequence[Place]) -> list[Awaited | None]:
         """What those calls waited for whose stream is named by a copy or a synchronisation row: most of them, at once.
 
         Args:
             first, last: the first and the last slice of each call.
             places: as supposed.
-
-        Returns:
-            The same as `of`, by the last slice.
         """
         slices = self._trace.slices
         row = self._trace.sync_rows_of(last)
         named = ((row != NONE) & (slices.stream[row] != NONE)) | (self._trace.copies_of(first) != NONE)
         named &= ~self._trace.named(is_event_synchronise)[last]
-        on: defaultdict[Place, list[int]] = defaultdict(list)
-        for call in np.flatnonzero(named).tolist():
-            if NONE not in places[call]:
-                on[places[call]].append(call)
-        found = {}
-        for place, calls in on.items():
-            before = slices.ts[last[calls]] + 1
-            ends, some = self._work.of(*place).last_ends(before)
-            each = zip(last[calls].tolist(), before.tolist(), ends.tolist(), some.tolist(), strict=True)
-            found.update({call: Awaited((place,), time, end if any_ else None) for call, time, end, any_ in each})
+        found: list[Awaited | None] = [None] * len(places)
+        calls = [call for call in np.flatnonzero(named).tolist() if NONE not in places[call]]
+        on, before = [places[call] for call in calls], slices.ts[last[calls]] + 1
+        ends, some = self._work.last_ends(on, before)
+        for call, place, time, end, any_ in zip(calls, on, before.tolist(), ends.tolist(), some.tolist(), strict=True):
+            found[call] = Awaited((place,), time, end if any_ else None)
         return found
 
     # streams and devices

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
@@ -51,6 +52,13 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         if question not in self.asked:
             self.asked[question] = getattr(self, f"_{question[0]}")(*question[1:])
         return self.asked[question]
+
+    def _part(self, which: str, *of_slice: int | None) -> tuple[str, ...]:
+        names: tuple[str, ...] = getattr(self, f"_{which}")[slice(*of_slice)]
+        return names
+
+    def _holds(self, which: str, name: str) -> bool:
+        return name in getattr(self, f"_{which}")
 
     # the ops around it
 
@@ -187,21 +195,39 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     # what came before and after it on its thread
 
     @property
-    def before(self) -> tuple[str, ...]:
+    def before(self) -> Names:
         """Names of the outermost ops and annotations that came before it on its thread, the nearest last; up to 64."""
-        names: tuple[str, ...] = self.answer(("before",))
+        return Names(self, "before")
+
+    def last_before_but(self, op: str) -> str:
+        """The nearest of `before` that isn't this op; empty without."""
+        return str(self.answer(("last_before_but", op)))
+
+    def _last_before_but(self, op: str) -> str:
+        return next((name for name in reversed(self._before) if name != op), "")
+
+    def since(self, ops: tuple[str, ...], most: int) -> tuple[str, ...] | None:
+        """Of the nearest `most` of `before` what came after these in a row, the last time; None where they aren't."""
+        names: tuple[str, ...] | None = self.answer(("since", ops, most))
         return names
 
+    def _since(self, ops: tuple[str, ...], most: int) -> tuple[str, ...] | None:
+        names = self._before[-most:]
+        ends = (at for at in range(len(names), len(ops) - 1, -1) if names[at - len(ops) : at] == ops)
+        end = next(ends, None)
+        return None if end is None else names[end:]
+
+    @cached_property
     def _before(self) -> tuple[str, ...]:
         start = self.trace.slices.ts.item(self._worker) if self._worker != NONE else self.facts.ts
-        return self.neighbours.before(self.facts.track, start, set(self._path.rows))
+        return self.neighbours.before(self.facts.track, start, self._path.rows)
 
     @property
-    def after(self) -> tuple[str, ...]:
+    def after(self) -> Names:
         """Names of the outermost ops, annotations and runtime calls that came after it, the nearest first; up to 64."""
-        names: tuple[str, ...] = self.answer(("after",))
-        return names
+        return Names(self, "after")
 
+    @cached_property
     def _after(self) -> tuple[str, ...]:
         return self.neighbours.after(self.facts.track, self._returned)
 
@@ -258,8 +284,50 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return self.trace.slices.end.item(self._worker) if self._worker != NONE else self.facts.end
 
 
+class Names(Sequence[str]):
+    """The names of what came before or after a call; each look at them is a question, and only that.
+
+    Args:
+        call: which is asked.
+        which: `before` or `after`.
+    """
+
+    __slots__ = ("_call", "_which")
+
+    def __init__(self, call: Call, which: str) -> None:
+        self._call, self._which = call, which
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
+        if isinstance(at, slice):
+            return self._part(at.start, at.stop, at.step)
+        name = self._part(at, at + 1 or None, None)
+        if not name:
+            raise IndexError(at)
+        return name[0]
+
+    def __len__(self) -> int:
+        return len(self._part(None, None, None))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._part(None, None, None))
+
+    def __contains__(self, name: object) -> bool:
+        return bool(self._call.answer(("holds", self._which, name)))
+
+    def __bool__(self) -> bool:
+        return bool(self[-1:])
+
+    def _part(self, *of_slice: int | None) -> tuple[str, ...]:
+        names: tuple[str, ...] = self._call.answer(("part", self._which, *of_slice))
+        return names
+
+
 def _lies_in(frames: tuple[Frame, ...], packages: tuple[str, ...]) -> bool:
     return any(in_package(frame.file, package) for frame in frames for package in packages)
 
 
-__all__ = ["Call"]
+__all__ = ["Call", "Names"]

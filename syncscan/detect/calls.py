@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -17,7 +17,6 @@ from syncscan.detect.waits import Waits
 from syncscan.model import runtime_calls
 from syncscan.model.arrays import Bool, Int64, among
 from syncscan.model.device_work import DeviceWork
-from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -65,34 +64,60 @@ class _RuntimeCalls:
     def __init__(self, trace: Trace, waits: Waits, awaited: AwaitedWork) -> None:
         self._trace, self._waits, self._awaited = trace, waits, awaited
         self._rows = np.flatnonzero(trace.is_category(*CALLS))
+        self._names = trace.slices.name.take(self._rows)
+        self._different = sorted({*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)})
         self._is_copy = self._named(runtime_calls.is_copy)
+        self._api_of = {name: api_name(trace.strings[name]) for name in self._different}
 
     def candidates(self) -> Iterator[BlockingCall]:
         """Calls whose name or length says that they may wait; a copy and the synchronise behind it are one."""
         at = self._candidate_places()
-        rows, behind = self._rows[at], self._synchronises_behind(at)
-        last = np.where(behind == NONE, rows, behind)
-        places = self._waits.places(rows, last)
-        awaited = self._awaited.told(rows, last, places)
-        told = zip(
-            rows.tolist(),
-            behind.tolist(),
-            self._is_copy[at].tolist(),
-            among(rows, np.sort(behind)).tolist(),
-            self._copies(rows),
-            places,
-            strict=True,
-        )
-        for row, after, is_copy, joined, copy, place in told:
-            if not joined and (after != NONE or not is_copy or _may_hold(copy.name, self._api(row))):
-                calls = (row,) if after == NONE else (row, after)
-                yield self._call(calls, copy, place, awaited.get(calls[-1]))
+        behind = self._synchronises_behind(at)
+        free = ~among(self._rows[at], np.sort(behind))  # the others belong to the copy before them
+        at, behind = at[free], behind[free]
+        copies = self._copies(self._rows[at])
+        hold = [_may_hold(copy.name, api) for copy, api in zip(copies, self._apis(self._rows[at]), strict=True)]
+        chosen = np.flatnonzero((behind != NONE) | ~self._is_copy[at] | np.array(hold, np.bool_))
+        return self._calls(self._rows[at[chosen]], behind[chosen], [copies[place] for place in chosen.tolist()])
 
     def _copies(self, rows: Int64) -> list[_Copy]:
         """The device copy of each of these calls."""
         copies = self._trace.copies_of(rows)
         sizes = np.where(copies == NONE, NONE, self._trace.slices.bytes[copies])
         return list(map(_Copy, self._trace.copy_names(rows), sizes.tolist()))
+
+    def _calls(self, rows: Int64, behind: Int64, copies: Sequence[_Copy]) -> Iterator[BlockingCall]:
+        """The calls in these rows, each with the synchronise behind it, or NONE, and its copy."""
+        slices = self._trace.slices
+        last = np.where(behind == NONE, rows, behind)
+        begin, end, around = slices.ts[rows], slices.end[last], self._around(rows)
+        first_apis, last_apis = self._apis(rows), self._apis(last)
+        threads, first_is_longer = slices.track[rows].tolist(), (slices.dur[rows] >= slices.dur[last]).tolist()
+        supposed = self._waits.places(rows, last)
+        awaited = self._awaited.of_each(rows, last, last_apis, threads, supposed)
+        places = list(map(place_of, awaited, last_apis, supposed))
+        waited = self._waits.waited(begin, end, places, first_apis)
+        self._trace.paths.prepare(around)
+        columns = (rows.tolist(), behind.tolist(), first_apis, last_apis, first_is_longer)
+        facts = (begin.tolist(), end.tolist(), threads, around.tolist(), places, awaited, waited.tolist(), copies)
+        for row, after, first_api, last_api, first, ts, over, track, outer, place, held_by, held, copy in zip(
+            *columns, *facts, strict=True
+        ):
+            yield BlockingCall(
+                rows=(row,) if after == NONE else (row, after),
+                api=first_api if first else last_api,
+                apis=(first_api,) if after == NONE else (first_api, last_api),
+                ts=ts,
+                end=over,
+                track=track,
+                around=outer,
+                device=place[0],
+                stream=place[1],
+                awaited=held_by,
+                waited=held,
+                copy=copy.name,
+                bytes=copy.bytes,
+            )
 
     def of_launches(self, row: int, launches: int) -> BlockingCall:
         """The one launch that stands for all where every launch waits for its kernel.
@@ -107,14 +132,18 @@ class _RuntimeCalls:
             row,
             api=self._api(row),
             track=track,
-            around=self._around(row),
+            around=self._around(np.array([row])).item(),
             place=place,
             awaited=self._awaited.of((row,), self._api(row), track, place),
             launches=launches,
         )
 
     def _named(self, predicate: Callable[[str], bool]) -> Bool:
-        return self._trace.called(self._rows, predicate)
+        """Which of `_rows` have a name that satisfies this; asked once a name."""
+        hits = np.zeros(len(self._trace.strings), np.bool_)
+        hits[[name for name in self._different if predicate(self._trace.strings[name])]] = True
+        mask: Bool = hits.take(self._names)
+        return mask
 
     def _candidate_places(self) -> Int64:
         """Which of `_rows` may wait, by name or, unknown ones, by length; the outermost where one is inside another.
@@ -165,39 +194,22 @@ class _RuntimeCalls:
         whole: Bool = together & ~on_device & (in_op | close)
         return whole
 
+    def _apis(self, rows: Int64) -> list[str]:
+        return [self._api_of[name] for name in self._trace.slices.name[rows].tolist()]
+
     def _api(self, row: int) -> str:
-        return api_name(self._trace.name(row))
+        return self._apis(np.array([row]))[0]
 
-    def _call(self, rows: tuple[int, ...], copy: _Copy, supposed: Place, told: Awaited | None) -> BlockingCall:
+    def _around(self, rows: Int64) -> Int64:
+        """The innermost host slice around each call: by time, or by `External id` where calls are on other tracks."""
         slices = self._trace.slices
-        names = tuple(map(self._api, rows))
-        begin, end, track = slices.ts.item(rows[0]), slices.end.item(rows[-1]), slices.track.item(rows[0])
-        awaited = told or self._awaited.of(rows, names[-1], track, supposed)
-        device, stream = place_of(awaited, names[-1], supposed)
-        return BlockingCall(
-            rows=rows,
-            api=names[0] if slices.dur.item(rows[0]) >= slices.dur.item(rows[-1]) else names[-1],
-            apis=names,
-            ts=begin,
-            end=end,
-            track=track,
-            around=self._around(rows[0]),
-            device=device,
-            stream=stream,
-            awaited=awaited,
-            waited=self._waits.waited(begin, end, device, stream, names[0]),
-            copy=copy.name,
-            bytes=copy.bytes,
-        )
-
-    def _around(self, row: int) -> int:
-        """The innermost host slice around a call: by time, or by `External id` where calls have tracks of their own."""
-        slices = self._trace.slices
-        parent = slices.parent.item(row)
-        op = self._ops_by_id.get(slices.external.item(row), NONE) if self._ops_by_id else NONE
-        if parent != NONE or op == NONE:
-            return parent
-        return op if slices.ts[op] <= slices.ts[row] and slices.end[row] <= slices.end[op] else NONE
+        parent = slices.parent[rows].astype(np.int64)
+        for place in np.flatnonzero(parent == NONE).tolist() if self._ops_by_id else ():
+            row = rows.item(place)
+            op = self._ops_by_id.get(slices.external.item(row), NONE)
+            if op != NONE and slices.ts[op] <= slices.ts[row] and slices.end[row] <= slices.end[op]:
+                parent[place] = op
+        return parent
 
     @cached_property
     def _ops_by_id(self) -> dict[int, int]:

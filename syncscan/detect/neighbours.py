@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,41 +29,51 @@ class Neighbours:
         self._trace = trace
         self.stacks = trace.kept(RecordedStacks)
         """What capture recorded of the calls themselves."""
-        category = trace.slices.category
-        op = category == int(Category.CPU_OP)
-        covered = _covered(trace.slices.parent, op & ~trace.named(is_wrapper))
-        scopes = op | (category == int(Category.ANNOTATION))
-        calls = trace.is_category(*CALLS)
-        self._before = np.flatnonzero(scopes & ~covered)
-        self._after = np.flatnonzero((scopes | calls) & ~covered)
+        worker = trace.slices.category == int(Category.CPU_OP)
+        scopes = worker | (trace.slices.category == int(Category.ANNOTATION))
+        worker[trace.where(is_wrapper, Category.CPU_OP)] = False
+        bare = ~_covered(trace.slices.parent, worker)
+        self._before = np.flatnonzero(scopes & bare)
+        self._after = np.flatnonzero((scopes | trace.is_category(*CALLS)) & bare)
         self._backward = np.sort(trace.slices.ts[trace.named(is_engine)])
         self.loads = bool(trace.named(is_loader).any())
         """Whether a DataLoader is asked for batches in this trace."""
-        self._steps = trace.named(is_step)
-        self._tracks: dict[tuple[int, int], tuple[Int64, Int64, Int32]] = {}
-        self._known: dict[tuple[int, ...], tuple[str, ...]] = {}
+        self._is_step = trace.names_that(is_step)
+        self._tracks: dict[tuple[int, int], _Thread] = {}
+        self._known: dict[tuple[bytes, tuple[int, ...]], tuple[str, ...]] = {}
+        self._different: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def before(self, track: int, ts: int, around: set[int]) -> tuple[str, ...]:
-        """Names of up to 64 ops and scopes from before this time, the nearest last; those `around` are left out."""
-        rows, starts, names = self._on(self._before, track)
-        at = int(starts.searchsorted(ts))
-        window = slice(max(0, at - _MOST), at)
-        nearest, called = rows[window].tolist(), names[window].tolist()
-        for row in sorted(around.intersection(nearest), reverse=True):
-            at = bisect_left(nearest, row)
-            del called[at]
-            if is_step(self._trace.name(row)):
-                del called[:at]
+    def before(self, track: int, ts: int, around: Sequence[int]) -> tuple[str, ...]:
+        """Names of up to 64 ops and scopes from before this time, the nearest last.
+
+        Args:
+            track: of the thread.
+            ts: the time, ns.
+            around: rows of what goes on then, outermost first: left out, and so is what came before a step
+                among them.
+        """
+        thread = self._on(self._before, track)
+        behind = int(thread.starts.searchsorted(ts))
+        first, left_out = max(0, behind - _MOST), []
+        for row in reversed(around):
+            place = self._places.item(row) - thread.first
+            if 0 <= place < first:
                 break
-        return self._texts(called)
+            if place < 0 or place >= behind:  # it lies in an op that does work, or begins later
+                continue
+            if self._is_step.item(thread.names.item(place)):
+                first = place + 1
+                break
+            left_out.append(place)
+        return self._texts(thread.names[first:behind], tuple([place - first for place in left_out]))
 
     def after(self, track: int, end: int) -> tuple[str, ...]:
         """Names of up to 64 ops, scopes and bare runtime calls that began after this time, the nearest first."""
-        rows, starts, names = self._on(self._after, track)
-        at = int(starts.searchsorted(end))
-        steps = self._steps[rows[at : at + _MOST]]
-        called = names[at : at + _MOST]
-        return self._texts(called[: int(steps.argmax())].tolist() if steps.any() else called.tolist())
+        thread = self._on(self._after, track)
+        at = int(thread.starts.searchsorted(end))
+        called = thread.names[at : at + _MOST]
+        steps = self._is_step[called]
+        return self._texts(called[: int(steps.argmax())] if steps.any() else called)
 
     @cached_property
     def first_begins(self) -> dict[str, int]:
@@ -75,49 +86,82 @@ class Neighbours:
 
     def next_start(self, track: int, end: int) -> int | None:
         """When the next op, scope or bare runtime call begins; None after the last."""
-        _, starts, _ = self._on(self._after, track)
+        starts = self._on(self._after, track).starts
         at = int(starts.searchsorted(end))
         return int(starts[at]) if at < len(starts) else None
 
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
         """Names of the ops and scopes that began from `start` on and before `end`."""
-        _, starts, names = self._on(self._before, track)
-        lo, hi = np.searchsorted(starts, [start, end])
-        return self._texts(names[int(lo) : int(hi)].tolist())
+        thread = self._on(self._before, track)
+        lo, hi = np.searchsorted(thread.starts, [start, end])
+        return self._texts(thread.names[int(lo) : int(hi)])
 
     def goes_backward(self, start: int, end: int) -> bool:
         """Whether a backward pass begins between two times, on any thread."""
         lo, hi = np.searchsorted(self._backward, [start, end])
         return bool(lo < hi)
 
-    def _texts(self, names: list[int]) -> tuple[str, ...]:
-        """The names of these numbers: one object for equal ones, which then needs no comparing."""
-        key = tuple(names)
+    def _texts(self, names: Int32, without: tuple[int, ...] = ()) -> tuple[str, ...]:
+        """The names of these numbers but for those at some places, descending: one object for equal ones.
+
+        Equal objects need no comparing, and to find them by the numbers' bytes takes a tenth of making them.
+        """
+        key = (names.tobytes(), without)
         known = self._known.get(key)
         if known is None:
-            known = tuple([self._trace.strings[number] for number in names])
+            numbers = names.tolist()
+            for place in without:
+                del numbers[place]
+            known = tuple([self._trace.strings[number] for number in numbers])
             if len(self._known) < _KEPT:
-                self._known[key] = known
+                known = self._known[key] = self._different.setdefault(known, known)
         return known
 
-    def _on(self, rows: Int64, track: int) -> tuple[Int64, Int64, Int32]:
-        """Those of these rows that lie on a track, when they begin, and their names; kept, as every call asks."""
+    @cached_property
+    def _places(self) -> Int32:
+        """Of each slice its place in `_before`, NONE of others."""
+        places = np.full(len(self._trace.slices), NONE, np.int32)
+        places[self._before] = np.arange(len(self._before))
+        return places
+
+    def _on(self, rows: Int64, track: int) -> _Thread:
+        """Those of these rows that lie on a track; kept, as every call asks."""
         key = (id(rows), track)
         if key not in self._tracks:
             run = self._trace.track_rows(track)
-            lo, hi = np.searchsorted(rows, [run.start, run.stop])
-            mine = rows[int(lo) : int(hi)]
-            self._tracks[key] = (mine, self._trace.slices.ts[mine], self._trace.slices.name[mine])
+            first, behind = np.searchsorted(rows, [run.start, run.stop]).tolist()
+            mine = rows[first:behind]
+            self._tracks[key] = _Thread(first, self._trace.slices.ts[mine], self._trace.slices.name[mine])
         return self._tracks[key]
 
 
+class _Thread(NamedTuple):
+    """Some rows of one thread."""
+
+    first: int
+    """The place of the first among those of all threads."""
+    starts: Int64
+    """When each begins, ns."""
+    names: Int32
+
+
 def _covered(parent: Int32, worker: Bool) -> Bool:
-    """For each row, whether an op that does work is around it; each round doubles how many levels up are looked at."""
+    """For each row, whether an op that does work is around it.
+
+    Nearly always it is the innermost op around it, or none is. What is left lies in scopes: each round doubles how many
+    of them are looked through.
+    """
     inside = np.flatnonzero(parent != NONE)
-    up, covered = parent.astype(np.int64), np.zeros(len(parent), np.bool_)
-    covered[inside] = worker[up[inside]]
+    up = parent.take(inside)
+    covered = np.zeros(len(parent), np.bool_)
+    covered[inside] = worker.take(up)
+    open_ = ~covered.take(inside)
+    inside, up = inside[open_], up[open_]  # each in a row that does no work itself: it is covered if that is
+    outwards = np.full(len(parent), NONE, np.int32)
+    outwards[inside] = up
     while len(inside):
-        covered[inside] |= covered[up[inside]]
-        up[inside] = up[up[inside]]
-        inside = inside[up[inside] != NONE]
+        covered[inside] = covered[up]
+        left = ~covered[inside] & (outwards[up] != NONE)
+        inside = inside[left]
+        outwards[inside] = up = outwards[up[left]]
     return covered

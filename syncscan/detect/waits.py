@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Bool, Int64
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Place
 from syncscan.model.runtime_calls import is_of_a_stream, waits_by_nature
@@ -70,22 +71,21 @@ class Waits:
         """The number of the first device that did work; NONE without any."""
         return next(iter(self._work.devices), NONE)
 
-    def waited(self, begin: int, end: int, device: int, stream: int, api: str) -> bool:
-        """Whether a call (ns) blocked the host, for most of its time, until work had ended that was queued before.
+    def waited(self, begin: Int64, end: Int64, places: Sequence[Place], apis: Sequence[str]) -> Bool:
+        """Whether each call (ns) blocked the host, for most of its time, until work had ended that was queued before.
 
         Of calls that take long also with nothing queued, only one that returned promptly after the work counts.
 
         Args:
             begin, end: when it was called and when it returned.
-            device, stream: what it waits for, as `place` says.
-            api: the name of its first runtime call.
+            places: device and stream that it waits for, as `places` says.
+            apis: the name of its first runtime call.
         """
-        done = self._work.of(device, stream).last_end(begin) if device != NONE else None
-        if done is None or done - begin <= SHORTEST_NS or end < done - CLOCKS_NS:
-            return False
-        if not waits_by_nature(api) and end - done > PROMPT_NS:
-            return False
-        return 2 * (min(done, end) - begin) >= end - begin
+        done, queued = self._work.last_ends(places, begin)
+        prompt = (end - done <= PROMPT_NS) | np.array([waits_by_nature(api) for api in apis], np.bool_)
+        long = (done - begin > SHORTEST_NS) & (end >= done - CLOCKS_NS)
+        waited: Bool = queued & long & prompt & (2 * (np.minimum(done, end) - begin) >= end - begin)
+        return waited
 
     @cached_property
     def _launches(self) -> tuple[Int64, Int64]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 
 import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.finding import Place
 from syncscan.model.interval import union
 from syncscan.model.trace import NONE, Trace
 
@@ -101,6 +104,22 @@ class DeviceWork:
                 mask &= self._stream == stream
             self._kept[key] = self._sorted(mask)
         return self._kept[key]
+
+    def last_ends(self, places: Sequence[Place], launched_before: Int64) -> tuple[Int64, Bool]:
+        """When the work at each place ends that was launched before each time, and whether there is any.
+
+        Args:
+            places: device and stream, NONE for all streams; no device, no work.
+            launched_before: as many times, ns; each is its own end where there is no work.
+        """
+        on: defaultdict[Place, list[int]] = defaultdict(list)
+        for at, place in enumerate(places):
+            on[place].append(at)
+        ends, some = launched_before.copy(), np.zeros(len(places), np.bool_)
+        for (device, stream), those in on.items():
+            done, any_ = self.of(device, stream).last_ends(launched_before[those])
+            ends[those], some[those] = np.where(any_, done, ends[those]), any_ & (device != NONE)
+        return ends, some
 
     def _sorted(self, mask: Bool) -> Work:
         rows, launched = self._rows[mask], self._launched[mask]

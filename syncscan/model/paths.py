@@ -8,7 +8,7 @@ from itertools import compress
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Int8, Int32
+from syncscan.model.arrays import Int8, Int32, Int64, distinct
 from syncscan.model.names import is_step, is_wrapper
 
 CPU_OP, ANNOTATION = 0, 1
@@ -16,6 +16,8 @@ CPU_OP, ANNOTATION = 0, 1
 
 _KINDS = 16
 """More than there are categories: a name and a category are one number."""
+_TOGETHER = 1 << 12
+"""Chains that are climbed at once: of the deepest nesting they take some 50 MB meanwhile."""
 _NONE = -1
 """Of `parent`: no slice is around this one."""
 
@@ -24,7 +26,7 @@ class PathNames(msgspec.Struct, frozen=True, eq=False):
     """What a chain of slices is called; every chain of the same names and kinds has the same object."""
 
     every: tuple[str, ...]
-    """All names, outermost first."""
+    """All names, outermost first; every annotation of a step has the name of the first."""
     ops: tuple[str, ...]
     """Those of ops."""
     scopes: tuple[str, ...]
@@ -53,12 +55,23 @@ class Paths:
     Args:
         strings, name: the names of a trace, and which of them each slice has.
         category, parent: of each slice.
+        steps: the numbers of those strings that name annotations of steps.
         deepest: slices of a chain that count, the innermost.
     """
 
-    def __init__(self, strings: Sequence[str], name: Int32, category: Int8, parent: Int32, deepest: int) -> None:
+    def __init__(
+        self,
+        strings: Sequence[str],
+        name: Int32,
+        category: Int8,
+        parent: Int32,
+        steps: Sequence[int],
+        deepest: int,
+    ) -> None:
         self._strings, self._deepest, self._parent = strings, deepest, parent
-        self._code = name.astype(np.int64) * _KINDS + category
+        same = np.arange(len(strings))
+        same[list(steps)] = min(steps, default=_NONE)  # one call site has the same chain in each step
+        self._code = np.where(category == ANNOTATION, same.take(name), name) * _KINDS + category
         self._known: dict[int, Path] = {}
         self._names: dict[tuple[int, ...], PathNames] = {}
 
@@ -69,6 +82,34 @@ class Paths:
             known = self._known[row] = self._climbed(row)
         return known
 
+    def prepare(self, rows: Int64) -> None:
+        """Have the chains of these rows at hand: climbed together, they take a quarter of the time of one by one."""
+        asked = distinct(rows[rows != _NONE])
+        for first in range(0, len(asked), _TOGETHER):
+            self._prepare(asked[first : first + _TOGETHER])
+
+    def _prepare(self, asked: Int64) -> None:
+        chains = self._chains(asked)
+        codes = np.where(chains == _NONE, _NONE, self._code[chains])
+        unused = (chains == _NONE).sum(axis=1).tolist()
+        named: dict[bytes, PathNames] = {}
+        for row, chain, code, first in zip(asked.tolist(), chains.tolist(), codes, unused, strict=True):
+            key = code.tobytes()
+            names = named.get(key)
+            if names is None:
+                names = named[key] = self._named(tuple(code[first:].tolist()))
+            self._known[row] = _path(tuple(chain[first:]), names)
+
+    def _chains(self, rows: Int64) -> Int64:
+        """For each of these rows itself and the rows around it, innermost last; NONE before the outermost."""
+        levels, at = [rows], rows
+        while len(levels) < self._deepest:
+            at = np.where(at == _NONE, _NONE, self._parent[at])
+            if not (at != _NONE).any():
+                break
+            levels.append(at)
+        return np.stack(levels[::-1], axis=1)
+
     def _climbed(self, row: int) -> Path:
         parent, chain, at = self._parent.item, list[int](), row  # a tenth of what int(parent[at]) costs
         while at != _NONE and len(chain) < self._deepest:
@@ -77,8 +118,7 @@ class Paths:
         rows = tuple(chain[::-1])
         if not rows:
             return NOWHERE
-        names = self._named(tuple(map(self._code.item, rows)))
-        return Path(rows, tuple(compress(rows, names.is_op)), names)
+        return _path(rows, self._named(tuple(map(self._code.item, rows))))
 
     def _named(self, codes: tuple[int, ...]) -> PathNames:
         known = self._names.get(codes)
@@ -94,6 +134,10 @@ class Paths:
                 worker=next((at for at, op in enumerate(ops) if not is_wrapper(op)), _NONE),
             )
         return known
+
+
+def _path(rows: tuple[int, ...], names: PathNames) -> Path:
+    return Path(rows, tuple(compress(rows, names.is_op)), names)
 
 
 __all__ = ["NOWHERE", "Path", "PathNames", "Paths"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
+from syncscan.model.names import is_step
 from syncscan.model.paths import Paths
 from syncscan.model.saved import Kept
 from syncscan.model.step_marks import StepMark
@@ -247,7 +248,8 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
     def paths(self) -> Paths:
         """The chains of host slices, asked for by the row of the innermost."""
         s = self.slices
-        return Paths(self.strings, s.name, s.category, s.parent, DEEPEST)
+        steps = [number for number in self.names_of(Category.ANNOTATION) if is_step(self.strings[number])]
+        return Paths(self.strings, s.name, s.category, s.parent, steps, DEEPEST)
 
     def outermost_op(self, row: int) -> int:
         """The row of the outermost op around this row, NONE without."""
@@ -306,13 +308,17 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def named(self, predicate: Any) -> Bool:
         """A mask over `slices`: rows whose name satisfies `predicate(str) -> bool`, asked once a distinct name."""
+        mask: Bool = self.names_that(predicate).take(self.slices.name)
+        return mask
+
+    def names_that(self, predicate: Any) -> Bool:
+        """A mask over `strings`: names of slices that satisfy `predicate(str) -> bool`."""
         hits = self._strings_that.get(predicate)
         if hits is None:
             hits = self._strings_that[predicate] = np.zeros(len(self.strings), np.bool_)
             for number in self._slice_names:
                 hits[number] = bool(predicate(self.strings[number]))
-        mask: Bool = hits.take(self.slices.name)
-        return mask
+        return hits
 
     def where(self, predicate: Callable[[str], Any], *categories: Category) -> Int64:
         """Rows of these categories whose name satisfies `predicate`, ascending; asked once a distinct name of each."""
@@ -367,7 +373,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _strings_that(self) -> dict[Any, Bool]:
-        """Predicate → which of the strings satisfy it, for `named`: several stages ask the same."""
+        """Predicate → which of the strings satisfy it: several stages ask the same."""
         return {}
 
     @cached_property

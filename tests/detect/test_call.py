@@ -163,8 +163,8 @@ def test_before_and_after_are_what_the_program_called() -> None:
     with t.step(1000, 2000):
         t.op("aten::step_after", 1010, 1020)
     call = only(t)
-    assert call.before == ("aten::mm", "scope")
-    assert call.after == ("cudaEventQuery", "aten::add")
+    assert call.before[:] == ("aten::mm", "scope")
+    assert call.after[:] == ("cudaEventQuery", "aten::add")
 
 
 def test_at_most_64_neighbours_are_told() -> None:
@@ -210,3 +210,28 @@ def test_what_began_since_the_scope_opened() -> None:
     t.op("aten::first", 1, 2)
     t.call("cudaStreamSynchronize", 100, 500)
     assert only(t).since_scope == ("aten::first",)
+
+
+def test_what_came_before_is_asked_only_as_far_as_a_rule_looks() -> None:
+    """Calls of one site are named alike where the same answers come, whatever else ran before them."""
+    t = TraceBuilder()
+    for k, op in enumerate(("aten::empty", "aten::set_", "aten::copy_", "aten::item")):
+        t.op(op, 10 * k, 10 * k + 5)
+    t.call("cudaStreamSynchronize", 100, 500)
+    call = only(t)
+    assert (call.before[-1], call.before[-2:-1], "aten::set_" in call.before) == ("aten::item", ("aten::copy_",), True)
+    assert (bool(call.before), bool(call.after)) == (True, False)
+    assert call.last_before_but("aten::item") == "aten::copy_"
+    assert call.since(("aten::empty", "aten::set_"), most=8) == ("aten::copy_", "aten::item")
+    assert call.since(("aten::empty", "aten::set_"), most=3) is None
+    assert call.asked == {
+        ("part", "before", -1, None, None): ("aten::item",),
+        ("part", "before", -2, -1, None): ("aten::copy_",),
+        ("holds", "before", "aten::set_"): True,
+        ("part", "after", -1, None, None): (),
+        ("last_before_but", "aten::item"): "aten::copy_",
+        ("since", ("aten::empty", "aten::set_"), 8): ("aten::copy_", "aten::item"),
+        ("since", ("aten::empty", "aten::set_"), 3): None,
+    }
+    with pytest.raises(IndexError):
+        call.after[0]

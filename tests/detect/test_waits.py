@@ -7,6 +7,7 @@ import pytest
 
 from syncscan.detect.waits import Waits
 from syncscan.model.device_work import DeviceWork
+from syncscan.model.finding import Place
 from syncscan.model.trace import NONE
 from tests.builder import MAIN, TraceBuilder
 
@@ -27,51 +28,56 @@ def busy() -> Waits:
     return waits(t)
 
 
+def waited(waits: Waits, begin: int, end: int, place: Place, api: str) -> bool:
+    """Whether the host was held by one call, ns."""
+    return waits.waited(np.array([begin]), np.array([end]), [place], [api]).item()
+
+
 @pytest.mark.parametrize(("left", "held"), [(20_000, False), (20_001, True)])
 def test_a_wait_is_longer_than_the_call_itself_can_take(left: int, held: bool) -> None:
     """Work that ends up to 20 µs after the call began may have ended while the call was entered."""
-    assert busy().waited(DONE - left, DONE, 0, 7, SYNC) == held
+    assert waited(busy(), DONE - left, DONE, (0, 7), SYNC) == held
 
 
 @pytest.mark.parametrize(("early", "held"), [(20_000, True), (20_001, False)])
 def test_a_call_that_returns_before_the_work_is_done_didnt_wait_for_it(early: int, held: bool) -> None:
     """Up to 20 µs early is the clocks' difference."""
-    assert busy().waited(1_000_000, DONE - early, 0, 7, SYNC) == held
+    assert waited(busy(), 1_000_000, DONE - early, (0, 7), SYNC) == held
 
 
 @pytest.mark.parametrize(("late", "held"), [(100_000, True), (100_001, False)])
 @pytest.mark.parametrize("api", ["cudaHostAlloc", "cudaMalloc", "cudaSomethingNew"])
 def test_a_call_that_takes_long_by_itself_has_to_return_promptly(api: str, late: int, held: bool) -> None:
     """Else it was busy with its own work, which ended by chance after the device's."""
-    assert busy().waited(1_000_000, DONE + late, 0, 7, api) == held
+    assert waited(busy(), 1_000_000, DONE + late, (0, 7), api) == held
 
 
 @pytest.mark.parametrize("api", [SYNC, "cudaMemcpy", "cudaMemcpyAsync", "cudaFree"])
 def test_a_call_that_only_waits_may_return_late(api: str) -> None:
     """The host was put to sleep, or waited for the interpreter's lock."""
-    assert busy().waited(1_000_000, DONE + 100_001, 0, 7, api)
+    assert waited(busy(), 1_000_000, DONE + 100_001, (0, 7), api)
 
 
 @pytest.mark.parametrize(("late", "held"), [(600_000, True), (600_001, False)])
 def test_most_of_the_call_has_to_be_the_wait(late: int, held: bool) -> None:
     """Half of it, exactly, still counts."""
-    assert busy().waited(DONE - 600_000, DONE + late, 0, 7, SYNC) == held
+    assert waited(busy(), DONE - 600_000, DONE + late, (0, 7), SYNC) == held
 
 
 def test_only_work_launched_before_the_call_holds_it() -> None:
     """What another thread launches meanwhile is no reason."""
     t = TraceBuilder()
     t.launch("later", at=100, lasts=5000)
-    assert not waits(t).waited(100_000, 5_101_000, 0, 7, SYNC)
-    assert waits(t).waited(100_001, 5_101_000, 0, 7, SYNC)
+    assert not waited(waits(t), 100_000, 5_101_000, (0, 7), SYNC)
+    assert waited(waits(t), 100_001, 5_101_000, (0, 7), SYNC)
 
 
 def test_only_work_of_the_awaited_stream_and_device_holds_it() -> None:
     """All streams where none is named; nothing where no device is known."""
-    assert not busy().waited(1_000_000, DONE, 0, 8, SYNC)
-    assert not busy().waited(1_000_000, DONE, 1, 7, SYNC)
-    assert not busy().waited(1_000_000, DONE, NONE, 7, SYNC)
-    assert busy().waited(1_000_000, DONE, 0, NONE, SYNC)
+    assert not waited(busy(), 1_000_000, DONE, (0, 8), SYNC)
+    assert not waited(busy(), 1_000_000, DONE, (1, 7), SYNC)
+    assert not waited(busy(), 1_000_000, DONE, (NONE, 7), SYNC)
+    assert waited(busy(), 1_000_000, DONE, (0, NONE), SYNC)
 
 
 def rows(t: TraceBuilder, *names: str) -> tuple[Waits, tuple[int, ...]]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.interval import union
+from syncscan.model.trace import NONE
 from tests.builder import TraceBuilder
 
 intervals = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), max_size=30)
@@ -82,3 +83,17 @@ def test_merged_intervals_are_disjoint_ascending_and_cover_the_same(pieces: list
     assert (low[1:] > high[:-1]).all()
     covered = {m for a, b in zip(low.tolist(), high.tolist(), strict=True) for m in range(a, b)}
     assert covered == {m for a, lasts in pieces for m in range(a, a + lasts)}
+
+
+def test_last_ends_of_many_places() -> None:
+    """Each stream by itself, a device as a whole; without work there, before any, or without a device it is none."""
+    t = TraceBuilder()
+    t.launch("first", at=10, lasts=100, stream=7)
+    t.launch("second", at=20, lasts=500, stream=20)
+    work = DeviceWork(t.trace())
+    each = [work.of(0, 7).done.item(-1), work.of(0, 20).done.item(-1)]
+    places = [(0, 7), (0, 20), (0, NONE), (0, 8), (NONE, NONE), (0, 7)]
+    times = np.array([50_000, 50_000, 50_000, 50_000, 50_000, 5_000])
+    ends, some = work.last_ends(places, times)
+    assert some.tolist() == [True, True, True, False, False, False]
+    assert ends.tolist() == [each[0], each[1], max(each), 50_000, 50_000, 5_000]

@@ -80,10 +80,8 @@ def _since_bytes(call: Call) -> bool:
     """Whether a tensor was made of bytes a few ops ago, and a collective lies near, with nothing foreign between."""
     if call.top not in ("aten::to", "aten::item"):
         return False
-    before = call.before[-24:]
-    marks = [i for i in range(len(before) - 1) if before[i : i + 2] == ("aten::empty", "aten::set_")]
-    if not marks:
+    since = call.since(("aten::empty", "aten::set_"), most=24)
+    if since is None:
         return False
-    since = before[marks[-1] + 2 :]
     near = any(is_collective(n) for n in (*since, *call.after[:12]))
     return near and all(is_collective(n) or n.removeprefix("aten::") in _PACKING for n in since)

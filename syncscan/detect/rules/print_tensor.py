@@ -55,7 +55,7 @@ In a loop print every some steps, and copy to the host first.
 """
 
 _FORMATTER = ("aten::isfinite", "aten::ne", "aten::__and__")
-_READ_ONE = ("aten::detach", "aten::item", "aten::resolve_conj", "aten::resolve_neg")
+_READ_ONE = frozenset(("aten::detach", "aten::item", "aten::resolve_conj", "aten::resolve_neg"))
 _BURST = frozenset(
     f"aten::{op}"
     for op in "abs to min max unbind ceil ne is_nonzero div gt lt le ge eq detach item resolve_conj "
@@ -84,10 +84,12 @@ def _of_integers(before: tuple[str, ...]) -> bool:
 
 def _in_burst(call: Call) -> bool:
     """Whether the ops since the formatter's first selection are the formatter's own."""
-    before = call.before
-    if _of_integers(before):
+    if _READ_ONE.issuperset(call.before[-1:]) and _of_integers(call.before[:]):
         return call.top in ("aten::item", "aten::to")
     if call.top == "aten::masked_select":
-        return before[-3:] == _FORMATTER
+        return call.before[-3:] == _FORMATTER
+    if "aten::masked_select" not in call.before:
+        return False
+    before = call.before[:]
     selections = [at for at, op in enumerate(before) if op == "aten::masked_select" and before[:at][-3:] == _FORMATTER]
     return bool(selections) and _BURST.issuperset((*before[selections[-1] :], call.top))

@@ -56,9 +56,8 @@ def match(call: Call) -> Match | None:
     """A scalar read inside the constructor of a tensor."""
     if not (call.top == "aten::item" or call.facts.direction == "HtoD") or call.called("item"):
         return None
-    before = [n for n in call.before if n != "aten::item"]
     after = [n for n in call.after[:16] if n != "aten::item"]
-    fills = before[-1:] == ["aten::empty"] and after[:2] == ["aten::to", "aten::lift_fresh"]
+    fills = call.last_before_but("aten::item") == "aten::empty" and after[:2] == ["aten::to", "aten::lift_fresh"]
     reads = call.top == "aten::item" and (call.called(*_CONSTRUCTORS) or fills)
     copies = (
         call.facts.direction == "HtoD" and call.before[-1:] == ("aten::item",) and after[:1] == ["aten::lift_fresh"]
