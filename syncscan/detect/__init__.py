@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec.structs import replace
 
-from syncscan.detect.call import Call, Question, Site
+from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
+from syncscan.detect.naming import Naming
 from syncscan.detect.neighbours import Neighbours
-from syncscan.detect.rule import Match, Rule, diagnose, document
-from syncscan.detect.rules import PREAMBLE, RULES, unclassified
+from syncscan.detect.rule import document
+from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.model.arrays import Int32, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
 from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.trace import CALLS, NONE, Category, Trace
-
-_MOST_SURROUNDINGS = 8
-"""Of a call site so many kinds of surroundings are remembered: more would be searched for longer than rules take."""
 
 
 def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
@@ -29,7 +26,7 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
     Returns:
         The sync points, in order of thread and time, and warnings: a rule that raises is named there and skipped.
     """
-    naming = _Naming()
+    naming = Naming()
     threads = _program_threads(trace)
     points = [_point(call, naming.diagnosis_of(call), threads) for call in calls_of(trace)]
     return tuple(points), tuple(naming.warnings)
@@ -47,46 +44,6 @@ def calls_of(trace: Trace) -> Iterator[Call]:
 def catalogue() -> tuple[RuleDoc, ...]:
     """The documentation of every rule, in the order in which they are asked."""
     return tuple(document(rule) for rule in RULES)
-
-
-class _Naming:
-    """Asks the rules in their order, once for equal calls; remembers those that raised."""
-
-    def __init__(self) -> None:
-        self.broken: set[str] = set()
-        self.warnings: list[str] = []
-        self._known: dict[Site, list[tuple[dict[Question, Any], Diagnosis]]] = {}
-        """Call site → what was asked of the surroundings of a call there, with the answers, and what came of it."""
-
-    def diagnosis_of(self, call: Call) -> Diagnosis:
-        known = self._known.setdefault(call.site, [])
-        for asked, diagnosis in known:
-            # The same answers lead the rules to the same end: what they ask depends on the answers before alone.
-            if all(call.answer(question) == answer for question, answer in asked.items()):
-                return diagnosis
-        call.asked.clear()
-        diagnosis = self._by_rules(call)
-        if len(known) < _MOST_SURROUNDINGS:
-            known.append((dict(call.asked), diagnosis))
-        return diagnosis
-
-    def _by_rules(self, call: Call) -> Diagnosis:
-        for rule in RULES:
-            match = self._ask(rule, call)
-            if match is not None:
-                return diagnose(rule, match, call.stands_in)
-        return diagnose(unclassified, unclassified.match(call))
-
-    def _ask(self, rule: Rule, call: Call) -> Match | None:
-        if rule.ID in self.broken:
-            return None
-        try:
-            return rule.match(call)
-        except Exception as e:
-            self.broken.add(rule.ID)
-            self._known.clear()  # what it said so far isn't what will be said
-            self.warnings.append(f"The rule {rule.ID} failed ({type(e).__name__}: {e}) and was skipped.")
-            return None
 
 
 def _point(call: Call, diagnosis: Diagnosis, threads: set[int]) -> SyncPoint:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, overload
@@ -10,10 +10,9 @@ from typing import Any, overload
 import msgspec
 
 from syncscan.detect.blocking_call import BlockingCall
+from syncscan.detect.code_place import CodePlace
 from syncscan.detect.neighbours import Neighbours
-from syncscan.model.capture import Frame
-from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
-from syncscan.model.names import frame_parts, is_backward_node, is_optimizer_step, program_op
+from syncscan.model.names import is_backward_node, is_optimizer_step, program_op
 from syncscan.model.paths import Path
 from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import NONE, Category, Trace
@@ -23,6 +22,9 @@ _NEAR = 64
 
 Question = tuple[Any, ...]
 """Something that is asked of a call: the name of a property, and arguments."""
+WHERE: Question = ("where",)
+"""Anything that is asked of the code a call stands in: it is the same for every call of one site."""
+Kind = tuple[Any, ...]
 Site = tuple[Any, ...]
 """A call site: two of them are one if they are equal."""
 
@@ -34,14 +36,28 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     trace: Trace
     neighbours: Neighbours
     asked: dict[Question, Any] = msgspec.field(default_factory=dict)
-    """What was asked so far of what no call site tells, its surroundings in time, and the answers."""
+    """What was asked so far of the code it stands in and of its surroundings in time, and the answers."""
 
     @cached_property
     def site(self) -> Site:
         """All that a rule may ask of it but for its surroundings in time: the same for every call of one call site."""
+        return self.kind, self._place
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What a rule may ask of it whatever code it stands in: the call itself, and the ops around it."""
         facts = self.facts
-        told = (facts.api, facts.apis, facts.copy, facts.bytes, facts.waited, facts.launches)
-        return told, self.ops, self.scopes, self.frames
+        return facts.api, facts.apis, facts.copy, facts.waited, facts.launches, self.ops
+
+    @property
+    def place(self) -> CodePlace:
+        """The code that it stands in."""
+        self.asked[WHERE] = True
+        return self._place
+
+    @cached_property
+    def _place(self) -> CodePlace:
+        return self.neighbours.place(self._path.names.scopes, self.frames)
 
     def answer(self, question: Question) -> Any:
         """What is so of its surroundings in time.
@@ -105,16 +121,26 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         """The outermost op around it that has one of these names; empty without."""
         return next((op for op in self.ops if op in names), "")
 
-    # the scopes around it
+    def copies_at_most(self, size: int) -> bool:
+        """True if its copy has up to so many bytes; also without a copy."""
+        return bool(self.answer(("copies_at_most", size)))
 
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """Names of the annotations around it, outermost first, the profiler's steps left out."""
-        return self._path.names.scopes
+    def _copies_at_most(self, size: int) -> bool:
+        return self.facts.bytes <= size
+
+    # the scopes around it, the profiler's steps left out
 
     def in_scope(self, *parts: str) -> bool:
         """True if the name of any annotation around it contains one of these texts."""
-        return any(part in scope for scope in self.scopes for part in parts)
+        return self.place.in_scope(*parts)
+
+    def scope_that(self, predicate: Callable[[str], bool]) -> str:
+        """The outermost annotation around it of which this is so; empty without."""
+        return self.place.scope_that(predicate)
+
+    def directly_in_scope(self, name: str) -> bool:
+        """True if the innermost annotation around it is called so."""
+        return self.place.directly_in_scope(name)
 
     @property
     def in_closure(self) -> bool:
@@ -147,50 +173,55 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         """True in a trace with the profiler's own stacks, which show C functions besides Python's."""
         return len(self.trace.frames) > 0
 
-    @cached_property
-    def python_frames(self) -> tuple[Frame, ...]:
-        """Those of `frames` that are Python's, without C functions and modules, outermost first."""
-        return tuple(Frame(*parts) for parts in map(frame_parts, self.frames) if parts)
+    @property
+    def has_frames(self) -> bool:
+        """True where the profiler or capture took its stack."""
+        return self.place.has_frames
 
-    @cached_property
-    def frames_in_libraries(self) -> tuple[Frame, ...]:
-        """The frames of libraries between the program's own innermost frame and this call, outermost first."""
-        inner = list(takewhile(lambda frame: is_library(frame.file), reversed(self.python_frames)))
-        return tuple(inner[::-1])
-
-    @cached_property
-    def decider(self) -> Frame | None:
-        """The innermost of `frames_in_libraries` that doesn't only pass the call on; None without."""
-        return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
-
-    @cached_property
-    def stands_in(self) -> str:
-        """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
-        package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
-        return "" if self.decider is None or package == "torch" else f"{self.decider.function} of {package}"
-
-    def in_frame(self, *packages: str) -> bool:
-        """True if any of `python_frames` lies in one of these packages or files, e.g. `torch/utils/benchmark`."""
-        return _lies_in(self.python_frames, packages)
-
-    def in_function(self, *names: str) -> bool:
-        """True if the function of any of `python_frames` has one of these names, or one that begins so."""
-        return any(frame.function.startswith(names) for frame in self.python_frames)
-
-    def in_library(self, *packages: str) -> bool:
-        """True if one of `frames_in_libraries` lies in one of these packages or files, e.g. `torch/distributions`."""
-        return _lies_in(self.frames_in_libraries, packages)
-
-    def in_library_function(self, *names: str) -> bool:
-        """True if the function of one of `frames_in_libraries` has one of these names, or one that begins so."""
-        return any(frame.function.startswith(names) for frame in self.frames_in_libraries)
+    @property
+    def has_python_frames(self) -> bool:
+        """True where that has frames of Python's, besides C functions and modules."""
+        return self.place.has_python_frames
 
     def called(self, *methods: str) -> bool:
         """True if the innermost frame is a C function or method of one of these names (`item`, `tolist`)."""
-        innermost = self.frames[-1] if self.frames else ""
-        return innermost.startswith(
-            tuple(f"<built-in {kind}" for m in methods for kind in (f"method {m} ", f"function {m}>"))
-        )
+        return self.place.called(*methods)
+
+    def in_frame(self, *packages: str) -> bool:
+        """True if any Python frame lies in one of these packages or files, e.g. `torch/utils/benchmark`."""
+        return self.place.in_frame(*packages)
+
+    def in_function(self, *names: str) -> bool:
+        """True if the function of any Python frame has one of these names, or one that begins so."""
+        return self.place.in_function(*names)
+
+    # the frames of libraries between the program's own innermost frame and the call
+
+    def in_library(self, *packages: str) -> bool:
+        """True if one of them lies in one of these packages or files, e.g. `torch/distributions`."""
+        return self.place.in_library(*packages)
+
+    def in_library_function(self, *names: str) -> bool:
+        """True if the function of one of them has one of these names, or one that begins so."""
+        return self.place.in_library_function(*names)
+
+    def library_functions(self, package: str) -> tuple[str, ...]:
+        """The functions of those that lie in this package, outermost first."""
+        return self.place.library_functions(package)
+
+    def decided_in(self, package: str) -> bool:
+        """True if the innermost of them that doesn't only pass the call on lies in this package or file."""
+        return self.place.decided_in(package)
+
+    @property
+    def deciding_function(self) -> str | None:
+        """The function of the innermost of them that doesn't only pass the call on; None without."""
+        return self.place.deciding_function
+
+    @property
+    def stands_in(self) -> str:
+        """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
+        return self.place.stands_in
 
     # what came before and after it on its thread
 
@@ -324,10 +355,6 @@ class Names(Sequence[str]):
     def _part(self, *of_slice: int | None) -> tuple[str, ...]:
         names: tuple[str, ...] = self._call.answer(("part", self._which, *of_slice))
         return names
-
-
-def _lies_in(frames: tuple[Frame, ...], packages: tuple[str, ...]) -> bool:
-    return any(in_package(frame.file, package) for frame in frames for package in packages)
 
 
 __all__ = ["Call", "Names"]

@@ -8,9 +8,7 @@ import msgspec
 
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
-from syncscan.model.capture import Frame
 from syncscan.model.finding import Cause, Removal, Use
-from syncscan.model.libraries import in_package
 
 
 class LibraryPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +33,9 @@ class LibraryPlace(msgspec.Struct, frozen=True, kw_only=True):
     use: Use | None = None
     intended: bool = False
 
-    def holds(self, frame: Frame, function: str, call: Call) -> bool:
-        """Whether a call in this frame, of this function, is meant."""
-        if (self.functions and function not in self.functions) or not in_package(frame.file, self.file):
+    def holds(self, function: str, call: Call) -> bool:
+        """Whether a call that this function decides on is meant."""
+        if (self.functions and function not in self.functions) or not call.decided_in(self.file):
             return False
         asked = not self.after or call.before[-1:] in [(op,) for op in self.after]
         copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
@@ -53,11 +51,10 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
         call: a blocking call with Python frames; without them nothing is known.
         places: special ones before general ones.
     """
-    frame = call.decider
-    if frame is None:
+    function = call.deciding_function
+    if function is None:
         return None
-    function = _function(frame, call)
-    place = next((place for place in places if place.holds(frame, function, call)), None)
+    place = next((place for place in places if place.holds(function, call)), None)
     if place is None:
         return None
     return Match(
@@ -69,12 +66,6 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
         intended=place.intended,
         for_caller=True,
     )
-
-
-def _function(frame: Frame, call: Call) -> str:
-    """The function that a frame belongs to: comprehensions, generators and lambdas have frames of their own."""
-    around = (f.function for f in reversed(call.frames_in_libraries) if f.file == frame.file)
-    return next((name for name in around if not name.startswith("<")), frame.function)
 
 
 __all__ = ["LibraryPlace", "match_at"]

@@ -69,7 +69,7 @@ def test_scopes_leave_the_profilers_steps_out() -> None:
     with t.step(0, 1000), t.scope("outer", 10, 900), t.scope("FullyShardedDataParallel.rate_limiter", 20, 800):
         t.call("cudaStreamSynchronize", 100, 500)
     call = only(t)
-    assert call.scopes == ("outer", "FullyShardedDataParallel.rate_limiter")
+    assert call.place.scopes == ("outer", "FullyShardedDataParallel.rate_limiter")
     assert call.in_scope("nothing", "rate_limiter")
     assert not call.in_scope("ProfilerStep")
 
@@ -108,7 +108,10 @@ def test_a_librarys_frames_are_those_below_the_programs_innermost_one() -> None:
         "nn.Module: Net_0",
         "torch/_tensor.py(7): item",
     )
-    assert [frame.file for frame in call.frames_in_libraries] == ["torch/distributions/normal.py", "torch/_tensor.py"]
+    assert [frame.file for frame in call.place.frames_in_libraries] == [
+        "torch/distributions/normal.py",
+        "torch/_tensor.py",
+    ]
     assert call.in_library("torch/distributions")
     assert not call.in_library("torch/nn/parallel")
     assert call.in_frame("torch/nn/parallel")

@@ -42,7 +42,6 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
-from syncscan.model.libraries import in_package
 
 ID = "generation-stop"
 NAME = "Generation asks after every token"
@@ -66,7 +65,7 @@ In 5.17 `_sample` asks `StopCheck.__call__`: `bool(unfinished_sequences.max() ==
 
 def match(call: Call) -> Match | None:
     """A wait that transformers' generation code makes itself, not the model or a mask that it calls."""
-    if call.decider is None or not in_package(call.decider.file, "transformers/generation"):
+    if not call.decided_in("transformers/generation"):
         return None
     return _each_token(call) if call.in_library_function(*_LOOPS) else _each_call(call)
 

@@ -66,7 +66,7 @@ _LOGGERS = (
 
 def match(call: Call) -> Match | None:
     """A read-back inside a logger, or in the way that `Tensor.__format__` reads."""
-    formats = not call.frames and call.top == "aten::item" and call.before[-1:] == ("aten::detach",)
+    formats = not call.has_frames and call.top == "aten::item" and call.before[-1:] == ("aten::detach",)
     if not (
         formats
         or (reads_back(call) and (call.in_library(*_LOGGERS) or call.in_library_function("__format__", "__repr__")))

@@ -39,7 +39,6 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.libraries import in_package
 
 ID = "metric-validation"
 NAME = "A metric validates its inputs on the host"
@@ -59,7 +58,7 @@ _VALIDATES = ("_validation", "_check_", "_basic_")
 
 def match(call: Call) -> Match | None:
     """A wait inside torchmetrics' validation code."""
-    functions = [frame.function for frame in call.frames_in_libraries if in_package(frame.file, "torchmetrics")]
+    functions = call.library_functions("torchmetrics")
     if not any(part in function for function in functions for part in _VALIDATES):
         return None
     return Match(

@@ -46,7 +46,6 @@ from syncscan.detect.call import Call
 from syncscan.detect.ops import reads_back
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
-from syncscan.model.libraries import in_package
 from syncscan.model.names import is_optimizer_step
 
 ID = "optimizer-readback"
@@ -72,7 +71,7 @@ _FIX = (
 
 def match(call: Call) -> Match | None:
     """A read-back inside an optimizer's step."""
-    scope = next((s for s in call.scopes if is_optimizer_step(s)), "")
+    scope = call.scope_that(is_optimizer_step)
     if not (scope or call.in_library("torch/optim")) or call.facts.direction == "HtoD":
         return None
     if not reads_back(call) or (call.in_closure and not _in_its_own_code(call, scope)):
@@ -81,13 +80,13 @@ def match(call: Call) -> Match | None:
     return Match(
         title=f"{name} reads values back in its step",
         fix=f"{name} reads by design: choose another optimizer, or step it rarely." if name in _BY_DESIGN else _FIX,
-        confidence=Confidence.HIGH if call.frames or not call.in_closure else Confidence.MEDIUM,
+        confidence=Confidence.HIGH if call.has_frames or not call.in_closure else Confidence.MEDIUM,
         removal=Removal.NOTHING,
     )
 
 
 def _in_its_own_code(call: Call, scope: str) -> bool:
     """Whether a read beside a closure's is the optimizer's; without frames of LBFGS alone, which reads the loss."""
-    if call.frames:
-        return call.decider is not None and in_package(call.decider.file, "torch/optim")
+    if call.has_frames:
+        return call.decided_in("torch/optim")
     return "LBFGS" in scope

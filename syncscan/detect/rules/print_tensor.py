@@ -66,7 +66,7 @@ _BURST = frozenset(
 
 def match(call: Call) -> Match | None:
     """A wait inside torch's formatting code, or, where no frames tell, in the burst of ops that it leaves."""
-    if not (call.in_library("torch/_tensor_str.py") or (not call.frames and _in_burst(call))):
+    if not (call.in_library("torch/_tensor_str.py") or (not call.has_frames and _in_burst(call))):
         return None
     return Match(
         title="printing a tensor waits, once for every question about its values",

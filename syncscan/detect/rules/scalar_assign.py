@@ -62,10 +62,10 @@ _SCALAR = 16
 
 def match(call: Call) -> Match | None:
     """A copy of one element to the device inside an assignment."""
-    small = call.facts.direction == "HtoD" and 0 < call.facts.bytes <= _SCALAR
+    small = call.facts.direction == "HtoD" and call.copies_at_most(_SCALAR) and not call.copies_at_most(0)
     if not small:
         return None
-    through_index = call.under(*INDEX_ASSIGNMENTS) and call.facts.bytes <= _SCALAR // 2
+    through_index = call.under(*INDEX_ASSIGNMENTS) and call.copies_at_most(_SCALAR // 2)
     single = call.top == "aten::copy_" and call.before[-1:] in (("aten::select",), ("aten::slice",), ("aten::fill_",))
     if not (through_index or single):
         return None

@@ -1,0 +1,117 @@
+"""From the scopes and Python frames around a call to what rules may ask of them: where in which code it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from itertools import takewhile
+
+from syncscan.model.capture import Frame
+from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
+from syncscan.model.names import frame_parts
+
+
+class CodePlace:
+    """A place in code; calls made there share the object.
+
+    Args:
+        scopes: names of the annotations around a call, outermost first, without the profiler's steps.
+        frames: names of its Python frames, outermost first; empty where neither profiler nor capture took any.
+    """
+
+    def __init__(self, scopes: tuple[str, ...], frames: tuple[str, ...]) -> None:
+        self.scopes, self.frames = scopes, frames
+
+    def in_scope(self, *parts: str) -> bool:
+        """Whether the name of any annotation contains one of these texts."""
+        return any(part in scope for scope in self.scopes for part in parts)
+
+    def scope_that(self, predicate: Callable[[str], bool]) -> str:
+        """The outermost annotation of which this is so; empty without."""
+        return next(filter(predicate, self.scopes), "")
+
+    def directly_in_scope(self, name: str) -> bool:
+        """Whether the innermost annotation is called so."""
+        return self.scopes[-1:] == (name,)
+
+    @cached_property
+    def has_frames(self) -> bool:
+        """Whether any Python or C frame is known."""
+        return bool(self.frames)
+
+    @cached_property
+    def has_python_frames(self) -> bool:
+        """Whether any Python frame is known."""
+        return bool(self.python_frames)
+
+    def called(self, *methods: str) -> bool:
+        """Whether the innermost frame is a C function or method of one of these names."""
+        innermost = self.frames[-1] if self.frames else ""
+        return innermost.startswith(
+            tuple(f"<built-in {kind}" for m in methods for kind in (f"method {m} ", f"function {m}>"))
+        )
+
+    def in_frame(self, *packages: str) -> bool:
+        """Whether any Python frame lies in one of these packages or files."""
+        return _lies_in(self.python_frames, packages)
+
+    def in_function(self, *names: str) -> bool:
+        """Whether the function of any Python frame has one of these names, or one that begins so."""
+        return any(frame.function.startswith(names) for frame in self.python_frames)
+
+    def in_library(self, *packages: str) -> bool:
+        """Whether one of the library's frames lies in one of these packages or files."""
+        return _lies_in(self.frames_in_libraries, packages)
+
+    def in_library_function(self, *names: str) -> bool:
+        """Whether the function of one of the library's frames has one of these names, or one that begins so."""
+        return any(frame.function.startswith(names) for frame in self.frames_in_libraries)
+
+    def library_functions(self, package: str) -> tuple[str, ...]:
+        """The functions of the library's frames that lie in this package, outermost first."""
+        return tuple(frame.function for frame in self.frames_in_libraries if in_package(frame.file, package))
+
+    def decided_in(self, package: str) -> bool:
+        """Whether the deciding frame lies in this package or file."""
+        return self.decider is not None and in_package(self.decider.file, package)
+
+    @cached_property
+    def deciding_function(self) -> str | None:
+        """The function of the deciding frame; None without.
+
+        Comprehensions, generators and lambdas have frames of their own: their function is the one around them.
+        """
+        decider = self.decider
+        if decider is None:
+            return None
+        around = (frame.function for frame in reversed(self.frames_in_libraries) if frame.file == decider.file)
+        return next((name for name in around if not name.startswith("<")), decider.function)
+
+    @cached_property
+    def stands_in(self) -> str:
+        """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
+        package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
+        return "" if self.decider is None or package == "torch" else f"{self.decider.function} of {package}"
+
+    @cached_property
+    def python_frames(self) -> tuple[Frame, ...]:
+        """Those of `frames` that are Python's, without C functions and modules, outermost first."""
+        return tuple(Frame(*parts) for parts in map(frame_parts, self.frames) if parts)
+
+    @cached_property
+    def frames_in_libraries(self) -> tuple[Frame, ...]:
+        """The frames of libraries between the program's own innermost frame and the call, outermost first."""
+        inner = list(takewhile(lambda frame: is_library(frame.file), reversed(self.python_frames)))
+        return tuple(inner[::-1])
+
+    @cached_property
+    def decider(self) -> Frame | None:
+        """The innermost of `frames_in_libraries` that doesn't only pass the call on; None without."""
+        return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
+
+
+def _lies_in(frames: tuple[Frame, ...], packages: tuple[str, ...]) -> bool:
+    return any(in_package(frame.file, package) for frame in frames for package in packages)
+
+
+__all__ = ["CodePlace"]

@@ -1,0 +1,104 @@
+"""From blocking calls to their diagnoses: by the rules, or by what these said of a call that answered all they asked.
+
+What rules ask depends on the answers before alone, so that the same answers lead to the same end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from syncscan.detect.call import WHERE, Call, Kind, Question, Site
+from syncscan.detect.rule import Match, Rule, diagnose
+from syncscan.detect.rules import RULES, unclassified
+from syncscan.model.finding import Diagnosis
+
+
+class Naming:
+    """Asks the rules in their order, and remembers what they said, and those that raised."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        """A sentence on each rule that raised; it isn't asked again."""
+        self._rules: tuple[Rule, ...] = RULES
+        self._forget()
+
+    def _forget(self) -> None:
+        self._of_sites: dict[Site, _Decisions] = {}
+        self._possible: dict[Kind, tuple[Rule, ...]] = {}
+        """The rules that may fit calls of a kind: the others said no without a look at code or surroundings."""
+
+    def diagnosis_of(self, call: Call) -> Diagnosis:
+        """By what was said of a call of its site that answers the same; else by the rules."""
+        here = self._of_sites.setdefault(call.site, _Decisions())
+        diagnosis = here.of(call)
+        if diagnosis is None:
+            diagnosis, asked = self._by_rules(call)
+            here.add(asked, diagnosis)
+        return diagnosis
+
+    def _by_rules(self, call: Call) -> tuple[Diagnosis, _Answers]:
+        """By the first rule that fits, and what was asked of the call's surroundings in time until then, in order."""
+        asked: _Answers = {}
+        rules, match = self._possible.get(call.kind, self._rules), None
+        possible: list[Rule] = []
+        for number, rule in enumerate(rules):
+            call.asked.clear()
+            match = self._ask(rule, call)
+            asked |= call.asked
+            if match is not None:
+                possible += rules[number:]
+                break
+            if call.asked:
+                possible.append(rule)
+        self._possible[call.kind] = tuple(possible)
+        asked.pop(WHERE, None)
+        if match is None:
+            return diagnose(unclassified, unclassified.match(call)), asked
+        return diagnose(rule, match, call.stands_in), asked
+
+    def _ask(self, rule: Rule, call: Call) -> Match | None:
+        try:
+            return rule.match(call)
+        except Exception as e:
+            self._rules = tuple(other for other in self._rules if other is not rule)
+            self._forget()  # what it said so far isn't what will be said
+            self.warnings.append(f"The rule {rule.ID} failed ({type(e).__name__}: {e}) and was skipped.")
+            return None
+
+
+_Answers = dict[Question, Any]
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A question, and by its answer what was asked next, or said at last."""
+
+    question: Question
+    next: dict[Any, _Asked | Diagnosis]
+
+
+class _Decisions:
+    """What was said of calls, as a tree of what was asked of them."""
+
+    def __init__(self) -> None:
+        self._first: dict[Any, _Asked | Diagnosis] = {}
+
+    def of(self, call: Call) -> Diagnosis | None:
+        """What the rules would say of a call; None where nothing was said yet of one that answers the same."""
+        at = self._first.get(None)
+        while isinstance(at, _Asked):
+            at = at.next.get(call.answer(at.question))
+        return at
+
+    def add(self, asked: _Answers, diagnosis: Diagnosis) -> None:
+        """Remember what was asked of a call, in order, with its answers, and what came of it."""
+        following, answer = self._first, None
+        for question, told in asked.items():
+            node = following.setdefault(answer, _Asked(question, {}))
+            assert isinstance(node, _Asked)
+            following, answer = node.next, told
+        following[answer] = diagnosis
+
+
+__all__ = ["Naming"]

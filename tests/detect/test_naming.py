@@ -1,0 +1,68 @@
+"""Which calls the rules are asked about, and which are named as another was that answered the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from syncscan.detect import calls_of, naming
+from syncscan.detect.call import Call
+from syncscan.detect.rule import Match
+from syncscan.detect.rules import RULES
+from syncscan.model.finding import Removal
+from tests.builder import TraceBuilder
+
+
+def calls(*before: str) -> list[Call]:
+    """As many read-backs of one site, each with an op of this name right before it."""
+    t = TraceBuilder()
+    for k, op in enumerate(before):
+        t.op(op, 1000 * k + 1, 1000 * k + 5)
+        with t.op("aten::item", 1000 * k + 10, 1000 * k + 600):
+            t.call("cudaStreamSynchronize", 1000 * k + 20, 1000 * k + 500)
+    return list(calls_of(t.trace()))
+
+
+class Rule:
+    """One of the project's, whose match counts how often it is asked, and may do something of its own."""
+
+    def __init__(self, rule: object, match: object) -> None:
+        self._rule, self.match = rule, match
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._rule, name)
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, match: object, *before: str) -> tuple[list[str], Counter[str]]:
+    """What each call was called, and how often a rule of this match was asked, which comes before the others."""
+    times: Counter[str] = Counter()
+
+    def counted(call: Call) -> Match | None:
+        times["asked"] += 1
+        return match(call)  # type: ignore[no-any-return,operator]
+
+    monkeypatch.setattr(naming, "RULES", (Rule(RULES[0], counted), *RULES))
+    namer = naming.Naming()
+    return [namer.diagnosis_of(call).title for call in calls(*before)], times
+
+
+def test_rules_are_asked_once_for_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many surroundings there are: what came before the nearest op isn't asked for."""
+    said = {f"aten::{name}": Match(title=name, fix="", removal=Removal.NOTHING) for name in "ab"}
+    told, times = asked(monkeypatch, lambda call: said[call.before[-1]], *("aten::a", "aten::b", "aten::a") * 5)
+    assert told == ["a", "b", "a"] * 5
+    assert times["asked"] == 2
+
+
+def test_a_rule_that_never_looks_around_is_asked_once_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next rules' questions lead to other ends; what this one said depends on the call and its ops alone."""
+    _, times = asked(monkeypatch, lambda call: None, "aten::isclose", "aten::select", "aten::_is_all_true", "aten::any")
+    assert times["asked"] == 1
+
+
+def test_a_rule_that_raises_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are, and what was said before it raised is forgotten."""
+    told, times = asked(monkeypatch, lambda call: 1 / 0, "aten::a", "aten::a")
+    assert len(set(told)) == 1
+    assert times["asked"] == 1
