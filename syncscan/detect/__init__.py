@@ -73,7 +73,7 @@ def _program_threads(trace: Trace) -> set[int]:
     own = _tracks(track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
     calling = _tracks(track[trace.is_category(*CALLS)])
     if not own & calling:
-        calls = trace.calls_of(trace.device_rows)
+        calls = trace.device_calls
         own |= _tracks(track[calls[calls != NONE]]) or calling
     return {t for t in own if not is_service_thread(trace.tracks[t].thread)}
 

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from syncscan.detect.waits import CLOCKS_NS, PROMPT_NS
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import (
@@ -100,7 +100,7 @@ class AwaitedWork:
         slices = self._trace.slices
         row = self._trace.sync_rows_of(last)
         named = ((row != NONE) & (slices.stream[row] != NONE)) | (self._trace.copies_of(first) != NONE)
-        named &= ~self._trace.named(is_event_synchronise)[last]
+        named &= ~self._trace.called(last, is_event_synchronise)
         found: list[Awaited | None] = [None] * len(places)
         calls = [call for call in np.flatnonzero(named).tolist() if NONE not in places[call]]
         on, before = [places[call] for call in calls], slices.ts[last[calls]] + 1
@@ -256,8 +256,17 @@ class AwaitedWork:
 
     def _of_other_processes(self, track: int) -> set[Place]:
         """Streams that only other processes of the file launched on: a thread can't wait for those."""
-        mine = self._used_by.get(self._trace.tracks[track].pid, set())
-        return set().union(*self._used_by.values()) - mine
+        pid = self._trace.tracks[track].pid
+        if self._launching <= {pid}:  # nearly always, and launches needn't be sorted for it
+            return set()
+        return set().union(*self._used_by.values()) - self._used_by.get(pid, set())
+
+    @cached_property
+    def _launching(self) -> set[str]:
+        """The pids of the processes that launched device work."""
+        calls = self._trace.device_calls
+        tracks = distinct(self._trace.slices.track[calls[calls != NONE]]).tolist()
+        return {self._trace.tracks[track].pid for track in tracks}
 
     @cached_property
     def _used_by(self) -> dict[str, set[Place]]:
@@ -277,14 +286,14 @@ class AwaitedWork:
     def _records(self) -> dict[int, Int64]:
         """Rows of the record calls in time order, by thread as they are asked for; NONE: of all."""
         trace = self._trace
-        rows = np.flatnonzero(trace.is_category(*CALLS) & trace.named(is_event_record))
+        rows = trace.where(is_event_record, *CALLS)
         return {NONE: rows[np.argsort(trace.slices.ts[rows], kind="stable")]}
 
     @cached_property
     def _launched_on(self) -> dict[int, _Launches]:
         """Per thread that launched device work its launches."""
         trace, slices = self._trace, self._trace.slices
-        calls = trace.calls_of(trace.device_rows)
+        calls = trace.device_calls
         work, calls = trace.device_rows[calls != NONE], calls[calls != NONE]
         order = np.lexsort((slices.ts[calls], slices.track[calls]))
         work, calls = work[order], calls[order]
@@ -298,8 +307,7 @@ class AwaitedWork:
     def _stated(self) -> dict[int, int]:
         """Row of a call that waits for an event → row of the record that the trace says it means."""
         trace = self._trace
-        waiting = trace.named(lambda name: is_event_synchronise(name) or is_stream_wait(name))
-        rows = np.flatnonzero(trace.is_category(*CALLS) & waiting)
+        rows = trace.where(lambda name: is_event_synchronise(name) or is_stream_wait(name), *CALLS)
         return stated_edges(trace, self._records[NONE], rows[np.argsort(trace.slices.ts[rows], kind="stable")])
 
 

@@ -15,7 +15,7 @@ def profiler_sync(trace: Trace) -> int:
     outside every step and op, with no launch after it, and in a trace with stacks below the profiler's own frame
     (torch/autograd/profiler.py).
     """
-    rows = np.flatnonzero(trace.is_category(*CALLS) & trace.named(is_device_synchronise))
+    rows = trace.where(is_device_synchronise, *CALLS)
     if not len(rows):
         return NONE
     last = int(rows[np.argmax(trace.slices.ts[rows])])
@@ -33,7 +33,7 @@ def _in_an_op(trace: Trace, row: int) -> bool:
 
 
 def _launches_follow(trace: Trace, row: int) -> bool:
-    calls = trace.calls_of(trace.device_rows)
+    calls = trace.device_calls
     return bool((trace.slices.ts[calls[calls != NONE]] > trace.slices.ts[row]).any())
 
 

@@ -25,10 +25,10 @@ def blocking_launch(trace: Trace) -> tuple[int, int] | None:
     before. So the sign is that at least 90 % of the kernels end before their launch does.
     """
     slices = trace.slices
-    kernels = np.flatnonzero(trace.is_category(Category.KERNEL))
-    calls = trace.calls_of(kernels)
-    single = (calls != NONE) & ~trace.named(is_graph_launch)[calls]
-    kernel, launch = kernels[single], calls[single]
+    kernel, _ = trace.rows_of(Category.KERNEL)
+    launch = trace.calls_of(kernel)
+    single = (launch != NONE) & ~trace.called(launch, is_graph_launch)
+    kernel, launch = kernel[single], launch[single]
     if len(kernel) < _ENOUGH:
         return None
     after_call = slices.ts[kernel] >= slices.ts[launch] - _TOLERANCE_NS

@@ -26,8 +26,7 @@ def unseen_waits(
     """The waits that only a synchronisation row shows, one a row; not where one of the calls `seen` covers it."""
     slices, threads = trace.slices, _HostThreads(trace)
     seen_between = np.array([(call.ts, call.end) for call in seen], np.int64).reshape(-1, 2)
-    of_host = trace.is_category(Category.SYNC) & ~trace.named(_DEVICE_SIDE.fullmatch)
-    rows = np.flatnonzero(of_host)
+    rows = trace.where(lambda name: not _DEVICE_SIDE.fullmatch(name), Category.SYNC)
     for row in rows[trace.calls_of(rows) == NONE].tolist():
         if _covered(int(slices.ts[row]), int(slices.end[row]), seen_between):
             continue

@@ -41,7 +41,7 @@ class Waits:
             first, last: the first and the last runtime slice of each call.
         """
         slices = self._trace.slices
-        of_a_stream = self._trace.named(is_of_a_stream)[last]
+        of_a_stream = self._trace.called(last, is_of_a_stream)
         on, of = self._launched_last(first)
         device, stream = on, np.where(of_a_stream, of, NONE)
         for told in (self._trace.sync_rows_of(last), self._trace.copies_of(first)):  # what comes last counts
@@ -90,8 +90,7 @@ class Waits:
     @cached_property
     def _launches(self) -> tuple[Int64, Int64]:
         """Rows of calls that launched device work, ascending, and the row of the work of each."""
-        work = self._trace.device_rows
-        calls = self._trace.calls_of(work)
+        work, calls = self._trace.device_rows, self._trace.device_calls
         launched = np.flatnonzero(calls != NONE)
         in_order = launched[np.argsort(calls[launched], kind="stable")]
         return calls[in_order], work[in_order]

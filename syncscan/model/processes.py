@@ -61,7 +61,7 @@ def of_process(trace: Trace, pid: str) -> Trace:
 
 def _launching(trace: Trace) -> Int64:
     """Rows of the calls that launched the device work, one for each piece of it."""
-    calls = trace.calls_of(trace.device_rows)
+    calls = trace.device_calls
     launching: Int64 = calls[calls != NONE]
     return launching
 
@@ -73,7 +73,7 @@ def _pids(trace: Trace, rows: Int64) -> Texts:
 
 def _launched_by(trace: Trace, pid: str) -> Bool:
     """Which of the device work this process launched; a mask over `device_rows`."""
-    calls, device = trace.calls_of(trace.device_rows), trace.slices.device[trace.device_rows]
+    calls, device = trace.device_calls, trace.slices.device[trace.device_rows]
     linked = calls != NONE
     owner = np.full(len(calls), "", dtype=object)
     owner[linked] = _pids(trace, calls[linked])
