@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from syncscan import load
+from syncscan.load import second_process
 from syncscan.load.byte_stream import ByteStream
 from syncscan.load.valid_json import ValidText
 from syncscan.model.analysis import Analysis
-from syncscan.report.annotate import annotate, annotate_around, document
+from syncscan.report.annotate import added_events, annotate, annotate_around, document
 from syncscan.report.annotate.untangle import untangled
 
 Progress = Callable[[int, int], None]
@@ -53,7 +55,8 @@ def annotated(
     with load.open_events(path, rebuilt=True) as source:
         text = ValidText(source, path)
         if finding is None:
-            yield from annotate(analysis, text.head, _told(text.pieces(), source, progress))
+            with _drawn(analysis) as added:
+                yield from annotate(analysis, text.head, _told(text.pieces(), source, progress), added)
         else:
             events = _told(text.events(), source, progress)
             yield from annotate_around(analysis, text.head, events, finding, margin_ns)
@@ -71,7 +74,8 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
         with load.open_events(path, rebuilt=True) as source:
             yield from _told(ValidText(source, path).pieces(), source, progress)
 
-    return annotate(analysis, head, untangled(pieces), perfetto=True)
+    with _drawn(analysis, perfetto=True) as added:
+        yield from annotate(analysis, head, untangled(pieces), added)
 
 
 def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
@@ -79,6 +83,23 @@ def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> I
     with load.open_events(path, rebuilt=True) as source:
         text = ValidText(source, path)
         yield from document(text.head, analysis.trace.info.metadata, _told(text.pieces(), source, progress), ())
+
+
+@contextmanager
+def _drawn(analysis: Analysis, perfetto: bool = False) -> Iterator[Iterator[bytes]]:
+    """The text of what is added to a trace; of a large one a second process makes it, while the trace is copied."""
+    with ExitStack() as stack:
+        second = None
+        if analysis.trace.info.size_bytes >= second_process.WORTHWHILE_BYTES and second_process.possible():
+            with suppress(second_process.CannotFork):
+                second = second_process.SecondProcess(lambda: b",\n".join(added_events(analysis, perfetto=perfetto)))
+                stack.enter_context(second)
+
+        def made() -> Iterator[bytes]:
+            text: bytes | None = second.result() if second else None
+            yield from added_events(analysis, perfetto=perfetto) if text is None else filter(None, [text])
+
+        yield made()
 
 
 def _told(pieces: Iterable[bytes], source: ByteStream, progress: Progress | None) -> Iterator[bytes]:

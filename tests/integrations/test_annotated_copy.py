@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from syncscan import api, files
 from syncscan.integrations import annotated_copy
+from syncscan.load import second_process
 from tests.report.test_annotate import story
 
 
@@ -88,3 +90,28 @@ def test_which_files_tensorboard_reads(name: str, reads: bool) -> None:
 def test_a_run_is_named_after_its_trace(path: str, name: str) -> None:
     """Without suffixes, and without what a URL or the plugin takes for something else."""
     assert annotated_copy.run_name(path) == name
+
+
+@pytest.mark.parametrize("makes", [True, False])
+def test_a_second_process_draws_the_same(recorded: Path, monkeypatch: pytest.MonkeyPatch, makes: bool) -> None:
+    """While the trace is copied; where it dies, the first draws what it would have."""
+    analysis = api.analyze(recorded)
+    alone = b"".join(annotated_copy.annotated(analysis, str(recorded)))
+    asked: list[object] = []
+
+    class Second:
+        def __init__(self, work: Callable[[], bytes]) -> None:
+            self.made = work() if makes else None
+
+        def __enter__(self) -> None: ...
+        def __exit__(self, *_: object) -> None: ...
+
+        def result(self) -> bytes | None:
+            asked.append(self)
+            return self.made
+
+    monkeypatch.setattr(second_process, "WORTHWHILE_BYTES", 1)
+    monkeypatch.setattr(second_process, "possible", lambda: True)
+    monkeypatch.setattr(second_process, "SecondProcess", Second)
+    assert b"".join(annotated_copy.annotated(analysis, str(recorded))) == alone
+    assert len(asked) == 1

@@ -20,7 +20,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.model.interval import Interval
 from syncscan.model.trace import Track
-from syncscan.report.annotate import annotate, annotate_around, opening_of
+from syncscan.report.annotate import added_events, annotate, annotate_around, opening_of
 from syncscan.report.annotate.around import touching
 from syncscan.report.annotate.copy_text import document
 from syncscan.report.annotate.hues import color_of, hued
@@ -45,7 +45,7 @@ def story() -> TraceBuilder:
 def added_to(t: TraceBuilder, analysis: Analysis | None = None) -> list[Event]:
     """The events that are added to a trace."""
     a = analysis or api.analyze_trace(t.trace())
-    return [json.loads(piece.lstrip(b",\n")) for piece in list(annotate(a, b"", ()))[1:-1]]
+    return [json.loads(piece.lstrip(b",\n")) for piece in list(annotate(a, b"", (), added_events(a)))[1:-1]]
 
 
 def slices(events: Iterable[Event], cat: str) -> list[Event]:
@@ -175,7 +175,10 @@ def test_for_perfetto_one_pattern_pins_each_row_once_and_names_hash_to_colours()
     """Its groups leave out what stands before a slash; a slice is no twin of its call."""
     t = story()
     analysis = api.analyze_trace(t.trace())
-    added = [json.loads(piece.lstrip(b",\n")) for piece in list(annotate(analysis, b"", (), perfetto=True))[1:-1]]
+    added = [
+        json.loads(piece.lstrip(b",\n"))
+        for piece in list(annotate(analysis, b"", (), added_events(analysis, perfetto=True)))[1:-1]
+    ]
     assert [e["args"]["name"] for e in added if e["name"] == "thread_name"] == ["/findings", "/steps", "/device 0 idle"]
     usual = slices(added_to(t, analysis), "syncscan_finding")[0]
     shown = slices(added, "syncscan_finding")[0]

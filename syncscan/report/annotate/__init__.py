@@ -13,7 +13,7 @@ from syncscan.report.annotate.tracks import added_events
 from syncscan.report.annotate.watched import Watched
 
 
-def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], perfetto: bool = False) -> Iterator[bytes]:
+def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], added: Iterable[bytes]) -> Iterator[bytes]:
     """The text of the whole trace, its own events as they stand and in order, with syncscan's tracks behind them.
 
     A copy of a copy is that copy: tracks that are there already aren't drawn again.
@@ -22,12 +22,10 @@ def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], perfett
         analysis: of the trace.
         head: its text up to the list of events; empty for a bare list.
         recorded: the text of its events, separated by commas in a piece.
-        perfetto: name rows and slices so that Perfetto can pin and colour them.
+        added: the text of what `added_events` draws, likewise.
     """
     watched = Watched(recorded)
-    return document(
-        head, analysis.trace.info.metadata, watched, watched.unless_drawn(added_events(analysis, perfetto=perfetto))
-    )
+    return document(head, analysis.trace.info.metadata, watched, watched.unless_drawn(added))
 
 
 def annotate_around(
@@ -51,4 +49,4 @@ def annotate_around(
     return document(head, analysis.trace.info.metadata, touching(watched, around), added)
 
 
-__all__ = ["SHORTER", "Opening", "annotate", "annotate_around", "document", "opening_of"]
+__all__ = ["SHORTER", "Opening", "added_events", "annotate", "annotate_around", "document", "opening_of"]

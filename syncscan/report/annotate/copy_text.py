@@ -21,7 +21,7 @@ def document(
         head: recorded text up to the list of events; empty for a bare list, or where it is broken.
         metadata: all members of the trace but its events.
         recorded: text of events, separated by commas in a piece.
-        added: text of one event each.
+        added: text of added events, likewise.
 
     Source: torch_tb_profiler 0.4.3: `append_gpu_metrics` in `run.py`, `_preprocess_file` in `profiler/data.py`.
     """

@@ -66,7 +66,8 @@ def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[Arrow
     for track in sorted(by_track):
         mine = by_track[track]
         name = "findings" if len(by_track) == 1 else f"findings, {mine[0][1].where.thread or t.tracks[track].tid}"
-        arrows = [a for _, o in mine if (a := _arrow(t, o, launches))]
+        begins = _begins(t, launches, track)
+        arrows = [a for _, o in mine if (a := _arrow(t, o, begins))]
         yield name, [_finding_slice(told, o, analysis.step) for told, o in mine], arrows
 
 
@@ -135,16 +136,22 @@ def _launches(t: Trace) -> Int64:
     return calls[t.started_work(calls)]
 
 
+def _begins(t: Trace, launches: Int64, track: int) -> Int64:
+    """When the launches of a thread begin, ascending."""
+    own = t.track_rows(track)
+    first, behind = np.searchsorted(launches, [own.start, own.stop])
+    begins: Int64 = t.slices.ts[launches[first:behind]]
+    return begins
+
+
 def _arrow(t: Trace, o: Occurrence, launches: Int64) -> Arrow | None:
     """From a sync point that waited to the next launch of its thread; None where nothing waited or nothing followed."""
     if not (o.cost.wait_ns or o.cost.bubble_ns):
         return None
-    s, own = t.slices, t.track_rows(o.sync.track)
-    mine = launches[np.searchsorted(launches, own.start) : np.searchsorted(launches, own.stop)]
-    k = int(np.searchsorted(s.ts[mine], o.sync.end))
-    if k == len(mine):
+    k = int(launches.searchsorted(o.sync.end))
+    if k == len(launches):
         return None
-    return Arrow("held up by a sync", o.sync.ts, int(s.ts[mine[k]]), t.tracks[o.sync.track])
+    return Arrow("held up by a sync", o.sync.ts, launches.item(k), t.tracks[o.sync.track])
 
 
 def _steps(analysis: Analysis) -> list[Drawn]:
