@@ -81,7 +81,7 @@ class _Attributor:
         """Find the stack that tells where a sync point comes from."""
         forward = self.forward.of(point)
         home = forward if forward != NONE else self._host_row(point)
-        names = self._frames_around(home, point) if self.profiled else ()
+        names = self._frames_around(home) if self.profiled else ()
         recorded = self._recorded(point, forward)
         frames = recorded.frames if recorded else self.warned.of(point) or self.parse(names)
         return _Origin(forward, home, names, recorded, frames)
@@ -108,9 +108,7 @@ class _Attributor:
             use=self._use(point, source, place.owner, ops),
         )
 
-    def _frames_around(self, row: int, point: SyncPoint) -> tuple[str, ...]:
-        if row == point.calls[0]:  # of a copy and the synchronise behind it the same frames as the rules saw
-            return self.trace.frames_around(point.track, point.ts, point.end)
+    def _frames_around(self, row: int) -> tuple[str, ...]:
         s = self.trace.slices
         return self.trace.frames_around(s.track.item(row), s.ts.item(row), s.ts.item(row) + s.dur.item(row))
 
