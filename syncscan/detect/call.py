@@ -22,8 +22,10 @@ _NEAR = 64
 
 Question = tuple[Any, ...]
 """Something that is asked of a call: the name of a property, and arguments."""
-WHERE: Question = ("where",)
-"""Anything that is asked of the code a call stands in: it is the same for every call of one site."""
+PROGRAM: Question = ("program",)
+"""Anything that is asked of the program's own code around a call: the same for every call of one site."""
+LIBRARY: Question = ("library",)
+"""Anything that is asked of the library's code between that and the call: the same for many sites."""
 Kind = tuple[Any, ...]
 Site = tuple[Any, ...]
 """A call site: two of them are one if they are equal."""
@@ -41,7 +43,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def site(self) -> Site:
         """All that a rule may ask of it but for its surroundings in time: the same for every call of one call site."""
-        return self.kind, self._place
+        return self.kind, self.place
 
     @cached_property
     def kind(self) -> Kind:
@@ -49,15 +51,20 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         facts = self.facts
         return facts.api, facts.apis, facts.copy, facts.waited, facts.launches, self.ops
 
-    @property
-    def place(self) -> CodePlace:
-        """The code that it stands in."""
-        self.asked[WHERE] = True
-        return self._place
-
     @cached_property
-    def _place(self) -> CodePlace:
+    def place(self) -> CodePlace:
+        """The code that it stands in; rules ask by the methods below."""
         return self.neighbours.place(self._path.names.scopes, self.frames)
+
+    @property
+    def _program(self) -> CodePlace:
+        self.asked[PROGRAM] = True
+        return self.place
+
+    @property
+    def _library(self) -> CodePlace:
+        self.asked[LIBRARY] = True
+        return self.place
 
     def answer(self, question: Question) -> Any:
         """What is so of its surroundings in time.
@@ -132,15 +139,15 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     def in_scope(self, *parts: str) -> bool:
         """True if the name of any annotation around it contains one of these texts."""
-        return self.place.in_scope(*parts)
+        return self._program.in_scope(*parts)
 
     def scope_that(self, predicate: Callable[[str], bool]) -> str:
         """The outermost annotation around it of which this is so; empty without."""
-        return self.place.scope_that(predicate)
+        return self._program.scope_that(predicate)
 
     def directly_in_scope(self, name: str) -> bool:
         """True if the innermost annotation around it is called so."""
-        return self.place.directly_in_scope(name)
+        return self._program.directly_in_scope(name)
 
     @property
     def in_closure(self) -> bool:
@@ -176,52 +183,52 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     @property
     def has_frames(self) -> bool:
         """True where the profiler or capture took its stack."""
-        return self.place.has_frames
+        return self._library.has_frames
 
     @property
     def has_python_frames(self) -> bool:
         """True where that has frames of Python's, besides C functions and modules."""
-        return self.place.has_python_frames
+        return self._library.has_python_frames
 
     def called(self, *methods: str) -> bool:
         """True if the innermost frame is a C function or method of one of these names (`item`, `tolist`)."""
-        return self.place.called(*methods)
+        return self._library.called(*methods)
 
     def in_frame(self, *packages: str) -> bool:
         """True if any Python frame lies in one of these packages or files, e.g. `torch/utils/benchmark`."""
-        return self.place.in_frame(*packages)
+        return self._program.in_frame(*packages)
 
     def in_function(self, *names: str) -> bool:
         """True if the function of any Python frame has one of these names, or one that begins so."""
-        return self.place.in_function(*names)
+        return self._program.in_function(*names)
 
     # the frames of libraries between the program's own innermost frame and the call
 
     def in_library(self, *packages: str) -> bool:
         """True if one of them lies in one of these packages or files, e.g. `torch/distributions`."""
-        return self.place.in_library(*packages)
+        return self._library.in_library(*packages)
 
     def in_library_function(self, *names: str) -> bool:
         """True if the function of one of them has one of these names, or one that begins so."""
-        return self.place.in_library_function(*names)
+        return self._library.in_library_function(*names)
 
     def library_functions(self, package: str) -> tuple[str, ...]:
         """The functions of those that lie in this package, outermost first."""
-        return self.place.library_functions(package)
+        return self._library.library_functions(package)
 
     def decided_in(self, package: str) -> bool:
         """True if the innermost of them that doesn't only pass the call on lies in this package or file."""
-        return self.place.decided_in(package)
+        return self._library.decided_in(package)
 
     @property
     def deciding_function(self) -> str | None:
         """The function of the innermost of them that doesn't only pass the call on; None without."""
-        return self.place.deciding_function
+        return self._library.deciding_function
 
     @property
     def stands_in(self) -> str:
         """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
-        return self.place.stands_in
+        return self._library.stands_in
 
     # what came before and after it on its thread
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from itertools import takewhile
+from typing import Any
 
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
@@ -46,8 +47,7 @@ class CodePlace:
 
     def called(self, *methods: str) -> bool:
         """Whether the innermost frame is a C function or method of one of these names."""
-        innermost = self.frames[-1] if self.frames else ""
-        return innermost.startswith(
+        return self.builtin.startswith(
             tuple(f"<built-in {kind}" for m in methods for kind in (f"method {m} ", f"function {m}>"))
         )
 
@@ -92,6 +92,17 @@ class CodePlace:
         """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
         package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
         return "" if self.decider is None or package == "torch" else f"{self.decider.function} of {package}"
+
+    @cached_property
+    def library(self) -> tuple[Any, ...]:
+        """All that answers what is asked of the library's code, and of what frames there are: equal where that is."""
+        return self.frames_in_libraries, self.builtin, self.has_frames, self.has_python_frames
+
+    @cached_property
+    def builtin(self) -> str:
+        """The innermost frame, if it is a C function or method, without the address of its object; else empty."""
+        innermost = self.frames[-1] if self.frames else ""
+        return innermost.partition(" object at ")[0] if innermost.startswith("<built-in ") else ""
 
     @cached_property
     def python_frames(self) -> tuple[Frame, ...]:

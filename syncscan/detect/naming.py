@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from syncscan.detect.call import WHERE, Call, Kind, Question, Site
+from syncscan.detect.call import LIBRARY, PROGRAM, Call, Question, Site
 from syncscan.detect.rule import Match, Rule, diagnose
 from syncscan.detect.rules import RULES, unclassified
 from syncscan.model.finding import Diagnosis
@@ -26,8 +26,8 @@ class Naming:
 
     def _forget(self) -> None:
         self._of_sites: dict[Site, _Decisions] = {}
-        self._possible: dict[Kind, tuple[Rule, ...]] = {}
-        """The rules that may fit calls of a kind: the others said no without a look at code or surroundings."""
+        self._possible: dict[Any, tuple[Rule, ...]] = {}
+        """The rules that may fit calls of a kind below the same library's code: the others said no by that alone."""
 
     def diagnosis_of(self, call: Call) -> Diagnosis:
         """By what was said of a call of its site that answers the same; else by the rules."""
@@ -41,7 +41,8 @@ class Naming:
     def _by_rules(self, call: Call) -> tuple[Diagnosis, _Answers]:
         """By the first rule that fits, and what was asked of the call's surroundings in time until then, in order."""
         asked: _Answers = {}
-        rules, match = self._possible.get(call.kind, self._rules), None
+        same = call.kind, call.place.library
+        rules, match = self._possible.get(same, self._rules), None
         possible: list[Rule] = []
         for number, rule in enumerate(rules):
             call.asked.clear()
@@ -50,10 +51,11 @@ class Naming:
             if match is not None:
                 possible += rules[number:]
                 break
-            if call.asked:
+            if not call.asked.keys() <= {LIBRARY}:
                 possible.append(rule)
-        self._possible[call.kind] = tuple(possible)
-        asked.pop(WHERE, None)
+        self._possible[same] = tuple(possible)
+        for of_code in (PROGRAM, LIBRARY):  # which is the same for the whole call site
+            asked.pop(of_code, None)
         if match is None:
             return diagnose(unclassified, unclassified.match(call)), asked
         return diagnose(rule, match, call.stands_in), asked

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +68,24 @@ def test_a_rule_that_raises_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) 
     told, times = asked(monkeypatch, lambda call: 1 / 0, "aten::a", "aten::a")
     assert len(set(told)) == 1
     assert times["asked"] == 1
+
+
+OF_KIND = {"api", "apis", "copy", "direction", "launches", "pageable", "pinned", "synchronises", "waited"}
+"""Facts of a call that its kind says; others would have to be asked for."""
+
+
+def test_rules_ask_for_all_that_differs_between_calls_of_a_kind() -> None:
+    """What a rule took past the questions would be the same for calls that are named alike, and isn't."""
+    package = Path(naming.__file__).parent
+    taken = set()
+    for file in (package / "ops.py", package / "places_in_libraries.py", *(package / "rules").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("call", "call.facts", "call.neighbours"):
+                taken.add(ast.unparse(node))
+    own = {f"call.{name}" for name in vars(Call) if not name.startswith("_")} - {
+        "call.trace",
+        "call.place",
+        "call.asked",
+    }
+    assert taken <= own | {f"call.facts.{fact}" for fact in OF_KIND} | {"call.neighbours.loads"}
+    assert "call.facts.direction" in taken

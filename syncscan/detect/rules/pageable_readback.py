@@ -66,7 +66,7 @@ Never read the result before an event that was recorded after the copy is done.
 
 def match(call: Call) -> Match | None:
     """A copy to pageable memory that no synchronise follows."""
-    alone = len(call.facts.rows) == 1 and is_async_copy(call.facts.api)
+    alone = len(call.facts.apis) == 1 and is_async_copy(call.facts.api)
     if not (alone and call.facts.direction == "DtoH" and not call.facts.pinned):
         return None
     return Match(
