@@ -14,6 +14,7 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
+from syncscan.model.frame_chains import FrameChains
 from syncscan.model.names import is_step
 from syncscan.model.paths import Paths
 from syncscan.model.saved import Kept
@@ -39,9 +40,6 @@ class Category(enum.IntEnum):
     SYNC = 7
     OVERHEAD = 8
 
-
-_BLOCK = 64
-"""Frames that are looked through together: of a thread's blocks few hold a frame that lasts until a time asked for."""
 
 _HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
 """hipMemcpyKind, by which a HIP call says its copy's direction itself (hip_runtime_api.h)."""
@@ -259,44 +257,15 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
         if not len(self.frames):
             return ()
-        asked = (track, begin, end)
-        known = self._frames_asked.get(asked)
-        if known is None:
-            known = self._frames_asked[asked] = self._frames_within(track, begin, end)
-        return known
+        if track not in self._frame_chains:
+            mine = slice(*np.searchsorted(self.frames.track, [track, track + 1]).tolist())
+            columns = self.frames.name[mine], self.frames.ts[mine], self.frames.end[mine]
+            self._frame_chains[track] = FrameChains(self.strings, *columns)
+        return self._frame_chains[track].around(begin, end)
 
     @cached_property
-    def _frames_asked(self) -> dict[tuple[int, int, int], tuple[str, ...]]:
-        """What was asked of `frames_around`: rules ask about a call, and so do those who place it."""
-        return {}
-
-    def _frames_within(self, track: int, begin: int, end: int) -> tuple[str, ...]:
-        names, ts, ends, longest = self._frames_on(track)
-        begun = int(ts.searchsorted(begin, side="right"))
-        blocks = np.flatnonzero(longest[: -(-begun // _BLOCK)] >= end)
-        if not len(blocks):
-            return ()
-        rows = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
-        rows = rows[rows < begun]
-        found = tuple([self.strings[name] for name in names[rows[ends[rows] >= end]].tolist()])
-        return self._chains.setdefault(found, found)  # calls of one site have the same, held once
-
-    @cached_property
-    def _chains(self) -> dict[tuple[str, ...], tuple[str, ...]]:
-        return {}
-
-    def _frames_on(self, track: int) -> tuple[Int32, Int64, Int64, Int64]:
-        """Names, begins and ends of a thread's frames, and the latest end in each block of them."""
-        if track not in self._frames_of_tracks:
-            frames = self.frames
-            mine = slice(*np.searchsorted(frames.track, [track, track + 1]).tolist())
-            ends = frames.end[mine]
-            longest = np.maximum.reduceat(ends, np.arange(0, len(ends), _BLOCK)) if len(ends) else ends
-            self._frames_of_tracks[track] = (frames.name[mine], frames.ts[mine], ends, longest)
-        return self._frames_of_tracks[track]
-
-    @cached_property
-    def _frames_of_tracks(self) -> dict[int, tuple[Int32, Int64, Int64, Int64]]:
+    def _frame_chains(self) -> dict[int, FrameChains]:
+        """Track → its frames, as they are asked for."""
         return {}
 
     def is_category(self, *categories: Category) -> Bool:

@@ -1,0 +1,44 @@
+"""The frames around a time are those that last over it, whatever the others do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncscan.model import frame_chains
+from syncscan.model.frame_chains import FrameChains
+
+frames = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=40)
+
+
+def chains(drawn: list[tuple[int, int]]) -> tuple[FrameChains, list[tuple[int, int]]]:
+    """Frames from (begin, length), and their ends, sorted as a trace's are."""
+    times = sorted(((begin, begin + length) for begin, length in drawn), key=lambda frame: (frame[0], -frame[1]))
+    ts, ends = (np.array([frame[k] for frame in times], np.int64) for k in (0, 1))
+    names = np.arange(len(times), dtype=np.int32)
+    return FrameChains([f"frame{k}" for k in range(len(times))], names, ts, ends), times
+
+
+@pytest.mark.parametrize(("rounds", "kept"), [(32, 1000), (0, 2)])
+@given(frames, st.lists(st.tuples(st.integers(-1, 32), st.integers(0, 20)), min_size=1, max_size=20))
+def test_as_a_look_at_every_frame_says(
+    rounds: int, kept: int, drawn: list[tuple[int, int]], asked: list[tuple[int, int]]
+) -> None:
+    """Also of frames that overlap, that have no length, and of a moment at which some end and others begin."""
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(frame_chains, "_ROUNDS", rounds)
+        m.setattr(frame_chains, "_KEPT", kept)
+        found, times = chains(drawn)
+        for begin, length in asked:
+            expected = [f"frame{k}" for k, (ts, end) in enumerate(times) if ts <= begin and end >= begin + length]
+            assert found.around(begin, begin + length) == tuple(expected)
+
+
+def test_calls_of_one_site_get_the_same_tuple() -> None:
+    """In every turn of a loop the frames are others, and called the same."""
+    ts, ends = np.array([0, 10, 50]), np.array([100, 40, 90])
+    found = FrameChains(["main", "step"], np.array([0, 1, 1], np.int32), ts, ends)
+    assert found.around(20, 30) == ("main", "step")
+    assert found.around(60, 70) is found.around(20, 30)
