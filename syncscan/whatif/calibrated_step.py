@@ -58,7 +58,6 @@ class CalibratedStep:
         """What sets the step's pace from outside, whatever becomes of its syncs; None where it is the step itself."""
         self.unit = calibration.unit / 1e3
         """Turns the replay's ns into reported µs."""
-        self._known: dict[frozenset[int], Steady] = {}
 
     def replay_of(self, graph: Graph) -> Replay:
         """Another graph of the same step, with the scales of this calibration."""
@@ -71,10 +70,8 @@ class CalibratedStep:
         return replace(then, period=self.before.period) if paced else then
 
     def unpaced(self, removed: frozenset[int]) -> Steady:
-        """The same if nobody else set its pace: whatever begins earlier ends as much earlier. Replayed once."""
-        if removed not in self._known:
-            self._known[removed] = steady(self.replay, removed)
-        return self._known[removed]
+        """The same if nobody else set its pace: whatever begins earlier ends as much earlier."""
+        return steady(self.replay, removed)
 
     def most(self, number: int) -> float:
         """What removing this finding alone can save at most, in µs: its waits, its calls and their ops, its copies.

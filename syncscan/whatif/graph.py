@@ -7,6 +7,7 @@ events becomes a few dozen nodes without loss (max-plus algebra; `replay` has th
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TypeAlias
 
 import msgspec
@@ -81,7 +82,7 @@ class Collective(msgspec.Struct, frozen=True):
 Node: TypeAlias = "Run | HostWait | Record | StreamWait | Collective"
 
 
-class Program(msgspec.Struct, frozen=True, eq=False):
+class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
     """One step: its nodes in the order of the host calls.
 
     `late_host` and `late_device` (float64 ns, same length) hold one launch each, grouped by feed; feed `row` starts at
@@ -101,6 +102,11 @@ class Program(msgspec.Struct, frozen=True, eq=False):
     launches: int
     first: int = 0
     """The place of its first among the launches of all steps."""
+
+    @cached_property
+    def waiting(self) -> frozenset[int]:
+        """Numbers of the findings that wait in it, with NONE where something does that can't be removed."""
+        return frozenset(node.wait.finding for node in self.nodes if isinstance(node, HostWait))
 
     @property
     def host_ns(self) -> float:
