@@ -6,7 +6,7 @@ import enum
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, TypeVar
 
 import msgspec
@@ -473,22 +473,27 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def launched_in(self, intervals: Iterable[tuple[int, int]]) -> Bool:
         """A mask over `device_rows`: the work that was launched in any of these intervals (ns)."""
-        mask = np.zeros(len(self.device_rows), np.bool_)
-        for begin, end in intervals:
-            mask[self._launched(begin, end)] = True
+        count, (_, order) = len(self.device_rows), self.by_launch
+        first, behind = self.launches_of(intervals)
+        opened = np.bincount(first, minlength=count + 1) - np.bincount(behind, minlength=count + 1)
+        mask = np.zeros(count, np.bool_)
+        mask[order] = np.cumsum(opened[:count]) > 0
         return mask
 
     def launched_within(self, begin: int, end: int) -> Int64:
         """Places in `device_rows` of the work that was launched from `begin` to before `end` (ns), ascending."""
-        return np.sort(self._launched(begin, end), kind="stable")  # which is quick where a stream's work comes in order
+        (first,), (behind,) = self.launches_of([(begin, end)])
+        return np.sort(self.by_launch[1][first:behind], kind="stable")  # quick where a stream's work comes in order
 
-    def _launched(self, begin: int, end: int) -> Int64:
-        at, order = self._by_launch
-        lo, hi = np.searchsorted(at, [begin, end])
-        return order[lo:hi]
+    def launches_of(self, intervals: Iterable[tuple[int, int]]) -> tuple[Int64, Int64]:
+        """For each of these intervals (ns) where in `by_launch` its work begins, and where that ends."""
+        times = np.array(list(intervals), np.int64).reshape(-1, 2)
+        places = self.by_launch[0].searchsorted(times)
+        return places[:, 0], places.max(axis=1)
 
     @cached_property
-    def _by_launch(self) -> tuple[Int64, Int64]:
+    def by_launch(self) -> tuple[Int64, Int64]:
+        """Device work in order of its launch: when that was (ns), and the place of each in `device_rows`."""
         order = np.argsort(self.launched_at, kind="stable")
         return self.launched_at[order], order
 
@@ -525,3 +530,8 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         numbers = np.arange(len(self.tracks) + 1, dtype=self.slices.track.dtype)
         bounds: list[int] = np.searchsorted(self.slices.track, numbers).tolist()
         return bounds
+
+
+def once(make: Callable[[Trace], Made]) -> Callable[[Trace], Made]:
+    """A function that makes something of a trace: made once, for every stage that asks; so it mustn't be changed."""
+    return wraps(make)(lambda trace: trace.kept(make))
