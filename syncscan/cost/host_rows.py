@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64
-from syncscan.model.interval import Cover, union, union_of
+from syncscan.model.interval import Cover, cover_of, union
 from syncscan.model.names import is_autograd_thread, is_engine, is_loader
 from syncscan.model.period import step_intervals
 from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace
@@ -80,8 +80,7 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
 def host_rows(trace: Trace) -> HostRows:
     """The slices of a trace that marks steps."""
     main = trace.main_steps[0].track
-    steps = union_of(step_intervals(trace))
-    whole = Cover(*(np.array(ends, np.int64) for ends in zip(*steps, strict=True)))
+    whole = cover_of(step_intervals(trace))
     working = whole.without(_loader(trace, main))
     calls, host = trace.is_category(*CALLS), trace.is_category(*HOST)
     *autograd, own = each = [_thread(trace, track, calls, host) for track in (*_autograd_tracks(trace, main), main)]

@@ -58,7 +58,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         return NOTABLE * self.period_us
 
     @cached_property
-    def steps(self) -> list[Interval]:
+    def steps(self) -> tuple[Interval, ...]:
         """Each step from its begin to the next one's, ns."""
         return step_intervals(self.trace)
 

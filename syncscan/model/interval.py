@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ def union(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
     return starts[first], reach[last]
 
 
-def union_of(intervals: list[Interval]) -> list[Interval]:
+def union_of(intervals: Sequence[Interval]) -> list[Interval]:
     """The union of these intervals, in any order, as disjoint ascending ones."""
     if not intervals:
         return []
@@ -118,3 +119,9 @@ class Cover:
         begun = np.append(self.starts, _NEVER)[before]
         until: Int64 = self._sum[before] + np.maximum(times - np.minimum(begun, times), 0)
         return until
+
+
+def cover_of(intervals: Sequence[Interval]) -> Cover:
+    """What these intervals cover, in any order."""
+    starts, ends = np.array(union_of(intervals), np.int64).reshape(-1, 2).T
+    return Cover(starts, ends)

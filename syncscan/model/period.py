@@ -10,7 +10,7 @@ import numpy as np
 from syncscan.model.arrays import Int64, median
 from syncscan.model.interval import Interval, union
 from syncscan.model.runtime_calls import waits_by_nature
-from syncscan.model.trace import CALLS, NONE, Trace
+from syncscan.model.trace import CALLS, NONE, Trace, once
 
 BEHIND = 0.05
 """The device sets the pace when it falls behind the host by more than this part of a step with every step."""
@@ -19,9 +19,12 @@ FULL = 0.95
 HELD_NS = 500_000
 """Work that begins later than this behind its launch was held by work that isn't recorded: on an idle device the
 slowest launch of any of our recordings began its work after 247 µs (A100 under the profiler; H200: 16, MI300: 84)."""
+_NEVER = np.iinfo(np.int64).min
+"""Earlier than any time."""
 
 
-def step_intervals(trace: Trace) -> list[Interval]:
+@once
+def step_intervals(trace: Trace) -> tuple[Interval, ...]:
     """Each step from its begin to the begin of the next, in ns.
 
     The last, whose next isn't known, gets the usual pause behind it; so do steps whose next wasn't recorded. Where
@@ -29,13 +32,13 @@ def step_intervals(trace: Trace) -> list[Interval]:
     `window`; one without slices has none.
     """
     if not trace.steps:
-        return [window(trace)] if len(trace.slices) else []
+        return (window(trace),) if len(trace.slices) else ()
     steps = trace.main_steps
     follows = [b.number == a.number + 1 for a, b in itertools.pairwise(steps)]
     pauses = [b.ts - a.end for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True) if next_]
     pause = max(int(median(pauses)), 0) if pauses else 0
     ends = [b.ts if next_ else a.end + pause for (a, b), next_ in zip(itertools.pairwise(steps), follows, strict=True)]
-    return [Interval(step.ts, end) for step, end in zip(steps, [*ends, steps[-1].end + pause], strict=True)]
+    return tuple(Interval(step.ts, end) for step, end in zip(steps, [*ends, steps[-1].end + pause], strict=True))
 
 
 def window(trace: Trace) -> Interval:
@@ -43,14 +46,14 @@ def window(trace: Trace) -> Interval:
 
     What the profiler does before and behind is none of it. Where no launch has its work, from first slice to last.
     """
-    s, rows = trace.slices, trace.device_rows
-    calls = trace.calls_of(rows)
+    s, rows, calls = trace.slices, trace.device_rows, trace.device_calls
     linked = calls != NONE
     if not linked.any():
         return Interval(int(s.ts.min()), int(s.end.max()))
     return Interval(int(s.ts[calls[linked]].min()), int(s.end[rows[linked]].max()))
 
 
+@once
 def earlier_work(trace: Trace) -> Interval | None:
     """From the first step's begin to when the device was done with what was launched before it, in ns; None without.
 
@@ -91,6 +94,7 @@ def _streams(trace: Trace, rows: Int64) -> Int64:
     return trace.slices.device[rows].astype(np.int64) << 32 | trace.slices.stream[rows].astype(np.int64) & 0xFFFFFFFF
 
 
+@once
 def later_work(trace: Trace) -> Interval | None:
     """From the last step's end to when the device was done with what the steps launched, in ns; None without.
 
@@ -102,6 +106,7 @@ def later_work(trace: Trace) -> Interval | None:
     return Interval(steps[-1].end, done) if steps and done > steps[-1].end else None
 
 
+@once
 def step_period(trace: Trace) -> float:
     """The observed time of a step in ns: the host's mean one, or the device's pace where the device falls behind.
 
@@ -134,7 +139,7 @@ def step_times(trace: Trace) -> list[int]:
     return min((times for times in (host, device) if times), key=lambda t: abs(float(np.mean(t)) - period), default=[])
 
 
-def _period_of_several(trace: Trace, steps: list[Interval], done: list[int]) -> float:
+def _period_of_several(trace: Trace, steps: Sequence[Interval], done: list[int]) -> float:
     host = _mean_length(steps)
     count = len(done) - 1
     device = (done[-1] - done[0]) / count
@@ -143,7 +148,7 @@ def _period_of_several(trace: Trace, steps: list[Interval], done: list[int]) -> 
     return max(host, device) if falls_behind or _busy(trace, done[0], done[-1]) > FULL else host
 
 
-def _period_behind(trace: Trace, steps: list[Interval], done: list[int], earlier: Interval) -> float:
+def _period_behind(trace: Trace, steps: Sequence[Interval], done: list[int], earlier: Interval) -> float:
     """The same where the device first works off what was launched earlier: that ends as a step before these would.
 
     What the host waits for it is no time of these steps; what these leave it to wait for is in the device's pace.
@@ -155,23 +160,23 @@ def _period_behind(trace: Trace, steps: list[Interval], done: list[int], earlier
     return max(host, device) if tells else host
 
 
-def _mean_length(steps: list[Interval]) -> float:
+def _mean_length(steps: Sequence[Interval]) -> float:
     return float(np.mean([step.length for step in steps]))
 
 
-def _launching(trace: Trace, steps: list[Interval]) -> int:
+def _launching(trace: Trace, steps: Sequence[Interval]) -> int:
     """How long the host takes for these steps; for a window without steps from its first launch to its last."""
     if trace.steps:
         return sum(step.length for step in steps)
-    calls = trace.calls_of(trace.device_rows)
+    calls = trace.device_calls
     return int(trace.slices.end[calls[calls != NONE]].max()) - steps[0].begin
 
 
-def _waiting(trace: Trace, steps: list[Interval], earlier: Interval) -> int:
+def _waiting(trace: Trace, steps: Sequence[Interval], earlier: Interval) -> int:
     """How long the thread of these steps is in calls that wait, while the device works off earlier launches."""
     s = trace.slices
     first = trace.device_rows[trace.launched_within(steps[0].begin, steps[-1].end)][:1]
-    calls = np.flatnonzero(trace.is_category(*CALLS) & trace.named(waits_by_nature))
+    calls = trace.where(waits_by_nature, *CALLS)
     calls = calls[np.isin(s.track[calls], s.track[trace.calls_of(first)])]
     starts, ends = union(s.ts[calls], s.end[calls])
     overlap = np.minimum(ends, earlier.end) - np.maximum(starts, earlier.begin)
@@ -190,16 +195,14 @@ def work_of_steps(trace: Trace, steps: Sequence[Interval]) -> Int64:
     return trace.device_rows[trace.launched_in(steps)]
 
 
-def _done(trace: Trace, steps: list[Interval]) -> list[int]:
+def _done(trace: Trace, steps: Sequence[Interval]) -> list[int]:
     """When the device work launched in each interval was done; empty if one launched none."""
-    done = []
-    for a, b in steps:
-        mine = trace.device_rows[trace.launched_within(a, b)]
-        mine = mine[trace.slices.correlation[mine] != NONE]
-        if not len(mine):
-            return []
-        done.append(int(trace.slices.end[mine].max()))
-    return done
+    s, rows = trace.slices, trace.device_rows[trace.by_launch[1]]
+    ends = np.where(s.correlation[rows] != NONE, s.end[rows], _NEVER)
+    each = np.stack(trace.launches_of(steps), axis=1).ravel()
+    done: list[int] = np.maximum.reduceat(np.append(ends, _NEVER), each)[::2].tolist() if len(steps) else []
+    empty = each[::2] == each[1::2]
+    return [] if empty.any() or _NEVER in done else done
 
 
 def _busy(trace: Trace, begin: int, end: int) -> float:

@@ -92,7 +92,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
 
 def _joined(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
     """Places in `trace.device_rows`, and the rows of the calls that launched them between these times."""
-    calls, ts = trace.calls_of(trace.device_rows), trace.slices.ts
+    calls, ts = trace.device_calls, trace.slices.ts
     known = np.flatnonzero((calls != NONE) & (ts[calls] >= begin) & (ts[calls] < end))
     return known, calls[known]
 

@@ -110,10 +110,10 @@ def _of_calls(trace: Trace, change: Change) -> list[ThreadInterval]:
     return [ThreadInterval(int(s.track[call]), int(s.ts[call]), int(s.end[call])) for call in change.calls]
 
 
-def _chosen(steps: list[Interval], count: int) -> list[Interval]:
+def _chosen(steps: Sequence[Interval], count: int) -> list[Interval]:
     """The steps to replay of a trace's: all, or as many at even ranks of length; in time order."""
     if len(steps) <= count:
-        return steps
+        return list(steps)
     by_length = sorted(steps, key=lambda step: step.length)
     ranks = ((np.arange(count) + 0.5) * len(steps) / count).astype(int)
     return sorted(by_length[rank] for rank in ranks)

@@ -15,7 +15,7 @@ def test_a_window_reaches_to_the_next_steps_begin() -> None:
     t = TraceBuilder()
     for k in range(3):
         t.step(1000 * k, 1000 * k + 900)
-    assert step_intervals(t.trace()) == [(0, 1_000_000), (1_000_000, 2_000_000), (2_000_000, 3_000_000)]
+    assert step_intervals(t.trace()) == ((0, 1_000_000), (1_000_000, 2_000_000), (2_000_000, 3_000_000))
 
 
 def test_a_step_whose_next_was_not_recorded_ends_with_its_own_end() -> None:
@@ -23,7 +23,7 @@ def test_a_step_whose_next_was_not_recorded_ends_with_its_own_end() -> None:
     t = TraceBuilder()
     t.step(0, 900, number=2)
     t.step(50_000, 50_900, number=5)
-    assert step_intervals(t.trace()) == [(0, 900_000), (50_000_000, 50_900_000)]
+    assert step_intervals(t.trace()) == ((0, 900_000), (50_000_000, 50_900_000))
 
 
 def test_without_steps_the_whole_trace_is_one_window() -> None:
@@ -31,8 +31,8 @@ def test_without_steps_the_whole_trace_is_one_window() -> None:
     t = TraceBuilder()
     t.op("aten::add", 10, 20)
     t.op("aten::mul", 30, 50)
-    assert step_intervals(t.trace()) == [(10_000, 50_000)]
-    assert step_intervals(TraceBuilder().trace()) == []
+    assert step_intervals(t.trace()) == ((10_000, 50_000),)
+    assert step_intervals(TraceBuilder().trace()) == ()
 
 
 def test_a_step_that_waits_takes_the_hosts_time() -> None:
@@ -85,7 +85,7 @@ def test_the_same_without_a_mark() -> None:
     t = TraceBuilder()
     ahead(t, held=8400)
     trace = with_steps(t.trace(), whole=True)
-    assert step_intervals(trace) == [Interval(10_000, 18_400_000)]
+    assert step_intervals(trace) == (Interval(10_000, 18_400_000),)
     assert step_period(trace) == pytest.approx(10_000_000)
 
 
@@ -126,7 +126,7 @@ def test_a_window_without_steps_begins_with_its_first_launch() -> None:
     t.op("aten::randn", 0, 4000)
     t.launch("kernel", at=5000, lasts=100)
     t.op("aten::add", 6000, 7000)
-    assert step_intervals(t.trace()) == [Interval(5_000_000, 5_101_000)]
+    assert step_intervals(t.trace()) == (Interval(5_000_000, 5_101_000),)
 
 
 def test_work_that_lost_its_launch_is_not_earlier() -> None:
