@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64, distinct
-from syncscan.model.interval import Interval, union
+from syncscan.model.arrays import Int64, distinct
+from syncscan.model.interval import Interval, cover_of, union
 from syncscan.model.names import is_collective_kernel, is_host_collective
 from syncscan.model.period import work_of_steps
 from syncscan.model.runtime_calls import is_launch
 from syncscan.model.step import DeviceTime
-from syncscan.model.trace import HOST, Trace
+from syncscan.model.trace import HOST, Trace, once
 
 
 def device_times(trace: Trace, steps: Sequence[Interval]) -> tuple[DeviceTime, ...]:
@@ -26,15 +26,14 @@ def device_times(trace: Trace, steps: Sequence[Interval]) -> tuple[DeviceTime, .
         steps: the steps to average over.
     """
     s, rows = trace.slices, work_of_steps(trace, steps)
-    collective = trace.named(is_collective_kernel)
-    on_host, launches = _on_host(trace, steps), _launches(trace)
+    devices, computing = s.device[rows], ~trace.called(rows, is_collective_kernel)
+    on_host = _on_host(trace, steps)
     found = []
-    for device in distinct(s.device[rows]).tolist():
-        mine = rows[s.device[rows] == device]
-        starts, ends = union(s.ts[mine], s.end[mine])
-        working = mine[~collective[mine]]
-        busy = _length(*union(s.ts[working], s.end[working]))
-        exposed = _length(starts, ends) - busy + _idle_within(on_host, starts, ends, launches)
+    for device in distinct(devices).tolist():
+        mine = devices == device
+        starts, ends = _busy(trace, rows[mine])
+        busy = _length(starts, ends) if computing.all() else _length(*_busy(trace, rows[mine & computing]))
+        exposed = _length(starts, ends) - busy + _idle_within(trace, on_host, starts, ends)
         found.append(DeviceTime(int(device), busy / len(steps) / 1e3, exposed / len(steps) / 1e3))
     return tuple(sorted(found, key=lambda d: (-d.busy_us - d.communication_us, d.device)))
 
@@ -42,29 +41,33 @@ def device_times(trace: Trace, steps: Sequence[Interval]) -> tuple[DeviceTime, .
 def _on_host(trace: Trace, steps: Sequence[Interval]) -> tuple[Int64, Int64]:
     """When a backend that communicates on the host did so in these steps; disjoint, ascending."""
     s = trace.slices
-    rows = np.flatnonzero(trace.is_category(*HOST) & trace.named(is_host_collective))
-    mine: Bool = np.zeros(len(rows), np.bool_)
-    for begin, end in steps:
-        mine |= (s.ts[rows] >= begin) & (s.ts[rows] < end)
-    rows = rows[mine][np.argsort(s.ts[rows[mine]], kind="stable")]
-    return union(s.ts[rows], s.end[rows])
+    rows = trace.where(is_host_collective, *HOST)
+    rows = rows[cover_of(steps).holds(s.ts[rows])]
+    return _busy(trace, rows[np.argsort(s.ts[rows], kind="stable")])
 
 
+@once
 def _launches(trace: Trace) -> Int64:
     """When the host launched anything, ascending."""
     return np.sort(trace.slices.ts[trace.named(is_launch)])
 
 
-def _idle_within(within: tuple[Int64, Int64], starts: Int64, ends: Int64, launches: Int64) -> float:
+def _idle_within(trace: Trace, within: tuple[Int64, Int64], starts: Int64, ends: Int64) -> float:
     """How long of these times lies between the busy intervals, ns; a pause in which something is launched left out."""
     total = 0
     for begin, end in zip(*within, strict=True):
+        launches = _launches(trace)
         first, last = np.searchsorted(ends, begin, side="right"), np.searchsorted(starts, end)
         froms = np.concatenate([[begin], ends[first:last]])
         tos = np.concatenate([starts[first:last], [end]])
         quiet = np.searchsorted(launches, froms) == np.searchsorted(launches, tos)
         total += int(np.maximum(tos - froms, 0)[quiet].sum())
     return float(total)
+
+
+def _busy(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
+    """The union of these slices, which come in order of their start."""
+    return union(trace.slices.ts[rows], trace.slices.end[rows])
 
 
 def _length(starts: Int64, ends: Int64) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Int64
 from syncscan.model.integrity import SOUND, Integrity, Lack
 from syncscan.model.interval import union
 from syncscan.model.names import waits_for_event
@@ -75,7 +75,7 @@ def _dropped(trace: Trace) -> Iterator[Lack]:
 
 def _launches(trace: Trace) -> Iterator[Lack]:
     """Launches whose device work isn't in the trace."""
-    launches = _in_steps(trace, trace.named(is_launch))
+    launches = _in_steps(trace, trace.where(is_launch, *CALLS))
     if not len(launches):
         return
     recorded = float(trace.started_work(launches).mean())
@@ -86,7 +86,7 @@ def _launches(trace: Trace) -> Iterator[Lack]:
 
 def _graphs(trace: Trace) -> Iterator[Lack]:
     """Graphs that were replayed without a trace of their kernels."""
-    replays = _in_steps(trace, trace.named(is_graph_launch))
+    replays = _in_steps(trace, trace.where(is_graph_launch, *CALLS))
     bare = int(np.count_nonzero(~trace.started_work(replays)))
     if bare:
         lost = f"{bare} of {len(replays)} graph launches have no kernels in the trace"
@@ -94,19 +94,19 @@ def _graphs(trace: Trace) -> Iterator[Lack]:
         yield Lack(f"{lost}: the device may be busy where it looks idle.", verdict=withheld)
 
 
-def _in_steps(trace: Trace, chosen: Bool) -> Int64:
-    """Of these rows those of calls in the steps that can have device work: they have a correlation."""
+def _in_steps(trace: Trace, calls: Int64) -> Int64:
+    """Of these rows of calls those in the steps that can have device work: they have a correlation."""
     s = trace.slices
-    chosen = chosen & trace.is_category(*CALLS) & (s.correlation != NONE)
+    calls = calls[s.correlation[calls] != NONE]
     if trace.steps:
-        chosen &= (s.ts >= trace.steps[0].ts) & (s.ts < trace.steps[-1].end)
-    return np.flatnonzero(chosen)
+        ts = s.ts[calls]
+        calls = calls[(ts >= trace.steps[0].ts) & (ts < trace.steps[-1].end)]
+    return calls
 
 
 def _clocks(trace: Trace) -> Iterator[Lack]:
     """Work that begins long before it was launched."""
-    s, rows = trace.slices, trace.device_rows
-    calls = trace.calls_of(rows)
+    s, rows, calls = trace.slices, trace.device_rows, trace.device_calls
     linked = calls != NONE
     if not linked.any():
         yield Lack("No device work names its launch: what held the device up can't be told.", verdict=True)
@@ -133,7 +133,7 @@ def _streams(trace: Trace) -> Iterator[Lack]:
 
 def _events(trace: Trace) -> Iterator[Lack]:
     """Waits for an event that don't say which record of it they mean."""
-    rows = np.flatnonzero(trace.is_category(Category.SYNC) & trace.named(waits_for_event))
+    rows = trace.where(waits_for_event, Category.SYNC)
     unresolved = int(np.count_nonzero(trace.slices.awaits[rows] == NONE))
     if unresolved:
         waits = f"{unresolved} of {len(rows)} waits for an event don't name the record that they wait for"

@@ -34,80 +34,89 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
     points = tuple(points)
     if not integrity.waits:
         return (Cost(0, 0),) * len(points)
-    ruler = _Ruler(trace)
-    waits = ruler.waits(points)
-    each = zip(points, waits.tolist(), ruler.bubbles(points, waits).tolist(), strict=True)
-    return tuple(Cost(wait, bubble, ruler.communication(point, wait)) for point, wait, bubble in each)
+    ruler = _Ruler(trace, points)
+    waits = ruler.waits()
+    columns = waits, ruler.bubbles(waits), ruler.communication(waits)
+    return tuple(Cost(*each) for each in zip(*(column.tolist() for column in columns), strict=True))
 
 
 class _Ruler:
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+    """Measures these sync points of a trace; its columns have one entry for each of them."""
+
+    def __init__(self, trace: Trace, points: Sequence[SyncPoint]) -> None:
+        self.trace, self.points = trace, points
         self.work = trace.kept(DeviceWork)
         self.queued = Queued(trace, self.work)
-        self.collective = trace.named(is_collective_kernel)[trace.device_rows]
-        self.communicates = bool(self.collective.any())
-        self.computing = DeviceWork(trace, ~self.collective)
+        self.begin = np.array([point.ts for point in points], np.int64)
+        self.end = np.array([point.end for point in points], np.int64)
 
-    def waits(self, points: Sequence[SyncPoint]) -> Int64:
+    def waits(self) -> Int64:
         """How long each sync point held the host, ns."""
-        calls = np.array([row for point in points for row in point.calls], np.int64)
-        point_of = np.repeat(np.arange(len(points)), [len(point.calls) for point in points])
-        held = np.zeros(len(points), np.int64)
-        np.add.at(held, point_of, self._each(calls, [points[at] for at in point_of.tolist()]))
+        calls = np.array([row for point in self.points for row in point.calls], np.int64)
+        point_of = np.repeat(np.arange(len(self.points)), [len(point.calls) for point in self.points])
+        held = np.zeros(len(self.points), np.int64)
+        np.add.at(held, point_of, self._each(calls, point_of))
         # Calls of one thread follow one another, but not in a damaged trace.
-        return np.minimum(held, np.array([point.end - point.ts for point in points], np.int64))
+        waits: Int64 = np.minimum(held, self.end - self.begin)
+        return waits
 
-    def _each(self, calls: Int64, points: Sequence[SyncPoint]) -> Int64:
-        """How long each call held the host; of each the sync point that it belongs to."""
+    def _each(self, calls: Int64, point_of: Int64) -> Int64:
+        """How long each call held the host; of each the place of the sync point that it belongs to."""
         s = self.trace.slices
         start, length, own = s.ts[calls], s.dur[calls], self.trace.works_of(calls)
-        held = np.minimum(np.maximum(self._done(start, points) - start, 0), length)
+        held = np.minimum(np.maximum(self._done(start, point_of) - start, 0), length)
         since = np.maximum(start + held, s.ts[own])
         with_own = held + np.maximum(0, np.minimum(start + length, s.end[own]) - since)
         # With pinned memory it returns at once: what waits is the synchronise behind it.
         pinned = self.trace.called(own, _is_pinned) & self.trace.called(calls, is_async_copy)
         held = np.where(own == NONE, held, np.where(pinned, 0, with_own))
-        return np.where([point.awaited is None for point in points], length, held)
+        unknown = np.array([point.awaited is None for point in self.points], np.bool_)
+        return np.where(unknown[point_of], length, held)
 
-    def _done(self, start: Int64, points: Sequence[SyncPoint]) -> Int64:
+    def _done(self, start: Int64, point_of: Int64) -> Int64:
         """When what each call waited for was done, as far as it was launched before; else when it began."""
-        on: defaultdict[Place, list[int]] = defaultdict(list)
-        before = start.copy()
-        for at, point in enumerate(points):
-            if point.awaited:
-                before[at] = min(point.awaited.before, before.item(at))
-                for place in point.awaited.streams:
-                    on[place].append(at)
-        done = start.copy()
-        for place, places in on.items():
-            ends, some = self.work.of(*place).last_ends(before[places])
-            done[places] = np.where(some, np.maximum(done[places], ends), done[places])
+        on: defaultdict[tuple[Place, ...], list[int]] = defaultdict(list)
+        launched = start.tolist()
+        for at, number in enumerate(point_of.tolist()):
+            if awaited := self.points[number].awaited:
+                on[awaited.streams].append(at)
+                launched[at] = min(launched[at], awaited.before)
+        before, done = np.array(launched, np.int64), start.copy()
+        for streams, calls in on.items():
+            for place in streams:
+                ends, some = self.work.of(*place).last_ends(before[calls])
+                done[calls] = np.where(some, np.maximum(done[calls], ends), done[calls])
         return done
 
-    def communication(self, point: SyncPoint, wait: int) -> int:
-        """How long of this wait the device was in collectives with nothing computed beside them."""
-        if point.device == NONE or not wait or not self.communicates:
-            return 0
-        end = point.ts + wait
-        busy = self.work.of(point.device).busy_within(point.ts, end)
-        return busy - self.computing.of(point.device).busy_within(point.ts, end)
+    def communication(self, waits: Int64) -> Int64:
+        """How long of each wait the device was in collectives with nothing computed beside them."""
+        found, collective = np.zeros_like(waits), self.trace.called(self.trace.device_rows, is_collective_kernel)
+        if not collective.any():
+            return found
+        computing = DeviceWork(self.trace, ~collective)
+        for at in np.flatnonzero(waits).tolist():
+            device, begin = self.points[at].device, self.begin.item(at)
+            if device != NONE:
+                end = begin + waits.item(at)
+                busy = self.work.of(device).busy_within(begin, end)
+                found[at] = busy - computing.of(device).busy_within(begin, end)
+        return found
 
-    def bubbles(self, points: Sequence[SyncPoint], waits: Int64) -> Int64:
+    def bubbles(self, waits: Int64) -> Int64:
         """How long the device stood idle for each; see `costs_of`."""
-        bubbles = np.zeros(len(points), np.int64)
+        bubbles = np.zeros_like(waits)
         on: defaultdict[int, list[int]] = defaultdict(list)
         for at in np.flatnonzero(waits).tolist():
-            if points[at].awaited:
-                on[points[at].device].append(at)
+            if self.points[at].awaited:
+                on[self.points[at].device].append(at)
         for device, places in on.items():
-            released = np.array([points[at].released for at in places], np.int64)
+            released = np.array([self.points[at].released for at in places], np.int64)
             # Of threads that are released together it is the one that was held the longest.
             order = np.lexsort((waits[places], released))
-            self._blame(device, np.array(places)[order], released[order], points, bubbles)
+            self._blame(device, np.array(places)[order], released[order], bubbles)
         return bubbles
 
-    def _blame(self, device: int, places: Int64, released: Int64, points: Sequence[SyncPoint], bubbles: Int64) -> None:
+    def _blame(self, device: int, places: Int64, released: Int64, bubbles: Int64) -> None:
         """Give the idle time before each piece of work to the last to have been released before it.
 
         With an earlier one gone, it would have held the host all the same.
@@ -116,15 +125,13 @@ class _Ruler:
             device: on which they waited.
             places: of the sync points that waited, in order of their release.
             released: when that was, ns.
-            points: all of them.
             bubbles: of each point, to be filled in.
         """
         work = self.work.of(device)
         following = work.begins.searchsorted(released)
         blamed = np.append(following[1:] != following[:-1], True) & (following < len(work.begins))
         places, released, until = places[blamed], released[blamed], work.begins[following[blamed]]
-        begin = np.array([points[at].ts for at in places.tolist()], np.int64)
-        end = np.array([points[at].end for at in places.tolist()], np.int64)
+        begin, end = self.begin[places], self.end[places]
         launched = self.queued.waiting_from(device, until)
         until = np.where(launched < end, np.minimum(until, launched), until)
         idle = until - work.idle_since(released)
