@@ -110,7 +110,9 @@ class _Writer:
     def __init__(self, steps: ReplayedSteps, apart: Int64) -> None:
         self.launches, self.threads, self.edges, self.waits = steps.launches, steps.threads, steps.edges, steps.waits
         self.thread_count = max(self.threads.values(), default=0) + 1
-        self.thread_of = np.array([self.threads.get(track, 0) for track in self.launches.tracks.tolist()], np.int64)
+        tracks = self.launches.tracks
+        threads = [self.threads.get(track, 0) for track in range(int(tracks.max(initial=NONE)) + 1)]
+        self.thread_of = np.array(threads, np.int64)[tracks]
         self.own_times = self._own_times(steps.left_out)
         self.apart = np.flatnonzero(np.isin(self.launches.rows, apart))
         awaited = [edge.event for edge in self.edges] + [wait.event for wait in self.waits if wait.event]

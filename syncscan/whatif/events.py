@@ -11,7 +11,8 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.arrays import Int64, distinct
+from syncscan.model.interval import Interval
 from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
 from syncscan.model.stated_edges import stated_edges
 from syncscan.model.trace import CALLS, Trace
@@ -49,11 +50,10 @@ class Events:
 
     def __init__(self, trace: Trace, launches: Launches, begin: int, end: int) -> None:
         self.trace, self.launches = trace, launches
-        inside = (trace.slices.ts >= begin) & (trace.slices.ts < end)
-        host = inside & trace.is_category(*CALLS)
-        self.records = self._calls(host, is_event_record)
-        self.waits = self._calls(host, is_stream_wait)
-        both = np.concatenate([self.waits, self._calls(host, is_event_synchronise)])
+        self.within = Interval(begin, end)
+        self.records = self._calls(is_event_record)
+        self.waits = self._calls(is_stream_wait)
+        both = np.concatenate([self.waits, self._calls(is_event_synchronise)])
         self.stated = stated_edges(trace, self.records, both[np.argsort(trace.slices.ts[both], kind="stable")])
         self._recorded_at = trace.slices.ts[self.records]
         self._on: dict[int, tuple[Int64, Int64]] = {}
@@ -66,9 +66,13 @@ class Events:
         found = (self._edge(int(row)) for row in self.waits)
         return [edge for edge in found if edge is not None]
 
-    def _calls(self, host: Bool, wanted: Callable[[str], bool]) -> Int64:
-        rows = np.flatnonzero(host & self.trace.named(wanted))
-        return rows[np.argsort(self.trace.slices.ts[rows], kind="stable")]
+    def _calls(self, wanted: Callable[[str], bool]) -> Int64:
+        rows = self.trace.where(wanted, *CALLS)
+        ts = self.trace.slices.ts[rows]
+        order = np.argsort(ts, kind="stable")
+        first, behind = np.searchsorted(ts[order], self.within)
+        found: Int64 = rows[order[first:behind]]
+        return found
 
     def _edge(self, row: int) -> EventEdge | None:
         s, work = self.trace.slices, self.launches

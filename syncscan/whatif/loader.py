@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from syncscan.model.names import is_loader_with_workers
 from syncscan.model.trace import Category, Trace
 
@@ -13,11 +11,6 @@ def loader_waits(trace: Trace) -> float:
     if not trace.steps:
         return 0.0
     s, steps = trace.slices, trace.main_steps
-    rows = np.flatnonzero(
-        trace.is_category(Category.ANNOTATION, Category.CPU_OP)
-        & trace.named(is_loader_with_workers)
-        & (s.track == steps[0].track)
-        & (s.ts >= steps[0].ts)
-        & (s.ts < steps[-1].end)
-    )
+    rows = trace.where(is_loader_with_workers, Category.ANNOTATION, Category.CPU_OP)
+    rows = rows[(s.track[rows] == steps[0].track) & (s.ts[rows] >= steps[0].ts) & (s.ts[rows] < steps[-1].end)]
     return float(s.dur[rows].sum()) / len(steps)

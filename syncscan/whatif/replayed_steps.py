@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.model.habit import Change
-from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.interval import Interval, ThreadInterval, cover_of
 from syncscan.model.period import busy_time, step_intervals
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif import changes
@@ -70,10 +70,8 @@ def find_steps(
         launches = ahead(launches, launched_in(trace, launches, ahead_of))
     launches = changes.moved(launches, change)
     edges = Events(trace, launches, *around).edges()
-    inside = [p for p in points if any(step.holds(int(trace.slices.ts[p.point.calls[0]])) for step in steps)]
     gone = frozenset(change.calls)
-    inside = [p for p in inside if p.point.calls[0] not in gone]
-    waits = find_waits(trace, launches, inside)
+    waits = find_waits(trace, launches, [p for p in _within(trace, points, steps) if p.point.calls[0] not in gone])
     launches = changes.shortened(explained(launches, edges), change)
     as_recorded = not (ahead_of or change.work or change.ahead)
     return ReplayedSteps(
@@ -82,7 +80,7 @@ def find_steps(
         launches=launches,
         edges=tuple(edges),
         waits=tuple(waits),
-        threads=find_threads(trace, [*launches.tracks.tolist(), *(wait.track for wait in waits)]),
+        threads=find_threads(trace, np.append(launches.tracks, [wait.track for wait in waits]).astype(np.int64)),
         left_out=(*held_launches(trace, launches), *change.host, *_of_calls(trace, change)),
         added_from=added_from,
         busy_ns=busy_time(trace, steps) / len(steps) if steps and as_recorded else 0.0,
@@ -102,6 +100,12 @@ def with_change(steps: ReplayedSteps, change: Change) -> ReplayedSteps:
         left_out=(*steps.left_out, *change.host),
         busy_ns=0.0 if change.work else steps.busy_ns,
     )
+
+
+def _within(trace: Trace, points: Sequence[NumberedPoint], steps: Sequence[Interval]) -> list[NumberedPoint]:
+    """Those of these sync points that begin in one of these steps."""
+    begun = trace.slices.ts[np.array([point.calls[0] for _, point in points], np.int64)]
+    return [points[at] for at in np.flatnonzero(cover_of(steps).holds(begun)).tolist()]
 
 
 def _of_calls(trace: Trace, change: Change) -> list[ThreadInterval]:

@@ -6,11 +6,9 @@ A thread that launches work of its own in between (a loader that copies, a secon
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
 import numpy as np
 
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.names import is_autograd_thread
 from syncscan.model.trace import NONE, Trace
 
@@ -18,7 +16,7 @@ _TURNS = 0.1
 """A track that takes turns with the step's thread for less than this part of its slices is handed over to."""
 
 
-def find_threads(trace: Trace, tracks: Sequence[int]) -> dict[int, int]:
+def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
     """Number the logical threads of these tracks; the step's own thread is 0.
 
     Args:
@@ -30,16 +28,15 @@ def find_threads(trace: Trace, tracks: Sequence[int]) -> dict[int, int]:
     """
     main = _main(trace, tracks)
     threads = {main: 0}
-    for track in sorted(set(tracks) - {main}):
+    for track in sorted({*distinct(tracks).tolist()} - {main}):
         threads[track] = 0 if _handed_over(trace, main, track) else max(threads.values()) + 1
     return threads
 
 
-def _main(trace: Trace, tracks: Sequence[int]) -> int:
+def _main(trace: Trace, tracks: Int64) -> int:
     if trace.steps:
         return trace.main_steps[0].track
-    counts = Counter(sorted(tracks))
-    return max(counts, key=counts.__getitem__, default=NONE)
+    return int(np.bincount(tracks).argmax()) if len(tracks) else NONE
 
 
 def _handed_over(trace: Trace, main: int, other: int) -> bool:
