@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork
+from syncscan.model.device_work import DeviceWork, communicating
 from syncscan.model.finding import Finding
 from syncscan.model.interval import Interval
-from syncscan.model.names import is_collective_kernel, is_loader
+from syncscan.model.names import is_loader
 from syncscan.model.rank import RankCollective
 from syncscan.model.trace import NONE, Trace
 
@@ -37,7 +37,7 @@ def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[In
         steps: in time order.
     """
     s, rows = trace.slices, trace.device_rows
-    rows = rows[trace.named(is_collective_kernel)[rows]]
+    rows = rows[communicating(trace)]
     rows = rows[trace.calls_of(rows) != NONE]  # others were launched before recording began: no step's
     launched = s.ts[trace.calls_of(rows)]
     step = np.searchsorted([begin for begin, _ in steps], launched, side="right") - 1
@@ -68,7 +68,7 @@ class _Past:
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], begin: int) -> None:
         self.trace, self.begin = trace, begin
-        self.work = DeviceWork(trace, ~trace.named(is_collective_kernel)[trace.device_rows])
+        self.work = DeviceWork(trace, ~communicating(trace))
         s, tracks = trace.slices, {step.track for step in trace.main_steps}
         loads = np.flatnonzero(trace.named(is_loader))
         loads = loads[np.isin(s.track[loads], list(tracks))] if tracks else loads

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from syncscan.model.arrays import Int64, distinct
+from syncscan.model.device_work import communicating
 from syncscan.model.interval import Interval, cover_of, union
-from syncscan.model.names import is_collective_kernel, is_host_collective
-from syncscan.model.period import work_of_steps
+from syncscan.model.names import is_host_collective
 from syncscan.model.runtime_calls import is_launch
 from syncscan.model.step import DeviceTime
 from syncscan.model.trace import HOST, Trace, once
@@ -25,9 +25,9 @@ def device_times(trace: Trace, steps: Sequence[Interval]) -> tuple[DeviceTime, .
         trace: any trace.
         steps: the steps to average over.
     """
-    s, rows = trace.slices, work_of_steps(trace, steps)
-    devices, computing = s.device[rows], ~trace.called(rows, is_collective_kernel)
-    on_host = _on_host(trace, steps)
+    inside = trace.launched_in(steps)
+    rows, computing = trace.device_rows[inside], ~communicating(trace)[inside]
+    devices, on_host = trace.slices.device[rows], _on_host(trace, steps)
     found = []
     for device in distinct(devices).tolist():
         mine = devices == device

@@ -9,10 +9,9 @@ import numpy as np
 
 from syncscan.cost.queued import Queued
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork
+from syncscan.model.device_work import DeviceWork, communicating
 from syncscan.model.finding import Cost, Place, SyncPoint
 from syncscan.model.integrity import SOUND, Integrity
-from syncscan.model.names import is_collective_kernel
 from syncscan.model.runtime_calls import is_async_copy
 from syncscan.model.trace import NONE, Trace
 
@@ -90,7 +89,7 @@ class _Ruler:
 
     def communication(self, waits: Int64) -> Int64:
         """How long of each wait the device was in collectives with nothing computed beside them."""
-        found, collective = np.zeros_like(waits), self.trace.called(self.trace.device_rows, is_collective_kernel)
+        found, collective = np.zeros_like(waits), communicating(self.trace)
         if not collective.any():
             return found
         computing = DeviceWork(self.trace, ~collective)

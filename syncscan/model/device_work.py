@@ -12,7 +12,8 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.finding import Place
 from syncscan.model.interval import union
-from syncscan.model.trace import NONE, Trace
+from syncscan.model.names import is_collective_kernel
+from syncscan.model.trace import NONE, Trace, once
 
 
 class Work(msgspec.Struct, frozen=True, eq=False):
@@ -128,3 +129,9 @@ class DeviceWork:
         order = np.argsort(launched, kind="stable")
         done = np.maximum.accumulate(s.end[rows][order]) if len(rows) else np.zeros(0, np.int64)
         return Work(rows[order], launched[order], done, starts, ends, np.cumsum(ends - starts), s.ts[rows])
+
+
+@once
+def communicating(trace: Trace) -> Bool:
+    """A mask over `trace.device_rows`: the kernels of collectives, which wait for other ranks."""
+    return trace.called(trace.device_rows, is_collective_kernel)

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Float64, Int64, median, quantile
+from syncscan.model.device_work import communicating
 from syncscan.model.interval import union
-from syncscan.model.names import is_collective_kernel
 from syncscan.model.trace import Category, Trace
 
 BESIDE, ALONE = 0.95, 0.05
@@ -31,7 +31,7 @@ MOST = 2.0
 def beside_collectives(trace: Trace, rows: Int64) -> Float64:
     """For each of these rows of device work the part of its time in which a collective runs on its device."""
     s = trace.slices
-    collective = trace.device_rows[trace.named(is_collective_kernel)[trace.device_rows]]
+    collective = trace.device_rows[communicating(trace)]
     part = np.zeros(len(rows))
     for device in np.unique(s.device[collective]).tolist():
         there = collective[s.device[collective] == device]
@@ -65,7 +65,7 @@ def slowdown(trace: Trace) -> Slowdown:
     sizes have the same kernels in the same order, as in a ResNet, their lengths give them away, and they don't count.
     """
     s, rows = trace.slices, trace.device_rows
-    rows = rows[(s.category[rows] == Category.KERNEL) & ~trace.named(is_collective_kernel)[rows]]
+    rows = rows[(s.category[rows] == Category.KERNEL) & ~communicating(trace)]
     if not len(rows):
         return Slowdown()
     rows = rows[np.lexsort((s.ts[rows], s.stream[rows], s.device[rows]))]
