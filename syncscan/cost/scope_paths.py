@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.model.arrays import Int64, distinct, numbered_pairs
+from syncscan.model.arrays import Int32, Int64, distinct, numbered_pairs
 from syncscan.model.names import is_step
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
@@ -24,14 +24,14 @@ class ScopePaths:
         self._steps: list[tuple[int, int]] = []
         """Of each path the number of the one around it (NONE: none), and its innermost scope's name."""
 
-    def of(self, rows: Int64, outermost: Callable[[Int64], Int64]) -> Int64:
+    def of(self, rows: Int64, outermost: Callable[[Int64], Int64]) -> Int32:
         """For each of these rows the number of its path, NONE without scopes.
 
         Args:
             rows: of host slices.
             outermost: of places in these the rows of the outermost slices around, by which backward is led to forward.
         """
-        paths: Int64 = self._paths.take(self._scope_of(rows))
+        paths: Int32 = self._paths.take(self._scope_of(rows))
         bare = np.flatnonzero(paths == NONE)
         forward = self._forward.take(outermost(bare))
         led = np.flatnonzero(forward != NONE)
@@ -46,18 +46,18 @@ class ScopePaths:
             found.append(self.trace.strings[name])
         return tuple(found[::-1])
 
-    def _scope_of(self, rows: Int64) -> Int64:
+    def _scope_of(self, rows: Int64 | Int32) -> Int32:
         """For each of these rows, or NONE, the row of the innermost scope that it is or lies in, NONE without."""
-        scope: Int64 = self._up.take(self._up.take(rows))
+        scope: Int32 = self._up.take(self._up.take(rows))
         return scope
 
     @cached_property
-    def _up(self) -> Int64:
+    def _up(self) -> Int32:
         """Of each row that holds others its innermost scope, of the rest the row that it lies in; NONE without, and on
         threads that have no scopes; one more at the end, for NONE. A scope's row leads to itself.
         """
         s = self.trace.slices
-        up = np.full(len(s) + 1, NONE, np.int64)
+        up = np.full(len(s) + 1, NONE, np.int32)
         holds, ends = np.zeros(len(up), np.bool_), np.zeros(len(up), np.bool_)
         for run in map(self.trace.track_rows, distinct(s.track[self._scopes]).tolist()):
             up[run] = s.parent[run]
@@ -76,11 +76,11 @@ class ScopePaths:
         return self.trace.where(lambda name: not is_step(name), Category.ANNOTATION)
 
     @cached_property
-    def _paths(self) -> Int64:
+    def _paths(self) -> Int32:
         """For each scope's row the number of the path that ends in it; NONE for others, and for scopes too deep."""
         s, count = self.trace.slices, len(self.trace.slices)
-        paths = np.full(count + 1, NONE, np.int64)
-        left, around = self._scopes, self._scope_of(s.parent[self._scopes].astype(np.int64))
+        paths = np.full(count + 1, NONE, np.int32)
+        left, around = self._scopes, self._scope_of(s.parent[self._scopes])
         for _ in range(DEEPEST):
             outer = around
             now = (outer == NONE) | (paths[outer] != NONE)
@@ -93,7 +93,7 @@ class ScopePaths:
         return paths
 
     @cached_property
-    def _forward(self) -> Int64:
+    def _forward(self) -> Int32:
         """For each backward op's row its forward op's; NONE for others."""
         s = self.trace.slices
         rows, _ = self.trace.rows_of(Category.CPU_OP)
@@ -103,6 +103,6 @@ class ScopePaths:
         latest = np.maximum.accumulate(np.where(forward, np.arange(len(rows)), NONE))
         found = np.where(latest != NONE, rows[latest], NONE)
         same = ~forward & (found != NONE) & (s.sequence[found] == s.sequence[rows])
-        of_row = np.full(len(s), NONE, np.int64)
+        of_row = np.full(len(s), NONE, np.int32)
         of_row[rows[same]] = found[same]
         return of_row
