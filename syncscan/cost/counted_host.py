@@ -8,8 +8,8 @@ long as a full queue held it; what is left of them is a call like any other.
 from __future__ import annotations
 
 import enum
-import heapq
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -125,8 +125,8 @@ class _Counted:
         known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
         itself = np.bincount(which, self.work[places], minlength=len(known))
         count = np.bincount(which, minlength=len(known))
-        names = [self.trace.strings[name] for name in known[:, 0].tolist()]
-        told = heapq.nsmallest(DEAREST, range(len(known)), key=lambda k: (-itself[k], names[k]))
+        names = {k: self.trace.strings[known[k, 0]] for k in _largest(itself)}
+        told = sorted(names, key=lambda k: (-itself[k], names[k]))[:DEAREST]
         in_all = self._in_all(places, which, told, len(known))
         return tuple(
             DearOp(
@@ -156,6 +156,13 @@ class _Counted:
         own = _outermost_of_group(self.host, places, group)
         took: list[float] = np.bincount(group[own], self.host.in_all(self.work, places[own]), len(told)).tolist()
         return took
+
+
+def _largest(times: Any) -> list[int]:
+    """The places of the DEAREST largest, and of those that are as large as the smallest of them; ascending."""
+    least = np.partition(times, -DEAREST)[-DEAREST] if len(times) > DEAREST else 0.0
+    largest: list[int] = np.flatnonzero(times >= least).tolist()
+    return largest
 
 
 def _kinds(trace: Trace, rows: Int64, category: Int8) -> Int8:

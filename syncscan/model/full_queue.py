@@ -29,7 +29,7 @@ def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) ->
     held = np.zeros(len(calls), np.int64)
     long = np.flatnonzero(returned - issued > LONG_LAUNCH_NS)
     if len(long):
-        long = long[~trace.named(is_memcpy)[calls[long]]]
+        long = long[~trace.called(calls[long], is_memcpy)]
         long = long[_in_flight(trace, issued[long]) >= QUEUE_FULL]
     if len(long):
         usual = _usual_lengths(trace, calls[long])
@@ -51,8 +51,8 @@ def _usual_lengths(trace: Trace, calls: Int64) -> Int64:
 
 def _in_flight(trace: Trace, times: Int64) -> Int64:
     """How much device work was launched but not begun at these times, ns."""
-    start, launched = trace.slices.ts[trace.device_rows], trace.launched_at
-    known = np.sort(launched[launched < start])
+    start, (launched, order) = trace.slices.ts[trace.device_rows], trace.by_launch
+    known = launched[launched < start[order]]
     to_begin = len(start) - np.searchsorted(start, times, side="right")
     to_launch = len(known) - np.searchsorted(known, times, side="right")
     return to_begin - to_launch

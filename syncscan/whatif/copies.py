@@ -21,8 +21,6 @@ class Copies:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        s = trace.slices
-        self.rows = np.flatnonzero((s.category == Category.MEMCPY) & (s.correlation != NONE) & (s.bytes > 0))
         self._speed: dict[str, float | None] = {}
 
     def whole(self, call: int) -> tuple[tuple[int, int], float] | None:
@@ -48,13 +46,10 @@ class Copies:
         """Bytes a ns: of the trace's own large pinned copies in this direction, else of the device's generation."""
         if direction not in self._speed:
             s = self.trace.slices
-            names = [self.trace.name(int(r)) for r in self.rows]
-            own = [
-                float(s.bytes[r]) / max(1.0, float(s.dur[r]))
-                for r, name in zip(self.rows, names, strict=True)
-                if "Pinned" in name and name.split()[1] == direction and s.bytes[r] >= LARGE
-            ]
-            self._speed[direction] = max(own) if own else self._generation()
+            own = self.trace.where(lambda n: "Pinned" in n and n.split()[1:2] == [direction], Category.MEMCPY)
+            own = own[(s.correlation[own] != NONE) & (s.bytes[own] >= LARGE)]
+            speeds = s.bytes[own] / np.maximum(1.0, s.dur[own])
+            self._speed[direction] = float(speeds.max()) if len(own) else self._generation()
         return self._speed[direction]
 
     def _generation(self) -> float | None:

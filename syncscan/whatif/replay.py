@@ -42,6 +42,11 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
     stretch: float
 
     @cached_property
+    def waiting(self) -> frozenset[int]:
+        """Numbers of the findings that wait in any of its programs."""
+        return _waiting(self.programs)
+
+    @cached_property
     def known(self) -> dict[tuple[tuple[int, ...] | None, frozenset[int], bool], Steady]:
         """What was replayed of it: by programs (None: all), findings that are removed of them, and how."""
         return {}
@@ -56,6 +61,10 @@ def _scaled(program: Program, scale: float, stretch: float) -> Scaled:
     ends = scale * program.late_host + stretch * program.late_device
     late = np.maximum.reduceat(ends, program.late_first).tolist() if len(program.late_first) else []
     return Scaled(program, (scale * program.node_host).tolist(), late)
+
+
+def _waiting(programs: Sequence[Scaled]) -> frozenset[int]:
+    return frozenset[int]().union(*(scaled.program.waiting for scaled in programs))
 
 
 class Steady(msgspec.Struct, frozen=True):
@@ -100,7 +109,7 @@ def steady(
         whole: of the removed ones the host's time in the ops around them goes too.
     """
     programs = replay.programs if steps is None else [replay.programs[i] for i in steps]
-    gone = removed & frozenset[int]().union(*(scaled.program.waiting for scaled in programs))
+    gone = removed & (replay.waiting if steps is None else _waiting(programs))
     asked = None if steps is None else tuple(steps), gone, whole and bool(gone)
     if asked not in replay.known:
         replay.known[asked] = _replayed(replay, programs, *asked)

@@ -31,13 +31,10 @@ class Surroundings(msgspec.Struct, frozen=True):
 def surroundings_of(trace: Trace, findings: Sequence[Finding], measured: StepSummary) -> Surroundings:
     """What others decide of this step; findings are numbered as they come."""
     paced = loader_waits(trace) > PACED * measured.observed_us * 1e3
-    behind = (n for n, f in enumerate(findings) if _communicated_ns(f) > MOSTLY * _waited_ns(f))
+    behind = (n for n, f in enumerate(findings) if _waits_for_ranks(f))
     return Surroundings(measured, paced, frozenset(behind))
 
 
-def _communicated_ns(finding: Finding) -> int:
-    return sum(o.cost.communication_ns for o in finding.occurrences)
-
-
-def _waited_ns(finding: Finding) -> int:
-    return sum(o.cost.wait_ns for o in finding.occurrences)
+def _waits_for_ranks(finding: Finding) -> bool:
+    communicated = sum([o.cost.communication_ns for o in finding.occurrences])
+    return communicated > 0 and communicated > MOSTLY * sum([o.cost.wait_ns for o in finding.occurrences])
