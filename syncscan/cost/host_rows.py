@@ -169,11 +169,14 @@ def _come_first(threads: Sequence[_Thread]) -> tuple[Cover, list[Int64]]:
     begins = np.concatenate([_NO_TIMES, *(thread.begin[mine] for thread, mine in zip(threads, tops, strict=True))])
     ends = np.concatenate([_NO_TIMES, *(thread.end[mine] for thread, mine in zip(threads, tops, strict=True))])
     order = np.argsort(begins, kind="stable")
+    elsewhere = Cover(*union(begins[order], ends[order]))
     taken = np.full(len(order), _BEFORE_ALL, np.int64)
     taken[order[1:]] = np.maximum.accumulate(ends[order])[:-1]
+    if (taken <= begins).all():  # one thread, or each in its turn
+        return elsewhere, [thread.begin for thread in threads]
     bounds = itertools.pairwise(np.cumsum([0, *map(len, tops)]).tolist())
     since = [
         np.maximum(thread.begin, np.repeat(taken[slice(*of_thread)], np.diff(mine, append=len(thread.rows))))
         for thread, mine, of_thread in zip(threads, tops, bounds, strict=True)
     ]
-    return Cover(*union(begins[order], ends[order])), since
+    return elsewhere, since
