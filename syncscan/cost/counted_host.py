@@ -121,7 +121,7 @@ class _Counted:
         host, paths = self.host, ScopePaths(self.trace)
         places = np.flatnonzero(self.ops)
         rows = host.rows[places]
-        path = paths.of(rows, lambda bare: host.outermost(places[bare]))
+        path = paths.of(rows, host.rows[host.tops], lambda bare: host.top_of(places[bare]))
         known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
         itself = np.bincount(which, self.work[places], minlength=len(known))
         count = np.bincount(which, minlength=len(known))

@@ -45,10 +45,9 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
     input_ns: int
     """In a DataLoader's `__next__`, with all that it does."""
 
-    def outermost(self, places: Int64) -> Int64:
-        """Of each of these places the row of the outermost around it; its own where there is none."""
-        rows: Int64 = self.rows[self.tops[np.searchsorted(self.tops, places, side="right") - 1]]
-        return rows
+    def top_of(self, places: Int64) -> Int64:
+        """For each of these places the place in `tops` of the outermost around it, or of itself."""
+        return np.searchsorted(self.tops, places, side="right") - 1
 
     def in_all(self, column: Int64, places: Int64) -> Int64:
         """Of each of these places, which ascend, the sum of a column over itself and those that lie in it."""

@@ -24,18 +24,18 @@ class ScopePaths:
         self._steps: list[tuple[int, int]] = []
         """Of each path the number of the one around it (NONE: none), and its innermost scope's name."""
 
-    def of(self, rows: Int64, outermost: Callable[[Int64], Int64]) -> Int32:
+    def of(self, rows: Int64, tops: Int64, top_of: Callable[[Int64], Int64]) -> Int32:
         """For each of these rows the number of its path, NONE without scopes.
 
         Args:
             rows: of host slices.
-            outermost: of places in these the rows of the outermost slices around, by which backward is led to forward.
+            tops: rows of the slices that lie in no other, by which backward is led to forward.
+            top_of: of places in `rows` the places in `tops` of the outermost around them.
         """
         paths: Int32 = self._paths.take(self._scope_of(rows))
+        led = self._paths.take(self._scope_of(self._forward.take(tops)))  # NONE is led to NONE
         bare = np.flatnonzero(paths == NONE)
-        forward = self._forward.take(outermost(bare))
-        led = np.flatnonzero(forward != NONE)
-        paths[bare[led]] = self._paths.take(self._scope_of(forward[led]))
+        paths[bare] = led.take(top_of(bare))
         return paths
 
     def names(self, path: int) -> tuple[str, ...]:
