@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Int64, distinct
+from syncscan.model.arrays import Int32, Int64, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
@@ -169,8 +169,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
 
     def length_us(self, rows: Iterable[int]) -> float:
         """Length of these slices in µs a step."""
-        s = self.trace.slices
-        return float(sum(int(s.dur[r]) for r in rows)) / self.count / 1e3
+        return float(self.trace.slices.dur[np.array(list(rows), np.int64)].sum()) / self.count / 1e3
 
     def least_us(self, launches: float, mean_ns: float, intervals: Sequence[ThreadInterval]) -> float:
         """What thousands of launches take of the host at least, in µs a step, where the step's own time isn't known.
@@ -200,12 +199,11 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         return float(max(idle, default=0)) / self.count / 1e3
 
     @cached_property
-    def _launched(self) -> tuple[Int64, Int64, Int64, Int64]:
+    def _launched(self) -> tuple[Int64, Int64, Int64, Int32]:
         """Device work in order of its launch: rows, the time of the launch, its call, the call's track."""
-        trace, calls = self.trace, self.trace.device_calls
-        track = np.where(calls == NONE, NONE, trace.slices.track[calls]).astype(np.int64)
-        order = np.argsort(trace.launched_at, kind="stable")
-        return trace.device_rows[order], trace.launched_at[order], calls[order], track[order]
+        trace, (at, order) = self.trace, self.trace.by_launch
+        calls = trace.device_calls[order]
+        return trace.device_rows[order], at, calls, np.where(calls == NONE, NONE, trace.slices.track[calls])
 
     @cached_property
     def _launched_on(self) -> dict[int, tuple[Int64, Int64]]:

@@ -81,6 +81,8 @@ def find(context: Context) -> Iterable[Habit]:
     computes = ~context.trace.called(work, lambda n: n.startswith("Mem"))
     computing = set(distinct(s.stream[work[computes]]).tolist())
     mine = [c for c in context.once(pinned_copies) if int(s.stream[c.row]) in computing]
+    if context.length_us(c.row for c in mine) < 5 * context.notable_us:  # alone they take no longer
+        return
     alone = sum(_alone(context, c.row) for c in mine) / context.count / 1e3
     if alone < 5 * context.notable_us:
         return

@@ -93,6 +93,7 @@ SHARE = 0.1
 """Part of the device's work that must lie in the scope."""
 BUSY = 0.75
 """Part of the step in which the device must work: one that waits for its host gains nothing by a second stream."""
+_NEVER = np.iinfo(np.int64).max
 TORCHS = re.compile(r"(nccl|rccl|gloo|ucc|mpi|xccl|hccl):|Optimizer\.|(Fully|FSDP|DistributedData|DataParallel)|## ")
 """Scopes that torch itself makes, around communication, optimizers and wrappers of the trained module."""
 
@@ -169,12 +170,8 @@ def _first_trained(context: Context) -> dict[tuple[int, int], int]:
     last = np.zeros(len(numbers), np.int64)
     np.maximum.at(last, which.reshape(-1), s.ts[forward])
     last.sort()
-    found = {}
-    for begin, end in context.steps:
-        k = int(np.searchsorted(last, begin))
-        if k < len(last) and last[k] < end:
-            found[(begin, end)] = int(last[k])
-    return found
+    next_ = np.append(last, _NEVER)[np.searchsorted(last, context.begins)].tolist()
+    return {(begin, end): at for (begin, end), at in zip(context.steps, next_, strict=True) if at < end}
 
 
 def _same_stream(context: Context, kernels: list[int], first: dict[tuple[int, int], int]) -> bool:
