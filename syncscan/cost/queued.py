@@ -34,7 +34,9 @@ class Queued:
     def _found(self, device: int) -> tuple[Int64, Int64]:
         """When work started, ascending, and the earliest launch from there on."""
         work, slices = self._work.of(device), self._trace.slices
-        known = self._trace.calls_of(work.rows) != NONE
+        linked = np.zeros(len(slices), np.bool_)
+        linked[self._trace.device_rows[self._trace.device_calls != NONE]] = True
+        known = linked[work.rows]
         starts, launched = slices.ts[work.rows[known]], work.launched[known]
         order = np.argsort(starts, kind="stable")
         earliest = np.minimum.accumulate(launched[order][::-1])[::-1]

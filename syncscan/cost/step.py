@@ -11,11 +11,11 @@ from syncscan.cost.devices import device_times
 from syncscan.cost.held import time_held
 from syncscan.model.finding import Occurrence
 from syncscan.model.integrity import Integrity
-from syncscan.model.interval import Interval
+from syncscan.model.interval import Interval, cover_of
 from syncscan.model.names import is_loader
 from syncscan.model.period import step_intervals, step_period
 from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, ProcessSteps, StepSummary
-from syncscan.model.trace import NONE, Step, Trace
+from syncscan.model.trace import HOST, NONE, Step, Trace
 
 
 def steps_of(trace: Trace) -> tuple[Step, ...]:
@@ -76,11 +76,9 @@ def _bubbles(occurrences: Sequence[Occurrence], devices: Sequence[DeviceTime]) -
 
 def _input(trace: Trace, steps: Sequence[Step]) -> int:
     """Time of the DataLoader's `__next__` on the steps' own threads, in ns."""
-    s = trace.slices
-    rows = np.flatnonzero(trace.named(is_loader))
+    s, rows = trace.slices, trace.where(is_loader, *HOST)
     tracks = {step.track for step in steps}
-    return sum(
-        int(s.dur[r])
-        for r in rows
-        if (int(s.track[r]) in tracks or NONE in tracks) and any(step.ts <= int(s.ts[r]) < step.end for step in steps)
-    )
+    if NONE not in tracks:
+        rows = rows[np.isin(s.track[rows], list(tracks))]
+    inside = cover_of([Interval(step.ts, step.end) for step in steps]).holds(s.ts[rows])
+    return int(s.dur[rows[inside]].sum())
