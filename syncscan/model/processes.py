@@ -18,7 +18,7 @@ def processes(trace: Trace) -> tuple[str, ...]:
     none.
     """
     marked = Counter(trace.tracks[step.track].pid for step in trace.steps)
-    launched = Counter(_pids(trace, _launching(trace)).tolist())
+    launched = _launched(trace)
     found = sorted(marked if len(marked) > 1 else launched, key=lambda pid: (-marked[pid], -launched[pid], pid))
     return tuple(found)
 
@@ -59,11 +59,14 @@ def of_process(trace: Trace, pid: str) -> Trace:
     )
 
 
-def _launching(trace: Trace) -> Int64:
-    """Rows of the calls that launched the device work, one for each piece of it."""
+def _launched(trace: Trace) -> Counter[str]:
+    """How much device work each process launched, by pid."""
     calls = trace.device_calls
-    launching: Int64 = calls[calls != NONE]
-    return launching
+    by_track = np.bincount(trace.slices.track[calls[calls != NONE]])
+    launched: Counter[str] = Counter()
+    for track in np.flatnonzero(by_track).tolist():
+        launched[trace.tracks[track].pid] += by_track.item(track)
+    return launched
 
 
 def _pids(trace: Trace, rows: Int64) -> Texts:
