@@ -177,9 +177,8 @@ class State:
 
     def _run(self, node: Run, host: float, late: list[float]) -> None:
         clock, ends, thread, launches = self.clock, self.ends, node.thread, node.launches
-        if launches:
-            self._queue(thread, launches)
-        now = clock[thread] = clock[thread] + host
+        free = self._queue(clock[thread], launches) if launches else clock[thread]
+        now = clock[thread] = free + host
         if not thread:
             self.worked += host
         stretch, last = self.stretch, 0.0
@@ -220,9 +219,12 @@ class State:
         self.clock[node.thread] = go_on + scale * after
         return scale * (call + after)
 
-    def _queue(self, thread: int, launches: int) -> None:
-        """Hold the host back while the launch queue is full."""
-        self.launched += launches
-        pending, least = self.pending, self.launched - LAUNCH_QUEUE
+    def _queue(self, now: float, launches: int) -> float:
+        """When a host that wants to launch so many at this time can: it is held back while the launch queue is full."""
+        launched = self.launched = self.launched + launches
+        pending, least = self.pending, launched - LAUNCH_QUEUE
         while pending and pending[0][0] <= least:
-            self.clock[thread] = max(self.clock[thread], pending.popleft()[1])
+            end = pending.popleft()[1]
+            if end > now:
+                now = end
+        return now
