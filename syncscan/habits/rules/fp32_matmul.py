@@ -116,7 +116,7 @@ def find(context: Context) -> Iterable[Habit]:
     took = context.length_us(mine)
     if took < 5 * context.notable_us:
         return
-    longest = max(mine, key=lambda r: int(s.dur[r]))
+    longest = int(rows[known][s.dur[rows[known]].argmax()])
     yield context.habit(
         replace(ADVICE, fix=chip.fix),
         [mine[longest], *(c for r, c in mine.items() if r != longest)],

@@ -93,10 +93,10 @@ def find(context: Context) -> Iterable[Habit]:
 
 def _idle_behind(context: Context, syncs: list[int]) -> float:
     """From a synchronise to the next device work, in µs a step, mean."""
-    s = context.trace.slices
-    gaps = []
+    s, gaps = context.trace.slices, list[int]()
+    starts = [context.work.of(d).busy_from for d in context.work.devices]
     for row in syncs:
-        starts = [context.work.of(d).busy_from for d in context.work.devices]
-        later = [int(b[b > int(s.ts[row])][0]) for b in starts if (b > int(s.end[row])).any()]
-        gaps += [min(later) - int(s.end[row])] if later else []
+        begin, end = s.ts.item(row), s.end.item(row)
+        later = [b.item(int(b.searchsorted(begin, side="right"))) for b in starts if b[-1] > end]
+        gaps += [min(later) - end] if later else []
     return max(0.0, sum(gaps) / max(1, len(gaps)) / 1e3)
