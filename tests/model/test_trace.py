@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from syncscan.model.trace import CALLS, NONE, Category, Slices
+from syncscan.model.trace import CALLS, NONE, Category, Slices, Trace, once
 from tests.builder import TraceBuilder, names
 
 
@@ -175,6 +177,36 @@ def test_without_any_link_work_counts_as_launched_when_it_starts():
     t = TraceBuilder()
     t.event(ph="X", cat="kernel", name="k", pid=0, tid=7, ts=10, dur=5, args={"device": 0, "stream": 7})
     assert t.trace().launched_at.tolist() == [10_000]
+
+
+@given(st.lists(st.tuples(st.integers(-2, 12), st.integers(-2, 12)), max_size=5))
+def test_work_is_found_by_when_it_was_launched(intervals: list[tuple[int, int]]) -> None:
+    """In intervals that overlap, are empty or end before they begin, and in the order of its start, not its launch."""
+    t = TraceBuilder()
+    for at in range(10):
+        t.launch("kernel", at=at, lasts=1, stream=at % 2, begins=30 - 20 * (at % 2))
+    trace = t.trace()
+    launched = (trace.launched_at // 1000).tolist()
+    expected = [any(begin <= at < end for begin, end in intervals) for at in launched]
+    asked = [(begin * 1000, end * 1000) for begin, end in intervals]
+    assert trace.launched_in(asked).tolist() == expected
+    for interval in asked:
+        assert trace.launched_within(*interval).tolist() == np.flatnonzero(trace.launched_in([interval])).tolist()
+
+
+def test_what_is_made_of_a_trace_is_made_once_for_each_trace():
+    """Stages that ask for the same get the same object; another trace has its own."""
+    made: list[int] = []
+
+    @once
+    def rows(trace: Trace) -> list[int]:
+        made.append(len(trace.slices))
+        return made[-1:]
+
+    one, other = nested().trace(), TraceBuilder().trace()
+    assert rows(one) is rows(one)
+    assert rows(other) == [0]
+    assert len(made) == 2
 
 
 def test_named_asks_once_a_distinct_name():

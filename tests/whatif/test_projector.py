@@ -10,6 +10,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.model.step import Bound
+from syncscan.model.trace import NONE
 from syncscan.whatif import replay
 from tests.builder import TraceBuilder
 from tests.whatif.story import Item, analysed, profiled, real, told
@@ -206,6 +207,18 @@ def test_a_step_of_10000_launches_is_replayed_a_hundred_times_by_its_waits(monke
     analysis.whatif("all", step_ms=50.0)
     assert 10 < len(nodes) < 120
     assert 40 < max(nodes) < 120
+
+
+def test_a_removal_that_changes_none_of_the_replayed_steps_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of hundreds of findings most wait in steps that aren't replayed: without one of those all is as it was."""
+    step = analysed([("launch", 100.0), ("work", 300.0), ("read", 0.0)], step_ms=0.5)._projector.calibrated()
+    waiting, elsewhere = frozenset({NONE, *range(9)}), frozenset({10_000})
+    before = replay.steady(step.replay)
+    monkeypatch.delattr(replay.State, "step")
+    assert replay.steady(step.replay, elsewhere) is before
+    assert replay.steady(step.replay, elsewhere, whole=True) is before
+    with pytest.raises(AttributeError):
+        replay.steady(step.replay, waiting)
 
 
 @pytest.mark.bench
