@@ -118,6 +118,11 @@ class _Writer:
         threads = [self.threads.get(track, 0) for track in range(int(tracks.max(initial=NONE)) + 1)]
         self.thread_of = np.array(threads, np.int64)[tracks]
         self.own_times = self._own_times(steps.left_out)
+        self.returned = np.zeros(len(tracks))
+        """When each launch returned, in its thread's own time; known of those of the programs that are written."""
+        self.length = (self.launches.end - self.launches.start).astype(np.float64)
+        self.adds = self.length + self.launches.gap
+        """What each launch adds to a busy stream."""
         self.apart = np.flatnonzero(np.isin(self.launches.rows, apart))
         awaited = [edge.event for edge in self.edges] + [wait.event for wait in self.waits if wait.event]
         self.records = sorted(set(awaited), key=lambda record: record.ts)
@@ -138,6 +143,7 @@ class _Writer:
         """The program of one step: runs of launches between the points where host and streams meet."""
         work = self.launches
         first, end = (int(place) for place in np.searchsorted(work.issued, step))
+        self._find_returns(first, end)
         draft = _Draft([own.at_one(step.begin) for own in self.own_times])
         written = first
         for meeting in self._meetings(step):
@@ -150,9 +156,14 @@ class _Writer:
             written = upto + isinstance(meeting.of, int)
         self._runs(draft, written, end)
         draft.nodes.append(Run(0, draft.advance(0, self.own_times[0].at_one(step.end))))
-        length, stream = (work.end - work.start)[first:end], work.stream[first:end]
+        length, stream = self.length[first:end], work.stream[first:end]
         stream_ns = tuple(float(length[stream == number].sum()) for number in range(len(work.streams)))
         return draft.program(step.length, stream_ns, first, end - first)
+
+    def _find_returns(self, first: int, end: int) -> None:
+        for thread in distinct(self.thread_of[first:end]).tolist():
+            mine = first + np.flatnonzero(self.thread_of[first:end] == thread)
+            self.returned[mine] = self.own_times[thread].at(self.launches.returned[mine])
 
     def _meetings(self, step: Interval) -> list[_Meeting]:
         """All of a step, in time order; numbers its event records."""
@@ -211,17 +222,16 @@ class _Writer:
     def _run(self, draft: _Draft, run: slice) -> None:
         """Write one run: what it adds to each stream, and how late each of its launches alone would make that end."""
         work, thread = self.launches, int(self.thread_of[run.start])
-        returned = self.own_times[thread].at(work.returned[run])
-        host_ns = draft.advance(thread, float(returned[-1]))
+        returned = self.returned.item(run.stop - 1)
+        host_ns = draft.advance(thread, returned)
         feeds = []
         for stream in distinct(work.stream[run]).tolist():
             mine = run.start + np.flatnonzero(work.stream[run] == stream)
-            length = (work.end - work.start)[mine].astype(np.float64)
-            adds = length + work.gap[mine]
-            still_to_come = adds.sum() - np.cumsum(adds)
-            feeds.append(Feed(stream, float(adds.sum()), len(draft.late_first)))
+            adds = self.adds[mine]
+            total = float(adds.sum())
+            feeds.append(Feed(stream, total, len(draft.late_first)))
             draft.late_first.append(draft.late_count)
             draft.late_count += len(mine)
-            draft.late_host.append(returned[mine - run.start] - returned[-1])
-            draft.late_device.append(work.latency[mine] + length + still_to_come)
+            draft.late_host.append(self.returned[mine] - returned)
+            draft.late_device.append(work.latency[mine] + self.length[mine] + (total - np.cumsum(adds)))
         draft.nodes.append(Run(thread, host_ns, run.stop - run.start, tuple(feeds)))
