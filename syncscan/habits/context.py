@@ -75,8 +75,8 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def launching_us(self) -> float:
         """Host time that the launches of a step take, in µs: from one to the next, counted up to `LAUNCH_NS` each."""
-        launched = self._launched[1]
-        at = distinct(np.concatenate([launched[self.inside(launched)], [s.ts for s in self.trace.steps]]))
+        launched = self._launched[1][self._launched_inside]
+        at = distinct(np.concatenate([launched, [s.ts for s in self.trace.steps]]))
         gaps = np.minimum(np.diff(at), LAUNCH_NS)
         return float(gaps.sum()) / self.count / 1e3 * self.host_scale
 
@@ -95,8 +95,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def launch_calls(self) -> Int64:
         """Rows of the calls that launch the steps' work, in time order."""
-        _, at, calls, _ = self._launched
-        found = calls[self.inside(at)]
+        found = self._launched[2][self._launched_inside]
         launches = np.zeros(len(self.trace.slices), np.bool_)
         launches[found[found != NONE]] = True
         calls = np.flatnonzero(launches)
@@ -204,6 +203,11 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         trace, (at, order) = self.trace, self.trace.by_launch
         calls = trace.device_calls[order]
         return trace.device_rows[order], at, calls, np.where(calls == NONE, NONE, trace.slices.track[calls])
+
+    @cached_property
+    def _launched_inside(self) -> Any:
+        """Which of that was launched in a step."""
+        return self.inside(self._launched[1])
 
     @cached_property
     def _launched_on(self) -> dict[int, tuple[Int64, Int64]]:

@@ -39,12 +39,14 @@ def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int64]:
     least = int(second.min())
     width = int(second.max()) - least + 1
     each = first.astype(np.int64) * width + (second.astype(np.int64) - least)
-    codes, which = _numbered(each)
+    codes, which = numbered(each)
     return np.stack([codes // width, codes % width + least], axis=1), which
 
 
-def _numbered(codes: Int64) -> tuple[Int64, Int64]:
-    """The different ones, ascending, and for each its place among them."""
+def numbered(codes: Int64) -> tuple[Int64, Int64]:
+    """The different ones, ascending, and for each its place among them; as `np.unique`, sooner where they lie close."""
+    if not len(codes):
+        return codes, np.zeros(0, np.int64)
     least = int(codes.min())
     span = int(codes.max()) - least + 1
     if span > _TABLE * len(codes):

@@ -64,7 +64,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from syncscan.habits.context import Context
-from syncscan.model.arrays import among
+from syncscan.model.arrays import among, numbered
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
@@ -161,14 +161,14 @@ def _first_trained(context: Context) -> dict[tuple[int, int], int]:
     up in backward, the last one made the node.
     """
     s = context.trace.slices
-    numbered, _ = context.trace.rows_of(Category.CPU_OP)
-    numbered = numbered[s.sequence.take(numbered) != NONE]
-    back = s.fwd_thread[numbered] > 0
-    forward = numbered[~back]
-    forward = forward[among(s.sequence[forward], np.sort(s.sequence[numbered[back]]))]
-    numbers, which = np.unique(s.sequence[forward], return_inverse=True)
+    ops, _ = context.trace.rows_of(Category.CPU_OP)
+    ops = ops[s.sequence.take(ops) != NONE]
+    back = s.fwd_thread[ops] > 0
+    forward = ops[~back]
+    forward = forward[among(s.sequence[forward], np.sort(s.sequence[ops[back]]))]
+    numbers, which = numbered(s.sequence[forward])
     last = np.zeros(len(numbers), np.int64)
-    np.maximum.at(last, which.reshape(-1), s.ts[forward])
+    np.maximum.at(last, which, s.ts[forward])
     last.sort()
     next_ = np.append(last, _NEVER)[np.searchsorted(last, context.begins)].tolist()
     return {(begin, end): at for (begin, end), at in zip(context.steps, next_, strict=True) if at < end}
