@@ -25,7 +25,7 @@ def find(
     """Find the habits of a trace.
 
     Args:
-        trace: with steps; without them there is nothing to say of a step.
+        trace: with steps that take time; without them there is nothing to say of a step.
         findings: its syncs, so that a habit can name those that would go with it.
         step: as measured, with the unprofiled time where it is known.
         sampled: the functions that the step's thread was in, where capture sampled it.
@@ -33,9 +33,9 @@ def find(
     Returns:
         The habits, the costliest first, and warnings: a rule that raises is named there and skipped.
     """
-    if not trace.steps or not len(trace.device_rows):
-        return (), ()
     context = Context(trace, tuple(findings), step, sampled)
+    if not trace.steps or not context.period_us or not len(trace.device_rows):
+        return (), ()
     found: list[Habit] = []
     warnings = []
     for rule in RULES:

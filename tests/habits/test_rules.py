@@ -469,6 +469,16 @@ def test_without_steps_nothing_is_said():
     assert rules(t) == {}
 
 
+def test_of_steps_that_take_no_time_nothing_is_said():
+    """No rule fails for want of a part of it, as those of a trace whose times are damaged."""
+    t = TraceBuilder()
+    with t.step(0, 0):
+        pass
+    t.launch("k", at=0, lasts=0)
+    analysis = api.analyze_trace(t.trace())
+    assert habits.find(analysis.trace, analysis.findings, analysis.step) == ((), ())
+
+
 def test_a_rule_that_raises_is_named_and_skipped(monkeypatch):
     """The others still speak."""
 
