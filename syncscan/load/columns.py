@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ import numpy as np
 from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
 from syncscan.load.damage import Damage
 from syncscan.load.event import Args, Event
+from syncscan.load.table import Arrays, Table, Values
 from syncscan.load.values import LONGEST_US, copy_name, id_of, nanoseconds, process_group, text_of
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.trace import NONE, Category, Flows, Track
@@ -27,8 +28,8 @@ TYPES: dict[str, Any] = {
 FRAME_COLUMNS = ("name", "track", "ts", "dur")
 """The columns of `Frames`, in order."""
 
-Rows = dict[str, Any]
-"""Column → array, and `count`, the arrays' length: the events of one category in one piece."""
+Group = tuple[Category | None, list[Event]]
+"""Events of one category of slices; of Python's frames with None."""
 ArrowEnd = tuple[Any, int, float]
 """An arrow's id, and the number of the track and the time in µs at which it starts or ends."""
 Export = tuple[Any, ...]
@@ -44,9 +45,9 @@ class Unlinked(msgspec.Struct, frozen=True):
 
     strings: Sequence[str]
     tracks: Sequence[Track]
-    slices: Rows
+    slices: Arrays
     """The columns of `Slices` by name. Linking takes them away one by one, so that nothing is held twice for long."""
-    frames: Rows
+    frames: Arrays
     """Those of `Frames`; likewise."""
     flows: Flows
     events: int
@@ -65,7 +66,7 @@ class Numbered(dict[Any, int]):
 
 
 class Columns(msgspec.Struct):
-    """Collects the events of a trace as small arrays, one set a piece and category.
+    """Collects the events of a trace, some at a time, as rows of slices and frames.
 
     Tracks are numbered by their pid and tid as they stand there (1 and "1" are two), which is what a dict looks up
     fastest; `finish` joins those that are the same as text.
@@ -80,8 +81,8 @@ class Columns(msgspec.Struct):
     _labels: dict[tuple[str, str], str] = msgspec.field(default_factory=dict)
     """(pid, tid) → the name of the thread; (pid, "") → of the process."""
     _categories: set[str] = msgspec.field(default_factory=set)
-    _slices: list[Rows] = msgspec.field(default_factory=list)
-    _frames: list[Rows] = msgspec.field(default_factory=list)
+    _slices: Table = msgspec.field(default_factory=lambda: Table(TYPES))
+    _frames: Table = msgspec.field(default_factory=lambda: Table({name: TYPES[name] for name in FRAME_COLUMNS}))
     _arrow_starts: list[ArrowEnd] = msgspec.field(default_factory=list)
     _arrow_ends: list[ArrowEnd] = msgspec.field(default_factory=list)
 
@@ -96,60 +97,83 @@ class Columns(msgspec.Struct):
         by_category: defaultdict[str, list[Event]] = defaultdict(list)
         for event in events:
             by_category[event.cat].append(event)
+        slices: list[Group] = []
         for name, group in by_category.items():
             if name in ARROWS:
                 self._add_arrows(group)
             elif name in CATEGORIES:
-                self._slices += self._rows(name, group, CATEGORIES[name])
+                slices.append((CATEGORIES[name], self._complete(name, group)))
             elif name == PYTHON:
-                self._frames += self._rows(name, group, None)
+                self._add_rows(self._frames, [(None, self._complete(name, group))])
             else:
                 self._add_labels(group)
+        self._add_rows(self._slices, slices)
 
-    def _rows(self, name: str, group: list[Event], category: Category | None) -> list[Rows]:
-        """The arrays of one category's complete events, none without such events; category None is Python's frames."""
+    def _complete(self, name: str, group: list[Event]) -> list[Event]:
+        """The events of this category that have a begin and an end."""
         events = [event for event in group if event.ph == "X"]
         if len(events) < len(group):
             self._add_labels(group)
-        if not events:
-            return []
-        self._categories.add(name)
-        events, ts, dur = self._times(events)
-        names = [_copy(event) for event in events] if category == Category.MEMCPY else [event.name for event in events]
-        strings, tracks, count = self._strings, self._tracks, len(events)
-        self.rows += count
-        rows = {
-            "count": count,
-            "name": np.fromiter([strings[name] for name in names], np.int32, count),
-            "track": np.fromiter([tracks[event.pid, event.tid] for event in events], np.int32, count),
-            "ts": ts,
-            "dur": dur,
-        }
-        if category is None:
-            return [rows]
-        args = [event.args for event in events]
-        ids = {column: _ints(_ID_OF_ARGS[column](args), TYPES[column]) for column in ID_COLUMNS[category]}
-        if category == Category.KERNEL and any(a.group is not None for a in args):
-            ids |= self._groups(args)
-        return [{**rows, **ids, "category": category}]
+        if events:
+            self._categories.add(name)
+        return events
 
-    def _groups(self, args: list[Args]) -> Rows:
+    def _add_rows(self, table: Table, groups: list[Group]) -> None:
+        """Add the events of several categories: what all have at once, as a call of numpy costs as much as 50 rows."""
+        groups, ts = self._timed(groups)
+        events = [event for _, group in groups for event in group]
+        if not events:
+            return
+        self.rows += len(events)
+        # By `map`, as a look-up spelt out takes a sixth longer.
+        name_of, track_of, count = self._strings.__getitem__, self._tracks.__getitem__, len(events)
+        places = zip([event.pid for event in events], [event.tid for event in events], strict=True)
+        values: list[Values] = [
+            ("name", 0, np.fromiter(map(name_of, [event.name for event in events]), np.int32, count)),
+            ("track", 0, np.fromiter(map(track_of, places), np.int32, count)),
+            ("ts", 0, ts),
+            ("dur", 0, self._durations(events)),
+        ]
+        first = 0
+        for category, group in groups:
+            if category is not None and group:
+                values += [(name, first, column) for name, column in self._of_category(category, group)]
+            first += len(group)
+        table.add(count, values)
+
+    def _timed(self, groups: list[Group]) -> tuple[list[Group], Int64]:
+        """The events that have a time, and their starts in ns; counts what has none."""
+        ts, has_time = nanoseconds(_floats([event.ts for _, group in groups for event in group]))
+        if has_time.all():
+            return groups, ts
+        self.damage.untimed += int((~has_time).sum())
+        groups = [(category, [e for e in group if abs(e.ts) <= LONGEST_US]) for category, group in groups]
+        return groups, ts[has_time]
+
+    def _durations(self, events: list[Event]) -> Int64:
+        """In ns, and 0 for what has none, which is counted."""
+        dur, has_duration = nanoseconds(_floats([event.dur for event in events]))
+        if not has_duration.all():
+            self.damage.endless += int((~has_duration).sum())
+        # Kineto clamps negative durations to 0 (libkineto's output_json.cpp, handleActivity); so are other writers'.
+        return np.maximum(dur, 0)
+
+    def _of_category(self, category: Category, group: list[Event]) -> Iterator[tuple[str, Any]]:
+        """What only slices of this category have."""
+        args = [event.args for event in group]
+        yield "category", np.full(len(group), category, np.int8)
+        for column in ID_COLUMNS[category]:
+            yield column, _ints(_ID_OF_ARGS[column](args), TYPES[column])
+        if category == Category.MEMCPY:
+            yield "name", [self._strings[_copy(event)] for event in group]
+        if category == Category.KERNEL and any(a.group is not None for a in args):
+            yield from self._groups(args)
+
+    def _groups(self, args: list[Args]) -> Iterator[tuple[str, Any]]:
         """The process group of each collective's kernel among these, and its number in that."""
         texts = [process_group(a.group, a.ranks, a.source_rank, a.target_rank) for a in args]
-        groups = [self._strings[text] if text else NONE for text in texts]
-        numbers = [a.number if text else NONE for a, text in zip(args, texts, strict=True)]
-        return {"group": np.array(groups, np.int32), "sequence": _ints(numbers, np.int64)}
-
-    def _times(self, events: list[Event]) -> tuple[list[Event], Int64, Int64]:
-        """The events that have a time, their starts and their durations in ns; counts what has none."""
-        ts, has_time = nanoseconds(_floats([event.ts for event in events]))
-        if not has_time.all():
-            self.damage.untimed += int((~has_time).sum())
-            events, ts = [events[i] for i in np.flatnonzero(has_time).tolist()], ts[has_time]
-        dur, has_duration = nanoseconds(_floats([event.dur for event in events]))
-        self.damage.endless += int((~has_duration).sum())
-        # Kineto clamps negative durations to 0 (libkineto's output_json.cpp, handleActivity); so are other writers'.
-        return events, ts, np.maximum(dur, 0)
+        yield "group", [self._strings[text] if text else NONE for text in texts]
+        yield "sequence", _ints([a.number if text else NONE for a, text in zip(args, texts, strict=True)], np.int64)
 
     def _add_arrows(self, group: Sequence[Event]) -> None:
         self.rows += len(group)
@@ -178,7 +202,7 @@ class Columns(msgspec.Struct):
         """All that was added, in a form that another process can take over."""
         return (
             self.events, list(self._strings), list(self._tracks), self._labels, self._categories, self.damage,
-            _merged(self._slices, TYPES), _merged(self._frames, FRAME_COLUMNS), self._arrow_starts, self._arrow_ends,
+            self._slices.blocks(), self._frames.blocks(), self._arrow_starts, self._arrow_ends,
         )  # fmt: skip
 
     def absorb(self, exported: Export) -> None:
@@ -188,13 +212,11 @@ class Columns(msgspec.Struct):
         self.damage.add(damage)
         own_name = np.array([self._strings[text] for text in strings], np.int32)
         own_track = np.array([self._tracks[track] for track in tracks], np.int32)
-        for rows, into in ((slices, self._slices), (frames, self._frames)):
-            self.rows += rows["count"]
-            if rows["count"]:
-                into.append(rows | {"name": own_name[rows["name"]], "track": own_track[rows["track"]]})
-        if len(strings) and slices["count"]:
-            group = slices["group"]
-            self._slices[-1]["group"] = np.where(group == NONE, NONE, own_name[np.maximum(group, 0)])
+        for blocks, table in ((slices, self._slices), (frames, self._frames)):
+            for block in blocks:
+                self.rows += block.rows
+                _renumber(block.columns, own_name, own_track)
+            table.take_over(blocks)
         for place, label in labels.items():
             self._add_label(place, label)
         self._categories |= categories
@@ -209,9 +231,8 @@ class Columns(msgspec.Struct):
         tracks = [
             Track(pid, tid, self._labels.get((pid, ""), ""), self._labels.get((pid, tid), "")) for pid, tid in places
         ]
-        slices, frames = _merged(self._slices, TYPES), _merged(self._frames, FRAME_COLUMNS)
+        slices, frames = self._slices.columns(), self._frames.columns()
         for columns in (slices, frames):
-            del columns["count"]
             columns["track"] = track_of[columns["track"]] if len(track_of) else columns["track"]
         return Unlinked(
             strings=tuple(self._strings),
@@ -262,8 +283,9 @@ def _ints(values: list[int], dtype: Any) -> Int64:
         wide = np.fromiter(map(id_of, values), np.int64, len(values))
     if dtype is np.int64:
         return wide
-    limits = np.iinfo(dtype)
-    return np.where((wide < limits.min) | (wide > limits.max), NONE, wide).astype(dtype)
+    narrow = wide.astype(dtype)
+    fits = narrow == wide
+    return narrow if fits.all() else np.where(fits, narrow, NONE)
 
 
 def _external(all_args: list[Args]) -> list[int]:
@@ -289,20 +311,9 @@ _ID_OF_ARGS: dict[str, Callable[[list[Args]], list[int]]] = {
 `numpy.fromiter`, as an array of tuples takes three times as long (benchmarks/README.md, columns)."""
 
 
-def _merged(parts: list[Rows], names: Iterable[str]) -> Rows:
-    """All parts as one; takes their arrays away, so that nothing is held twice for long."""
-    merged = {name: _joined(parts, name, TYPES[name]) for name in names}
-    count = sum(part["count"] for part in parts)
-    parts.clear()
-    return {"count": count, **merged}
-
-
-def _joined(parts: list[Rows], name: str, dtype: Any) -> Any:
-    """One column of all parts, NONE in the rows of a part that lacks it."""
-    out = np.full(sum(part["count"] for part in parts), NONE, dtype)
-    at = 0
-    for part in parts:
-        if name in part:
-            out[at : at + part["count"]] = part.pop(name)
-        at += part["count"]
-    return out
+def _renumber(columns: Arrays, own_name: Int32, own_track: Int32) -> None:
+    """Number names and tracks as this process does."""
+    columns["name"], columns["track"] = own_name[columns["name"]], own_track[columns["track"]]
+    if "group" in columns:
+        group = columns["group"]
+        columns["group"] = np.where(group == NONE, NONE, own_name[np.maximum(group, 0)])

@@ -22,7 +22,7 @@ _LIST = re.compile(rb"\"traceEvents\"\s*:\s*(\[)")
 _FIRST_EVENT = re.compile(rb"\{\s*\"(?:ph|cat)\"\s*:\s*\"")
 # Windows tools begin UTF-8 with a byte order mark.
 _BOM = b"\xef\xbb\xbf"
-PIECE = 1 << 20
+PIECE = 1 << 19
 """Bytes of text that are decoded at once: what the processor's cache holds, measured in benchmarks/README.md."""
 LONGEST = 64 << 20
 """No head, event or tail is longer than this, in bytes: what a damaged text may cost in memory. Capture's own table,
