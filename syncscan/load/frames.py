@@ -54,7 +54,7 @@ def _lone_syncs(s: Slices) -> Int64:
     """Synchronisation rows that belong to no host call: they don't say which thread waited."""
     rows = np.flatnonzero(s.category == Category.SYNC)
     calls = (s.category == Category.RUNTIME) | (s.category == Category.DRIVER)
-    return rows[~among(s.correlation[rows], np.sort(s.correlation[calls]))] if len(rows) else rows
+    return rows[~among(s.correlation[rows], np.sort(s.correlation[calls], kind="stable"))] if len(rows) else rows
 
 
 def _above(s: Slices, rows: Int64) -> Int64:
@@ -111,5 +111,9 @@ def _around(frames: Frames, track: Int32, ts: Int64) -> Bool:
 
 
 def _holds(start: Int64, end: Int64, points: Int64) -> Bool:
-    """Which of these intervals have at least one of the points, which are sorted, in them."""
-    return np.searchsorted(points, end, side="right") > np.searchsorted(points, start, side="left")
+    """Which of these intervals have at least one of the points, which ascend, in them: the first behind their start."""
+    if not len(points):
+        return np.zeros(len(start), np.bool_)
+    first = np.searchsorted(points, start)
+    held: Bool = (first < len(points)) & (points.take(first, mode="clip") <= end)
+    return held
