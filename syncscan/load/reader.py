@@ -130,6 +130,7 @@ class _Reading:
             if is_mine(piece):
                 for batch in self.events.read(piece):
                     self._add(batch)
+                    del batch  # or the next would be made beside it, where the processor's cache has nothing of it
                 if progress:
                     progress(self.splitter.bytes_read)
             elif not self.events.between_events:
