@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.load.categories import vendor_of_category
+from syncscan.load.categories import among_categories, vendor_of_category
 from syncscan.load.columns import Unlinked
 from syncscan.load.values import id_of, text_of
-from syncscan.model.arrays import distinct
 from syncscan.model.capture import capture_table
 from syncscan.model.trace import CALLS, DEVICE, NONE, Category, TraceInfo, Vendor
 
@@ -92,8 +91,9 @@ def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Unlinked)
 
 
 def _names(raw: Unlinked, *categories: Category) -> list[str]:
-    of = np.isin(raw.slices["category"], np.array(categories, np.int8))
-    return [raw.strings[i] for i in distinct(raw.slices["name"][of]).tolist()]
+    there = np.zeros(len(raw.strings), np.bool_)
+    there[raw.slices["name"][among_categories(raw.slices["category"], categories)]] = True
+    return [raw.strings[i] for i in np.flatnonzero(there).tolist()]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from syncscan.load.categories import among_categories
 from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
@@ -45,10 +46,9 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     The result doesn't depend on how events were ordered in the file.
     """
     tracks, track_of = _ordered_tracks(raw.tracks)
-    columns = raw.slices
-    columns["track"] = track_of[columns["track"]]
-    _fill_places(columns, tracks)
-    _sort(columns, raw.strings)
+    raw.slices["track"] = track_of[raw.slices["track"]]
+    _fill_places(raw.slices, tracks)
+    columns = _sorted(raw.slices, raw.strings)
     _drop_duplicates(columns, damage)
     _nest(columns)
     slices = Slices(**columns)
@@ -85,7 +85,7 @@ def _natural(text: str) -> tuple[int, int, str]:
 
 def _fill_places(columns: Arrays, tracks: Sequence[Track]) -> None:
     """Device and stream of device work whose args lack them, from its track: pid is the device, tid the stream."""
-    of_device = np.isin(columns["category"], np.array(DEVICE, np.int8))
+    of_device = among_categories(columns["category"], DEVICE)
     for name, texts in (("device", [t.pid for t in tracks]), ("stream", [t.tid for t in tracks])):
         numbers = np.array([int(m[1]) if (m := _DIGITS.fullmatch(t)) else NONE for t in texts], np.int32)
         lacking = np.flatnonzero(of_device & (columns[name] == NONE))
@@ -93,7 +93,7 @@ def _fill_places(columns: Arrays, tracks: Sequence[Track]) -> None:
             columns[name][lacking] = numbers[columns["track"][lacking]]
 
 
-def _sort(columns: Arrays, strings: Sequence[str]) -> None:
+def _sorted(columns: Arrays, strings: Sequence[str]) -> Arrays:
     """By (track, ts, -dur); what is equal then so that what encloses comes first: ops and annotations by their ids."""
     order = np.lexsort((columns["ts"], columns["track"]))
     # What is tied keeps its places, so these two are in order already.
@@ -109,10 +109,8 @@ def _sort(columns: Arrays, strings: Sequence[str]) -> None:
         other = [columns[n][rows] for n in columns if n not in ("name", "track", "ts", "dur", "parent")]
         keys = (*other, text, columns["correlation"][rows], category, columns["external"][rows], op_or_other)
         order[tied] = rows[np.lexsort((*keys, -columns["dur"][rows], ts[tied], track[tied]))]
-    columns |= {"track": track, "ts": ts}
-    del track, ts
-    for name in columns.keys() - {"track", "ts"}:
-        columns[name] = columns[name].take(order)
+    del columns["track"], columns["ts"]
+    return {"track": track, "ts": ts} | {name: columns.pop(name).take(order) for name in list(columns)}
 
 
 def _tied(*columns: Any) -> Int64:
@@ -145,7 +143,7 @@ def _drop_duplicates(columns: Arrays, damage: Damage) -> None:
 
 
 def _nest(columns: Arrays) -> None:
-    host = np.flatnonzero(np.isin(columns["category"], np.array(HOST, np.int8)))
+    host = np.flatnonzero(among_categories(columns["category"], HOST))
     ts, dur = columns["ts"][host], columns["dur"][host]
     columns["parent"][host] = innermost_around(host, columns["track"][host], ts, ts + dur)
 
