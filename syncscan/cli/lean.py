@@ -19,7 +19,7 @@ _ANALYSING = 20_000
 """The same, while traces are analysed: thousands of waits make a hundred thousand objects and no cycle worth the
 twentieth of the time that the usual 700 take."""
 _GENERATIONS = gc.get_threshold()[1:]
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MOST_ARENAS = -1, -3, -8
 """Parameters of glibc's mallopt(3), of its malloc.h."""
 _LARGEST_MMAP_THRESHOLD = 32 << 20
 """In bytes; glibc takes no larger one."""
@@ -44,6 +44,7 @@ def _keep_freed_memory() -> None:
     """Have arrays of some megabytes made where others were, for which the system needn't clear new pages each time.
 
     That took a fifteenth of the time of a trace of 276 MB, at the same peak of memory. Only glibc has such settings.
+    All threads take from one arena, or a second would have new pages while what was let go in the first lies idle.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -53,6 +54,7 @@ def _keep_freed_memory() -> None:
         set_option = ctypes.CDLL(None).mallopt
         set_option(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
         set_option(_TRIM_THRESHOLD, -1)
+        set_option(_MOST_ARENAS, 1)
 
 
 def before_reading() -> None:

@@ -13,6 +13,7 @@ from syncscan.load.categories import among_categories
 from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
+from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
 from syncscan.model.arrays import Int32, Int64, distinct
 from syncscan.model.trace import (
@@ -46,9 +47,10 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     The result doesn't depend on how events were ordered in the file.
     """
     tracks, track_of = _ordered_tracks(raw.tracks)
-    raw.slices["track"] = track_of[raw.slices["track"]]
-    _fill_places(raw.slices, tracks)
-    columns = _sorted(raw.slices, raw.strings)
+    columns = raw.slices
+    columns["track"] = track_of[columns["track"]]
+    _fill_places(columns, tracks)
+    _sort(columns, raw.strings)
     _drop_duplicates(columns, damage)
     _nest(columns)
     slices = Slices(**columns)
@@ -93,7 +95,7 @@ def _fill_places(columns: Arrays, tracks: Sequence[Track]) -> None:
             columns[name][lacking] = numbers[columns["track"][lacking]]
 
 
-def _sorted(columns: Arrays, strings: Sequence[str]) -> Arrays:
+def _sort(columns: Arrays, strings: Sequence[str]) -> None:
     """By (track, ts, -dur); what is equal then so that what encloses comes first: ops and annotations by their ids."""
     order = np.lexsort((columns["ts"], columns["track"]))
     # What is tied keeps its places, so these two are in order already.
@@ -110,7 +112,12 @@ def _sorted(columns: Arrays, strings: Sequence[str]) -> Arrays:
         keys = (*other, text, columns["correlation"][rows], category, columns["external"][rows], op_or_other)
         order[tied] = rows[np.lexsort((*keys, -columns["dur"][rows], ts[tied], track[tied]))]
     del columns["track"], columns["ts"]
-    return {"track": track, "ts": ts} | {name: columns.pop(name).take(order) for name in list(columns)}
+
+    def put_in_order(name: str) -> None:
+        columns[name] = columns[name].take(order)
+
+    each(list(columns), put_in_order, len(order))
+    columns |= {"track": track, "ts": ts}
 
 
 def _tied(*columns: Any) -> Int64:
@@ -144,8 +151,22 @@ def _drop_duplicates(columns: Arrays, damage: Damage) -> None:
 
 def _nest(columns: Arrays) -> None:
     host = np.flatnonzero(among_categories(columns["category"], HOST))
-    ts, dur = columns["ts"][host], columns["dur"][host]
-    columns["parent"][host] = innermost_around(host, columns["track"][host], ts, ts + dur)
+    track, ts = columns["track"][host], columns["ts"][host]
+    end = ts + columns["dur"][host]
+
+    def nest(part: slice) -> None:
+        columns["parent"][host[part]] = innermost_around(host[part], track[part], ts[part], end[part])
+
+    each(_halves(track), nest, len(host) // 2)
+
+
+def _halves(track: Int32) -> list[slice]:
+    """Parts of these rows of which none goes through a track: two of about one length, if that can be."""
+    begins = np.flatnonzero(track[1:] != track[:-1]) + 1
+    if not len(begins):
+        return [slice(None)]
+    middle = int(begins[np.argmin(np.abs(begins - len(track) // 2))])
+    return [slice(middle), slice(middle, None)]
 
 
 def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:

@@ -26,20 +26,28 @@ _LARGEST_PIPE = 1 << 20
 """What anyone may make a pipe hold (/proc/sys/fs/pipe-max-size): a sixteenth of the columns, where 64 kB is usual."""
 
 ALONE = "SYNCSCAN_ONE_PROCESS"
-"""In the environment of a process that shall do its work without a second one."""
+"""In the environment of a process that shall do its work without a second one, and without a second thread."""
 
 
 def possible() -> bool:
     """Whether a second process may be forked here, and would have a processor of its own.
 
-    One of several processes that share the processors (`ALONE` is in its environment) has none to spare.
-
     A forked child has one thread: what another one held locked stays locked in it. With torch loaded there are such
     threads, and a CUDA context that a child must not touch.
     """
-    if sys.platform != "linux" or threading.active_count() > 1 or "torch" in sys.modules or ALONE in os.environ:
+    return (
+        sys.platform == "linux" and threading.active_count() == 1 and "torch" not in sys.modules and spare_processor()
+    )
+
+
+def spare_processor() -> bool:
+    """Whether this process may use another processor beside its first.
+
+    One of several processes that share the processors (`ALONE` is in its environment) has none to spare.
+    """
+    if ALONE in os.environ:
         return False
-    return len(os.sched_getaffinity(0)) > 1
+    return (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1) > 1
 
 
 class Turns:

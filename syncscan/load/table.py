@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from syncscan.load.side_by_side import each
 from syncscan.model.trace import NONE
 
 _BLOCK_ROWS = 1 << 16
@@ -79,10 +80,16 @@ class Table:
     def columns(self) -> Arrays:
         """All rows' columns; takes the blocks apart meanwhile, so that nothing is held twice for long."""
         self._close()
-        return {name: self._joined(name) for name in self._types}
+        rows, columns = sum(block.rows for block in self._blocks), dict.fromkeys(self._types)
 
-    def _joined(self, name: str) -> Any:
-        column = np.full(sum(block.rows for block in self._blocks), NONE, self._types[name])
+        def join(name: str) -> None:
+            columns[name] = self._joined(name, rows)
+
+        each(columns, join, rows)
+        return columns
+
+    def _joined(self, name: str, rows: int) -> Any:
+        column = np.full(rows, NONE, self._types[name])
         at = 0
         for block in self._blocks:
             if name in block.columns:
