@@ -170,6 +170,17 @@ class ByteStream(io.RawIOBase):
         """Always true."""
         return True
 
+    def seekable(self) -> bool:
+        """Whether text can be left out now: of a file that isn't packed."""
+        return not self._ahead and self._stream.seekable()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go so many bytes of text on or back from here (`whence` is `SEEK_CUR`); the place in the text."""
+        if whence != io.SEEK_CUR:
+            raise io.UnsupportedOperation("only from where it is")
+        self._stream.skip(offset)
+        return self._stream.bytes_read
+
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer with as much as comes at once; 0 at the end."""
         view = memoryview(buffer).cast("B")

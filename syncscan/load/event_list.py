@@ -94,9 +94,9 @@ class EventList(Generic[Batch]):
         """Whether what was read ends between two events: the next piece can then be read without it."""
         return self._salvage.place is Place.BETWEEN_EVENTS
 
-    def pieces(self) -> Iterator[Piece]:
-        """The list in pieces, to be given to `read`."""
-        return self._splitter.pieces()
+    def pieces(self, is_wanted: Callable[[int], bool] = lambda _: True) -> Iterator[Piece]:
+        """The list in pieces, to be given to `read`; see `Splitter.pieces`."""
+        return self._splitter.pieces(is_wanted)
 
     def read(self, piece: Piece) -> Iterator[Batch]:
         """The events of a piece; they are read in order, and none may be left out that begins in an event."""

@@ -21,12 +21,14 @@ from syncscan.load.memory import require
 from syncscan.load.metadata import Ending, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.second_process import SecondProcess, Turns
-from syncscan.load.split import PIECE, Piece, Readable, Splitter
+from syncscan.load.split import PIECE, Readable, Splitter
 from syncscan.model.trace import NONE, Trace
 
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 Progress = Callable[[int], None]
+IsMine = Callable[[int], bool]
+"""Whether a process reads the piece of this number."""
 
 
 class NeedsOneProcess(Exception):
@@ -61,12 +63,12 @@ def read(
     """
     reading = _Reading(stream, path, piece, lost, max_memory)
     if second is None:
-        reading.read(lambda _: True, progress)
+        reading.read(lambda _: True, True, progress)
     else:
         process, turns = second
         mine = _share(turns)
         # It has to see the last piece's tail; and where there are more pieces than turns, it takes what is left.
-        reading.read(lambda piece: piece.last or piece.number >= turns.count or mine(piece), progress)
+        reading.read(lambda number: number >= turns.count or mine(number), True, progress)
         share: Share | None = process.result()
         if share is None or share.cuts != reading.cuts:
             raise NeedsOneProcess
@@ -87,22 +89,21 @@ def read_share(stream: Readable, path: str, piece: int, turns: Turns, max_memory
     """The columns of pieces whose turn it gets, for the process that reads the rest; None if that has to read all."""
     reading = _Reading(stream, path, piece, lambda: "", max_memory)
     try:
-        mine = _share(turns)
-        reading.read(lambda piece: not piece.last and mine(piece), None)
+        reading.read(_share(turns), False, None)
     except (NeedsOneProcess, TraceTooLarge):
         return None
     return Share(reading.columns.export(), reading.cuts)
 
 
-def _share(turns: Turns) -> Callable[[Piece], bool]:
-    """Whether it is this process' turn to read a piece; to be asked of each, in order."""
+def _share(turns: Turns) -> IsMine:
+    """Whether it is this process' turn to read the piece of a number; to be asked of each, in order."""
     turn: int | None = NONE
 
-    def mine(piece: Piece) -> bool:
+    def mine(number: int) -> bool:
         nonlocal turn
-        if turn is not None and turn < piece.number:
+        if turn is not None and turn < number:
             turn = turns.next()
-        return turn == piece.number
+        return turn == number
 
     return mine
 
@@ -119,15 +120,20 @@ class _Reading:
         self.events = EventList(self.splitter, self.head, self.damage, _decoded, _collected)
         self.cuts: list[int] = []
 
-    def read(self, is_mine: Callable[[Piece], bool], progress: Progress | None) -> None:
+    def read(self, is_mine: IsMine, with_last: bool, progress: Progress | None) -> None:
         """Take over the events of the pieces that are mine.
+
+        Args:
+            is_mine: asked of each piece but the last, in order, maybe twice.
+            with_last: whether that is.
+            progress: called after each of them with the bytes of text read.
 
         Raises:
             NeedsOneProcess: one of them goes on in a piece that isn't.
         """
-        for piece in self.events.pieces():
+        for piece in self.events.pieces(is_mine):
             self.cuts.append(piece.offset)
-            if is_mine(piece):
+            if with_last if piece.last else is_mine(piece.number):
                 for batch in self.events.read(piece):
                     self._add(batch)
                     del batch  # or the next would be made beside it, where the processor's cache has nothing of it

@@ -36,6 +36,15 @@ class Stored:
         self.bytes_read += got
         return got
 
+    def seekable(self) -> bool:
+        """Whether text can be left out."""
+        return self.below.seekable()
+
+    def skip(self, size: int) -> None:
+        """Go so many bytes of text on, or back if it is negative."""
+        self.below.seek(size, io.SEEK_CUR)
+        self.bytes_read += size
+
     def stored(self, size: int) -> bytes:
         """Up to this many bytes as they are stored; empty at the end."""
         part = bytearray(size)
