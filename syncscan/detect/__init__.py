@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
+from syncscan.detect.code_place import places_of
 from syncscan.detect.naming import Naming
 from syncscan.detect.neighbours import Neighbours
 from syncscan.detect.rule import document
@@ -35,10 +36,10 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
 def calls_of(trace: Trace) -> Iterator[Call]:
     """The blocking calls of a trace as rules are given them, in order of thread and time."""
     neighbours = Neighbours(trace)
-    calls = [Call(facts, trace, neighbours) for facts in blocking_calls(trace, trace.kept(DeviceWork))]
-    if not len(trace.frames):
-        neighbours.stacks.prepare([(call.facts.rows, call.chain) for call in calls])
-    return iter(calls)
+    calls = blocking_calls(trace, trace.kept(DeviceWork))
+    paths = [trace.paths.to(call.around) for call in calls]
+    for facts, path, place in zip(calls, paths, places_of(trace, calls, paths), strict=True):
+        yield Call(facts, trace, neighbours, path, place)
 
 
 def catalogue() -> tuple[RuleDoc, ...]:

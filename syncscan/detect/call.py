@@ -37,24 +37,23 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     facts: BlockingCall
     trace: Trace
     neighbours: Neighbours
+    path: Path
+    """The ops and scopes around it."""
+    place: CodePlace
+    """The code that it stands in; rules ask by the methods below."""
     asked: dict[Question, Any] = msgspec.field(default_factory=dict)
     """What was asked so far of the code it stands in and of its surroundings in time, and the answers."""
 
-    @cached_property
+    @property
     def site(self) -> Site:
         """All that a rule may ask of it but for its surroundings in time: the same for every call of one call site."""
         return self.kind, self.place
 
-    @cached_property
+    @property
     def kind(self) -> Kind:
         """What a rule may ask of it whatever code it stands in: the call itself, and the ops around it."""
         facts = self.facts
         return facts.api, facts.apis, facts.copy, facts.waited, facts.launches, self.ops
-
-    @cached_property
-    def place(self) -> CodePlace:
-        """The code that it stands in; rules ask by the methods below."""
-        return self.neighbours.place(self._path.names.scopes, self.frames)
 
     @property
     def _program(self) -> CodePlace:
@@ -88,12 +87,12 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     @property
     def chain(self) -> tuple[int, ...]:
         """Rows of the ops around it on its thread, outermost first, annotations left out."""
-        return self._path.ops
+        return self.path.ops
 
     @property
     def ops(self) -> tuple[str, ...]:
         """Names of the ops around it, outermost first: `aten::index`, `aten::nonzero`."""
-        return self._path.names.ops
+        return self.path.names.ops
 
     @cached_property
     def op(self) -> str:
@@ -103,7 +102,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def top(self) -> str:
         """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
-        return self.ops[self._path.names.worker] if self._path.names.worker != NONE else ""
+        return self.ops[self.path.names.worker] if self.path.names.worker != NONE else ""
 
     @cached_property
     def leaf(self) -> str:
@@ -160,22 +159,14 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     def _in_closure(self) -> bool:
         slices = self.trace.slices
         row = next(
-            (r for r, name in zip(self._path.rows, self._path.names.every, strict=True) if is_optimizer_step(name)),
+            (r for r, name in zip(self.path.rows, self.path.names.every, strict=True) if is_optimizer_step(name)),
             NONE,
         )
         return row != NONE and self.neighbours.goes_backward(int(slices.ts[row]), int(slices.end[row]))
 
     # the Python frames around it
 
-    @cached_property
-    def frames(self) -> tuple[str, ...]:
-        """Names of the Python frames around it, outermost first; empty where neither profiler nor capture took any."""
-        if not len(self.trace.frames):
-            exact = self.neighbours.stacks.of(self.facts.rows, self.chain)
-            return exact.texts if exact and not exact.borrowed else ()
-        return self.trace.frames_around(self.facts.track, self.facts.ts, self.facts.end)
-
-    @cached_property
+    @property
     def profiled(self) -> bool:
         """True in a trace with the profiler's own stacks, which show C functions besides Python's."""
         return len(self.trace.frames) > 0
@@ -258,7 +249,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _before(self) -> tuple[str, ...]:
         start = self.trace.slices.ts.item(self._worker) if self._worker != NONE else self.facts.ts
-        return self.neighbours.before(self.facts.track, start, self._path.rows)
+        return self.neighbours.before(self.facts.track, start, self.path.rows)
 
     @property
     def after(self) -> Names:
@@ -303,18 +294,14 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     def _since_scope(self) -> tuple[str, ...]:
         slices = self.trace.slices
-        annotations = [row for row in self._path.rows if slices.category.item(row) == Category.ANNOTATION]
+        annotations = [row for row in self.path.rows if slices.category.item(row) == Category.ANNOTATION]
         opened = int(slices.ts[annotations[-1]]) if annotations else 0
         return self.neighbours.between(self.facts.track, opened + 1, self.facts.ts)
 
-    @cached_property
-    def _path(self) -> Path:
-        return self.trace.paths.to(self.facts.around)
-
-    @cached_property
+    @property
     def _worker(self) -> int:
         """The row of the outermost op around it that does work itself, NONE without."""
-        return self._path.ops[self._path.names.worker] if self._path.names.worker != NONE else NONE
+        return self.path.ops[self.path.names.worker] if self.path.names.worker != NONE else NONE
 
     @property
     def _returned(self) -> int:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
+from syncscan.detect.blocking_call import BlockingCall
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
 from syncscan.model.names import frame_parts
+from syncscan.model.paths import Path
+from syncscan.model.recorded_stacks import RecordedStacks
+from syncscan.model.trace import Trace
 
 
 class CodePlace:
@@ -121,8 +125,37 @@ class CodePlace:
         return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
 
 
+def places_of(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) -> list[CodePlace]:
+    """The places of some calls, one object for equal ones.
+
+    Args:
+        trace: where they were made.
+        calls: the calls.
+        paths: the chain of ops and scopes around each.
+    """
+    known: dict[tuple[tuple[str, ...], tuple[str, ...]], CodePlace] = {}
+    found = []
+    for path, frames in zip(paths, _frames(trace, calls, paths), strict=True):
+        place = known.get((path.names.scopes, frames))
+        if place is None:
+            place = known[path.names.scopes, frames] = CodePlace(path.names.scopes, frames)
+        found.append(place)
+    return found
+
+
+def _frames(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
+    """The Python frames around each call: the profiler's, else what capture recorded of the call itself."""
+    if len(trace.frames):
+        return (trace.frames_around(call.track, call.ts, call.end) for call in calls)
+    stacks = trace.kept(RecordedStacks)
+    points = [(call.rows, path.ops) for call, path in zip(calls, paths, strict=True)]
+    stacks.prepare(points)
+    recorded = (stacks.of(rows, ops) for rows, ops in points)
+    return (stack.texts if stack and not stack.borrowed else () for stack in recorded)
+
+
 def _lies_in(frames: tuple[Frame, ...], packages: tuple[str, ...]) -> bool:
     return any(in_package(frame.file, package) for frame in frames for package in packages)
 
 
-__all__ = ["CodePlace"]
+__all__ = ["CodePlace", "places_of"]

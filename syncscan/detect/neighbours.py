@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.detect.code_place import CodePlace
 from syncscan.model.arrays import Bool, Int32, Int64
 from syncscan.model.names import is_engine, is_loader, is_step, is_wrapper
-from syncscan.model.recorded_stacks import RecordedStacks
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 _MOST = 64
@@ -28,8 +26,6 @@ class Neighbours:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self.stacks = trace.kept(RecordedStacks)
-        """What capture recorded of the calls themselves."""
         worker = trace.slices.category == int(Category.CPU_OP)
         scopes = worker | (trace.slices.category == int(Category.ANNOTATION))
         worker[trace.where(is_wrapper, Category.CPU_OP)] = False
@@ -42,15 +38,7 @@ class Neighbours:
         self._is_step = trace.names_that(is_step)
         self._tracks: dict[tuple[int, int], _Thread] = {}
         self._known: dict[tuple[bytes, tuple[int, ...]], tuple[str, ...]] = {}
-        self._places_in_code: dict[tuple[tuple[str, ...], tuple[str, ...]], CodePlace] = {}
         self._different: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-    def place(self, scopes: tuple[str, ...], frames: tuple[str, ...]) -> CodePlace:
-        """The place in code with these scopes and frames around it: one object for equal ones."""
-        known = self._places_in_code.get((scopes, frames))
-        if known is None:
-            known = self._places_in_code[scopes, frames] = CodePlace(scopes, frames)
-        return known
 
     def before(self, track: int, ts: int, around: Sequence[int]) -> tuple[str, ...]:
         """Names of up to 64 ops and scopes from before this time, the nearest last.

@@ -11,8 +11,10 @@ from syncscan.model.arrays import Int32, Int64
 
 _NONE = -1
 """No frame is open."""
-_ROUNDS = 32
-"""More than the doublings that a usual trace takes; what is left then lies behind deep nesting."""
+_A_ROUND = 500
+"""What a round costs, however few frames it looks at, in frames that could be looked at meanwhile."""
+_EACH = 8
+"""Frames to look at for each frame before they are gone through one by one instead, which takes as long."""
 _KEPT = 1000
 """Frames of a chain that is kept: Python's own limit. Keeping longer ones takes memory that grows with their square."""
 
@@ -85,17 +87,16 @@ def _open_before(ts: Int64, ends: Int64) -> Int64:
     """For each frame the last one that began before it and ends after it begins, NONE without.
 
     What has ended by then is skipped together with what had ended when that began: in a usual trace each round doubles
-    how far is skipped.
+    how far is skipped, and behind deep nesting it goes up one level.
     """
     at = np.arange(len(ts)) - 1
-    searching = np.arange(1, len(ts))
-    for _ in range(_ROUNDS):
+    searching, left = np.arange(1, len(ts)), _EACH * len(ts)
+    while len(searching) and left > 0:
+        left -= len(searching) + _A_ROUND
         searching = searching[ends[at[searching]] <= ts[searching]]
         at[searching] = at[at[searching]]
         searching = searching[at[searching] != _NONE]
-        if not len(searching):
-            return at
-    return _swept(ts.tolist(), ends.tolist())
+    return _swept(ts.tolist(), ends.tolist()) if len(searching) else at
 
 
 def _swept(ts: Sequence[int], ends: Sequence[int]) -> Int64:

@@ -84,7 +84,7 @@ def test_frames_are_those_around_the_call() -> None:
         t.frame("other.py(1): run", 1, 990)
     t.call("cudaStreamSynchronize", 100, 500)
     call = only(t)
-    assert call.frames == ("train.py(1): main", "torch/cuda/__init__.py(9): synchronize")
+    assert call.place.frames == ("train.py(1): main", "torch/cuda/__init__.py(9): synchronize")
     assert call.profiled
 
 
@@ -94,7 +94,7 @@ def test_captured_lines_stand_in_where_the_profiler_took_no_stacks() -> None:
     t.exact(100, ("torch/cuda/__init__.py", 9, "synchronize"), ("train.py", 4, "main"))
     t.call("cudaStreamSynchronize", 100, 500)
     call = only(t)
-    assert call.frames == ("train.py(4): main", "torch/cuda/__init__.py(9): synchronize")
+    assert call.place.frames == ("train.py(4): main", "torch/cuda/__init__.py(9): synchronize")
     assert not call.profiled
 
 

@@ -21,14 +21,14 @@ def chains(drawn: list[tuple[int, int]]) -> tuple[FrameChains, list[tuple[int, i
     return FrameChains([f"frame{k}" for k in range(len(times))], names, ts, ends), times
 
 
-@pytest.mark.parametrize(("rounds", "kept"), [(32, 1000), (0, 2)])
+@pytest.mark.parametrize(("each", "kept"), [(10**4, 1000), (0, 2)])
 @given(frames, st.lists(st.tuples(st.integers(-1, 32), st.integers(0, 20)), min_size=1, max_size=20))
 def test_as_a_look_at_every_frame_says(
-    rounds: int, kept: int, drawn: list[tuple[int, int]], asked: list[tuple[int, int]]
+    each: int, kept: int, drawn: list[tuple[int, int]], asked: list[tuple[int, int]]
 ) -> None:
     """Also of frames that overlap, that have no length, and of a moment at which some end and others begin."""
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(frame_chains, "_ROUNDS", rounds)
+        m.setattr(frame_chains, "_EACH", each)
         m.setattr(frame_chains, "_KEPT", kept)
         found, times = chains(drawn)
         for begin, length in asked:
