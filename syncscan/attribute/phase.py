@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncscan.model.engine import node_begins
 from syncscan.model.finding import Phase, SyncPoint
-from syncscan.model.names import is_backward, is_engine, is_loader, is_optimizer
+from syncscan.model.names import is_backward, is_loader, is_optimizer
 from syncscan.model.paths import PathNames
 from syncscan.model.trace import NONE, Trace
 
@@ -21,7 +22,7 @@ class Phases:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._backward = np.sort(trace.slices.ts[trace.named(is_engine)])
+        self._backward = node_begins(trace)
         self._kinds: dict[PathNames, tuple[bool, int, bool]] = {}
         self._first: dict[int, int | None] = {}
         """Begin of a step → when its first backward op begins."""

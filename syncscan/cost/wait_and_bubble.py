@@ -74,17 +74,14 @@ class _Ruler:
 
     def _done(self, start: Int64, point_of: Int64) -> Int64:
         """When what each call waited for was done, as far as it was launched before; else when it began."""
-        on: defaultdict[tuple[Place, ...], list[int]] = defaultdict(list)
-        launched = start.tolist()
+        launched, done, calls, places = start.tolist(), start.copy(), list[int](), list[Place]()
         for at, number in enumerate(point_of.tolist()):
             if awaited := self.points[number].awaited:
-                on[awaited.streams].append(at)
                 launched[at] = min(launched[at], awaited.before)
-        before, done = np.array(launched, np.int64), start.copy()
-        for streams, calls in on.items():
-            for place in streams:
-                ends, some = self.work.of(*place).last_ends(before[calls])
-                done[calls] = np.where(some, np.maximum(done[calls], ends), done[calls])
+                calls += [at] * len(awaited.streams)
+                places += awaited.streams
+        ends, _ = self.work.last_ends(places, np.array(launched, np.int64)[calls])
+        np.maximum.at(done, calls, ends)  # where nothing was launched before, the end is that time, which is no later
         return done
 
     def communication(self, waits: Int64) -> Int64:

@@ -61,7 +61,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return self.place
 
     @property
-    def _library(self) -> CodePlace:
+    def _below_program(self) -> CodePlace:
         self.asked[LIBRARY] = True
         return self.place
 
@@ -174,16 +174,16 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     @property
     def has_frames(self) -> bool:
         """True where the profiler or capture took its stack."""
-        return self._library.has_frames
+        return self._below_program.has_frames
 
     @property
     def has_python_frames(self) -> bool:
         """True where that has frames of Python's, besides C functions and modules."""
-        return self._library.has_python_frames
+        return self._below_program.has_python_frames
 
     def called(self, *methods: str) -> bool:
         """True if the innermost frame is a C function or method of one of these names (`item`, `tolist`)."""
-        return self._library.called(*methods)
+        return self._below_program.called(*methods)
 
     def in_frame(self, *packages: str) -> bool:
         """True if any Python frame lies in one of these packages or files, e.g. `torch/utils/benchmark`."""
@@ -197,29 +197,29 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     def in_library(self, *packages: str) -> bool:
         """True if one of them lies in one of these packages or files, e.g. `torch/distributions`."""
-        return self._library.in_library(*packages)
+        return self._below_program.in_library(*packages)
 
     def in_library_function(self, *names: str) -> bool:
         """True if the function of one of them has one of these names, or one that begins so."""
-        return self._library.in_library_function(*names)
+        return self._below_program.in_library_function(*names)
 
-    def library_functions(self, package: str) -> tuple[str, ...]:
+    def functions_in_library(self, package: str) -> tuple[str, ...]:
         """The functions of those that lie in this package, outermost first."""
-        return self._library.library_functions(package)
+        return self._below_program.functions_in_library(package)
 
     def decided_in(self, package: str) -> bool:
         """True if the innermost of them that doesn't only pass the call on lies in this package or file."""
-        return self._library.decided_in(package)
+        return self._below_program.decided_in(package)
 
     @property
     def deciding_function(self) -> str | None:
         """The function of the innermost of them that doesn't only pass the call on; None without."""
-        return self._library.deciding_function
+        return self._below_program.deciding_function
 
     @property
     def stands_in(self) -> str:
         """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
-        return self._library.stands_in
+        return self._below_program.stands_in
 
     # what came before and after it on its thread
 

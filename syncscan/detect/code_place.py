@@ -71,7 +71,7 @@ class CodePlace:
         """Whether the function of one of the library's frames has one of these names, or one that begins so."""
         return any(frame.function.startswith(names) for frame in self.frames_in_libraries)
 
-    def library_functions(self, package: str) -> tuple[str, ...]:
+    def functions_in_library(self, package: str) -> tuple[str, ...]:
         """The functions of the library's frames that lie in this package, outermost first."""
         return tuple(frame.function for frame in self.frames_in_libraries if in_package(frame.file, package))
 
@@ -98,7 +98,7 @@ class CodePlace:
         return "" if self.decider is None or package == "torch" else f"{self.decider.function} of {package}"
 
     @cached_property
-    def library(self) -> tuple[Any, ...]:
+    def below_program(self) -> tuple[Any, ...]:
         """All that answers what is asked of the library's code, and of what frames there are: equal where that is."""
         return self.frames_in_libraries, self.builtin, self.has_frames, self.has_python_frames
 

@@ -14,6 +14,9 @@ from syncscan.detect.rule import Match, Rule, diagnose
 from syncscan.detect.rules import RULES, unclassified
 from syncscan.model.finding import Diagnosis
 
+_Answers = dict[Question, Any]
+"""What was asked, in order, with the answers."""
+
 
 class Naming:
     """Asks the rules in their order, and remembers what they said, and those that raised."""
@@ -41,7 +44,7 @@ class Naming:
     def _by_rules(self, call: Call) -> tuple[Diagnosis, _Answers]:
         """By the first rule that fits, and what was asked of the call's surroundings in time until then, in order."""
         asked: _Answers = {}
-        same = call.kind, call.place.library
+        same = call.kind, call.place.below_program
         rules, match = self._possible.get(same, self._rules), None
         possible: list[Rule] = []
         for number, rule in enumerate(rules):
@@ -68,9 +71,6 @@ class Naming:
             self._forget()  # what it said so far isn't what will be said
             self.warnings.append(f"The rule {rule.ID} failed ({type(e).__name__}: {e}) and was skipped.")
             return None
-
-
-_Answers = dict[Question, Any]
 
 
 class _Asked(msgspec.Struct, frozen=True):

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int32, Int64
-from syncscan.model.names import is_engine, is_loader, is_step, is_wrapper
+from syncscan.model.engine import node_begins
+from syncscan.model.names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 _MOST = 64
@@ -32,13 +33,12 @@ class Neighbours:
         bare = ~_covered(trace.slices.parent, worker)
         self._before = np.flatnonzero(scopes & bare)
         self._after = np.flatnonzero((scopes | trace.is_category(*CALLS)) & bare)
-        self._backward = np.sort(trace.slices.ts[trace.named(is_engine)])
+        self._backward = node_begins(trace)
         self.loads = bool(trace.named(is_loader).any())
         """Whether a DataLoader is asked for batches in this trace."""
         self._is_step = trace.names_that(is_step)
         self._tracks: dict[tuple[int, int], _Thread] = {}
         self._known: dict[tuple[bytes, tuple[int, ...]], tuple[str, ...]] = {}
-        self._different: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def before(self, track: int, ts: int, around: Sequence[int]) -> tuple[str, ...]:
         """Names of up to 64 ops and scopes from before this time, the nearest last.
@@ -99,9 +99,9 @@ class Neighbours:
         return bool(lo < hi)
 
     def _texts(self, names: Int32, without: tuple[int, ...] = ()) -> tuple[str, ...]:
-        """The names of these numbers but for those at some places, descending: one object for equal ones.
+        """The names of these numbers but for those at some places, descending.
 
-        Equal objects need no comparing, and to find them by the numbers' bytes takes a tenth of making them.
+        To find them by the numbers' bytes takes a tenth of making them.
         """
         key = (names.tobytes(), without)
         known = self._known.get(key)
@@ -111,7 +111,7 @@ class Neighbours:
                 del numbers[place]
             known = tuple([self._trace.strings[number] for number in numbers])
             if len(self._known) < _KEPT:
-                known = self._known[key] = self._different.setdefault(known, known)
+                self._known[key] = known
         return known
 
     @cached_property

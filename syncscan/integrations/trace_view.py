@@ -154,7 +154,7 @@ class Pages:
         gate: tells who may ask.
         opening: where Trace View opens; None for the whole trace.
         size: of the trace in words, said while it is waited for.
-        runs: makes the plugin's list of runs what the page is to see; None to leave it.
+        runs: makes the plugin's list of runs what the page is to see, and may answer for it; None to leave both.
     """
 
     def __init__(
@@ -166,8 +166,7 @@ class Pages:
         size: str = "",
         runs: Meanwhile | FirstRun | None = None,
     ) -> None:
-        self._app, self._gate = app, gate
-        self._meanwhile = runs if isinstance(runs, Meanwhile) else None
+        self._app, self._gate, self._runs = app, gate, runs
         self._rewrites: dict[str, Rewrite] = {
             f"{PLUGIN}/views": trace_view_first,
             f"{PLUGIN}/trace_embedding.html": partial(with_viewer_inside, opening=opening),
@@ -182,7 +181,7 @@ class Pages:
         if path is None:
             start_response("404 Not Found", [("Content-Type", "text/plain"), ("Content-Length", "0")])
             return [b""]
-        if self._meanwhile and (answer := self._meanwhile.answer(path, environ.get("QUERY_STRING", ""))):
+        if self._runs and (answer := self._runs.answer(path, environ.get("QUERY_STRING", ""))):
             return answer(start_response)
 
         def started(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
@@ -237,6 +236,9 @@ class FirstRun:
         known = json.loads(theirs)
         self._left = _PATIENCE if known["loading"] else self._left - 1
         return theirs if self._first in known["runs"] or self._left < 0 else None
+
+    def answer(self, path: str, query: str) -> None:
+        """Nothing: the plugin answers for what it has read."""
 
 
 class Meanwhile:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.load.categories import among_categories, vendor_of_category
+from syncscan.load.categories import vendor_of_category
 from syncscan.load.columns import Unlinked
 from syncscan.load.values import id_of, text_of
 from syncscan.model.capture import capture_table
-from syncscan.model.trace import CALLS, DEVICE, NONE, Category, TraceInfo, Vendor
+from syncscan.model.trace import CALLS, DEVICE, NONE, Category, TraceInfo, Vendor, of_categories
 
 # ROCm's calls are in the category cuda_runtime too (libkineto's RocprofActivity.h), so that names decide.
 _CALLS = {
@@ -92,7 +92,7 @@ def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Unlinked)
 
 def _names(raw: Unlinked, *categories: Category) -> list[str]:
     there = np.zeros(len(raw.strings), np.bool_)
-    there[raw.slices["name"][among_categories(raw.slices["category"], categories)]] = True
+    there[raw.slices["name"][of_categories(raw.slices["category"], categories)]] = True
     return [raw.strings[i] for i in np.flatnonzero(there).tolist()]
 
 

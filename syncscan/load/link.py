@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.load.categories import among_categories
 from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
@@ -29,6 +28,7 @@ from syncscan.model.trace import (
     Trace,
     TraceInfo,
     Track,
+    of_categories,
 )
 
 _SLACK_NS = 2
@@ -87,7 +87,7 @@ def _natural(text: str) -> tuple[int, int, str]:
 
 def _fill_places(columns: Arrays, tracks: Sequence[Track]) -> None:
     """Device and stream of device work whose args lack them, from its track: pid is the device, tid the stream."""
-    of_device = among_categories(columns["category"], DEVICE)
+    of_device = of_categories(columns["category"], DEVICE)
     for name, texts in (("device", [t.pid for t in tracks]), ("stream", [t.tid for t in tracks])):
         numbers = np.array([int(m[1]) if (m := _DIGITS.fullmatch(t)) else NONE for t in texts], np.int32)
         lacking = np.flatnonzero(of_device & (columns[name] == NONE))
@@ -150,7 +150,7 @@ def _drop_duplicates(columns: Arrays, damage: Damage) -> None:
 
 
 def _nest(columns: Arrays) -> None:
-    host = np.flatnonzero(among_categories(columns["category"], HOST))
+    host = np.flatnonzero(of_categories(columns["category"], HOST))
     track, ts = columns["track"][host], columns["ts"][host]
     end = ts + columns["dur"][host]
 

@@ -270,10 +270,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def is_category(self, *categories: Category) -> Bool:
         """A mask over `slices`: rows of one of these categories."""
-        mask = np.zeros(len(self.slices), np.bool_)
-        for category in categories:
-            mask |= self.slices.category == int(category)
-        return mask
+        return of_categories(self.slices.category, categories)
 
     def named(self, predicate: Any) -> Bool:
         """A mask over `slices`: rows whose name satisfies `predicate(str) -> bool`, asked once a distinct name."""
@@ -530,6 +527,14 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         numbers = np.arange(len(self.tracks) + 1, dtype=self.slices.track.dtype)
         bounds: list[int] = np.searchsorted(self.slices.track, numbers).tolist()
         return bounds
+
+
+def of_categories(column: Int8, categories: Iterable[Category]) -> Bool:
+    """Which entries of a column are one of these categories; `np.isin` takes five times as long for so few."""
+    mask = np.zeros(len(column), np.bool_)
+    for category in categories:
+        mask |= column == int(category)
+    return mask
 
 
 def once(make: Callable[[Trace], Made]) -> Callable[[Trace], Made]:
