@@ -243,6 +243,46 @@ def pipeline(shape: Shape, habits: Callable[[Rank], Habit]) -> Callable[[Rank], 
     return make
 
 
+def scheduled(shape: Shape, habits: Callable[[Rank], Habit], kind: str) -> Callable[[Rank], Step]:
+    """Stages of torch's own pipelining, eight micro-batches under this schedule; the last rank's loss is read."""
+
+    def make(rank: Rank) -> Step:
+        import torch
+        import torch.distributed.pipelining as pipelining
+
+        network, habit = shape.network(rank.device), habits(rank)
+        stage = pipelining.PipelineStage(network, rank.number, rank.count, torch.device(rank.device))
+        schedule = getattr(pipelining, kind)(
+            stage, n_microbatches=8, loss_fn=lambda out, want: (out - want).square().mean()
+        )
+        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, foreach=True)
+        x, want = shape.inputs(rank.device), shape.inputs(rank.device)
+        scope = torch.profiler.record_function
+
+        def step(fixed: bool) -> None:
+            optimizer.zero_grad()
+            losses: list[Any] = []
+            with scope("schedule"):
+                schedule.step(
+                    *(() if rank.number else (x,)), **({"target": want, "losses": losses} if rank.last else {})
+                )
+            if habit.clipped:
+                with scope("clip"):
+                    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+                    if not fixed:
+                        norm.item()
+            with scope("optimizer"):
+                optimizer.step()
+            if habit.item and rank.last and not fixed:
+                with scope("log"):
+                    torch.stack(losses).mean().item()
+            spin(habit.host_ms)
+
+        return step
+
+    return make
+
+
 def resnet(habits: Callable[[Rank], Habit], batch: int = 96, *, sync_norms: bool = False) -> Callable[[Rank], Step]:
     """A ResNet-50 under DDP, whose loss and accuracy are read; each rank norms by its own batch, or by all of them."""
 
@@ -376,6 +416,8 @@ JOBS: dict[str, Callable[[Rank], Step]] = {
     "fsdp2.clip": training(fsdp2, Shape(), everywhere(clipped=True)),
     "ddp.uneven_reads": training(ddp, LARGE, on_last({"reads": 3, "times": 4}, {"reads": 1, "load_ms": 2.0})),
     "pipeline.item": pipeline(Shape(), everywhere(item=True, host_ms=0.5)),
+    "pipeline.gpipe": scheduled(MIDDLE, everywhere(item=True, host_ms=4.0), "ScheduleGPipe"),
+    "pipeline.1f1b": scheduled(MIDDLE, everywhere(item=True, clipped=True, host_ms=3.0), "Schedule1F1B"),
     "resnet.item_last": resnet(on_last({"item": True, "host_ms": 6.0})),
     "resnet.item_both": resnet(everywhere(item=True, host_ms=3.0)),
     "resnet.straggler": resnet(on_last({"times": 10, "item": True}, {"item": True})),

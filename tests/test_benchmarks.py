@@ -47,7 +47,8 @@ def test_each_says_how_it_is_called(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
 @pytest.mark.parametrize(
-    "arguments", [("capture_cost",), ("capture_waits",), ("guard_cost",), ("whatif", "record", "folder")]
+    "arguments",
+    [("after_capture",), ("capture_cost",), ("capture_waits",), ("guard_cost",), ("whatif", "record", "folder")],
 )
 def test_what_measures_on_a_gpu_asks_for_one(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
