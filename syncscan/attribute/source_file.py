@@ -23,6 +23,8 @@ MOST_LINES = 12
 """Lines that an excerpt has at most."""
 _NETWORK = ("//", "\\\\")
 _DEEPEST = 64
+_HERE = Path()
+"""The working directory."""
 
 
 class SourceRoot(msgspec.Struct, frozen=True):
@@ -70,9 +72,8 @@ class SourceFiles(msgspec.Struct, frozen=True):
             return None
 
     def _found(self, file: str) -> Iterator[Path]:
-        here = Path.cwd()
-        places = [(root.folder, path) for root in self.roots for path in root.candidates(file)]
-        for folder, path in (*places, (here, Path(file))):
+        below_roots = [(root.folder, path) for root in self.roots for path in root.candidates(file)]
+        for folder, path in (*below_roots, (_HERE, Path(file))):
             if _readable(path):
                 resolved = path.resolve()
                 if resolved.suffix == ".py" and resolved.is_relative_to(folder.resolve()):

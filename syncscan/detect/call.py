@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import takewhile
+from operator import attrgetter
 from typing import Any, overload
 
 import msgspec
@@ -22,8 +23,8 @@ _NEAR = 64
 
 Question = tuple[Any, ...]
 """Something that is asked of a call: the name of a property, and arguments."""
-PROGRAM: Question = ("program",)
-"""Anything that is asked of the program's own code around a call: the same for every call of one site."""
+OF_PROGRAM = frozenset({"in_scope", "scope_that", "directly_in_scope", "in_frame", "in_function"})
+"""What is asked of the program's own code around a call: the answers are the same for every call of one site."""
 LIBRARY: Question = ("library",)
 """Anything that is asked of the library's code between that and the call: the same for many sites."""
 Kind = tuple[Any, ...]
@@ -42,7 +43,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     place: CodePlace
     """The code that it stands in; rules ask by the methods below."""
     asked: dict[Question, Any] = msgspec.field(default_factory=dict)
-    """What was asked so far of the code it stands in and of its surroundings in time, and the answers."""
+    """What was asked so far of the code that it stands in and of its surroundings in time, and the answers."""
 
     @property
     def site(self) -> Site:
@@ -56,28 +57,19 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return facts.api, facts.apis, facts.copy, facts.waited, facts.launches, self.ops
 
     @property
-    def _program(self) -> CodePlace:
-        self.asked[PROGRAM] = True
-        return self.place
-
-    @property
     def _below_program(self) -> CodePlace:
         self.asked[LIBRARY] = True
         return self.place
 
     def answer(self, question: Question) -> Any:
-        """What is so of its surroundings in time.
+        """What is so of its surroundings in time, or of the program's code around it.
 
         Args:
-            question: the name of one of the properties below, and what it takes besides.
+            question: the name of one of the properties or methods below, and what it takes besides.
         """
         if question not in self.asked:
-            self.asked[question] = getattr(self, f"_{question[0]}")(*question[1:])
+            self.asked[question] = asker(question)(self)
         return self.asked[question]
-
-    def _part(self, which: str, *of_slice: int | None) -> tuple[str, ...]:
-        names: tuple[str, ...] = getattr(self, f"_{which}")[slice(*of_slice)]
-        return names
 
     def _holds(self, which: str, name: str) -> bool:
         return name in getattr(self, f"_{which}")
@@ -138,15 +130,15 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     def in_scope(self, *parts: str) -> bool:
         """True if the name of any annotation around it contains one of these texts."""
-        return self._program.in_scope(*parts)
+        return bool(self.answer(("in_scope", *parts)))
 
     def scope_that(self, predicate: Callable[[str], bool]) -> str:
         """The outermost annotation around it of which this is so; empty without."""
-        return self._program.scope_that(predicate)
+        return str(self.answer(("scope_that", predicate)))
 
     def directly_in_scope(self, name: str) -> bool:
         """True if the innermost annotation around it is called so."""
-        return self._program.directly_in_scope(name)
+        return bool(self.answer(("directly_in_scope", name)))
 
     @property
     def in_closure(self) -> bool:
@@ -187,11 +179,11 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     def in_frame(self, *packages: str) -> bool:
         """True if any Python frame lies in one of these packages or files, e.g. `torch/utils/benchmark`."""
-        return self._program.in_frame(*packages)
+        return bool(self.answer(("in_frame", *packages)))
 
     def in_function(self, *names: str) -> bool:
         """True if the function of any Python frame has one of these names, or one that begins so."""
-        return self._program.in_function(*names)
+        return bool(self.answer(("in_function", *names)))
 
     # the frames of libraries between the program's own innermost frame and the call
 
@@ -227,6 +219,10 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     def before(self) -> Names:
         """Names of the outermost ops and annotations that came before it on its thread, the nearest last; up to 64."""
         return Names(self, "before")
+
+    def _nearest(self, which: str, predicate: Callable[[str], bool], most: int) -> str:
+        near = self._before[: -most - 1 : -1] if which == "before" else self._after[:most]
+        return next(filter(predicate, near), "")
 
     def last_before_but(self, op: str) -> str:
         """The nearest of `before` that isn't this op; empty without."""
@@ -309,6 +305,19 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return self.trace.slices.end.item(self._worker) if self._worker != NONE else self.facts.end
 
 
+@cache
+def asker(question: Question) -> Callable[[Call], Any]:
+    """What answers a question, of any call."""
+    asks, *of = question
+    if asks == "part":
+        which, part = attrgetter(f"_{of[0]}"), slice(*of[1:])
+        return lambda call: which(call)[part]
+    if asks in OF_PROGRAM:
+        return lambda call: getattr(call.place, asks)(*of)
+    method = getattr(Call, f"_{asks}")
+    return lambda call: method(call, *of)
+
+
 class Names(Sequence[str]):
     """The names of what came before or after a call; each look at them is a question, and only that.
 
@@ -346,9 +355,16 @@ class Names(Sequence[str]):
     def __bool__(self) -> bool:
         return bool(self[-1:])
 
+    def nearest(self, predicate: Callable[[str], bool], most: int) -> str:
+        """Of so many nearest ones the nearest of which this is so; empty without.
+
+        Rules look further than a name or two by this: what else lies there differs from place to place.
+        """
+        return str(self._call.answer(("nearest", self._which, predicate, most)))
+
     def _part(self, *of_slice: int | None) -> tuple[str, ...]:
         names: tuple[str, ...] = self._call.answer(("part", self._which, *of_slice))
         return names
 
 
-__all__ = ["Call", "Names"]
+__all__ = ["Call", "Names", "asker"]

@@ -20,8 +20,12 @@ _VIEWS = ("aten::squeeze", "aten::unsqueeze", "aten::select", "aten::view", "ate
 
 def choice(call: Call) -> str:
     """The op that chose what is read back, `argmax`; empty where something else is read."""
-    made = next((op for op in reversed(call.before[-4:]) if op not in _VIEWS), "")
+    made = call.before.nearest(_is_no_view, 4)
     return made.removeprefix("aten::") if made in _CHOICES else ""
+
+
+def _is_no_view(op: str) -> bool:
+    return op not in _VIEWS
 
 
 def reads_back(call: Call) -> bool:

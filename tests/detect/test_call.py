@@ -215,6 +215,10 @@ def test_what_began_since_the_scope_opened() -> None:
     assert only(t).since_scope == ("aten::first",)
 
 
+def _is_set(op: str) -> bool:
+    return op == "aten::set_"
+
+
 def test_what_came_before_is_asked_only_as_far_as_a_rule_looks() -> None:
     """Calls of one site are named alike where the same answers come, whatever else ran before them."""
     t = TraceBuilder()
@@ -227,7 +231,12 @@ def test_what_came_before_is_asked_only_as_far_as_a_rule_looks() -> None:
     assert call.last_before_but("aten::item") == "aten::copy_"
     assert call.since(("aten::empty", "aten::set_"), most=8) == ("aten::copy_", "aten::item")
     assert call.since(("aten::empty", "aten::set_"), most=3) is None
+    assert call.before.nearest(_is_set, 3) == "aten::set_"
+    assert (call.before.nearest(_is_set, 2), call.after.nearest(_is_set, 3)) == ("", "")
     assert call.asked == {
+        ("nearest", "before", _is_set, 3): "aten::set_",
+        ("nearest", "before", _is_set, 2): "",
+        ("nearest", "after", _is_set, 3): "",
         ("part", "before", -1, None, None): ("aten::item",),
         ("part", "before", -2, -1, None): ("aten::copy_",),
         ("holds", "before", "aten::set_"): True,

@@ -57,6 +57,25 @@ def test_rules_are_asked_once_for_the_same_answers(monkeypatch: pytest.MonkeyPat
     assert times["asked"] == 2
 
 
+def test_rules_are_asked_once_for_sites_of_which_the_same_is_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of the program's code decides, and not how its places are called."""
+    t = TraceBuilder()
+    for k, scope in enumerate(("log 1", "log 2", "eval 1", "log 3", "eval 2")):
+        with t.scope(scope, 1000 * k, 1000 * k + 700), t.op("aten::item", 1000 * k + 10, 1000 * k + 600):
+            t.call("cudaStreamSynchronize", 1000 * k + 20, 1000 * k + 500)
+    times: Counter[str] = Counter()
+
+    def logs(call: Call) -> Match:
+        times["asked"] += 1
+        return Match(title="log" if call.in_scope("log") else "eval", fix="", removal=Removal.NOTHING)
+
+    monkeypatch.setattr(naming, "RULES", (Rule(RULES[0], logs), *RULES))
+    namer = naming.Naming()
+    told = [namer.diagnosis_of(call).title for call in calls_of(t.trace())]
+    assert told == ["log", "log", "eval", "log", "eval"]
+    assert times["asked"] == 2
+
+
 def test_a_rule_that_never_looks_around_is_asked_once_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next rules' questions lead to other ends; what this one said depends on the call and its ops alone."""
     _, times = asked(monkeypatch, lambda call: None, "aten::isclose", "aten::select", "aten::_is_all_true", "aten::any")

@@ -63,11 +63,14 @@ def match(call: Call) -> Match | None:
     """A read-back whose last ops before it are a collective's."""
     if not reads_back(call):
         return None
-    last = [n for n in call.before[-3:] if n not in _AVERAGES]
-    if not (last and is_collective(last[-1])):
+    if not is_collective(call.before.nearest(_is_no_average, 3)):
         return None
     return Match(
         title="a reduced value is read back: the wait includes the slowest rank",
         fix="Accumulate on the device, and reduce and read every some steps.",
         removal=Removal.NOTHING,
     )
+
+
+def _is_no_average(op: str) -> bool:
+    return op not in _AVERAGES

@@ -77,5 +77,8 @@ def match(call: Call) -> Match | None:
 
 def _follows(call: Call) -> bool:
     """Whether an indexing op comes next."""
-    following = [n for n in call.after[:8] if n not in _BETWEEN] if call.top == "aten::to" else []
-    return bool(following) and following[0] in INDEXINGS
+    return call.top == "aten::to" and call.after.nearest(_is_not_between, 8) in INDEXINGS
+
+
+def _is_not_between(op: str) -> bool:
+    return op not in _BETWEEN

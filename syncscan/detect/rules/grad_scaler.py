@@ -86,4 +86,8 @@ def match(call: Call) -> Match | None:
 def _scaled(call: Call) -> bool:
     """Whether a number is read between unscaling and the optimizer's step."""
     read = call.scalar and call.top == "aten::item" and any(n in call.before for n in _UNSCALE)
-    return read and any(is_optimizer_step(n) or n == "aten::_amp_update_scale_" for n in call.after[:6])
+    return read and bool(call.after.nearest(_goes_on, 6))
+
+
+def _goes_on(name: str) -> bool:
+    return is_optimizer_step(name) or name == "aten::_amp_update_scale_"

@@ -76,8 +76,8 @@ def match(call: Call) -> Match | None:
         return None
     compiled = any(map(is_compiled_graph, call.ops))
     inside = any(map(is_compiled_region, call.ops)) and not compiled
-    before = next(filter(is_compiled_region, call.before[:-9:-1]), "")
-    after = next(filter(is_compiled_region, call.after[:8]), "")
+    before = call.before.nearest(is_compiled_region, 8)
+    after = call.after.nearest(is_compiled_region, 8)
     if not (inside or (before and after and before != after)):
         return None
     return Match(

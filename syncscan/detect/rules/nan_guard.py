@@ -64,8 +64,7 @@ def match(call: Call) -> Match | None:
     """A value read back directly after a test for finite numbers."""
     if not call.scalar or call.top not in ("aten::item", "aten::is_nonzero"):
         return None
-    before = [n for n in call.before[-4:] if n not in _REDUCTIONS]
-    guard = before[-1] if before else ""
+    guard = call.before.nearest(_is_no_reduction, 4)
     if guard not in _GUARDS:
         return None
     test = guard.removeprefix("aten::")
@@ -75,3 +74,7 @@ def match(call: Call) -> Match | None:
         "the device with torch.nan_to_num or torch.where(torch.isfinite(loss), loss, 0).",
         removal=Removal.NOTHING,
     )
+
+
+def _is_no_reduction(op: str) -> bool:
+    return op not in _REDUCTIONS

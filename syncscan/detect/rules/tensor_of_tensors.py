@@ -56,13 +56,8 @@ def match(call: Call) -> Match | None:
     """A scalar read inside the constructor of a tensor."""
     if not (call.top == "aten::item" or call.facts.direction == "HtoD") or call.called("item"):
         return None
-    after = [n for n in call.after[:16] if n != "aten::item"]
-    fills = call.last_before_but("aten::item") == "aten::empty" and after[:2] == ["aten::to", "aten::lift_fresh"]
-    reads = call.top == "aten::item" and (call.called(*_CONSTRUCTORS) or fills)
-    copies = (
-        call.facts.direction == "HtoD" and call.before[-1:] == ("aten::item",) and after[:1] == ["aten::lift_fresh"]
-    )
-    if not (reads or copies):
+    reads = call.top == "aten::item" and (call.called(*_CONSTRUCTORS) or _fills(call))
+    if not (reads or _copies(call)):
         return None
     return Match(
         title="torch.tensor([…]) waits for every device scalar in its list",
@@ -70,3 +65,18 @@ def match(call: Call) -> Match | None:
         confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,
         removal=Removal.NOTHING,
     )
+
+
+def _fills(call: Call) -> bool:
+    """Whether the number goes into memory that was made for it, and that becomes a tensor."""
+    return call.last_before_but("aten::item") == "aten::empty" and _next(call)[:2] == ["aten::to", "aten::lift_fresh"]
+
+
+def _copies(call: Call) -> bool:
+    """Whether what was made of a number goes to the device."""
+    read = call.facts.direction == "HtoD" and call.before[-1:] == ("aten::item",)
+    return read and _next(call)[:1] == ["aten::lift_fresh"]
+
+
+def _next(call: Call) -> list[str]:
+    return [op for op in call.after[:16] if op != "aten::item"]

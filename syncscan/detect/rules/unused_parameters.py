@@ -56,11 +56,15 @@ _REDUCER = "torch.distributed.ddp.reducer::"
 """What the reducer calls its ops while it hands the reduced gradients back."""
 
 
+def _is_reducers(op: str) -> bool:
+    return op.startswith(_REDUCER)
+
+
 def match(call: Call) -> Match | None:
     """A blocking copy to the host among the reducer's own ops."""
     if not (call.top == call.leaf == "aten::copy_" and call.facts.direction == "DtoH"):
         return None
-    if not any(n.startswith(_REDUCER) for n in (*call.before[-8:], *call.after[:8])):
+    if not (call.before.nearest(_is_reducers, 8) or call.after.nearest(_is_reducers, 8)):
         return None
     return Match(
         title="DDP waits to know which parameters were used",
