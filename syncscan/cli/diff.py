@@ -122,5 +122,5 @@ def _rendered(found: Diff, analyses: list[list[Analysis]], form: str, page: int,
     from syncscan.report import brief, diff_text
 
     if form == "brief":
-        return brief.paged(diff_text.render(found).splitlines(), page)
+        return brief.paged(diff_text.render(found, brief.LINE).splitlines(), page)
     return diff_text.render(found, width=width(), color=to_terminal and colors())

@@ -38,7 +38,7 @@ def command(
 
     SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID.
     """
-    from syncscan.report import brief, whatif
+    from syncscan.report import whatif
 
     refuse(output, force, trace)
     analysis = asked.analysis_of(trace)
@@ -48,7 +48,7 @@ def command(
     if form == "json":
         deliver(whatif.render_json(analysis, projection, pipelines), output, force)
     elif form == "brief":
-        deliver(brief.paged(whatif.render(analysis, projection, pipelines).splitlines(), page), output, force)
+        deliver(whatif.render_brief(analysis, projection, pipelines, page), output, force)
     else:
         color = output is None and colors()
         deliver(whatif.render(analysis, projection, pipelines, width=width(), color=color), output, force)

@@ -150,7 +150,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
         """
         analysis = traces.analysis(trace)
         projection = analysis.whatif(*(remove or ["all"]))
-        return brief.paged(whatif.render(analysis, projection).splitlines(), page)
+        return whatif.render_brief(analysis, projection, page=page)
 
     def diff(before: str, after: str, page: int = 1) -> str:
         """Compare recordings of two states of a program: which syncs came, went or changed, and what the step gained.
@@ -161,7 +161,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             page: of a long answer, from 1.
         """
         states = [[traces.analysis(path) for path in traces.below(side)] for side in (before, after)]
-        return brief.paged(diff_text.render(api.diff(*states)).splitlines(), page)
+        return brief.paged(diff_text.render(api.diff(*states), brief.LINE).splitlines(), page)
 
     whatif_.__name__ = "whatif"
     yield from (analyze, explain, whatif_, diff)

@@ -15,6 +15,8 @@ PAGE = 4_500
 token every 2.5 to 3 characters (cl100k_base, o200k_base), prose one every 4."""
 LINE = 500
 """Characters of one line: of a name that a trace makes long the middle goes."""
+OF_FINDING = "id; what; where; saves; waits; device idle behind it; each a step"
+"""What a finding's line holds behind its severity."""
 
 
 def render(analysis: Analysis, page: int = 1) -> str:
@@ -63,12 +65,12 @@ def _lines(analysis: Analysis) -> Iterator[str]:
         yield story.nothing
     if story.remedies:
         yield f"{story.to_do}:"
-        yield from map(_remedy, story.remedies)
+        yield from map(remedy, story.remedies)
     if story.then:
         yield story.then
     if story.findings:
-        yield "findings (id; what; where; saves; waits; device idle behind it; each a step):"
-        yield from map(_finding, story.findings)
+        yield f"findings ({OF_FINDING}):"
+        yield from map(finding, story.findings)
     if story.habits:
         yield "habits (id; what; saves; what proves it):"
         yield from map(_habit, story.habits)
@@ -80,12 +82,14 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in story.warnings)
 
 
-def _remedy(told: ToldRemedy) -> str:
+def remedy(told: ToldRemedy) -> str:
+    """What to change, in a line."""
     ids = ", ".join(member.id for member in told.members) or told.habit
     return f"{told.number}. {told.name} [{ids}]: {told.saves}, {told.doubt}. {told.fix}"
 
 
-def _finding(told: ToldFinding) -> str:
+def finding(told: ToldFinding) -> str:
+    """A finding in a line, by `OF_FINDING`."""
     parts = (told.id, told.title, told.where, told.saves, told.waits, told.idle)
     return f"- {told.severity.value} {'; '.join(parts)}"
 

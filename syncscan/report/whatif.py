@@ -1,4 +1,4 @@
-"""From a Projection to a terminal report and to JSON (schema `syncscan.whatif/1`)."""
+"""From a Projection to a terminal report, to brief lines, and to JSON (schema `syncscan.whatif/1`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncscan.model.json_text import indented
 from syncscan.model.printable import printable
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.step import Bound
-from syncscan.report import remedies
+from syncscan.report import brief, remedies
 from syncscan.report.phrases import steps_found
 from syncscan.report.story import Story, ToldFinding, story_of
 from syncscan.report.terminal import written
@@ -58,6 +58,29 @@ def render(
         color: whether to write colours.
     """
     return written(_parts(analysis, projection, pipelines), width, color)
+
+
+def render_brief(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = (), page: int = 1) -> str:
+    """One page of the projection without ornament, a finding a line; see `brief.paged`."""
+    return brief.paged(_lines(analysis, projection, pipelines), page)
+
+
+def _lines(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline]) -> Iterator[str]:
+    story, removed = story_of(analysis), frozenset(projection.removed)
+    yield from (text.plain for text in _headline(analysis, projection))
+    if story.findings:
+        yield f"findings, each alone (removed or kept; {brief.OF_FINDING}):"
+        for told in story.findings:
+            yield f"- {'removed' if told.id in removed else 'kept'} {brief.finding(told).removeprefix('- ')}"
+    yield from (text.plain for text in _streams(analysis, pipelines))
+    if story.nothing:
+        yield story.nothing
+    if story.remedies:
+        yield f"{remedies.title(story.remedies)}:"
+        yield from map(brief.remedy, story.remedies)
+    if story.then:
+        yield story.then
+    yield from (f"note: {note}" for note in projection.notes)
 
 
 def _parts(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline]) -> Iterator[RenderableType]:

@@ -314,6 +314,19 @@ def test_a_slow_first_step_is_cold_only_if_it_does_what_is_done_once():
     assert "no-warm-up" in rules(first(12))
 
 
+def test_a_first_step_beside_steps_of_no_time_is_nothing():
+    """In a damaged trace; nothing is divided by their time."""
+    t = TraceBuilder()
+    with t.step(0, 5000):
+        t.launch("k", at=4000, lasts=10)
+        for k in range(12):
+            t.call("cudaMalloc", 100 + 10 * k, 105 + 10 * k)
+    for start in (5000, 5500, 6000):
+        with t.step(start, start):
+            pass
+    assert "no-warm-up" not in rules(t)
+
+
 PRODUCT = "sm80_xmma_gemm_f32f32_{}_f32_nn_n_tilesize128x128x8"
 
 

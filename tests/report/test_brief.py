@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncscan import api
-from syncscan.report import brief
+from syncscan.report import brief, whatif
 from syncscan.report.story import story_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -23,6 +23,20 @@ def test_it_tells_the_story(name: str) -> None:
         assert told.id in text
     for remedy in story.remedies:
         assert remedy.saves in text
+
+
+def test_a_projection_is_told_in_lines() -> None:
+    """A finding a line with whether it was removed, as the analysis says it; no table, nothing wrapped."""
+    analysis = api.analyze(SAMPLES / "maskedloss.v0.pt.trace.json.gz")
+    projection = analysis.whatif("rule:nonzero")
+    lines = whatif.render_brief(analysis, projection, [analysis.pipeline("loss")]).splitlines()
+    findings = [line for line in brief.render(analysis).splitlines() if line.startswith("- ")]
+    assert [line for line in lines if line.startswith("- ")] == [
+        line.replace("- ", "- removed " if "nonzero-" in line else "- kept ", 1) for line in findings
+    ]
+    assert lines[0].endswith("times as fast.")
+    assert any(line.startswith("`loss` (") for line in lines)
+    assert all(len(line.split("  ")) == 1 for line in lines)
 
 
 def test_a_page_holds_what_fits_and_no_line_is_lost() -> None:

@@ -76,7 +76,7 @@ def find(context: Context) -> Iterable[Habit]:
         return
     lengths = np.array([step.end - step.ts for step in steps], np.float64)
     usual = median(lengths[1:])
-    if lengths[0] < FACTOR * usual:
+    if usual <= 0 or lengths[0] < FACTOR * usual:  # steps of no time, in damaged traces
         return
     s = context.trace.slices
     calling = (Category.RUNTIME, Category.DRIVER)
