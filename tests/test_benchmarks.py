@@ -48,7 +48,10 @@ def test_each_says_how_it_is_called(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
 @pytest.mark.parametrize(
     "arguments",
-    [("after_capture",), ("capture_cost",), ("capture_waits",), ("guard_cost",), ("whatif", "record", "folder")],
+    [
+        *(("after_capture",), ("capture_cost",), ("capture_waits",), ("guard_cost",)),
+        *(("op_database", "record", "folder"), ("whatif", "record", "folder")),
+    ],
 )
 def test_what_measures_on_a_gpu_asks_for_one(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from syncscan.dryrun import places, waits
+from syncscan.dryrun.ops import in_float
 from syncscan.dryrun.places import DEVICE, HOST, PINNED
 from syncscan.dryrun.session import Call, Session, Unsaid
 
@@ -22,6 +23,13 @@ _FACTORIES = frozenset(f.__name__ for f in _device_module._device_constructors()
 _WITH_DRIVER = frozenset({"linalg_svd", "linalg_svdvals"})
 _COPIES_DATA = frozenset("tensor as_tensor asarray new_tensor".split())
 CUDA = torch.device("cuda", 0)
+
+
+def _of_half_waves(name: str, args: Any) -> bool:
+    """Whether this is a Fourier transform in half precision, which torch asks a device for before any op (_fft.cpp)."""
+    half = (torch.float16, torch.complex32)
+    own = args[0] if args and name.startswith("fft_") else None
+    return isinstance(own, _Tensor) and own.dtype in half and _on_device(args)
 
 
 def is_device(value: Any) -> bool:
@@ -74,7 +82,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             kwargs = {key: value for key, value in kwargs.items() if key != "driver"}
         session.calls.append(Call(name, args, kwargs, place, **call))
         try:
-            result = func(*args, **kwargs)
+            result = in_float(func, args, kwargs) if _of_half_waves(name, args) else func(*args, **kwargs)
             if name in waits.ON_HOST:
                 places.put(result[waits.ON_HOST[name]], HOST)
             return result

@@ -6,7 +6,8 @@ Imported where a session begins: it needs torch to be defined.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from syncscan.dryrun import places, waits
@@ -60,7 +61,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                     raise RuntimeError(_LENGTHS)
                 self._waits(call, name, overload, tags, args, kwargs)
             slow = name in _SLOW_IN_HALF and args[0].dtype == torch.float16
-            result = _in_float(func, args, kwargs) if slow else self._run(func, name, args, kwargs, on_device)
+            result = in_float(func, args, kwargs) if slow else self._run(func, name, args, kwargs, on_device)
             if on_device:
                 if name not in _KEEPS:
                     _put_all(result, DEVICE)
@@ -75,11 +76,16 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             return result
 
     def _run(self, func: Any, name: str, args: Any, kwargs: Any, on_device: bool) -> Any:
-        """Run an op; of one that only a GPU has what its shapes say, filled with zeros."""
+        """Run an op; of one that only a GPU has what its shapes say, filled with zeros.
+
+        One that a CPU lacks for half precision alone is run in float32.
+        """
         try:
             return func(*args, **kwargs)
-        except NotImplementedError as error:
-            if not on_device or "Could not run" not in str(error):
+        except (NotImplementedError, RuntimeError) as error:
+            if on_device and _LACKS_HALF.search(str(error)) and not func._schema.is_mutable:
+                return in_float(func, args, kwargs)
+            if not on_device or not _LACKS_KERNEL.search(str(error)):
                 raise
             if name.partition("::")[0] in waits.KNOWN:  # the others are counted as not understood already
                 self._session.not_understood(f"{name}, which no CPU runs: its results are zeros")
@@ -107,8 +113,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         session.seen += 1
         if name.partition("::")[0] not in waits.KNOWN:
             session.not_understood(name)
-        found = waits.waits_of(waits.Op(overload, args, kwargs), tags)
         node = torch._C._current_autograd_node()
+        found = waits.waits_of(waits.Op(overload, args, kwargs, "" if node is None else node.name()), tags)
         if node is not None:
             found = (*self._of_node(node), *found)
         if not found:
@@ -120,11 +126,11 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 
     def _of_node(self, node: Any) -> tuple[Wait, ...]:
         """What a node of the backward pass waits for itself, once: at its first op."""
-        wait = waits.NODES.get(node.name())
-        if wait is None or node is self._node:
+        told = waits.NODES.get(node.name())
+        if told is None or node is self._node:
             return ()
         self._node = node
-        return (wait,)
+        return tuple(told(node))
 
     def _made_in(self, call: Call) -> str | None:
         """Where a tensor lies that an op makes out of nothing: where the call says, or beside what it was given."""
@@ -150,13 +156,34 @@ _SLOW_IN_HALF = frozenset({"aten::convolution", "aten::convolution_backward"})
 CPU without float16 of its own, torch 2.13)."""
 
 
-def _in_float(func: Any, args: Any, kwargs: Any) -> Any:
-    """An op in float32, its results in float16 as asked: no less exact than the op itself."""
-    widened = [arg.float() if isinstance(arg, _Tensor) and arg.dtype == torch.float16 else arg for arg in args]
-    result = func(*widened, **kwargs)
-    if isinstance(result, _Tensor):
-        return result.half()
-    return tuple(one.half() if isinstance(one, _Tensor) else one for one in result)
+_LACKS_KERNEL = re.compile("Could not run|not implemented on the CPU")
+_LACKS_HALF = re.compile(r"not implemented for '(Half|BFloat16|ComplexHalf)'")
+"""What torch says of an op without a kernel for this type: rrelu, multi_margin_loss and avg_pool3d of float16 among
+others, which a GPU has (torch's op database, 2.13)."""
+_WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+
+
+def in_float(func: Any, args: Any, kwargs: Any) -> Any:
+    """An op or a function in float32, its results in half precision as asked: no less exact than the op itself."""
+    tree = torch.utils._pytree
+    given = [leaf for leaf in tree.tree_leaves((args, kwargs)) if isinstance(leaf, _Tensor)]
+    narrow = next((_of_float(tensor.dtype) for tensor in given if tensor.dtype in _WIDER), torch.float16)
+    back = {torch.float32: narrow, torch.complex64: torch.complex32}
+    result = func(*tree.tree_map(_cast(_WIDER), args), **tree.tree_map(_cast(_WIDER), kwargs))
+    return tree.tree_map(_cast(back), result)
+
+
+def _of_float(dtype: Any) -> Any:
+    return torch.float16 if dtype == torch.complex32 else dtype
+
+
+def _cast(types: dict[Any, Any]) -> Callable[[Any], Any]:
+    """What gives a tensor of one of these types the other, and leaves anything else."""
+
+    def cast(value: Any) -> Any:
+        return value.to(types.get(value.dtype, value.dtype)) if isinstance(value, _Tensor) else value
+
+    return cast
 
 
 def _zeros(func: Any, args: Any, kwargs: Any, error: Exception) -> Any:

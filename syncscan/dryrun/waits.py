@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncscan.dryrun import places
@@ -34,6 +34,8 @@ class Op:
     name: str
     args: Sequence[Any]
     kwargs: dict[str, Any]
+    node: str = ""
+    """The node of the backward pass that calls it; empty outside."""
 
     def arg(self, at: int, name: str, otherwise: Any = None) -> Any:
         """An argument by its place or its name."""
@@ -96,6 +98,15 @@ def _is_mask(tensor: Any) -> bool:
     return tensor is not None and tensor.dtype in (torch.bool, torch.uint8)
 
 
+_OF_INDEXED = ("IndexBackward", "IndexPutBackward")
+"""Nodes whose indices and values lie on the device: `x[index]` puts them there before the op (THPVariable_getitem)."""
+
+
+def _is_copied(given: Any, op: Op) -> bool:
+    """Whether an index or a value lies on the host, and what is indexed doesn't."""
+    return not _on_device(given) and _on_device(op.args[0]) and not op.node.startswith(_OF_INDEXED)
+
+
 def _index(op: Op) -> Iterable[Wait]:
     """A mask on the device is counted; an index on the host is copied, a mask there without waiting (since 2.9)."""
     outer = "aten::index"
@@ -105,7 +116,7 @@ def _index(op: Op) -> Iterable[Wait]:
         if _is_mask(index):
             if _on_device(index):
                 yield read().inside(outer, "aten::nonzero")
-        elif not _on_device(index) and _on_device(op.args[0]):
+        elif _is_copied(index, op):
             yield to_device(outer, *_TO, size=_bytes(index))
 
 
@@ -120,9 +131,9 @@ def _index_put(op: Op) -> Iterable[Wait]:
         if _is_mask(index):
             if _on_device(index):
                 yield read().inside(*outer, "aten::nonzero")
-        elif not _on_device(index) and _on_device(op.args[0]):
+        elif _is_copied(index, op):
             yield to_device(*outer, *_TO, size=_bytes(index))
-    if not _on_device(value) and _on_device(op.args[0]):
+    if _is_copied(value, op):
         yield to_device(*outer, *_TO, size=_bytes(value))
 
 
@@ -189,7 +200,8 @@ def _repeat_interleave(op: Op) -> Iterable[Wait]:
 
 
 def _segment_reduce(op: Op) -> Iterable[Wait]:
-    if not op.kwargs.get("unsafe", False):
+    """Lengths are checked, offsets aren't (SegmentReduce.cpp)."""
+    if op.kwargs.get("lengths") is not None and not op.kwargs.get("unsafe", False):
         yield from (item("aten::segment_reduce") for _ in range(2))
 
 
@@ -247,8 +259,13 @@ def _always(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
     return lambda op: waits
 
 
+def _unless_empty(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
+    """What an op waits for of matrices that have elements: of others nothing is computed."""
+    return lambda op: waits if op.args[0].numel() else ()
+
+
 _CHECK = _always(item("aten::_linalg_check_errors"))
-_SVD = _always(to_host("aten::_linalg_svd"))
+_SVD = _unless_empty(to_host("aten::_linalg_svd", *_TO))
 
 WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
     # numbers
@@ -274,6 +291,9 @@ WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
     "aten::_index_put_impl_": _index_put,
     "aten::_unsafe_index_put": _index_put,
     "aten::masked_select": _always(read().inside("aten::masked_select", "aten::nonzero")),
+    "aten::masked_scatter_backward": _always(
+        read().inside("aten::masked_scatter_backward", "aten::masked_select", "aten::nonzero")
+    ),
     "aten::_unique": _unique,
     "aten::_unique2": _unique,
     "aten::unique_consecutive": _unique,
@@ -303,18 +323,18 @@ WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
     "aten::unbind": _unbind,
     "aten::to_padded_tensor": _of_padded(to_host("aten::to_padded_tensor", *_TO)),
     # checks
-    "aten::linalg_pinv": _always(to_host("aten::linalg_pinv", "aten::_linalg_svd")),
+    "aten::linalg_pinv": _unless_empty(to_host("aten::linalg_pinv", "aten::_linalg_svd", *_TO)),
     "aten::fake_quantize_per_channel_affine_cachemask": _always(
         *(item("aten::fake_quantize_per_channel_affine") for _ in range(2))
     ),
     "aten::_linalg_check_errors": _CHECK,
     "aten::_linalg_svd": _SVD,
-    "aten::_linalg_eigh": _always(to_host("aten::_linalg_eigh")),
+    "aten::_linalg_eigh": _always(item("aten::_linalg_eigh", "aten::_linalg_check_errors")),
     "aten::linalg_eig": _always(item("aten::linalg_eig")),
     "aten::_linalg_eigvals": _always(item("aten::linalg_eigvals", "aten::_linalg_eigvals")),
     "aten::linalg_lstsq": _always(item("aten::linalg_lstsq", "aten::_linalg_check_errors")),
-    "aten::linalg_ldl_solve": _always(synchronise("aten::linalg_ldl_solve", call="cudaDeviceSynchronize")),
-    "aten::cholesky": _always(item("aten::cholesky", "aten::_linalg_check_errors")),
+    "aten::linalg_ldl_solve": _unless_empty(synchronise("aten::linalg_ldl_solve", call="cudaDeviceSynchronize")),
+    "aten::cholesky": _unless_empty(item("aten::cholesky", "aten::_linalg_check_errors")),
     "aten::linalg_matrix_exp": _always(read().inside("aten::linalg_matrix_exp", "aten::nonzero")),
     "aten::normal.Tensor_Tensor": _normal,
     "aten::normal.float_Tensor": _normal,
@@ -354,13 +374,19 @@ COMPOSED: dict[str, Callable[[Sequence[Any], dict[str, Any]], Iterable[Wait]]] =
 QUIET_NODES = ("MaxBackward", "MinBackward", "MedianBackward", "NanmedianBackward", "AmaxBackward", "AminBackward")
 """Nodes of the backward pass that look at values on a CPU and not on a GPU (FunctionsManual.cpp)."""
 
-NODES: dict[str, Wait] = {
-    "ProdBackward0": read().inside("aten::nonzero"),
-    "ProdBackward1": item(),
-    "CumprodBackward0": item(),
+
+def _zeros(wait: Wait, least: int) -> Callable[[Any], Iterable[Wait]]:
+    """What the gradient of a product waits for, that of one factor apart: the number of those that are zero."""
+    return lambda node: (wait,) if node._saved_self.numel() >= least and node._saved_self.dim() else ()
+
+
+NODES: dict[str, Callable[[Any], Iterable[Wait]]] = {
+    "ProdBackward0": _zeros(read().inside("aten::nonzero"), 0),
+    "ProdBackward1": _zeros(item(), 0),
+    "CumprodBackward0": _zeros(item(), 2),
 }
 """Nodes of the backward pass that look at values on a GPU, and don't while a dispatch mode is on, as here
-(FunctionsManual.cpp, `isTensorSubclassLike`)."""
+(FunctionsManual.cpp, `isTensorSubclassLike`; `cumprod_backward` in ReduceOps.cpp)."""
 
 ON_HOST = {"aten::_pack_padded_sequence": 1, "_pad_packed_sequence": 1}
 """Op or function → which of its results lies on the host whatever it was given: the sizes of batches, the lengths."""
@@ -381,7 +407,7 @@ def waits_of(op: Op, tags: Sequence[Any]) -> tuple[Wait, ...]:
     """
     row = WAITS.get(op.name) or WAITS.get(op.name.partition(".")[0])
     if row is not None:
-        bare = Op(op.name.partition(".")[0], op.args, op.kwargs)
+        bare = replace(op, name=op.name.partition(".")[0])
         return tuple(row(bare))
     if any(str(tag) in _DEPENDENT for tag in tags):
         return (read().inside(op.name.partition(".")[0]),)

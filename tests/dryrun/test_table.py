@@ -231,6 +231,36 @@ def custom_function() -> None:
     Square.apply(torch.ones(3, device="cuda", requires_grad=True)).sum().backward()
 
 
+@case()
+def half_that_no_cpu_has() -> None:
+    """Each of them runs on a GPU."""
+    x = torch.rand(1, 2, 4, 4, 4, device="cuda", dtype=torch.half, requires_grad=True)
+    y = nn.functional.rrelu(nn.functional.avg_pool3d(x, 2))
+    y.backward(torch.ones_like(y))
+    losses = nn.functional.multi_margin_loss(x.flatten(1), torch.zeros(1, dtype=torch.long, device="cuda"))
+    waves = torch.fft.irfft(torch.fft.rfft(x.detach()))
+    assert [t.dtype for t in (y, x.grad, losses, waves)] == [torch.half] * 4
+    assert [t.is_cuda for t in (y, x.grad, losses, waves)] == [True] * 4
+
+
+@case("cpu-index", "linalg-check", "masked-select", "prod-backward", "tensor-constructor")
+def some_wait_and_the_like_do_not() -> None:
+    """What a GPU was held by, each beside what it wasn't held by: of torch's own op database (H200, torch 2.11)."""
+    empty, one = torch.ones(0, 3, 3, device="cuda"), torch.ones(1, device="cuda", requires_grad=True)
+    for op in (torch.linalg.svdvals, torch.linalg.pinv, torch.linalg.cholesky, torch.cholesky):
+        op(empty)
+    torch.linalg.svdvals(torch.eye(3, device="cuda"))
+    one.cumprod(0).backward()
+    one.sum().prod(0).backward()
+    four = torch.ones(4, device="cuda", requires_grad=True)
+    four.prod(0).backward()
+    offsets = torch.tensor([0, 4], device="cuda")
+    torch.segment_reduce(four, "max", offsets=offsets, axis=0)
+    four[torch.tensor([0, 2])].sum().backward()
+    mask = torch.tensor([True, False, True, False], device="cuda")
+    four.masked_scatter(mask, torch.zeros(4, device="cuda", requires_grad=True)).sum().backward()
+
+
 IN_A_COPY_THAT_WAITS = "packed.copy_(tensor)" in inspect.getsource(torch.autograd.graph.save_on_cpu)
 """How torch 2.11 saves on the CPU, also to pinned memory; 2.13 copies without blocking."""
 

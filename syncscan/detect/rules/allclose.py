@@ -53,7 +53,11 @@ In a training loop check every some steps; `torch._assert_async` raises on the d
 def match(call: Call) -> Match | None:
     """`aten::allclose`, torch.testing, or a truth value of `isclose`."""
     asked = call.under("aten::is_nonzero") and any(n in call.before[-3:] for n in ("aten::isclose", "aten::allclose"))
-    if not (asked or call.under("aten::allclose") or call.in_library("torch/testing")):
+    if not (
+        asked
+        or call.under("aten::allclose")
+        or call.in_library("torch/testing/_comparison.py", "torch/testing/_asserts.py")
+    ):
         return None
     return Match(
         title="a comparison with tolerance waits for its answer",

@@ -1,4 +1,4 @@
-"""A linear algebra op reads its error flags back to raise when a matrix is singular.
+"""A linear algebra op reads its error flags back to raise when a matrix is singular, or its solver waits by itself.
 
 ## What it finds
 
@@ -8,7 +8,9 @@
 ## How it shows in the trace
 
 `aten::linalg_inv > … > aten::_linalg_check_errors > aten::item`; `svd` and `eigh` copy a convergence flag besides,
-directly below `aten::_linalg_svd` or `aten::_linalg_eigh`.
+directly below `aten::_linalg_svd` or `aten::_linalg_eigh`. What a solver of cuSOLVER or MAGMA does by itself stands
+directly below its op: 28 synchronises and copies below `aten::linalg_eig` of a 5 x 5 matrix, three below
+`aten::linalg_lu_factor_ex`, with `cudaMalloc` and `cudaFree`.
 
 ## Example
 
@@ -26,7 +28,7 @@ result, info = torch.linalg.inv_ex(spd)  # read info later, every some steps
 
 ## Versions
 
-`inv_ex` and `cholesky_ex` since torch 1.9, the others later. MAGMA back ends synchronise the device besides.
+`inv_ex` and `cholesky_ex` since torch 1.9, the others later. What solvers do was seen with torch 2.11 on an H200.
 
 ## References
 
@@ -41,18 +43,18 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "linalg-check"
-NAME = "Linear algebra reads its error flags back"
+NAME = "Linear algebra reads its error flags back, or waits in its solver"
 CAUSE = Cause.CHECK
 WHY = """\
 The factorisation leaves an error flag for each matrix on the device: to raise when one is singular or doesn't converge
-the host reads them back, behind all work queued before.
+the host reads them back, behind all work queued before. Solvers that compute in part on the host wait by themselves.
 """
 WHEN_FINE = """\
 When the program must stop at the first bad matrix, or when it runs rarely.
 
 `inv_ex`, `cholesky_ex`, `solve_ex`, `lu_factor_ex` and `ldl_factor_ex` don't check: a singular matrix goes through
 silently unless `info` is read at some time. `svd`, `eigh` and `lstsq` have no such variant. `det`, `slogdet`, `lu` and
-`qr` don't wait.
+`qr` read nothing; `lu` of small matrices waits in its solver all the same.
 """
 
 _VARIANTS = {
@@ -75,12 +77,22 @@ _NO_VARIANT = (
 )
 
 
+_OF_SOLVER = (
+    "No argument spares it: run it rarely, batch the matrices into one call, or try the other library "
+    "(torch.backends.cuda.preferred_linalg_library)."
+)
+_READS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::item"})
+
+
 def match(call: Call) -> Match | None:
     """Any wait inside an op of torch.linalg, but for those that need a size."""
-    op = next((op for op in call.ops if op.startswith("aten::linalg_") or op in _OLD), "")
-    if not (op or call.under("aten::_linalg_check_errors")) or call.under("aten::linalg_matrix_exp"):
+    op = next((op for op in call.ops if op.startswith(("aten::linalg_", "aten::_linalg_")) or op in _OLD), "")
+    if not op or call.under("aten::linalg_matrix_exp"):
         return None
-    name = (op or call.op).removeprefix("aten::").removeprefix("linalg_")
+    own = call.op if op == "aten::_linalg_check_errors" else op  # one that is composed of others has no op of its own
+    name = own.removeprefix("aten::").removeprefix("_").removeprefix("linalg_")
+    if call.leaf not in _READS:
+        return Match(title=f"linalg.{name} waits in its solver", fix=_OF_SOLVER, removal=Removal.KERNELS)
     return Match(
         title=f"linalg.{name} waits for its error flag",
         fix=_fix(_VARIANTS[name]) if name in _VARIANTS else _NO_VARIANT,
