@@ -62,6 +62,7 @@ class _Seen(msgspec.Struct):
     """What a function does by itself."""
 
     node: Function | None
+    """None for the module, and for what runs seldom."""
     owner: ast.ClassDef | None
     name: str
     within: ast.ClassDef | None = None
@@ -70,6 +71,8 @@ class _Seen(msgspec.Struct):
     """The loops around each call of `backward` or an optimizer's `step`, outermost first."""
     calls: list[tuple[str, tuple[Loop, ...]]] = msgspec.field(default_factory=list)
     """Functions of the same file that it calls, with the loops around."""
+    loops: list[Loop] = msgspec.field(default_factory=list)
+    """All loops in it."""
 
 
 class Places:
@@ -82,8 +85,7 @@ class Places:
     def __init__(self, tree: ast.Module) -> None:
         self._of_function: dict[int, Place] = {}
         self._of_loop: dict[int, Place] = {}
-        self._loops: list[Loop] = []
-        self._seen = list(_functions(tree, self._loops))
+        self._seen = list(_functions(tree))
         self._by_name: dict[str, list[_Seen]] = defaultdict(list)
         for seen in self._seen:
             if seen.node is not None:
@@ -135,7 +137,7 @@ class Places:
                 self._of_function[id(node)] = Place(f"{of}, called for each batch")
             elif node.name in _EVALUATIONS:
                 self._of_function[id(node)] = Place(f"{of}, called for each batch", evaluation=True)
-        for loop in self._loops:
+        for loop in (loop for seen in self._seen for loop in seen.loops):
             if isinstance(loop, ast.For) and _over_loader(loop):
                 place = Place(f"a loop over a data loader (line {loop.lineno})", evaluation=True)
                 self._of_loop.setdefault(id(loop), place)
@@ -159,8 +161,8 @@ class Places:
                     waiting.append(other)
 
 
-def _functions(tree: ast.Module, all_loops: list[Loop]) -> Iterator[_Seen]:
-    """What each function does, and the module itself; the loops in functions are added to a list."""
+def _functions(tree: ast.Module) -> Iterator[_Seen]:
+    """What each function does, the module itself, and each statement that runs seldom, apart from what is around it."""
     module = _Seen(None, None, "the module")
     yield module
     todo: list[tuple[ast.AST, _Seen, ast.ClassDef | None, tuple[Loop, ...]]] = [(tree, module, None, ())]
@@ -174,23 +176,31 @@ def _functions(tree: ast.Module, all_loops: list[Loop]) -> Iterator[_Seen]:
                 todo.append((child, inner, None, ()))
             elif isinstance(child, ast.ClassDef):
                 todo.append((child, module, child, ()))
-            elif isinstance(child, ast.Lambda | ast.ExceptHandler) or (
-                isinstance(node, ast.If) and child in node.body and seldom(node.test)
-            ):
-                guarded = _steps_in(child)
-                seen.steps += [loops] * guarded
+            elif isinstance(child, ast.Lambda | ast.ExceptHandler):
+                _note_guarded(child, seen, loops)
+            elif isinstance(node, ast.If) and child in node.body and seldom(node.test):
+                _note_guarded(child, seen, loops)
+                apart = _Seen(None, None, seen.name, seen.within)
+                yield apart
+                todo.append((child, apart, owner, _noted(child, apart, ())))
             else:
-                if isinstance(child, ast.Call):
-                    _note(child, seen, loops)
-                inside = isinstance(child, _LOOPS)
-                if inside and seen is not module:
-                    all_loops.append(child)  # type: ignore[arg-type]
-                todo.append((child, seen, owner, (*loops, child) if inside else loops))  # type: ignore[arg-type]
+                todo.append((child, seen, owner, _noted(child, seen, loops)))
 
 
-def _steps_in(node: ast.AST) -> int:
-    """Whether a step is made in what runs seldom, as with gradient accumulation: it still is the loop's."""
-    return int(any(isinstance(part, ast.Call) and _is_step(part) for part in walk(node)))
+def _noted(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """Take down a loop or a call; the loops around what is in the node."""
+    if isinstance(node, _LOOPS):
+        seen.loops.append(node)
+        return (*loops, node)
+    if isinstance(node, ast.Call):
+        _note(node, seen, loops)
+    return loops
+
+
+def _note_guarded(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> None:
+    """A step that is made in what runs seldom, as with gradient accumulation, still is that of the loop around."""
+    if any(isinstance(part, ast.Call) and _is_step(part) for part in walk(node)):
+        seen.steps.append(loops)
 
 
 def _is_step(call: ast.Call) -> bool:

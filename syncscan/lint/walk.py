@@ -14,7 +14,7 @@ from syncscan.lint.hints import attributes_of, hints_of, parameters_of
 from syncscan.lint.names import Names, constant, key
 from syncscan.lint.places import NOWHERE, Function, Place, Places, seldom
 from syncscan.lint.shape import Hit, Shape, Site
-from syncscan.lint.tree import children, walk
+from syncscan.lint.tree import children, walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Kind, either
 
 _COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
@@ -73,14 +73,14 @@ class Walk:
         self._names, self._places = Names(tree), Places(tree)
         self._found: dict[tuple[int, int, str], Found] = {}
         self._later: list[Callable[[], None]] = []
-        self._evaluator = Evaluator(self._names, {})
+        self._evaluator = Evaluator(self._names, {}, hints_of(tree, self._names))
         self._attributes: dict[int, tuple[Environment, frozenset[str]]] = {}
         self._made: list[ast.expr] = []
         """Expressions that stand in no source; kept, as values are remembered by identity."""
 
     def found(self) -> list[Found]:
         """All hits, in the order of their lines."""
-        self._block(self._tree.body, _Around())
+        self._block(self._tree.body, _Around(timed=_reads_clock(self._tree)))
         while self._later:
             self._later.pop()()
         return sorted(self._found.values(), key=lambda f: (f.node.lineno, f.node.col_offset))
@@ -498,9 +498,9 @@ def _is_never(node: Function) -> bool:
     return bool(re.search(r"collate|__getitem__|^test_|^setUp$|__init__$|^__repr__$", node.name))
 
 
-def _reads_clock(node: Function) -> bool:
+def _reads_clock(scope: Function | ast.Module) -> bool:
     return any(
-        isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in walk(node)
+        isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in walk_own(scope)
     )
 
 
