@@ -18,9 +18,15 @@ Loop = ast.For | ast.AsyncFor | ast.While
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _OPTIMIZER = re.compile(r"(optim|^opt\d?$|_opt$|^opt_)", re.I)
 _MODULES = re.compile(r"(Module|Model|Mixin|Layer|Block|Loss|Net|Head|Attention|Encoder|Decoder|Function)\w*$")
-_STEPS = ("training_step", "train_step", "compute_loss")
+_STEPS = tuple(
+    "training_step train_step compute_loss on_train_batch_start on_train_batch_end on_before_zero_grad "
+    "on_before_backward on_after_backward on_before_optimizer_step configure_gradient_clipping".split()
+)
 """What trainers call for each batch."""
-_EVALUATIONS = ("validation_step", "test_step", "predict_step", "prediction_step", "eval_step")
+_EVALUATIONS = tuple(
+    "validation_step test_step predict_step prediction_step eval_step on_validation_batch_start on_validation_batch_end "
+    "on_test_batch_start on_test_batch_end on_predict_batch_start on_predict_batch_end".split()
+)
 _NEVER = re.compile(
     r"^(test_|setUp|tearDown|__init__$|__repr__$|__str__$|extra_repr$|reset_parameters$|_?init_weights|_load|load_|save|export|from_|convert|main$|_?demo)"
 )
