@@ -241,7 +241,8 @@ class Walk:
             self._evaluator.assign(target, element)
 
     def _inside(self, loop: ast.For | ast.AsyncFor | ast.While, around: _Around) -> _Around:
-        return replace(around, loops=around.loops + 1, place=self._places.of_loop(loop) or around.place)
+        place = self._places.of_loop(loop) or around.place or self._places.of_running(loop)
+        return replace(around, loops=around.loops + 1, place=place)
 
     def _of_With(self, node: ast.With | ast.AsyncWith, around: _Around) -> None:
         for item in node.items:
@@ -312,7 +313,7 @@ class Walk:
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: _Around
     ) -> None:
         before = self._evaluator.replace(dict(self._evaluator.environment))
-        inner = replace(around, loops=around.loops + 1)
+        inner = replace(around, loops=around.loops + 1, place=around.place or self._place_of(node))
         for generator in node.generators:
             self._look(generator.iter, around)
             self._loop_target(generator.target, generator.iter)
@@ -321,6 +322,13 @@ class Walk:
         for element in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
             self._look(element, inner)
         self._evaluator.replace(before)
+
+    def _place_of(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Place:
+        """What a comprehension is that goes over a data loader."""
+        names = (n for generator in node.generators for n in walk(generator.iter) if isinstance(n, ast.expr))
+        if any(self._evaluator.value(name).kind is Kind.LOADER for name in names):
+            return Place(f"a loop over a data loader (line {node.lineno})", evaluation=True)
+        return NOWHERE
 
     _look_SetComp = _look_GeneratorExp = _look_DictComp = _look_ListComp
 

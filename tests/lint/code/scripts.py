@@ -48,3 +48,29 @@ if __name__ == "__main__":
         if step % 100 == 0:
             for x in loader:
                 print(model(x).sum().item())  # GUESS item low
+
+val = DataLoader(torch.randn(64, 4), pin_memory=True)
+for x in val:
+    print(model(x.to("cuda", non_blocking=True)).argmax(1).cpu())  # GUESS cpu low
+for x in testloader:  # noqa: F821
+    print(model(x).sum().item())  # GUESS item low
+hits = sum((model(x).argmax(1) == y).sum().item() for x, y in loader)  # GUESS item low
+batches = iter(loader)
+for _ in range(10):
+    print(model(next(batches).cuda()).sum().item())  # GUESS to-device item
+while True:
+    token = model(x)[:, -1].argmax(-1)
+    if token.item() == 2:  # GUESS item
+        break
+for x in loader:
+    print(model(x).sum().item())  # GUESS item
+    for _ in range(3):
+        model(x).sum().backward()
+for x in range(3):
+    print(model.weight.sum().item())
+
+
+def evaluate(texts):
+    for text in texts:
+        out = model(text)
+        print(out.mean().item())  # GUESS item low
