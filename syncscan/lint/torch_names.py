@@ -28,7 +28,7 @@ MODULES_OWN = re.compile(
     r"(^|[._])(model|net|network|module|criterion|loss_fn|loss_func|loss_function|criterion\w*)$", re.I
 )
 """How a module, or a loss, is usually called."""
-MODELS_OWN = re.compile(r"(^|_)(model|net|network)$", re.I)
+MODELS_OWN = re.compile(r"(^|_)(model|net|network|policy|actor|critic)$", re.I)
 """How a whole model is usually called."""
 LOSSES = re.compile(r"_loss$|^cross_entropy$|^(binary_)?cross_entropy|^nll_loss|^mse_loss")
 

@@ -62,6 +62,9 @@ while True:
     token = model(x)[:, -1].argmax(-1)
     if token.item() == 2:  # GUESS item
         break
+while obs is not None:  # noqa: F821
+    action = torch.distributions.Categorical(logits=policy(obs)).sample()  # noqa: F821
+    obs = env.step(action.item())  # noqa: F821  # GUESS item
 for x in loader:
     print(model(x).sum().item())  # GUESS item
     for _ in range(3):
