@@ -247,6 +247,8 @@ class Evaluator:
             return self.element(call.args[0])
         if name == "next" and call.args:
             return self.element(call.args[0])
+        if name == "iter" and call.args and (iterated := self.value(call.args[0])).kind is Kind.LOADER:
+            return iterated
         if name.rpartition(".")[2] == "DataLoader":
             return _loader(call)
         if known.MODULES_OWN.search(name):

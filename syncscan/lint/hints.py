@@ -8,7 +8,7 @@ from syncscan.lint import torch_names as known
 from syncscan.lint.evaluate import Environment, Evaluator
 from syncscan.lint.names import Names, constant, key
 from syncscan.lint.places import Function
-from syncscan.lint.tree import walk
+from syncscan.lint.tree import walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Kind, Value
 
 _ELEMENTWISE = frozenset(
@@ -44,10 +44,10 @@ def _annotated(annotation: ast.expr | None) -> Value:
     return HOST if known.HOST_TYPES.match(text) else UNKNOWN
 
 
-def hints_of(function: Function, names: Names) -> frozenset[str]:
-    """Names and attributes that a function uses as only a tensor can be used."""
+def hints_of(scope: Function | ast.Module, names: Names) -> frozenset[str]:
+    """Names and attributes that a function, or a module outside of its functions, uses as only a tensor can be used."""
     found: set[str] = set()
-    for node in walk(function):
+    for node in walk_own(scope):
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Attribute) and not names.torch(node.func):

@@ -5,22 +5,29 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import msgspec
 
-from syncscan.lint.torch_names import LOADER_NAME
+from syncscan.lint.torch_names import LOADER_NAME, MODELS_OWN
 from syncscan.lint.tree import children, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_OPTIMIZER = re.compile(r"(optim|^opt\d?$|_opt$|^opt_)", re.I)
+_OPTIMIZER = re.compile(r"(optim|^opt\d?$|_opt$|^opt_|^svi$)", re.I)
 _MODULES = re.compile(r"(Module|Model|Mixin|Layer|Block|Loss|Net|Head|Attention|Encoder|Decoder|Function)\w*$")
-_STEPS = ("training_step", "train_step", "compute_loss")
+_STEPS = tuple(
+    "training_step train_step compute_loss on_train_batch_start on_train_batch_end on_before_zero_grad "
+    "on_before_backward on_after_backward on_before_optimizer_step configure_gradient_clipping".split()
+)
 """What trainers call for each batch."""
-_EVALUATIONS = ("validation_step", "test_step", "predict_step", "prediction_step", "eval_step")
+_EVALUATIONS = tuple(
+    "validation_step test_step predict_step prediction_step eval_step on_validation_batch_start "
+    "on_validation_batch_end on_test_batch_start on_test_batch_end on_predict_batch_start on_predict_batch_end".split()
+)
+_EVALUATES = re.compile(r"(^|[._])(eval|valid|test)", re.I)
 _NEVER = re.compile(
     r"^(test_|setUp|tearDown|__init__$|__repr__$|__str__$|extra_repr$|reset_parameters$|_?init_weights|_load|load_|save|export|from_|convert|main$|_?demo)"
 )
@@ -62,6 +69,7 @@ class _Seen(msgspec.Struct):
     """What a function does by itself."""
 
     node: Function | None
+    """None for the module, and for what runs seldom."""
     owner: ast.ClassDef | None
     name: str
     within: ast.ClassDef | None = None
@@ -70,6 +78,12 @@ class _Seen(msgspec.Struct):
     """The loops around each call of `backward` or an optimizer's `step`, outermost first."""
     calls: list[tuple[str, tuple[Loop, ...]]] = msgspec.field(default_factory=list)
     """Functions of the same file that it calls, with the loops around."""
+    loops: list[Loop] = msgspec.field(default_factory=list)
+    """All loops in it."""
+    loaders: set[str] = msgspec.field(default_factory=set)
+    """Names that it gives to data loaders."""
+    runs: list[Loop] = msgspec.field(default_factory=list)
+    """The innermost loops around each call of a model."""
 
 
 class Places:
@@ -82,8 +96,9 @@ class Places:
     def __init__(self, tree: ast.Module) -> None:
         self._of_function: dict[int, Place] = {}
         self._of_loop: dict[int, Place] = {}
-        self._loops: list[Loop] = []
-        self._seen = list(_functions(tree, self._loops))
+        self._of_running: dict[int, Place] = {}
+        self._around_steps: set[int] = set()
+        self._seen = list(_functions(tree))
         self._by_name: dict[str, list[_Seen]] = defaultdict(list)
         for seen in self._seen:
             if seen.node is not None:
@@ -100,6 +115,10 @@ class Places:
         """Of a loop's body."""
         return self._of_loop.get(id(loop), NOWHERE)
 
+    def of_running(self, loop: Loop) -> Place:
+        """Of the body of a loop that runs a model: what it is where nothing around it is a place."""
+        return self._of_running.get(id(loop), NOWHERE)
+
     def _find_steps(self) -> None:
         """Functions that make a step, and the innermost loops around one; through calls within the file."""
         stepping = {id(s) for s in self._seen if any(not loops for loops in s.steps) and not _never(s)}
@@ -111,6 +130,7 @@ class Places:
                     loops for name, loops in seen.calls if any(id(s) in stepping for s in self._by_name.get(name, ()))
                 ]
                 for loops in (*seen.steps, *through):
+                    self._around_steps.update(map(id, loops))
                     if loops and not seen.name.startswith("test_"):
                         self._of_loop.setdefault(id(loops[-1]), Place(f"a training loop (line {loops[-1].lineno})"))
                     elif not loops and id(seen) not in stepping and not _never(seen):
@@ -135,10 +155,24 @@ class Places:
                 self._of_function[id(node)] = Place(f"{of}, called for each batch")
             elif node.name in _EVALUATIONS:
                 self._of_function[id(node)] = Place(f"{of}, called for each batch", evaluation=True)
-        for loop in self._loops:
-            if isinstance(loop, ast.For) and _over_loader(loop):
-                place = Place(f"a loop over a data loader (line {loop.lineno})", evaluation=True)
-                self._of_loop.setdefault(id(loop), place)
+        self._find_loops()
+
+    def _find_loops(self) -> None:
+        """Loops over a data loader, and those that run a model: a generation, an agent in its environment."""
+        own = self._seen[0].loaders
+        for seen in self._seen:
+            loaders = seen.loaders | own
+            for loop in seen.loops:
+                if isinstance(loop, ast.For) and _over_loader(loop, loaders):
+                    steps = id(loop) in self._around_steps
+                    said = "a training loop" if steps else "a loop over a data loader"
+                    self._of_loop.setdefault(id(loop), Place(f"{said} (line {loop.lineno})", evaluation=not steps))
+            if seen.name.startswith("test_"):
+                continue
+            named = _EVALUATES.search(seen.name) is not None
+            for loop in seen.runs:
+                evaluates = named and id(loop) not in self._around_steps
+                self._of_running[id(loop)] = Place(f"a loop that runs a model (line {loop.lineno})", evaluates)
 
     def _find_reached(self) -> None:
         """Functions that such a place calls, and what they call."""
@@ -159,8 +193,8 @@ class Places:
                     waiting.append(other)
 
 
-def _functions(tree: ast.Module, all_loops: list[Loop]) -> Iterator[_Seen]:
-    """What each function does, and the module itself; the loops in functions are added to a list."""
+def _functions(tree: ast.Module) -> Iterator[_Seen]:
+    """What each function does, the module itself, and each statement that runs seldom, apart from what is around it."""
     module = _Seen(None, None, "the module")
     yield module
     todo: list[tuple[ast.AST, _Seen, ast.ClassDef | None, tuple[Loop, ...]]] = [(tree, module, None, ())]
@@ -174,23 +208,33 @@ def _functions(tree: ast.Module, all_loops: list[Loop]) -> Iterator[_Seen]:
                 todo.append((child, inner, None, ()))
             elif isinstance(child, ast.ClassDef):
                 todo.append((child, module, child, ()))
-            elif isinstance(child, ast.Lambda | ast.ExceptHandler) or (
-                isinstance(node, ast.If) and child in node.body and seldom(node.test)
-            ):
-                guarded = _steps_in(child)
-                seen.steps += [loops] * guarded
+            elif isinstance(child, ast.Lambda | ast.ExceptHandler):
+                _note_guarded(child, seen, loops)
+            elif isinstance(node, ast.If) and child in node.body and seldom(node.test):
+                _note_guarded(child, seen, loops)
+                apart = _Seen(None, None, seen.name, seen.within, loaders=seen.loaders)
+                yield apart
+                todo.append((child, apart, owner, _noted(child, apart, ())))
             else:
-                if isinstance(child, ast.Call):
-                    _note(child, seen, loops)
-                inside = isinstance(child, _LOOPS)
-                if inside and seen is not module:
-                    all_loops.append(child)  # type: ignore[arg-type]
-                todo.append((child, seen, owner, (*loops, child) if inside else loops))  # type: ignore[arg-type]
+                todo.append((child, seen, owner, _noted(child, seen, loops)))
 
 
-def _steps_in(node: ast.AST) -> int:
-    """Whether a step is made in what runs seldom, as with gradient accumulation: it still is the loop's."""
-    return int(any(isinstance(part, ast.Call) and _is_step(part) for part in walk(node)))
+def _noted(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """Take down a loop or a call; the loops around what is in the node."""
+    if isinstance(node, _LOOPS):
+        seen.loops.append(node)
+        return (*loops, node)
+    if isinstance(node, ast.Call):
+        _note(node, seen, loops)
+    elif isinstance(node, ast.Assign) and _makes_loader(node.value):
+        seen.loaders.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    return loops
+
+
+def _note_guarded(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> None:
+    """A step that is made in what runs seldom, as with gradient accumulation, still is that of the loop around."""
+    if any(isinstance(part, ast.Call) and _is_step(part) for part in walk(node)):
+        seen.steps.append(loops)
 
 
 def _is_step(call: ast.Call) -> bool:
@@ -204,6 +248,8 @@ def _is_step(call: ast.Call) -> bool:
 
 def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
     function = call.func
+    if loops and MODELS_OWN.search(_last(function)):
+        seen.runs.append(loops[-1])
     if isinstance(function, ast.Name):
         seen.calls.append((function.id, loops))
     elif isinstance(function, ast.Attribute):
@@ -237,11 +283,16 @@ def _base(owner: ast.ClassDef) -> str:
     return _last(owner.bases[0]) if owner.bases else ""
 
 
-def _over_loader(loop: ast.For) -> bool:
+def _over_loader(loop: ast.For, loaders: Set[str] = frozenset()) -> bool:
     return any(
-        isinstance(node, ast.Name | ast.Attribute) and LOADER_NAME.search(_last(node)) is not None
+        isinstance(node, ast.Name | ast.Attribute)
+        and (LOADER_NAME.search(_last(node)) is not None or (isinstance(node, ast.Name) and node.id in loaders))
         for node in walk(loop.iter)
     )
+
+
+def _makes_loader(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and _last(value.func) == "DataLoader"
 
 
 __all__ = ["NOWHERE", "Function", "Loop", "Place", "Places", "seldom"]

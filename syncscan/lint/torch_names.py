@@ -28,6 +28,8 @@ MODULES_OWN = re.compile(
     r"(^|[._])(model|net|network|module|criterion|loss_fn|loss_func|loss_function|criterion\w*)$", re.I
 )
 """How a module, or a loss, is usually called."""
+MODELS_OWN = re.compile(r"(^|_)(model|net|network|policy|actor|critic)$", re.I)
+"""How a whole model is usually called."""
 LOSSES = re.compile(r"_loss$|^cross_entropy$|^(binary_)?cross_entropy|^nll_loss|^mse_loss")
 
 ONLY_TENSORS = frozenset(
@@ -74,7 +76,10 @@ TENSOR_TYPES = re.compile(r"\b(Tensor|LongTensor|FloatTensor|BoolTensor|IntTenso
 HOST_TYPES = re.compile(r"^(int|float|bool|str|bytes|complex|np\.ndarray|numpy\.ndarray|ndarray)$")
 DEVICE_NAME = re.compile(r"(^|[._])(dev|device|cuda|gpu|DEV|DEVICE|local_rank|gpu_id|device_id)$", re.I)
 """How what names a device is usually called."""
-LOADER_NAME = re.compile(r"(data_?loader|_loader|^loader|_dl$|^dl$|train_iter|^batches$)s?$", re.I)
+LOADER_NAME = re.compile(
+    r"(data_?loader|_loader|^loader|^(train|test|val|valid|eval|dev)(set)?loader|_dl$|^dl$|train_iter|^batches$)s?$",
+    re.I,
+)
 """How a data loader is usually called."""
 
 HOST_FUNCTIONS = frozenset(

@@ -32,3 +32,15 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         node = todo.pop()
         yield node
         todo += children(node)
+
+
+def walk_own(scope: ast.AST) -> Iterator[ast.AST]:
+    """A module and all below it, without the bodies of its functions and classes; a function and all below it."""
+    if not isinstance(scope, ast.Module):
+        yield from walk(scope)
+        return
+    todo: list[ast.AST] = [scope]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += [n for n in children(node) if not isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]

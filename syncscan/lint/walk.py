@@ -14,7 +14,7 @@ from syncscan.lint.hints import attributes_of, hints_of, parameters_of
 from syncscan.lint.names import Names, constant, key
 from syncscan.lint.places import NOWHERE, Function, Place, Places, seldom
 from syncscan.lint.shape import Hit, Shape, Site
-from syncscan.lint.tree import children, walk
+from syncscan.lint.tree import children, walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Kind, either
 
 _COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
@@ -73,14 +73,14 @@ class Walk:
         self._names, self._places = Names(tree), Places(tree)
         self._found: dict[tuple[int, int, str], Found] = {}
         self._later: list[Callable[[], None]] = []
-        self._evaluator = Evaluator(self._names, {})
+        self._evaluator = Evaluator(self._names, {}, hints_of(tree, self._names))
         self._attributes: dict[int, tuple[Environment, frozenset[str]]] = {}
         self._made: list[ast.expr] = []
         """Expressions that stand in no source; kept, as values are remembered by identity."""
 
     def found(self) -> list[Found]:
         """All hits, in the order of their lines."""
-        self._block(self._tree.body, _Around())
+        self._block(self._tree.body, _Around(timed=_reads_clock(self._tree)))
         while self._later:
             self._later.pop()()
         return sorted(self._found.values(), key=lambda f: (f.node.lineno, f.node.col_offset))
@@ -241,7 +241,8 @@ class Walk:
             self._evaluator.assign(target, element)
 
     def _inside(self, loop: ast.For | ast.AsyncFor | ast.While, around: _Around) -> _Around:
-        return replace(around, loops=around.loops + 1, place=self._places.of_loop(loop) or around.place)
+        place = self._places.of_loop(loop) or around.place or self._places.of_running(loop)
+        return replace(around, loops=around.loops + 1, place=place)
 
     def _of_With(self, node: ast.With | ast.AsyncWith, around: _Around) -> None:
         for item in node.items:
@@ -312,7 +313,7 @@ class Walk:
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: _Around
     ) -> None:
         before = self._evaluator.replace(dict(self._evaluator.environment))
-        inner = replace(around, loops=around.loops + 1)
+        inner = replace(around, loops=around.loops + 1, place=around.place or self._place_of(node))
         for generator in node.generators:
             self._look(generator.iter, around)
             self._loop_target(generator.target, generator.iter)
@@ -321,6 +322,13 @@ class Walk:
         for element in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
             self._look(element, inner)
         self._evaluator.replace(before)
+
+    def _place_of(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Place:
+        """What a comprehension is that goes over a data loader."""
+        names = (n for generator in node.generators for n in walk(generator.iter) if isinstance(n, ast.expr))
+        if any(self._evaluator.value(name).kind is Kind.LOADER for name in names):
+            return Place(f"a loop over a data loader (line {node.lineno})", evaluation=True)
+        return NOWHERE
 
     _look_SetComp = _look_GeneratorExp = _look_DictComp = _look_ListComp
 
@@ -498,9 +506,9 @@ def _is_never(node: Function) -> bool:
     return bool(re.search(r"collate|__getitem__|^test_|^setUp$|__init__$|^__repr__$", node.name))
 
 
-def _reads_clock(node: Function) -> bool:
+def _reads_clock(scope: Function | ast.Module) -> bool:
     return any(
-        isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in walk(node)
+        isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in walk_own(scope)
     )
 
 

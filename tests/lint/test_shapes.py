@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from syncscan.lint.shapes import ANYWHERE, SHAPES
 from syncscan.model.guess import Guess
 
 CODE = Path(__file__).parent / "code"
+_IMPORTS = "import time, torch\nimport torch.nn.functional as F\nfrom torch.utils.data import DataLoader\n"
 _MARK = re.compile(r"# (GUESS|ALLOWED) (.*)$")
 
 
@@ -40,6 +42,21 @@ def test_every_line_is_guessed_as_it_says(file: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert told(list(linted.guesses)) == expected(text, "GUESS")
     assert told([a.guess for a in linted.allowed]) == expected(text, "ALLOWED")
+
+
+@pytest.mark.parametrize("name", ["train", "evaluate", "timed"])
+def test_a_script_is_guessed_at_as_a_function(tmp_path: Path, name: str) -> None:
+    """A function's loops say the same where they stand in no function."""
+    trees = [ast.parse(p.read_text(encoding="utf-8")) for p in (CODE / "read_backs.py", CODE / "waits.py")]
+    (function,) = (n for t in trees for n in t.body if isinstance(n, ast.FunctionDef) and n.name == name)
+    body = [n for n in function.body if not isinstance(n, ast.Return)]
+    told_of = []
+    for statements in ([function], body):
+        (tmp_path / "t.py").write_text(f"{_IMPORTS}{ast.unparse(ast.Module(statements, []))}")
+        guesses = api.lint([str(tmp_path / "t.py")]).guesses
+        told_of.append([(g.code, g.rule, g.severity, g.diagnosis.confidence) for g in guesses])
+    assert told_of[0]
+    assert told_of[0] == told_of[1]
 
 
 def test_every_shape_names_rules_that_there_are() -> None:

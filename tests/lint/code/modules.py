@@ -1,5 +1,6 @@
 """Shapes in a module's forward and what it calls."""
 
+import lightning
 import torch
 from torch import nn
 from torch.distributions import Normal
@@ -84,3 +85,19 @@ class Net(nn.Module):
 
     def describe(self, x):
         return x.detach().mean().item()
+
+
+class Lit(lightning.LightningModule):
+    def on_train_batch_end(self, outputs, batch, batch_idx):
+        print(outputs["loss"].item())  # GUESS item
+
+    def on_before_optimizer_step(self, optimizer):
+        for p in self.parameters():
+            if torch.isnan(p.grad).any():  # GUESS nan-guard
+                raise ValueError("nan")
+
+    def on_validation_batch_end(self, outputs, batch, batch_idx):
+        self.seen.append(outputs.item())  # GUESS item low
+
+    def on_train_epoch_end(self):
+        print(self.total.item())
