@@ -320,6 +320,12 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
             known[category] = rows, self.slices.name.take(rows)
         return known[category]
 
+    def lengths_like(self, row: int) -> Int64:
+        """How long each slice took that has the category and the name of the one in this row, ns."""
+        rows, names = self.rows_of(Category(self.slices.category.item(row)))
+        lengths: Int64 = self.slices.dur[rows[names == self.slices.name.item(row)]]
+        return lengths
+
     def names_of(self, category: Category) -> list[int]:
         """The numbers of the strings that are names of slices of this category, ascending."""
         known = self._names_of_category

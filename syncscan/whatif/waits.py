@@ -214,10 +214,9 @@ class _Ruler:
 
     def _usual_call(self, row: int) -> float:
         """What a call of this name costs when it needn't wait: a low quantile of those in the trace."""
-        s = self.trace.slices
-        name = int(s.name[row])
+        name = self.trace.slices.name.item(row)
         if name not in self._usual:
-            self._usual[name] = min(quantile(s.dur[s.name == name], 0.1), USUAL_CALL_NS)
+            self._usual[name] = min(quantile(self.trace.lengths_like(row), 0.1), USUAL_CALL_NS)
         return self._usual[name]
 
 
