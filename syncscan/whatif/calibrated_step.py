@@ -184,7 +184,7 @@ class CalibratedStep:
             return cool
         before, after = self.before.device / self.before.period, then.device / cool
         lost = (after - before) / (1.0 - before) if before < 1.0 else 0.0
-        return cool + min(max(lost, 0.0), 1.0) * (period(self._hot, removed) - cool)
+        return cool + min(lost, 1.0) * (period(self._hot, removed) - cool) if lost > 0.0 else cool
 
     def _bound(self, after: Steady) -> Bound:
         if self.paced_by is not None:
