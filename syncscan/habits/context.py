@@ -236,7 +236,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         return found
 
     def _launches_in(self, rows: Int64) -> Iterator[tuple[Int64, Int64, Int64, Int64]]:
-        """By thread: the places of its slices, the work that it launched, and where in it each one's begins and ends."""
+        """By thread: places of its slices, the work that it launched, and where in it each one's begins and ends."""
         s, tracks = self.trace.slices, self.trace.slices.track[rows]
         for track in distinct(tracks).tolist():
             work, at = self._launched_on.get(track, (_NO_ROWS, _NO_ROWS))
