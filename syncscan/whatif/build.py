@@ -117,6 +117,8 @@ class _Writer:
         tracks = self.launches.tracks
         threads = [self.threads.get(track, 0) for track in range(int(tracks.max(initial=NONE)) + 1)]
         self.thread_of = np.array(threads, np.int64)[tracks]
+        self.turns = 1 + np.flatnonzero(np.diff(self.thread_of))
+        """The places of launches whose thread isn't that of the launch before."""
         self.own_times = self._own_times(steps.left_out)
         self.returned = np.zeros(len(tracks))
         """When each launch returned, in its thread's own time; known of those of the programs that are written."""
@@ -216,8 +218,8 @@ class _Writer:
                     self._run(draft, slice(start, min(start + BLOCK, stop)))
 
     def _of_one_thread(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        turns = first + 1 + np.flatnonzero(np.diff(self.thread_of[first:end]))
-        return itertools.pairwise([first, *turns.tolist(), end])
+        inside = slice(self.turns.searchsorted(first, side="right"), self.turns.searchsorted(end))
+        return itertools.pairwise([first, *self.turns[inside].tolist(), end])
 
     def _run(self, draft: _Draft, run: slice) -> None:
         """Write one run: what it adds to each stream, and how late each of its launches alone would make that end."""
