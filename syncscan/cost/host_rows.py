@@ -47,7 +47,8 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
 
     def top_of(self, places: Int64) -> Int64:
         """For each of these places the place in `tops` of the outermost around it, or of itself."""
-        return np.searchsorted(self.tops, places, side="right") - 1
+        tops = np.repeat(np.arange(len(self.tops)), np.diff(self.tops, append=len(self.rows)))
+        return tops.take(places)
 
     def in_all(self, column: Int64, places: Int64) -> Int64:
         """Of each of these places, which ascend, the sum of a column over itself and those that lie in it."""

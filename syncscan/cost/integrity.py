@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from syncscan.model.arrays import Int64
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.integrity import SOUND, Integrity, Lack
-from syncscan.model.interval import union
 from syncscan.model.names import waits_for_event
 from syncscan.model.runtime_calls import is_graph_launch, is_launch
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
@@ -119,16 +119,14 @@ def _clocks(trace: Trace) -> Iterator[Lack]:
 
 def _streams(trace: Trace) -> Iterator[Lack]:
     """Streams that are said to work longer than there is time."""
-    s, rows = trace.slices, trace.device_rows
-    rows = rows[np.lexsort((s.ts[rows], s.stream[rows], s.device[rows]))]
-    begins = np.flatnonzero((np.diff(s.device[rows]) != 0) | (np.diff(s.stream[rows]) != 0)) + 1
-    for mine in np.split(rows, begins):
-        device, stream = int(s.device[mine[0]]), int(s.stream[mine[0]])
-        starts, ends = union(s.ts[mine], s.end[mine])
-        took, there_was = float(s.dur[mine].sum()), float((ends - starts).sum())
-        if took > (1.0 + AT_ONCE) * there_was:
-            work = f"Stream {stream} of device {device} is said to work {took / 1e6:.3g} ms in {there_was / 1e6:.3g} ms"
-            yield Lack(f"{work}, though a stream does one thing after the other.", verdict=True, waits=True)
+    device_work, dur = trace.kept(DeviceWork), trace.slices.dur
+    for device in device_work.devices:
+        for stream, work in device_work.by_stream(device).items():
+            took, there_was = float(dur[work.rows].sum()), float(work.busy_sum[-1])
+            if took > (1.0 + AT_ONCE) * there_was:
+                ms = f"{took / 1e6:.3g} ms in {there_was / 1e6:.3g} ms"
+                said = f"Stream {stream} of device {device} is said to work {ms}"
+                yield Lack(f"{said}, though a stream does one thing after the other.", verdict=True, waits=True)
 
 
 def _events(trace: Trace) -> Iterator[Lack]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from syncscan.cost.queued import Queued
-from syncscan.model.arrays import Int64
+from syncscan.model.arrays import Int64, distinct
 from syncscan.model.device_work import DeviceWork, communicating
-from syncscan.model.finding import Cost, Place, SyncPoint
+from syncscan.model.finding import Awaited, Cost, SyncPoint
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.runtime_calls import is_async_copy
 from syncscan.model.trace import NONE, Trace
@@ -74,13 +73,12 @@ class _Ruler:
 
     def _done(self, start: Int64, point_of: Int64) -> Int64:
         """When what each call waited for was done, as far as it was launched before; else when it began."""
-        launched, done, calls, places = start.tolist(), start.copy(), list[int](), list[Place]()
-        for at, number in enumerate(point_of.tolist()):
-            if awaited := self.points[number].awaited:
-                launched[at] = min(launched[at], awaited.before)
-                calls += [at] * len(awaited.streams)
-                places += awaited.streams
-        ends, _ = self.work.last_ends(places, np.array(launched, np.int64)[calls])
+        awaited = [self.points[number].awaited or _NOTHING for number in point_of.tolist()]
+        places = [place for each in awaited for place in each.streams]
+        calls = np.repeat(np.arange(len(awaited)), [len(each.streams) for each in awaited])
+        launched = np.minimum(start, np.array([each.before for each in awaited], np.int64))
+        ends, _ = self.work.last_ends(places, launched[calls])
+        done = start.copy()
         np.maximum.at(done, calls, ends)  # where nothing was launched before, the end is that time, which is no later
         return done
 
@@ -101,15 +99,14 @@ class _Ruler:
     def bubbles(self, waits: Int64) -> Int64:
         """How long the device stood idle for each; see `costs_of`."""
         bubbles = np.zeros_like(waits)
-        on: defaultdict[int, list[int]] = defaultdict(list)
-        for at in np.flatnonzero(waits).tolist():
-            if self.points[at].awaited:
-                on[self.points[at].device].append(at)
-        for device, places in on.items():
-            released = np.array([self.points[at].released for at in places], np.int64)
+        waited = (waits != 0) & np.array([point.awaited is not None for point in self.points], np.bool_)
+        devices = np.array([point.device for point in self.points], np.int64)
+        for device in distinct(devices[waited]).tolist():
+            places = np.flatnonzero(waited & (devices == device))
+            released = np.array([self.points[at].released for at in places.tolist()], np.int64)
             # Of threads that are released together it is the one that was held the longest.
             order = np.lexsort((waits[places], released))
-            self._blame(device, np.array(places)[order], released[order], bubbles)
+            self._blame(device, places[order], released[order], bubbles)
         return bubbles
 
     def _blame(self, device: int, places: Int64, released: Int64, bubbles: Int64) -> None:
@@ -132,6 +129,9 @@ class _Ruler:
         until = np.where(launched < end, np.minimum(until, launched), until)
         idle = until - work.idle_since(released)
         bubbles[places] = np.maximum(0, np.minimum(idle, end - begin))
+
+
+_NOTHING = Awaited((), 0, None)
 
 
 def _is_pinned(name: str) -> bool:

@@ -58,7 +58,8 @@ def _casts(context: Context) -> list[int]:
     wrapped = np.zeros(len(s), np.bool_)
     wrapped[around[(around != NONE) & (names == s.name.take(around))]] = True
     rows = rows[wrapped[s.parent[rows]]]
-    return [row for row, work in zip(rows.tolist(), context.launched_by(rows), strict=True) if len(work)]
+    casts: list[int] = rows[context.launching(rows)].tolist()
+    return casts
 
 
 def _known(context: Context, casts: Sequence[int]) -> dict[int, int]:
@@ -72,7 +73,7 @@ def _known(context: Context, casts: Sequence[int]) -> dict[int, int]:
         return {}
     rows = np.flatnonzero(s.fwd_thread > 0)
     nodes = set(s.sequence[rows[trace.called(rows, lambda name: name == _NODE)]].tolist())
-    last = {int(s.sequence[row]): row for row in casts}
+    last = dict(zip(s.sequence[casts].tolist(), casts, strict=True))
     return {number: row for number, row in last.items() if number != NONE and number in nodes}
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Int32, Int64, distinct
+from syncscan.model.arrays import Bool, Int32, Int64, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.host import SampledHost
-from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.interval import Cover, Interval, ThreadInterval
 from syncscan.model.period import step_intervals
 from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
@@ -127,10 +127,13 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     def _step_tracks(self) -> list[int]:
         return sorted({step.track for step in self.trace.steps})
 
-    def inside(self, ts: Int64) -> Any:
+    def inside(self, ts: Int64) -> Bool:
         """Which of these times lie in a step."""
-        at = self.step_of(ts)
-        return (at >= 0) & (ts < self._ends[at])
+        return self._in_steps.holds(ts)
+
+    def inside_ascending(self, ts: Int64) -> Bool:
+        """The same of times in ascending order, for less."""
+        return self._in_steps.holds_ascending(ts)
 
     def step_of(self, ts: Any) -> Any:
         """The place of the step that each of these times lies in, or behind; -1 before the first."""
@@ -147,8 +150,10 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         return np.array([step.begin for step in self.steps], np.int64)
 
     @cached_property
-    def _ends(self) -> Int64:
-        return np.array([step.end for step in self.steps], np.int64)
+    def _in_steps(self) -> Cover:
+        """The time in the steps; none goes on when the next has begun."""
+        ends = np.array([step.end for step in self.steps], np.int64)
+        return Cover(self.begins, np.minimum(ends, np.append(self.begins[1:], ends[-1:])))
 
     def outermost(self, rows: Iterable[int]) -> list[int]:
         """Those of these rows, in time order, that lie in no other of them."""
@@ -207,7 +212,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _launched_inside(self) -> Any:
         """Which of that was launched in a step."""
-        return self.inside(self._launched[1])
+        return self.inside_ascending(self._launched[1])
 
     @cached_property
     def _launched_on(self) -> dict[int, tuple[Int64, Int64]]:
@@ -217,18 +222,27 @@ class Context(msgspec.Struct, frozen=True, dict=True):
 
     def launched_by(self, rows: Sequence[int] | Int64) -> list[Int64]:
         """For each of these host slices the rows of the device work that its thread launched in it, in order."""
-        s, each = self.trace.slices, np.array(rows, np.int64)
-        found = [_NO_ROWS] * len(each)
-        for track in distinct(s.track[each]).tolist():
-            work, at = self._launched_on.get(track, (_NO_ROWS, _NO_ROWS))
-            places = np.flatnonzero(s.track[each] == track)
-            mine = each[places]
-            bounds = zip(
-                np.searchsorted(at, s.ts[mine]).tolist(), np.searchsorted(at, s.end[mine]).tolist(), strict=True
-            )
-            for place, (first, last) in zip(places.tolist(), bounds, strict=True):
-                found[place] = work[first:last]
+        found = [_NO_ROWS] * len(rows)
+        for places, work, first, behind in self._launches_in(np.array(rows, np.int64)):
+            for place, *bounds in zip(places.tolist(), first.tolist(), behind.tolist(), strict=True):
+                found[place] = work[slice(*bounds)]
         return found
+
+    def launching(self, rows: Int64) -> Bool:
+        """In which of these host slices its thread launched any device work."""
+        found = np.zeros(len(rows), np.bool_)
+        for places, _, first, behind in self._launches_in(rows):
+            found[places] = first < behind
+        return found
+
+    def _launches_in(self, rows: Int64) -> Iterator[tuple[Int64, Int64, Int64, Int64]]:
+        """By thread: places of its slices, the work that it launched, and where in it each one's begins and ends."""
+        s, tracks = self.trace.slices, self.trace.slices.track[rows]
+        for track in distinct(tracks).tolist():
+            work, at = self._launched_on.get(track, (_NO_ROWS, _NO_ROWS))
+            places = np.flatnonzero(tracks == track)
+            mine = rows[places]
+            yield places, work, np.searchsorted(at, s.ts[mine]), np.searchsorted(at, s.end[mine])
 
     def outer_ops(self, rows: Int64) -> Int64:
         """For each of these host slices the row of the outermost op around it, NONE without."""

@@ -78,8 +78,8 @@ def factories(context: Context) -> dict[int, int]:
         before = _op_before(context, own) if own != NONE else None
         if before is not None and FACTORY.fullmatch(context.trace.name(before)):
             found[call] = before
-    launched = context.launched_by(list(found.values()))
-    return {call: row for (call, row), work in zip(found.items(), launched, strict=True) if not len(work)}
+    launching = context.launching(np.array(list(found.values()), np.int64)).tolist()
+    return {call: row for (call, row), launched in zip(found.items(), launching, strict=True) if not launched}
 
 
 def _op_before(context: Context, row: int) -> int | None:

@@ -32,7 +32,8 @@ class ZeroedGradients(msgspec.Struct, frozen=True, kw_only=True):
 def zeroed_gradients(context: Context) -> ZeroedGradients | None:
     """What a trace shows of that, if it happens in every step and takes a notable time; else None."""
     rows = context.rows(Category.ANNOTATION, is_optimizer_zero_grad)
-    scopes = [row for row, work in zip(rows, context.launched_by(rows), strict=True) if len(work)]
+    each = np.array(rows, np.int64)
+    scopes: list[int] = each[context.launching(each)].tolist()
     if len(scopes) < context.count:
         return None
     additions = _additions(context, scopes)

@@ -106,6 +106,11 @@ class DeviceWork:
             self._kept[key] = self._sorted(mask)
         return self._kept[key]
 
+    def by_stream(self, device: int) -> dict[int, Work]:
+        """The work of each stream of this device, by their numbers; what names no stream counts as one of its own."""
+        nameless = (self._device == device) & (self._stream == NONE)
+        return {k: self._sorted(nameless) if k == NONE else self.of(device, k) for k in self.streams(device)}
+
     def last_ends(self, places: Sequence[Place], launched_before: Int64) -> tuple[Int64, Bool]:
         """When the work at each place ends that was launched before each time, and whether there is any.
 

@@ -39,14 +39,9 @@ def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) ->
 
 def _usual_lengths(trace: Trace, calls: Int64) -> Int64:
     """For each of these calls the median length of all of its name, ns."""
-    s = trace.slices
-    wanted = np.zeros(len(trace.strings), np.bool_)
-    wanted[s.name[calls]] = True
-    rows = np.flatnonzero(wanted.take(s.name))
-    rows = rows[np.argsort(s.name[rows], kind="stable")]
-    names, first = np.unique(s.name[rows], return_index=True)
-    usual = [int(median(s.dur[mine])) for mine in np.split(rows, first[1:])]
-    return np.array(usual, np.int64)[np.searchsorted(names, s.name[calls])]
+    _, first, which = np.unique(trace.slices.name[calls], return_index=True, return_inverse=True)
+    usual = [int(median(trace.lengths_like(call))) for call in calls[first].tolist()]
+    return np.array(usual, np.int64)[which.reshape(-1)]
 
 
 def _in_flight(trace: Trace, times: Int64) -> Int64:

@@ -15,6 +15,7 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int8, Int32, Int64
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.frame_chains import FrameChains
+from syncscan.model.interval import Interval, cover_of
 from syncscan.model.names import is_step
 from syncscan.model.paths import Paths
 from syncscan.model.saved import Kept
@@ -320,6 +321,12 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
             known[category] = rows, self.slices.name.take(rows)
         return known[category]
 
+    def lengths_like(self, row: int) -> Int64:
+        """How long each slice took that has the category and the name of the one in this row, ns."""
+        rows, names = self.rows_of(Category(self.slices.category.item(row)))
+        lengths: Int64 = self.slices.dur[rows[names == self.slices.name.item(row)]]
+        return lengths
+
     def names_of(self, category: Category) -> list[int]:
         """The numbers of the strings that are names of slices of this category, ascending."""
         known = self._names_of_category
@@ -470,11 +477,10 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def launched_in(self, intervals: Iterable[tuple[int, int]]) -> Bool:
         """A mask over `device_rows`: the work that was launched in any of these intervals (ns)."""
-        count, (_, order) = len(self.device_rows), self.by_launch
-        first, behind = self.launches_of(intervals)
-        opened = np.bincount(first, minlength=count + 1) - np.bincount(behind, minlength=count + 1)
-        mask = np.zeros(count, np.bool_)
-        mask[order] = np.cumsum(opened[:count]) > 0
+        launched, order = self.by_launch
+        cover = cover_of([Interval(begin, end) for begin, end in intervals if begin < end])
+        mask = np.zeros(len(order), np.bool_)
+        mask[order] = cover.holds_ascending(launched)
         return mask
 
     def launched_within(self, begin: int, end: int) -> Int64:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -117,6 +116,8 @@ class _Writer:
         tracks = self.launches.tracks
         threads = [self.threads.get(track, 0) for track in range(int(tracks.max(initial=NONE)) + 1)]
         self.thread_of = np.array(threads, np.int64)[tracks]
+        self.turns = 1 + np.flatnonzero(np.diff(self.thread_of))
+        """The places of launches whose thread isn't that of the launch before."""
         self.own_times = self._own_times(steps.left_out)
         self.returned = np.zeros(len(tracks))
         """When each launch returned, in its thread's own time; known of those of the programs that are written."""
@@ -145,10 +146,9 @@ class _Writer:
         first, end = (int(place) for place in np.searchsorted(work.issued, step))
         self._find_returns(first, end)
         draft = _Draft([own.at_one(step.begin) for own in self.own_times])
-        written = first
-        for meeting in self._meetings(step):
-            side: Literal["left", "right"] = "right" if meeting.behind_launch else "left"
-            upto = max(written, first + int(np.searchsorted(work.issued[first:end], meeting.ts, side=side)))
+        written, meetings = first, self._meetings(step)
+        for meeting, launched in zip(meetings, self._launched_by(meetings, first, end), strict=True):
+            upto = max(written, launched)
             if isinstance(meeting.of, int):
                 upto = max(upto, meeting.of)
             self._runs(draft, written, upto)
@@ -164,6 +164,14 @@ class _Writer:
         for thread in distinct(self.thread_of[first:end]).tolist():
             mine = first + np.flatnonzero(self.thread_of[first:end] == thread)
             self.returned[mine] = self.own_times[thread].at(self.launches.returned[mine])
+
+    def _launched_by(self, meetings: Sequence[_Meeting], first: int, end: int) -> list[int]:
+        """For each of these meetings the place behind the last launch before it, from `first` to `end`."""
+        issued, times = self.launches.issued[first:end], np.array([meeting.ts for meeting in meetings], np.int64)
+        behind = np.array([meeting.behind_launch for meeting in meetings], np.bool_)
+        places = np.where(behind, issued.searchsorted(times, side="right"), issued.searchsorted(times))
+        launched: list[int] = (first + places).tolist()
+        return launched
 
     def _meetings(self, step: Interval) -> list[_Meeting]:
         """All of a step, in time order; numbers its event records."""
@@ -216,8 +224,8 @@ class _Writer:
                     self._run(draft, slice(start, min(start + BLOCK, stop)))
 
     def _of_one_thread(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        turns = first + 1 + np.flatnonzero(np.diff(self.thread_of[first:end]))
-        return itertools.pairwise([first, *turns.tolist(), end])
+        inside = slice(self.turns.searchsorted(first, side="right"), self.turns.searchsorted(end))
+        return itertools.pairwise([first, *self.turns[inside].tolist(), end])
 
     def _run(self, draft: _Draft, run: slice) -> None:
         """Write one run: what it adds to each stream, and how late each of its launches alone would make that end."""
@@ -225,13 +233,21 @@ class _Writer:
         returned = self.returned.item(run.stop - 1)
         host_ns = draft.advance(thread, returned)
         feeds = []
-        for stream in distinct(work.stream[run]).tolist():
-            mine = run.start + np.flatnonzero(work.stream[run] == stream)
+        for stream, mine in self._by_stream(run):
             adds = self.adds[mine]
             total = float(adds.sum())
             feeds.append(Feed(stream, total, len(draft.late_first)))
             draft.late_first.append(draft.late_count)
-            draft.late_count += len(mine)
+            draft.late_count += len(adds)
             draft.late_host.append(self.returned[mine] - returned)
             draft.late_device.append(work.latency[mine] + self.length[mine] + (total - np.cumsum(adds)))
         draft.nodes.append(Run(thread, host_ns, run.stop - run.start, tuple(feeds)))
+
+    def _by_stream(self, run: slice) -> Iterator[tuple[int, slice | Int64]]:
+        """The streams of a run, and where its launches on each are; mostly all of it, which needn't be copied."""
+        streams = self.launches.stream[run]
+        if (streams == streams[0]).all():
+            yield streams.item(0), run
+            return
+        for stream in distinct(streams).tolist():
+            yield stream, run.start + np.flatnonzero(streams == stream)

@@ -79,10 +79,10 @@ def calibrate(
     """
     guessed = guess(graph, slices, stacks)
     if unprofiled_ns is None:
-        replay = prepare(graph, guessed)
+        replay, recorded = prepare(graph, guessed), prepare(graph)
         mine = period(replay)
-        unit = period(prepare(graph)) / mine if mine else 1.0
-        slack = (prepare(graph), prepare(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
+        unit = period(recorded) / mine if mine else 1.0
+        slack = (recorded, prepare(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
         return Calibration(
             replay,
             unit,

@@ -15,6 +15,7 @@ from syncscan.whatif.calibrate import Calibration
 from syncscan.whatif.graph import Graph, HostWait
 from syncscan.whatif.power import slowdown
 from syncscan.whatif.replay import Replay, Steady, period, prepare, steady
+from syncscan.whatif.replays import foresee
 from syncscan.whatif.shares import NOTABLE, Shares, shares_of
 from syncscan.whatif.surroundings import Surroundings
 
@@ -68,6 +69,21 @@ class CalibratedStep:
         then = self.unpaced(removed - self.behind)
         paced = self.paced_by is not None and then.period < self.before.period
         return replace(then, period=self.before.period) if paced else then
+
+    def foresee(self, removals: Sequence[frozenset[int]], ranges: int = 0) -> None:
+        """Replay the step without each of these sets at once, where so many will be asked for one by one.
+
+        Args:
+            removals: numbers of findings.
+            ranges: of so many of the first the range will be asked for too.
+        """
+        foresee(self.replay, [removed - self.behind for removed in removals])
+        told = removals[:ranges]
+        foresee(self.replay, told, whole=True)
+        for other in self.calibration.slack:
+            foresee(other, told)
+        if losing := [removed for removed in told if self._lost(removed) > 0.0]:
+            foresee(self._hot, losing)
 
     def unpaced(self, removed: frozenset[int]) -> Steady:
         """The same if nobody else set its pace: whatever begins earlier ends as much earlier."""
@@ -178,13 +194,16 @@ class CalibratedStep:
 
     def _throttled(self, removed: frozenset[int]) -> float:
         """The step if the device slows down as far as it loses its pauses."""
+        cool, lost = self.after(removed).period, self._lost(removed)
+        return cool + min(lost, 1.0) * (period(self._hot, removed) - cool) if lost > 0.0 else cool
+
+    def _lost(self, removed: frozenset[int]) -> float:
+        """The part of its pauses that the device loses without these findings; below 0 where it gains some."""
         then = self.after(removed)
-        cool = then.period
-        if not then.device or not cool:
-            return cool
-        before, after = self.before.device / self.before.period, then.device / cool
-        lost = (after - before) / (1.0 - before) if before < 1.0 else 0.0
-        return cool + min(max(lost, 0.0), 1.0) * (period(self._hot, removed) - cool)
+        if not then.device or not then.period:
+            return 0.0
+        before, after = self.before.device / self.before.period, then.device / then.period
+        return (after - before) / (1.0 - before) if before < 1.0 else 0.0
 
     def _bound(self, after: Steady) -> Bound:
         if self.paced_by is not None:

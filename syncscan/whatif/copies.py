@@ -6,6 +6,8 @@ runs at the speed of the link (CUDA Best Practices Guide, "Pinned Memory").
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from syncscan.model.trace import NONE, Category, Trace
@@ -17,15 +19,21 @@ LARGE = 1_000_000
 
 
 class Copies:
-    """Knows the pageable copies of one trace and the speed of its link."""
+    """Knows the copies that some calls of a trace launch, and the speed of its link.
 
-    def __init__(self, trace: Trace) -> None:
+    Args:
+        trace: any trace.
+        calls: rows of the calls that will be asked for.
+    """
+
+    def __init__(self, trace: Trace, calls: Sequence[int]) -> None:
         self.trace = trace
+        self._row = dict(zip(calls, trace.copies_of(np.array(calls, np.int64)).tolist(), strict=True))
         self._speed: dict[str, float | None] = {}
 
     def whole(self, call: int) -> tuple[tuple[int, int], float] | None:
         """The (device, stream) of the copy to the host that this call launches, and its length in ns: a read-back's."""
-        row = self.trace.copy_of(call)
+        row = self._row[call]
         if row == NONE or "DtoH" not in self.trace.copy_name(call):
             return None
         s = self.trace.slices
@@ -34,7 +42,7 @@ class Copies:
     def saved(self, call: int) -> tuple[tuple[int, int], float] | None:
         """The (device, stream) of the pageable copy that this call launches, and what pinning saves of it in ns."""
         s = self.trace.slices
-        row = self.trace.copy_of(call)
+        row = self._row[call]
         name = self.trace.name(row) if row != NONE and s.bytes[row] > 0 else ""
         if "Pageable" not in name:
             return None

@@ -53,6 +53,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         return Gains(without_replay(step, reason), projector.findings)
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
     alone, others = _worth_replays(calibrated, costliest)
+    calibrated.foresee([frozenset({projector.number[f.id]}) for f in alone], ranges=WEIGHED)
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
     found = tuple(sorted([*gained, *_shared(calibrated, others)], key=_rank))
     removable = [f for f in found if not f.diagnosis.intended]
@@ -137,6 +138,7 @@ def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[Group, .
     gains = {step.number[f.id]: f.gain.recoverable_us if f.gain else 0.0 for f in findings}
     ids = {step.number[f.id]: f.id for f in findings}
     longest = sorted(findings, key=lambda f: -(f.wait_us + f.bubble_us))
+    candidates = [step.number[f.id] for f in longest]
     return tuple(
         Group(
             ids=tuple(ids[n] for n in found.members),
@@ -144,5 +146,5 @@ def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[Group, .
             alone_us=max(gains[n] for n in found.members),
             after_us=found.after * step.unit,
         )
-        for found in worth_removing(lambda removed: step.after(removed).period, [step.number[f.id] for f in longest])
+        for found in worth_removing(lambda removed: step.after(removed).period, candidates, step.foresee)
     )

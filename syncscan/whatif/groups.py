@@ -20,6 +20,12 @@ KEEPS = 0.02
 
 Period = Callable[[frozenset[int]], float]
 """The step's time without these findings."""
+Foresee = Callable[[Sequence[frozenset[int]]], None]
+"""Replays the step without each of many sets of them at once."""
+
+
+def _nothing(removals: Sequence[frozenset[int]]) -> None:
+    """Each is replayed when it is asked for."""
 
 
 class Set(msgspec.Struct, frozen=True):
@@ -35,12 +41,13 @@ class Set(msgspec.Struct, frozen=True):
         return (self.before - self.after) / len(self.members)
 
 
-def worth_removing(period: Period, candidates: Sequence[int]) -> Iterator[Set]:
+def worth_removing(period: Period, candidates: Sequence[int], foresee: Foresee = _nothing) -> Iterator[Set]:
     """The sets, each with those before it removed.
 
     Args:
         period: the replay; asked some hundred times at most.
         candidates: numbers of the findings, those that wait the longest first.
+        foresee: told of what it will be asked.
     """
     rest, gone = list(candidates[:WEIGHED]), frozenset[int]()
     least = WORTH * period(gone)
@@ -48,6 +55,8 @@ def worth_removing(period: Period, candidates: Sequence[int]) -> Iterator[Set]:
         now = period(gone)
         if not rest or now - period(gone | frozenset(rest)) < least:
             return
+        pairs = itertools.combinations(rest[:PAIRED], 2)
+        foresee([*(gone | {n} for n in rest), *(gone | {*pair} for pair in pairs)])
         best = max(_choices(period, rest, gone, now, least), key=lambda s: (s.a_change, -len(s.members)))
         if best.before - best.after < least:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Float64, Int32, Int64, median, numbered_pairs
+from syncscan.model.arrays import Bool, Float64, Int64, median, numbered_pairs
 from syncscan.model.trace import NONE, Trace
 
 USUAL_GAP_NS = 1_000.0
@@ -14,6 +14,33 @@ USUAL_LATENCY_NS = 2_000.0
 """From a launch's return to the start on an idle stream, where the trace has none to measure it on."""
 LONG_NS = 20_000
 """A gap this long between queued work isn't the device's own: it isn't used to find the usual gap."""
+
+
+class UsualGaps(msgspec.Struct, frozen=True, eq=False):
+    """How long a stream usually pauses between two kernels; the columns have one entry a launch.
+
+    The device's own pause depends on both: about 0.9 µs between small kernels, 1.6 µs before a matrix product (H200).
+    """
+
+    gap: Float64
+    """Behind the work before it, ns."""
+    pair: Int64
+    """The number of its kernel's name and the name of the one before it."""
+    pairs: int
+    telling: Bool
+    """Whether it was queued, and not for long."""
+
+    def of(self, places: Int64) -> Float64:
+        """For these launches the median gap of those that tell it of their pair, else USUAL_GAP_NS, in ns."""
+        wanted = np.zeros(self.pairs, np.bool_)
+        wanted[self.pair[places]] = True
+        known = np.flatnonzero(self.telling & wanted.take(self.pair))  # few: most launches are asked for nothing
+        known = known[np.lexsort((self.gap[known], self.pair[known]))]
+        count = np.bincount(self.pair[known], minlength=self.pairs)
+        seen = np.flatnonzero(count)
+        usual = np.full(self.pairs, USUAL_GAP_NS)
+        usual[seen] = self.gap[known[(np.cumsum(count) - count + count // 2)[seen]]]
+        return usual[self.pair[places]]
 
 
 class Launches(msgspec.Struct, frozen=True, eq=False):
@@ -36,7 +63,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
     end: Int64
     gap: Float64
     latency: Float64
-    usual_gap: Float64
+    usual_gaps: UsualGaps
     usual_latency: float
 
     def __len__(self) -> int:
@@ -61,12 +88,16 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     rows = work[at]
     keys, stream = numbered_pairs(s.device[rows], s.stream[rows])
     issued, returned = s.ts[calls], s.end[calls]
-    before, reached = (column[at] for column in _before(trace))
+    place, reached = (column[at] for column in _before(trace))
+    before = np.where(place == NONE, NONE, work[place])
     gap = (s.ts[rows] - reached).astype(np.float64)
-    same_call = trace.calls_of(before) == calls
+    same_call = trace.device_calls[place] == calls
     queued = (before != NONE) & ((returned <= reached) | same_call)
     latency = (s.ts[rows] - returned).astype(np.float64)
-    usual_gap = _usual_gaps(gap, s.name[rows], s.name[before], queued)
+    pairs, pair = numbered_pairs(s.name[before], s.name[rows])
+    usual_gaps = UsualGaps(gap, pair, len(pairs), queued & (gap < LONG_NS))
+    unqueued, gap = np.flatnonzero(~queued), gap.copy()
+    gap[unqueued] = usual_gaps.of(unqueued)
     usual_latency = _median(latency[~queued & (latency < LONG_NS)], USUAL_LATENCY_NS)
     unseen = queued | ((before == NONE) & (latency > LONG_NS))
     return Launches(
@@ -82,9 +113,9 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
         returned=returned,
         start=s.ts[rows],
         end=s.end[rows],
-        gap=np.where(queued, gap, usual_gap),
+        gap=gap,
         latency=np.where(unseen, usual_latency, latency),
-        usual_gap=usual_gap,
+        usual_gaps=usual_gaps,
         usual_latency=usual_latency,
     )
 
@@ -97,7 +128,7 @@ def _joined(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
 
 
 def _before(trace: Trace) -> tuple[Int64, Int64]:
-    """For each of `trace.device_rows`: the row of the work before it on its stream (NONE: none), and when that ended.
+    """For each of `trace.device_rows`: the place of the work before it on its stream (NONE: none), and when that ended.
 
     Work from before the recording counts, though its launch isn't in the trace.
     """
@@ -113,25 +144,8 @@ def _before(trace: Trace) -> tuple[Int64, Int64]:
     done = np.maximum.accumulate(ends + group * far) - group * far + int(s.ts[rows].min())
     follows = order[1:][np.diff(group) == 0]
     leads = np.flatnonzero(np.diff(group) == 0)
-    before[follows], reached[follows] = rows[order[leads]], done[leads]
+    before[follows], reached[follows] = order[leads], done[leads]
     return before, reached
-
-
-def _usual_gaps(gap: Float64, name: Int32, name_before: Int32, queued: Bool) -> Float64:
-    """Per launch: the median gap of queued launches of this kernel behind that kernel, in ns.
-
-    The device's own pause depends on both: about 0.9 µs between small kernels, 1.6 µs before a matrix product (H200). A
-    pair never seen queued has none of its own and gets the usual one.
-    """
-    pairs, which = numbered_pairs(name_before, name)
-    known = np.flatnonzero(queued & (gap < LONG_NS))
-    known = known[np.argsort(gap[known])]
-    known = known[np.argsort(which[known], kind="stable")]  # two sorts take half of what np.lexsort of both does
-    count = np.bincount(which[known], minlength=len(pairs))
-    seen = np.flatnonzero(count)
-    usual = np.full(len(pairs), USUAL_GAP_NS)
-    usual[seen] = gap[known[(np.cumsum(count) - count + count // 2)[seen]]]
-    return usual[which]
 
 
 def _median(values: Float64, otherwise: float) -> float:

@@ -9,7 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.errors import UsageError
-from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.arrays import Bool, Int64
+from syncscan.model.device_work import DeviceWork
 from syncscan.model.interval import union
 from syncscan.model.names import is_step
 from syncscan.model.period import step_intervals, work_of_steps
@@ -34,10 +35,9 @@ def overlaps(trace: Trace) -> tuple[Overlap, ...]:
         return ()
     count = len(steps) * float(s.dur[rows].sum()) / float(launched.sum())
     found: list[Overlap] = []
-    for device in distinct(s.device[rows]).tolist():
-        of_device = rows[s.device[rows] == device]
-        by_stream = {k: of_device[s.stream[of_device] == k] for k in distinct(s.stream[of_device]).tolist()}
-        busy = {k: union(s.ts[work], s.end[work]) for k, work in by_stream.items()}
+    work = trace.kept(DeviceWork)
+    for device in work.devices:
+        busy = {k: (mine.busy_from, mine.busy_to) for k, mine in work.by_stream(device).items()}
         found += _pairs(device, busy, count)
     return tuple(found)
 

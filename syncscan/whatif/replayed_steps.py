@@ -134,6 +134,6 @@ def explained(launches: Launches, edges: list[EventEdge]) -> Launches:
     """Launches behind an event edge start late because of it: they get the usual gap and latency instead of theirs."""
     first = first_waiters(edges)
     gap, latency = launches.gap.copy(), launches.latency.copy()
-    gap[first] = np.minimum(gap[first], launches.usual_gap[first])
+    gap[first] = np.minimum(gap[first], launches.usual_gaps.of(first))
     latency[first] = np.minimum(latency[first], launches.usual_latency)
     return replace(launches, gap=gap, latency=latency)

@@ -73,7 +73,7 @@ class Wait(msgspec.Struct, frozen=True):
 
 def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[Wait]:
     """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
-    ruler = _Ruler(trace, launches)
+    ruler = _Ruler(trace, launches, [call for _, point in points for call in point.calls])
     waits = _with_ops(trace, points, [ruler.wait(p) for p in points])
     wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
     usual = median(wakes) if wakes else USUAL_WAKE_NS
@@ -129,9 +129,9 @@ class _Awaited(NamedTuple):
 
 
 class _Ruler:
-    def __init__(self, trace: Trace, launches: Launches) -> None:
+    def __init__(self, trace: Trace, launches: Launches, calls: Sequence[int]) -> None:
         self.trace, self.launches = trace, launches
-        self.copies = Copies(trace)
+        self.copies = Copies(trace, calls)
         self._usual: dict[int, float] = {}
 
     def wait(self, numbered: NumberedPoint) -> Wait:
@@ -214,10 +214,9 @@ class _Ruler:
 
     def _usual_call(self, row: int) -> float:
         """What a call of this name costs when it needn't wait: a low quantile of those in the trace."""
-        s = self.trace.slices
-        name = int(s.name[row])
+        name = self.trace.slices.name.item(row)
         if name not in self._usual:
-            self._usual[name] = min(quantile(s.dur[s.name == name], 0.1), USUAL_CALL_NS)
+            self._usual[name] = min(quantile(self.trace.lengths_like(row), 0.1), USUAL_CALL_NS)
         return self._usual[name]
 
 

@@ -25,7 +25,8 @@ def copies(*names: tuple[str, int], major: int | None = None) -> Trace:
 
 def saved_us(trace: Trace) -> float | None:
     """What pinning saves of the first copy, in µs; None if it isn't pageable."""
-    found = Copies(trace).saved(int(trace.calls_of(trace.device_rows[:1])[0]))
+    call = int(trace.calls_of(trace.device_rows[:1])[0])
+    found = Copies(trace, [call]).saved(call)
     return found[1] / 1e3 if found else None
 
 
