@@ -380,7 +380,14 @@ def _zeros(wait: Wait, least: int) -> Callable[[Any], Iterable[Wait]]:
     return lambda node: (wait,) if node._saved_self.numel() >= least and node._saved_self.dim() else ()
 
 
+def _filled(node: Any) -> Iterable[Wait]:
+    """The gradient of a fill's value, where it is asked for, is made of what was filled."""
+    if node.next_functions[1][0] is not None:
+        yield read().inside("aten::masked_select", "aten::nonzero")
+
+
 NODES: dict[str, Callable[[Any], Iterable[Wait]]] = {
+    "MaskedFillBackward1": _filled,
     "ProdBackward0": _zeros(read().inside("aten::nonzero"), 0),
     "ProdBackward1": _zeros(item(), 0),
     "CumprodBackward0": _zeros(item(), 2),

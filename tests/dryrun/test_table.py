@@ -243,6 +243,15 @@ def half_that_no_cpu_has() -> None:
     assert [t.is_cuda for t in (y, x.grad, losses, waves)] == [True] * 4
 
 
+@case("fill-value", "masked-select")
+def filled_with_what_is_trained() -> None:
+    value = torch.ones((), device="cuda", requires_grad=True)
+    x, mask = torch.ones(3, device="cuda"), torch.ones(3, device="cuda") > 0
+    x.masked_fill(mask, value).sum().backward()
+    torch.where(mask, value, x).sum().backward()
+    x.requires_grad_().masked_fill(mask, 0.0).sum().backward()
+
+
 @case("cpu-index", "linalg-check", "masked-select", "prod-backward", "tensor-constructor")
 def some_wait_and_the_like_do_not() -> None:
     """What a GPU was held by, each beside what it wasn't held by: of torch's own op database (H200, torch 2.11)."""

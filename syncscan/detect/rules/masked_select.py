@@ -2,7 +2,8 @@
 
 ## What it finds
 
-`torch.masked_select(x, mask)` and `x.masked_select(mask)`.
+`torch.masked_select(x, mask)` and `x.masked_select(mask)`; and the backward of `masked_fill` with a tensor as its
+value, and of `masked_scatter`, which select what the gradients of value and source are made of.
 
 ## How it shows in the trace
 
@@ -50,10 +51,28 @@ The backward of `masked_select` doesn't wait again.
 """
 
 
+_IN_BACKWARD = {
+    "MaskedFillBackward": (
+        "masked_fill",
+        "torch.where(mask, value, x) is the same, and its backward doesn't wait; nor does that of a plain number.",
+    ),
+    "MaskedScatterBackward": (
+        "masked_scatter",
+        "Place by index: at = (mask.flatten().cumsum(0) - 1).clamp(min=0), then "
+        "torch.where(mask, source.flatten()[at].view_as(x), x).",
+    ),
+}
+"""Autograd's nodes that select, by how their names begin, with the op and what to write instead."""
+
+
 def match(call: Call) -> Match | None:
     """Anything below `aten::masked_select`."""
     if not call.under("aten::masked_select"):
         return None
+    for node, (op, fix) in _IN_BACKWARD.items():
+        if call.backward.startswith(node):
+            title = f"the backward of {op} waits for the number of selected elements"
+            return Match(title=title, fix=fix, removal=Removal.KERNELS)
     return Match(
         title="masked_select waits for the number of selected elements",
         fix="torch.where(mask, x, fill) keeps the shape; reduce with the mask: torch.where(mask, x, 0).sum().",

@@ -68,7 +68,7 @@ def match(call: Call) -> Match | None:
         return None
     name = op.removeprefix("aten::")
     return Match(
-        title=f"{name} waits for a size",
+        title=f"{name} waits {'to check its lengths' if name == 'segment_reduce' else 'for a size'}",
         fix=_FIXES[op],
         removal=Removal.KERNELS,
     )
