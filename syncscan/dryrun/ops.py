@@ -60,6 +60,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                 if name == "aten::_pack_padded_sequence" and _place_of(args[1]) == DEVICE:
                     raise RuntimeError(_LENGTHS)
                 self._waits(call, name, overload, tags, args, kwargs)
+                if call.name in _INDEXES and name in _INDEXED:
+                    _move_lists(args[1], call)
             slow = name in _SLOW_IN_HALF and args[0].dtype == torch.float16
             result = in_float(func, args, kwargs) if slow else self._run(func, name, args, kwargs, on_device)
             if on_device:
@@ -145,6 +147,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 _LENGTHS = "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor"
 """What a GPU says of lengths that lie there (PackedSequence.cpp)."""
 _NO_CALL = Call("", place=Unsaid)
+_INDEXES, _INDEXED = ("__getitem__", "__setitem__"), ("aten::index", "aten::index_put_")
+"""What makes tensors of the lists in `x[[0, 2], 1]`, and the ops that it calls with them."""
 _KEEPS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::equal"})
 """Ops whose result lies where it lay, or is no tensor."""
 _CONSTRUCTORS = frozenset("tensor as_tensor new_tensor asarray __setitem__ __getitem__ from_numpy frombuffer".split())
@@ -223,6 +227,17 @@ def _is_op(name: str) -> bool:
     if name not in _are_ops:
         _are_ops[name] = not name.startswith("__") and hasattr(torch.ops.aten, name)
     return _are_ops[name]
+
+
+def _move_lists(indices: Any, call: Call) -> None:
+    """Python's lists lie on the device once they are copied there, and are kept so for the backward pass.
+
+    A tensor of the program's own stays where it is, and is copied again (H200, torch 2.11).
+    """
+    own = {tensor.data_ptr() for tensor in torch.utils._pytree.tree_leaves(call.args) if isinstance(tensor, _Tensor)}
+    for index in indices:
+        if isinstance(index, _Tensor) and _place_of(index) is HOST and index.data_ptr() not in own:
+            _put(index, DEVICE)
 
 
 def _is_among(args: Any, call: Call) -> bool:

@@ -98,13 +98,9 @@ def _is_mask(tensor: Any) -> bool:
     return tensor is not None and tensor.dtype in (torch.bool, torch.uint8)
 
 
-_OF_INDEXED = ("IndexBackward", "IndexPutBackward")
-"""Nodes whose indices and values lie on the device: `x[index]` puts them there before the op (THPVariable_getitem)."""
-
-
 def _is_copied(given: Any, op: Op) -> bool:
     """Whether an index or a value lies on the host, and what is indexed doesn't."""
-    return not _on_device(given) and _on_device(op.args[0]) and not op.node.startswith(_OF_INDEXED)
+    return not _on_device(given) and _on_device(op.args[0])
 
 
 def _index(op: Op) -> Iterable[Wait]:
@@ -133,7 +129,7 @@ def _index_put(op: Op) -> Iterable[Wait]:
                 yield read().inside(*outer, "aten::nonzero")
         elif _is_copied(index, op):
             yield to_device(*outer, *_TO, size=_bytes(index))
-    if _is_copied(value, op):
+    if _is_copied(value, op) and not op.node:  # autograd makes its own on the device
         yield to_device(*outer, *_TO, size=_bytes(value))
 
 
@@ -306,6 +302,7 @@ WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
     "aten::mode": _mode,
     "aten::_ctc_loss.Tensor": _ctc_lengths,
     "aten::_ctc_loss": _always(*(to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3))),
+    "aten::_ctc_loss_backward": _always(*(to_device("aten::_ctc_loss_backward", *_TO) for _ in range(3))),
     "torchvision::nms": _always(read().inside("torchvision::nms", "aten::masked_select", "aten::nonzero")),
     # sparse
     "aten::_coalesce": _coalesce,

@@ -243,6 +243,16 @@ def half_that_no_cpu_has() -> None:
     assert [t.is_cuda for t in (y, x.grad, losses, waves)] == [True] * 4
 
 
+@case("cpu-index", "scalar-assign")
+def indexed_by_lists_and_by_tensors_of_the_host() -> None:
+    """What a list became is kept on the device for the backward pass; a tensor isn't, and is copied once more."""
+    x, at = torch.ones(5, device="cuda", requires_grad=True), torch.tensor([0, 2])
+    x[[0, 2]].sum().backward()
+    x[at].sum().backward()
+    torch.zeros(5, device="cuda")[[1, 2]] = 1.0
+    x[torch.tensor([1], device="cuda")].sum().backward()
+
+
 @case("fill-value", "masked-select")
 def filled_with_what_is_trained() -> None:
     value = torch.ones((), device="cuda", requires_grad=True)
