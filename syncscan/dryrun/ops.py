@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from syncscan.dryrun import places, waits
@@ -85,7 +85,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         try:
             return func(*args, **kwargs)
         except (NotImplementedError, RuntimeError) as error:
-            if on_device and _LACKS_HALF.search(str(error)) and not func._schema.is_mutable:
+            if on_device and _LACKS_HALF.search(str(error)):
                 return in_float(func, args, kwargs)
             if not on_device or not _LACKS_KERNEL.search(str(error)):
                 raise
@@ -170,24 +170,30 @@ _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.com
 def in_float(func: Any, args: Any, kwargs: Any) -> Any:
     """An op or a function in float32, its results in half precision as asked: no less exact than the op itself."""
     tree = torch.utils._pytree
-    given = [leaf for leaf in tree.tree_leaves((args, kwargs)) if isinstance(leaf, _Tensor)]
-    narrow = next((_of_float(tensor.dtype) for tensor in given if tensor.dtype in _WIDER), torch.float16)
-    back = {torch.float32: narrow, torch.complex64: torch.complex32}
-    result = func(*tree.tree_map(_cast(_WIDER), args), **tree.tree_map(_cast(_WIDER), kwargs))
-    return tree.tree_map(_cast(back), result)
+    leaves, spec = tree.tree_flatten((args, kwargs))
+    narrow = [leaf for leaf in leaves if isinstance(leaf, _Tensor) and leaf.dtype in _WIDER]
+    wide = {id(tensor): tensor.to(_WIDER[tensor.dtype]) for tensor in narrow}
+    wide_args, wide_kwargs = tree.tree_unflatten([wide.get(id(leaf), leaf) for leaf in leaves], spec)
+    result = func(*wide_args, **wide_kwargs)
+    written = {id(wide[id(tensor)]): tensor for tensor in narrow} if _writes(func) else {}
+    for tensor in written.values():
+        tensor.copy_(wide[id(tensor)])
+    back = {torch.float32: _of_float(narrow[0].dtype) if narrow else torch.float16, torch.complex64: torch.complex32}
+    return tree.tree_map(lambda value: written.get(id(value), _cast(value, back)), result)
 
 
 def _of_float(dtype: Any) -> Any:
     return torch.float16 if dtype == torch.complex32 else dtype
 
 
-def _cast(types: dict[Any, Any]) -> Callable[[Any], Any]:
-    """What gives a tensor of one of these types the other, and leaves anything else."""
+def _writes(func: Any) -> bool:
+    """Whether an op writes to what it is given, as `add_` does, and rrelu to its noise."""
+    return bool(getattr(getattr(func, "_schema", None), "is_mutable", False))
 
-    def cast(value: Any) -> Any:
-        return value.to(types.get(value.dtype, value.dtype)) if isinstance(value, _Tensor) else value
 
-    return cast
+def _cast(value: Any, types: dict[Any, Any]) -> Any:
+    """A tensor of one of these types in the other; anything else as it is."""
+    return value.to(types.get(value.dtype, value.dtype)) if isinstance(value, _Tensor) else value
 
 
 def _zeros(func: Any, args: Any, kwargs: Any, error: Exception) -> Any:

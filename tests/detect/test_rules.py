@@ -150,6 +150,7 @@ EXAMPLES: list[tuple[str, Wait]] = [
     ("empty-cache", Wait(copy="", api="cudaFree")),
     ("allocator", Wait("aten::empty", copy="", api="cudaFree")),
     ("argument-check", Wait("aten::cov > aten::equal > " + ITEM)),
+    ("argument-check", Wait(BOOL, frames=["a.py(1): f", "torch/nn/functional.py(9): gaussian_nll_loss"])),
     ("sparse-invariants", Wait("aten::_validate_sparse_coo_tensor_args > " + ITEM)),
     ("linalg-check", Wait("aten::linalg_inv > aten::_linalg_check_errors > " + ITEM)),
     ("linalg-check", Wait("aten::linalg_svd > aten::_linalg_svd", D2H)),

@@ -235,7 +235,7 @@ def custom_function() -> None:
 def half_that_no_cpu_has() -> None:
     """Each of them runs on a GPU."""
     x = torch.rand(1, 2, 4, 4, 4, device="cuda", dtype=torch.half, requires_grad=True)
-    y = nn.functional.rrelu(nn.functional.avg_pool3d(x, 2))
+    y = nn.functional.rrelu(nn.functional.avg_pool3d(x, 2) - 0.5, training=True)
     y.backward(torch.ones_like(y))
     losses = nn.functional.multi_margin_loss(x.flatten(1), torch.zeros(1, dtype=torch.long, device="cuda"))
     waves = torch.fft.irfft(torch.fft.rfft(x.detach()))
@@ -315,3 +315,15 @@ def test_all_of_it_works_and_waits_where_it_should() -> None:
     wrong = {name: (rules[name], expected) for name, (_, expected) in CASES.items() if rules[name] != expected}
     assert wrong == {}
     assert rec.analysis.trace.info.capture.coverage.gaps == ()
+
+
+def test_what_runs_in_float_writes_where_it_was_asked_to() -> None:
+    """The noise of rrelu, by which its gradient is: a slope between 1/8 and 1/3 where the input is negative."""
+    with syncscan.pretend_gpu():
+        x = torch.tensor([-1.0, 2.0], device="cuda", dtype=torch.half, requires_grad=True)
+        y = nn.functional.rrelu(x, training=True)
+        y.backward(torch.ones_like(y))
+    slope, one = x.grad.tolist()
+    assert one == 1
+    assert 0.12 < slope < 0.34
+    assert y.tolist() == [-slope, 2]

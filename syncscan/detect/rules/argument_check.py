@@ -4,7 +4,7 @@
 
 `torch.cov` and `corrcoef` (weights), `torch.istft` (window), `torch.normal` with a tensor of deviations,
 `multinomial` of old versions, `embedding_renorm_` and other ops that ask `equal`, `min` or `any` of the device to
-raise or warn.
+raise or warn; `gaussian_nll_loss`, which asks in Python whether a variance is negative.
 
 ## How it shows in the trace
 
@@ -69,14 +69,21 @@ _FIXES = {
 }
 
 
+_OF_FUNCTIONS = {
+    "gaussian_nll_loss": "Compute it by hand: var = var.clamp(min=eps); 0.5 * (var.log() + (x - target) ** 2 / var). "
+    "The check that no variance is negative is lost.",
+}
+"""Functions of torch.nn.functional that ask in Python, and what to write instead."""
+
+
 def match(call: Call) -> Match | None:
-    """One of the ops that check their arguments on the host."""
+    """One of the ops that check their arguments on the host, or a function of torch's that does."""
     op = call.first(*_FIXES)
-    if not op:
+    name = op or next((f for f in _OF_FUNCTIONS if call.scalar and call.in_library_function(f)), "")
+    if not name:
         return None
-    name = op.removeprefix("aten::")
     return Match(
-        title=f"{name} waits to check its arguments",
-        fix=_FIXES[op],
+        title=f"{name.removeprefix('aten::')} waits to check its arguments",
+        fix=_FIXES.get(name) or _OF_FUNCTIONS[name],
         removal=Removal.NOTHING,
     )
