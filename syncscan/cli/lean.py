@@ -65,5 +65,5 @@ def before_reading() -> None:
     if gc.get_threshold()[0] == _IMPORTING:
         gc.freeze()
         gc.set_threshold(_ANALYSING, *_GENERATIONS)
-    elif gc.get_freeze_count():
+    elif gc.get_threshold()[0] == _ANALYSING:
         gc.collect()

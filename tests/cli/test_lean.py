@@ -42,6 +42,13 @@ def test_another_program_s_process_is_left_alone(monkeypatch: pytest.MonkeyPatch
     assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
+def test_what_the_process_itself_has_frozen_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that called `gc.freeze()` isn't made to collect with each trace: of a large one it takes a second."""
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 1)
+    monkeypatch.setattr(gc, "collect", lambda *_: pytest.fail("collects"))
+    lean.before_reading()
+
+
 def _without_blas() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
 
