@@ -53,7 +53,8 @@ STEPS = 100
 """Timed before, between and after captures."""
 LOOP = 12_000
 """Turns of the loop, some 1 ms."""
-CALIBRATED = 40
+CALIBRATED, OTHERS = 40, 11
+"""Steps that a capture times, and those that it settles, waits, warms up and records in besides."""
 
 
 def loop_s() -> float:
@@ -96,7 +97,7 @@ def capture(step: Step, folder: str) -> float:
 
 def plain(step: Step) -> float:
     """Run as many steps as a capture; what one takes, ms."""
-    return mean_ms(step, CALIBRATED + 11)
+    return mean_ms(step, CALIBRATED + OTHERS)
 
 
 def one(program: str, captures: bool, core: int, gpu: int, told: Any) -> None:

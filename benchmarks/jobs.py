@@ -126,6 +126,16 @@ def nothing() -> None:
     """No work."""
 
 
+def clip(network: Any, fixed: bool) -> None:
+    """Clip the gradients, and read their norm unless the job is fixed."""
+    import torch
+
+    with torch.profiler.record_function("clip"):
+        norm = torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        if not fixed:
+            norm.item()
+
+
 @dataclass(frozen=True)
 class Habit:
     """What a rank's step does beside its training, and whether the fixed job still does."""
@@ -179,10 +189,7 @@ def training(
             with scope("backward"):
                 loss.backward()
             if habit.clipped:
-                with scope("clip"):
-                    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-                    if not fixed:
-                        norm.item()
+                clip(network, fixed)
             with scope("optimizer"):
                 optimizer.step()
             if habit.reduced:
@@ -267,10 +274,7 @@ def scheduled(shape: Shape, habits: Callable[[Rank], Habit], kind: str) -> Calla
                     *(() if rank.number else (x,)), **({"target": want, "losses": losses} if rank.last else {})
                 )
             if habit.clipped:
-                with scope("clip"):
-                    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-                    if not fixed:
-                        norm.item()
+                clip(network, fixed)
             with scope("optimizer"):
                 optimizer.step()
             if habit.item and rank.last and not fixed:

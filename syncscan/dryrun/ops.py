@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from syncscan.dryrun import places, waits
+from syncscan.dryrun import nodes, places, waits
 from syncscan.dryrun.places import DEVICE, HOST
 from syncscan.dryrun.recording import AUTOGRAD, Wait
 from syncscan.dryrun.session import Call, Session, Unsaid
@@ -84,7 +84,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         """
         try:
             return func(*args, **kwargs)
-        except (NotImplementedError, RuntimeError) as error:
+        except RuntimeError as error:  # NotImplementedError is one
             if on_device and _LACKS_HALF.search(str(error)):
                 return in_float(func, args, kwargs)
             if not on_device or not _LACKS_KERNEL.search(str(error)):
@@ -122,13 +122,13 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         if not found:
             session.recording.op(name, session.thread if node is None else AUTOGRAD)
             return
-        if call.quiet or (node is not None and node.name().startswith(waits.QUIET_NODES)):
+        if call.quiet or (node is not None and node.name().startswith(nodes.QUIET)):
             return
         session.wait(*(_around(call, wait, args) for wait in found))
 
     def _of_node(self, node: Any) -> tuple[Wait, ...]:
         """What a node of the backward pass waits for itself, once: at its first op."""
-        told = waits.NODES.get(node.name())
+        told = nodes.WAITS.get(node.name())
         if told is None or node is self._node:
             return ()
         self._node = node
@@ -240,9 +240,10 @@ def _move_lists(indices: Any, call: Call) -> None:
 
     A tensor of the program's own stays where it is, and is copied again (H200, torch 2.11).
     """
-    own = {tensor.data_ptr() for tensor in torch.utils._pytree.tree_leaves(call.args) if isinstance(tensor, _Tensor)}
+    own = [given for given in torch.utils._pytree.tree_leaves(call.args) if isinstance(given, _Tensor)]
     for index in indices:
-        if isinstance(index, _Tensor) and _place_of(index) is HOST and index.data_ptr() not in own:
+        of_list = isinstance(index, _Tensor) and not any(places.same_memory(index, given) for given in own)
+        if of_list and _place_of(index) is HOST:
             _put(index, DEVICE)
 
 

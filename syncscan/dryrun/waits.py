@@ -129,7 +129,7 @@ def _index_put(op: Op) -> Iterable[Wait]:
                 yield read().inside(*outer, "aten::nonzero")
         elif _is_copied(index, op):
             yield to_device(*outer, *_TO, size=_bytes(index))
-    if _is_copied(value, op) and not op.node:  # autograd makes its own on the device
+    if _is_copied(value, op) and not op.node.startswith("IndexPutBackward"):  # it makes its own on the device
         yield to_device(*outer, *_TO, size=_bytes(value))
 
 
@@ -367,30 +367,6 @@ COMPOSED: dict[str, Callable[[Sequence[Any], dict[str, Any]], Iterable[Wait]]] =
 }
 """Functions that ask other ops on a CPU than on a GPU, where these checks aren't made or are the device's own
 (Onehot.cpp, Sorting.cpp): what they wait for there, whatever happens inside them here."""
-
-QUIET_NODES = ("MaxBackward", "MinBackward", "MedianBackward", "NanmedianBackward", "AmaxBackward", "AminBackward")
-"""Nodes of the backward pass that look at values on a CPU and not on a GPU (FunctionsManual.cpp)."""
-
-
-def _zeros(wait: Wait, least: int) -> Callable[[Any], Iterable[Wait]]:
-    """What the gradient of a product waits for, that of one factor apart: the number of those that are zero."""
-    return lambda node: (wait,) if node._saved_self.numel() >= least and node._saved_self.dim() else ()
-
-
-def _filled(node: Any) -> Iterable[Wait]:
-    """The gradient of a fill's value, where it is asked for, is made of what was filled."""
-    if node.next_functions[1][0] is not None:
-        yield read().inside("aten::masked_select", "aten::nonzero")
-
-
-NODES: dict[str, Callable[[Any], Iterable[Wait]]] = {
-    "MaskedFillBackward1": _filled,
-    "ProdBackward0": _zeros(read().inside("aten::nonzero"), 0),
-    "ProdBackward1": _zeros(item(), 0),
-    "CumprodBackward0": _zeros(item(), 2),
-}
-"""Nodes of the backward pass that look at values on a GPU, and don't while a dispatch mode is on, as here
-(FunctionsManual.cpp, `isTensorSubclassLike`; `cumprod_backward` in ReduceOps.cpp)."""
 
 ON_HOST = {"aten::_pack_padded_sequence": 1, "_pad_packed_sequence": 1}
 """Op or function → which of its results lies on the host whatever it was given: the sizes of batches, the lengths."""

@@ -144,6 +144,8 @@ EXAMPLES: list[tuple[str, Wait]] = [
     ("optimizer-readback", Wait(ITEM, scopes=["Optimizer.step#Adafactor.step"])),
     ("allclose", Wait("aten::allclose > " + ITEM)),
     ("allclose", Wait(BOOL, before=["aten::isclose", "aten::all"])),
+    ("allclose", Wait(ITEM, frames=["a.py(1): f", "torch/testing/_comparison.py(9): assert_close"])),
+    ("item", Wait(ITEM, frames=["a.py(1): f", "torch/testing/_creation.py(9): make_tensor"])),
     ("graph-break", Wait("Torch-Compiled Region: 0/0 > " + ITEM)),
     ("graph-break", Wait(ITEM, before=["Torch-Compiled Region: 0/0"], after=["Torch-Compiled Region: 1/0"])),
     ("pin-memory", Wait(copy="", api="cudaHostAlloc")),

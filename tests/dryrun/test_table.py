@@ -251,6 +251,7 @@ def indexed_by_lists_and_by_tensors_of_the_host() -> None:
     x[at].sum().backward()
     torch.zeros(5, device="cuda")[[1, 2]] = 1.0
     x[torch.tensor([1], device="cuda")].sum().backward()
+    torch.func.vmap(lambda row: row[[0, 1]])(torch.ones(2, 5, device="cuda"))
 
 
 @case("fill-value", "masked-select")
