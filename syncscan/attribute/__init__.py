@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from syncscan.attribute.backward import ForwardOps
@@ -17,6 +19,7 @@ from syncscan.attribute.program import path_in_program, program_root
 from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
 from syncscan.attribute.use import use_of
 from syncscan.attribute.warned import WarnedLines
+from syncscan.model.arrays import Int64
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint, Use
 from syncscan.model.names import program_op
@@ -40,7 +43,7 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
     """
     points = tuple(points)
     attributor = _Attributor(trace, points, at_hand(trace, files))
-    origins = [attributor.origin(p) for p in points]
+    origins = attributor.origins(points)
     root = program_root(origin.frames for origin in origins)
     return tuple(attributor.attribution(p, origin, root) for p, origin in zip(points, origins, strict=True))
 
@@ -58,6 +61,17 @@ class _Origin(msgspec.Struct, frozen=True):
     """The stack that capture recorded."""
     frames: tuple[Frame, ...]
     """The frames that tell the place: recorded, warned of, or the profiler's; outermost first."""
+    warned: bool
+    """Whether torch's debug mode warned of it."""
+
+
+class _Site(NamedTuple):
+    """What is the same of all sync points of one call site: the fields of `Attribution` before and behind its times."""
+
+    first: tuple[Any, ...]
+    """From `op` to `owner`."""
+    last: tuple[Any, ...]
+    """From `confidence` on."""
 
 
 class _Attributor:
@@ -67,50 +81,69 @@ class _Attributor:
         self.profiled = len(trace.frames) > 0
         self.forward = ForwardOps(trace)
         self.stacks = trace.kept(RecordedStacks)
+        self.stacks.prepare([(point.calls, point.ops) for point in points])
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
+        self.threads = [track.thread or f"thread {track.tid}" for track in trace.tracks]
+        self.sites: dict[tuple[Any, ...], _Site] = {}
+        # Sites of one program share frames, and what follows from them is found once for each.
         self.uses: dict[tuple[Source, tuple[str, ...]], Use] = {}
-        # Waits of one call site share frames, and what follows from them is found once for each.
         self.pick = cache(pick)
         self.parse = cache(parse)
         self.modules = cache(modules)
         self.candidates = cache(partial(candidates, files=self.files))
         self.path_in_program = cache(path_in_program)
 
-    def origin(self, point: SyncPoint) -> _Origin:
-        """Find the stack that tells where a sync point comes from."""
-        forward = self.forward.of(point)
-        home = forward if forward != NONE else self._host_row(point)
-        names = self._frames_around(home) if self.profiled else ()
+    def origins(self, points: Sequence[SyncPoint]) -> list[_Origin]:
+        """Find for each sync point the stack that tells where it comes from."""
+        forward = [self.forward.of(point) for point in points]
+        homes = [op if op != NONE else self._host_row(point) for op, point in zip(forward, points, strict=True)]
+        names = self._frames_around(np.array(homes, np.int64))
+        return list(map(self._origin, points, forward, homes, names))
+
+    def _origin(self, point: SyncPoint, forward: int, home: int, names: tuple[str, ...]) -> _Origin:
         recorded = self._recorded(point, forward)
-        frames = recorded.frames if recorded else self.warned.of(point) or self.parse(names)
-        return _Origin(forward, home, names, recorded, frames)
+        warned = () if recorded else self.warned.of(point)
+        return _Origin(
+            forward, home, names, recorded, recorded.frames if recorded else warned or self.parse(names), bool(warned)
+        )
 
     def attribution(self, point: SyncPoint, origin: _Origin, root: str) -> Attribution:
         """Say where a sync point belongs, in a program that was started from the folder `root`."""
-        place = self.pick(origin.frames, exact=origin.recorded is not None)
         ops = self._ops(point)
-        source = self._guessed(place.user, point, origin.forward, ops)
+        scopes = self._around(origin.home).names.scopes
+        led = "" if origin.forward == NONE else self.trace.name(origin.forward)
+        # Stacks are told apart as objects, which `origins` keeps: of one site they are the same.
+        stack = id(origin.names), id(origin.recorded), id(origin.frames), origin.warned
+        asked = (*stack, ops, scopes, led, point.api, point.diagnosis.use)
+        site = self.sites.get(asked)
+        if site is None:
+            site = self.sites[asked] = self._site(point, origin, ops, scopes, root)
+        step = self.trace.step_at(point.ts)
         return Attribution(
-            op=program_op(ops),
-            op_stack=ops,
-            scope=self._around(origin.home).names.scopes,
-            module=origin.recorded.module if origin.recorded and origin.recorded.module else self.modules(origin.names),
-            source=source,
-            framework=place.framework,
-            owner=place.owner,
-            phase=self.phases.of(point),
-            thread=self._thread(point.track),
-            step=self._step(point.ts),
-            confidence=Confidence.HIGH if origin.recorded or place.user else Confidence.MEDIUM,
-            path=self.path_in_program(place.user.file, root) if place.user else "",
-            in_loop=place.in_loop,
-            use=self._use(point, source, place.owner, ops),
+            *site.first,
+            self.phases.of(point),
+            self.threads[point.track],
+            step.number if step else None,
+            *site.last,
         )
 
-    def _frames_around(self, row: int) -> tuple[str, ...]:
+    def _site(
+        self, point: SyncPoint, origin: _Origin, ops: tuple[str, ...], scopes: tuple[str, ...], root: str
+    ) -> _Site:
+        place = self.pick(origin.frames, exact=origin.recorded is not None)
+        source = self._guessed(place.user, point, origin, ops)
+        module = origin.recorded.module if origin.recorded and origin.recorded.module else self.modules(origin.names)
+        confidence = Confidence.HIGH if origin.recorded or place.user else Confidence.MEDIUM
+        path = self.path_in_program(place.user.file, root) if place.user else ""
+        return _Site(
+            (program_op(ops), ops, scopes, module, source, place.framework, place.owner),
+            (confidence, path, place.in_loop, self._use(point, source, place.owner, ops)),
+        )
+
+    def _frames_around(self, rows: Int64) -> list[tuple[str, ...]]:
         s = self.trace.slices
-        return self.trace.frames_around(s.track.item(row), s.ts.item(row), s.ts.item(row) + s.dur.item(row))
+        return self.trace.frames_around_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
 
     def _around(self, row: int) -> Path:
         return self.trace.paths.to(self.trace.slices.parent.item(row))
@@ -124,13 +157,13 @@ class _Attributor:
         own = self.trace.slices.track.item(point.calls[0]) == point.track
         return point.calls[0] if own or not point.ops else point.ops[-1]
 
-    def _guessed(self, source: Source | None, point: SyncPoint, origin: int, ops: tuple[str, ...]) -> Source | None:
+    def _guessed(self, source: Source | None, point: SyncPoint, origin: _Origin, ops: tuple[str, ...]) -> Source | None:
         """The source with the lines that can be it; with a single one, that line (still a guess)."""
         if source is None or source.exact:
             return source
-        if self.warned.of(point):
+        if origin.warned:
             return replace(source, candidates=(source.line,))
-        called = (self.trace.name(origin),) if origin != NONE else ops
+        called = (self.trace.name(origin.forward),) if origin.forward != NONE else ops
         lines = self.candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
@@ -151,14 +184,6 @@ class _Attributor:
         if (source, ops) not in self.uses:
             self.uses[source, ops] = use_of(source, ops, self.files)
         return self.uses[source, ops]
-
-    def _thread(self, track: int) -> str:
-        t = self.trace.tracks[track]
-        return t.thread or f"thread {t.tid}"
-
-    def _step(self, at: int) -> int | None:
-        step = self.trace.step_at(at)
-        return step.number if step else None
 
 
 __all__ = ["OWN", "SourceFiles", "attribute", "kept_sources", "source_files", "with_excerpts"]

@@ -7,6 +7,8 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
+import numpy as np
+
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
@@ -146,7 +148,8 @@ def places_of(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]
 def _frames(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
     """The Python frames around each call: the profiler's, else what capture recorded of the call itself."""
     if len(trace.frames):
-        return (trace.frames_around(call.track, call.ts, call.end) for call in calls)
+        times = np.array([(call.track, call.ts, call.end) for call in calls], np.int64).reshape(-1, 3)
+        return iter(trace.frames_around_each(*times.T))
     stacks = trace.kept(RecordedStacks)
     points = [(call.rows, path.ops) for call, path in zip(calls, paths, strict=True)]
     stacks.prepare(points)

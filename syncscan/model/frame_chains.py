@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Int32, Int64
+from syncscan.model.arrays import Int32, Int64, distinct
 
 _NONE = -1
 """No frame is open."""
@@ -17,6 +18,9 @@ _EACH = 8
 """Frames to look at for each frame before they are gone through one by one instead, which takes as long."""
 _KEPT = 1000
 """Frames of a chain that is kept: Python's own limit. Keeping longer ones takes memory that grows with their square."""
+_TOGETHER = 1 << 11
+"""Chains that are climbed at once: of the deepest that are kept they take some 30 MB meanwhile."""
+_NEVER = int(np.iinfo(np.int64).max)
 
 
 class FrameChains:
@@ -30,43 +34,90 @@ class FrameChains:
     def __init__(self, strings: Sequence[str], names: Int32, ts: Int64, ends: Int64) -> None:
         self._strings, self._names, self._ts, self._ends = strings, names, ts, ends
         self._before = _open_before(ts, ends)
-        self._by_end = np.argsort(ends, kind="stable")
-        self._known: dict[int, _Chain] = {_NONE: _Chain((), (), int(np.iinfo(np.int64).max))}
+        self._known: dict[int, _Chain] = {_NONE: _Chain((), _NEVER)}
+        self._called: dict[bytes, tuple[str, ...]] = {}
+        """The names of a chain by their numbers."""
         self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def around(self, begin: int, end: int) -> tuple[str, ...]:
         """Names of the frames that last from `begin` or before to `end` or after, outermost first."""
-        if begin == end:
-            return self._at(begin)
-        at = int(self._ts.searchsorted(begin, side="right")) - 1
-        chain = self._chain(at)
-        while chain.least < end:
-            if self._ends.item(at) >= end:  # one around this ends before it: they overlap, as in damaged traces
-                return self._texts([row for row in chain.rows if self._ends.item(row) >= end])
-            at = self._before.item(at)
-            chain = self._chain(at)
-        return chain.names
+        return self.around_each(np.array([begin]), np.array([end]))[0]
+
+    def around_each(self, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
+        """The same for each of these pairs of times."""
+        at = self._innermost(begins, ends)
+        self._prepare(distinct(at))
+        found = []
+        for frame, begin, end in zip(at.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            chain = self._known.get(frame)
+            if begin == end:
+                found.append(self._at(begin))
+            elif chain is None or chain.least < end:  # one around this ends before it: they overlap, or lie too deep
+                found.append(self._texts([row for row in self._rows(frame) if self._ends.item(row) >= end]))
+            else:
+                found.append(chain.names)
+        return found
+
+    def _innermost(self, begins: Int64, ends: Int64) -> Int64:
+        """For each of these pairs of times the last frame that begins by the one and lasts to the other, or NONE."""
+        at = self._ts.searchsorted(begins, side="right") - 1
+        left = np.flatnonzero(at != _NONE)
+        while len(left):
+            left = left[self._ends[at[left]] < ends[left]]
+            at[left] = self._before[at[left]]
+            left = left[at[left] != _NONE]
+        return at
 
     def _at(self, time: int) -> tuple[str, ...]:
         """The frames that a moment lies in, or at whose begin or end."""
         first, behind = (int(self._ends.searchsorted(time, side, self._by_end)) for side in ("left", "right"))
-        open_ = self._chain(int(self._ts.searchsorted(time, side="right")) - 1).rows
+        open_ = self._rows(int(self._ts.searchsorted(time, side="right")) - 1)
         ending = (row for row in self._by_end[first:behind].tolist() if self._ts.item(row) <= time)
         return self._texts(sorted({*(row for row in open_ if self._ends.item(row) >= time), *ending}))
 
-    def _chain(self, at: int) -> _Chain:
-        """A frame and those that were open when it began; none for NONE."""
-        inner = []
-        while (known := self._known.get(at)) is None:
-            inner.append(at)
+    @cached_property
+    def _by_end(self) -> Int64:
+        """The frames in order of their ends."""
+        return np.argsort(self._ends, kind="stable")
+
+    def _rows(self, at: int) -> list[int]:
+        """A frame and those that were open when it began, outermost first; none for NONE."""
+        rows = []
+        while at != _NONE:
+            rows.append(at)
             at = self._before.item(at)
-        for row in reversed(inner):
-            names = (*known.names, self._strings[self._names.item(row)])
-            known = _Chain(
-                (*known.rows, row), self._same.setdefault(names, names), min(known.least, self._ends.item(row))
-            )
-            if len(names) <= _KEPT:
-                self._known[row] = known
+        return rows[::-1]
+
+    def _prepare(self, frames: Int64) -> None:
+        """Have the chains of these frames at hand, but for those that lie too deep."""
+        asked = np.array([frame for frame in frames.tolist() if frame not in self._known], np.int64)
+        for first in range(0, len(asked), _TOGETHER):
+            self._climb(asked[first : first + _TOGETHER])
+
+    def _climb(self, frames: Int64) -> None:
+        levels, at, least = [frames], frames, self._ends[frames]
+        while len(levels) <= _KEPT:
+            at = np.where(at == _NONE, _NONE, self._before[at])
+            if not (at != _NONE).any():
+                break
+            levels.append(at)
+            least = np.minimum(least, np.where(at == _NONE, _NEVER, self._ends[at]))
+        chains = np.stack(levels[::-1], axis=1)
+        deep = (at != _NONE).tolist()
+        unused = (chains == _NONE).sum(axis=1).tolist()
+        numbers = self._names[chains]
+        for frame, called, first, ends, too_deep in zip(
+            frames.tolist(), numbers, unused, least.tolist(), deep, strict=True
+        ):
+            if not too_deep:
+                self._known[frame] = _Chain(self._names_of(called[first:]), ends)
+
+    def _names_of(self, numbers: Int32) -> tuple[str, ...]:
+        key = numbers.tobytes()
+        known = self._called.get(key)
+        if known is None:
+            names = tuple([self._strings[number] for number in numbers.tolist()])
+            known = self._called[key] = self._same.setdefault(names, names)
         return known
 
     def _texts(self, rows: Sequence[int]) -> tuple[str, ...]:
@@ -75,10 +126,10 @@ class FrameChains:
 
 
 class _Chain(NamedTuple):
-    """A frame and those that were open when it began, outermost first."""
+    """A frame and those that were open when it began."""
 
-    rows: tuple[int, ...]
     names: tuple[str, ...]
+    """Outermost first."""
     least: int
     """When the first of them ends."""
 

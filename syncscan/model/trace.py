@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int8, Int32, Int64
+from syncscan.model.arrays import Bool, Int8, Int32, Int64, distinct
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.frame_chains import FrameChains
 from syncscan.model.interval import Interval, cover_of
@@ -256,13 +256,21 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def frames_around(self, track: int, begin: int, end: int) -> tuple[str, ...]:
         """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
-        if not len(self.frames):
-            return ()
-        if track not in self._frame_chains:
-            mine = slice(*np.searchsorted(self.frames.track, [track, track + 1]).tolist())
-            columns = self.frames.name[mine], self.frames.ts[mine], self.frames.end[mine]
-            self._frame_chains[track] = FrameChains(self.strings, *columns)
-        return self._frame_chains[track].around(begin, end)
+        return self.frames_around_each(np.array([track]), np.array([begin]), np.array([end]))[0]
+
+    def frames_around_each(self, tracks: Int64 | Int32, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
+        """The same for each of these threads and times."""
+        found: list[tuple[str, ...]] = [()] * len(tracks)
+        for track in distinct(tracks).tolist() if len(self.frames) else ():
+            if track not in self._frame_chains:
+                mine = slice(*np.searchsorted(self.frames.track, [track, track + 1]).tolist())
+                columns = self.frames.name[mine], self.frames.ts[mine], self.frames.end[mine]
+                self._frame_chains[track] = FrameChains(self.strings, *columns)
+            here = np.flatnonzero(tracks == track)
+            names = self._frame_chains[track].around_each(begins[here], ends[here])
+            for place, around in zip(here.tolist(), names, strict=True):
+                found[place] = around
+        return found
 
     @cached_property
     def _frame_chains(self) -> dict[int, FrameChains]:
