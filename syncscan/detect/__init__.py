@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 from msgspec.structs import replace
 
+from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
 from syncscan.detect.naming import Naming
-from syncscan.detect.neighbours import Neighbours
+from syncscan.detect.neighbours import Neighbours, Window
 from syncscan.detect.rule import document
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.model.arrays import Int32, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
+from syncscan.model.paths import Path
 from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -38,8 +41,24 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     neighbours = Neighbours(trace)
     calls = blocking_calls(trace, trace.kept(DeviceWork))
     paths = [trace.paths.to(call.around) for call in calls]
-    for facts, path, place in zip(calls, paths, places_of(trace, calls, paths), strict=True):
-        yield Call(facts, trace, neighbours, path, place)
+    places, (earlier, later) = places_of(trace, calls, paths), _surroundings(neighbours, trace, calls, paths)
+    for facts, path, *surroundings in zip(calls, paths, places, earlier, later, strict=True):
+        yield Call(facts, trace, neighbours, path, *surroundings)
+
+
+def _surroundings(
+    neighbours: Neighbours, trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]
+) -> tuple[list[Window], list[Window]]:
+    """What came before and after each call: before and after the outermost op around it that does work itself."""
+    tracks = np.array([call.track for call in calls], np.int64)
+    begin, end = np.array([(call.ts, call.end) for call in calls], np.int64).reshape(-1, 2).T
+    worker = np.array([path.worker for path in paths], np.int64)
+    begin = np.where(worker == NONE, begin, trace.slices.ts[worker])
+    end = np.where(worker == NONE, end, trace.slices.end[worker])
+    return (
+        neighbours.before_each(tracks, begin, [path.rows for path in paths]),
+        neighbours.after_each(tracks, end),
+    )
 
 
 def catalogue() -> tuple[RuleDoc, ...]:

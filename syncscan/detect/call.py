@@ -12,7 +12,7 @@ import msgspec
 
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.code_place import CodePlace
-from syncscan.detect.neighbours import Neighbours
+from syncscan.detect.neighbours import Neighbours, Window
 from syncscan.model.names import is_backward_node, is_optimizer_step, program_op
 from syncscan.model.paths import Path
 from syncscan.model.runtime_calls import is_synchronise
@@ -42,6 +42,9 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     """The ops and scopes around it."""
     place: CodePlace
     """The code that it stands in; rules ask by the methods below."""
+    earlier: Window
+    later: Window
+    """What came before and after it on its thread; rules ask by `before` and `after`."""
     asked: dict[Question, Any] = msgspec.field(default_factory=dict)
     """What was asked so far of the code that it stands in and of its surroundings in time, and the answers."""
 
@@ -244,8 +247,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _before(self) -> tuple[str, ...]:
-        start = self.trace.slices.ts.item(self._worker) if self._worker != NONE else self.facts.ts
-        return self.neighbours.before(self.facts.track, start, self.path.rows)
+        return self.neighbours.texts(self.earlier)
 
     @property
     def after(self) -> Names:
@@ -254,7 +256,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _after(self) -> tuple[str, ...]:
-        return self.neighbours.after(self.facts.track, self._returned)
+        return self.neighbours.texts(self.later)
 
     @property
     def first_run(self) -> bool:
@@ -295,14 +297,9 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return self.neighbours.between(self.facts.track, opened + 1, self.facts.ts)
 
     @property
-    def _worker(self) -> int:
-        """The row of the outermost op around it that does work itself, NONE without."""
-        return self.path.ops[self.path.names.worker] if self.path.names.worker != NONE else NONE
-
-    @property
     def _returned(self) -> int:
         """When the program goes on: the end of the op that it called, or of the call itself."""
-        return self.trace.slices.end.item(self._worker) if self._worker != NONE else self.facts.end
+        return self.facts.end if self.path.worker == NONE else self.trace.slices.end.item(self.path.worker)
 
 
 @cache

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64
+from syncscan.model.arrays import Bool, Int32, Int64, distinct
 from syncscan.model.engine import node_begins
 from syncscan.model.names import is_loader, is_step, is_wrapper
-from syncscan.model.trace import CALLS, NONE, Category, Trace
+from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 
 _MOST = 64
 """How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
@@ -34,43 +35,61 @@ class Neighbours:
         self._before = np.flatnonzero(scopes & bare)
         self._after = np.flatnonzero((scopes | trace.is_category(*CALLS)) & bare)
         self._backward = node_begins(trace)
-        self.loads = bool(trace.named(is_loader).any())
+        self.loads = len(trace.where(is_loader, *HOST)) > 0
         """Whether a DataLoader is asked for batches in this trace."""
         self._is_step = trace.names_that(is_step)
         self._tracks: dict[tuple[int, int], _Thread] = {}
         self._known: dict[tuple[bytes, tuple[int, ...]], tuple[str, ...]] = {}
 
-    def before(self, track: int, ts: int, around: Sequence[int]) -> tuple[str, ...]:
-        """Names of up to 64 ops and scopes from before this time, the nearest last.
+    def before_each(self, tracks: Int64, starts: Int64, arounds: Sequence[Sequence[int]]) -> list[Window]:
+        """For each of some calls up to 64 ops and scopes from before it, the nearest last.
 
         Args:
-            track: of the thread.
-            ts: the time, ns.
-            around: rows of what goes on then, outermost first: left out, and so is what came before a step
-                among them.
+            tracks: of the threads.
+            starts: the times, ns.
+            arounds: rows of what goes on then, outermost first: left out, and so is what came before a step among them.
         """
-        thread = self._on(self._before, track)
-        behind = int(thread.starts.searchsorted(ts))
-        first, left_out = max(0, behind - _MOST), []
-        for row in reversed(around):
-            place = self._places.item(row) - thread.first
-            if 0 <= place < first:
-                break
-            if place < 0 or place >= behind:  # it lies in an op that does work, or begins later
-                continue
-            if self._is_step.item(thread.names.item(place)):
-                first = place + 1
-                break
-            left_out.append(place)
-        return self._texts(thread.names[first:behind], tuple([place - first for place in left_out]))
+        offset, behind = np.zeros(len(tracks), np.int64), np.zeros(len(tracks), np.int64)
+        threads = self._threads(self._before, tracks)
+        for here, thread in threads:
+            offset[here], behind[here] = thread.first, thread.starts.searchsorted(starts[here])
+        first = np.maximum(behind - _MOST, 0)
+        call = np.repeat(np.arange(len(tracks)), list(map(len, arounds)))
+        places: Int64 = self._places.take(np.fromiter(chain.from_iterable(arounds), np.int64, len(call))) - offset[call]
+        near = np.flatnonzero((places >= first[call]) & (places < behind[call]))  # the others lie in ops that do work
+        call, places = call[near], places[near]
+        marks = self._is_step[self._names[places + offset[call]]]
+        np.maximum.at(first, call[marks], places[marks] + 1)
+        left = np.flatnonzero(~marks & (places >= first[call]))
+        without: dict[int, tuple[int, ...]] = {}
+        for one, place in zip(call[left].tolist(), (places - first[call])[left].tolist(), strict=True):
+            without[one] = (place, *without.get(one, ()))
+        return self._windows(self._names, offset + first, offset + behind, without)
 
-    def after(self, track: int, end: int) -> tuple[str, ...]:
-        """Names of up to 64 ops, scopes and bare runtime calls that began after this time, the nearest first."""
-        thread = self._on(self._after, track)
-        at = int(thread.starts.searchsorted(end))
-        called = thread.names[at : at + _MOST]
-        steps = self._is_step[called]
-        return self._texts(called[: int(steps.argmax())] if steps.any() else called)
+    def after_each(self, tracks: Int64, ends: Int64) -> list[Window]:
+        """For each of some times (ns) up to 64 ops, scopes and bare runtime calls that began later, the nearest first.
+
+        What comes after a step's begin is left out.
+        """
+        first, behind = np.zeros(len(tracks), np.int64), np.zeros(len(tracks), np.int64)
+        for here, thread in self._threads(self._after, tracks):
+            at, marks = thread.starts.searchsorted(ends[here]), np.flatnonzero(self._is_step[thread.names])
+            until = np.append(marks, len(thread.names))[marks.searchsorted(at)]
+            first[here], behind[here] = thread.first + at, thread.first + np.minimum(at + _MOST, until)
+        return self._windows(self._names_after, first, behind, {})
+
+    def texts(self, window: Window) -> tuple[str, ...]:
+        """The names in a window; to find them by their numbers' bytes takes a tenth of making them."""
+        key = (window.names.tobytes(), window.without)
+        known = self._known.get(key)
+        if known is None:
+            numbers = window.names.tolist()
+            for place in window.without:
+                del numbers[place]
+            known = tuple([self._trace.strings[number] for number in numbers])
+            if len(self._known) < _KEPT:
+                self._known[key] = known
+        return known
 
     @cached_property
     def first_begins(self) -> dict[str, int]:
@@ -90,29 +109,28 @@ class Neighbours:
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
         """Names of the ops and scopes that began from `start` on and before `end`."""
         thread = self._on(self._before, track)
-        lo, hi = np.searchsorted(thread.starts, [start, end])
-        return self._texts(thread.names[int(lo) : int(hi)])
+        lo, hi = thread.starts.searchsorted([start, end]).tolist()
+        return self.texts(Window(thread.names[lo:hi], ()))
 
     def goes_backward(self, start: int, end: int) -> bool:
         """Whether a backward pass begins between two times, on any thread."""
         lo, hi = np.searchsorted(self._backward, [start, end])
         return bool(lo < hi)
 
-    def _texts(self, names: Int32, without: tuple[int, ...] = ()) -> tuple[str, ...]:
-        """The names of these numbers but for those at some places, descending.
+    @staticmethod
+    def _windows(
+        names: Int32, first: Int64, behind: Int64, without: Mapping[int, tuple[int, ...]]
+    ) -> list[Window]:
+        bounds = enumerate(zip(first.tolist(), behind.tolist(), strict=True))
+        return [Window(names[begin:end], without.get(call, ())) for call, (begin, end) in bounds]
 
-        To find them by the numbers' bytes takes a tenth of making them.
-        """
-        key = (names.tobytes(), without)
-        known = self._known.get(key)
-        if known is None:
-            numbers = names.tolist()
-            for place in without:
-                del numbers[place]
-            known = tuple([self._trace.strings[number] for number in numbers])
-            if len(self._known) < _KEPT:
-                self._known[key] = known
-        return known
+    @cached_property
+    def _names(self) -> Int32:
+        return self._trace.slices.name.take(self._before)
+
+    @cached_property
+    def _names_after(self) -> Int32:
+        return self._trace.slices.name.take(self._after)
 
     @cached_property
     def _places(self) -> Int32:
@@ -120,6 +138,10 @@ class Neighbours:
         places = np.full(len(self._trace.slices), NONE, np.int32)
         places[self._before] = np.arange(len(self._before))
         return places
+
+    def _threads(self, rows: Int64, tracks: Int64) -> list[tuple[Int64, _Thread]]:
+        """For each different one of these tracks where it stands among them, and those of the rows that lie on it."""
+        return [(np.flatnonzero(tracks == track), self._on(rows, track)) for track in distinct(tracks).tolist()]
 
     def _on(self, rows: Int64, track: int) -> _Thread:
         """Those of these rows that lie on a track; kept, as every call asks."""
@@ -130,6 +152,15 @@ class Neighbours:
             mine = rows[first:behind]
             self._tracks[key] = _Thread(first, self._trace.slices.ts[mine], self._trace.slices.name[mine])
         return self._tracks[key]
+
+
+class Window(NamedTuple):
+    """What came before a call on its thread, or after it."""
+
+    names: Int32
+    """Numbers of the names, in order of time."""
+    without: tuple[int, ...]
+    """The places of those that don't count, descending."""
 
 
 class _Thread(NamedTuple):

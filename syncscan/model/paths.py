@@ -45,6 +45,11 @@ class Path(msgspec.Struct, frozen=True, eq=False):
     """Those of them that are ops."""
     names: PathNames
 
+    @property
+    def worker(self) -> int:
+        """The row of the outermost op that does work itself, not only holds others; NONE without."""
+        return self.ops[self.names.worker] if self.names.worker != _NONE else _NONE
+
 
 NOWHERE = Path((), (), PathNames((), (), (), (), _NONE))
 
