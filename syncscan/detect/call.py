@@ -21,10 +21,15 @@ from syncscan.model.trace import NONE, Category, Trace
 _NEAR = 64
 """Calls that are looked back over for the one before: torch gives its cached blocks back one by one."""
 
+_RECALLED = 1 << 8
+"""Windows whose answers are kept of each question: those of one call site are the same in most steps."""
+
 Question = tuple[Any, ...]
 """Something that is asked of a call: the name of a property, and arguments."""
 OF_PROGRAM = frozenset({"in_scope", "scope_that", "directly_in_scope", "in_frame", "in_function"})
 """What is asked of the program's own code around a call: the answers are the same for every call of one site."""
+OF_WINDOW = frozenset({"part", "holds", "nearest", "since", "last_before_but"})
+"""What is asked of the names that came before or after a call, and of nothing else."""
 LIBRARY: Question = ("library",)
 """Anything that is asked of the library's code between that and the call: the same for many sites."""
 Kind = tuple[Any, ...]
@@ -315,6 +320,26 @@ def asker(question: Question) -> Callable[[Call], Any]:
     return lambda call: method(call, *of)
 
 
+def recalling(question: Question) -> Callable[[Call], Any]:
+    """The same, of many calls with few different names before and after them: most are told what another was told."""
+    answer = asker(question)
+    if question[0] not in OF_WINDOW:
+        return answer
+    window = attrgetter("_after" if "after" in question[1:2] else "_before")
+    known: dict[tuple[str, ...], Any] = {}
+
+    def recalled(call: Call) -> Any:
+        names = window(call)
+        if names in known:
+            return known[names]
+        told = answer(call)
+        if len(known) < _RECALLED:
+            known[names] = told
+        return told
+
+    return recalled
+
+
 class Names(Sequence[str]):
     """The names of what came before or after a call; each look at them is a question, and only that.
 
@@ -364,4 +389,4 @@ class Names(Sequence[str]):
         return names
 
 
-__all__ = ["Call", "Names", "asker"]
+__all__ = ["Call", "Names", "asker", "recalling"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from syncscan.detect.call import LIBRARY, OF_PROGRAM, Call, Question, Site, asker
+from syncscan.detect.call import LIBRARY, OF_PROGRAM, Call, Question, Site, recalling
 from syncscan.detect.rule import Match, Rule, diagnose
 from syncscan.detect.rules import RULES, unclassified
 from syncscan.model.finding import Diagnosis
@@ -123,7 +123,9 @@ class _Decisions:
         """Remember what was asked of a call, in order, with its answers, and what came of it."""
         following, answer = self._first, None
         for question, told in asked.items():
-            node = following.setdefault(answer, _Asked(question, asker(question), {}))
+            node = following.get(answer)
+            if node is None:
+                node = following[answer] = _Asked(question, recalling(question), {})
             assert isinstance(node, _Asked)
             following, answer = node.next, told
         following[answer] = diagnosis
