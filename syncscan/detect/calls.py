@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +43,8 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     """
     waits, awaited = Waits(trace, work), AwaitedWork(trace, work)
     runtime = _RuntimeCalls(trace, waits, awaited)
-    found = [call for call in runtime.candidates() if _blocks(call)]
+    blocks = cache(_blocks)
+    found = [call for call in runtime.candidates() if blocks(call.apis, call.copy, call.waited)]
     found += unseen_waits(trace, waits, awaited, found)
     longest = blocking_launch(trace)
     if longest is not None:
@@ -151,20 +152,14 @@ class _RuntimeCalls:
         Vendors' runtimes wrap their synchronises in longer calls of unknown names: there the inner one tells.
         """
         slices, rows = self._trace.slices, self._rows
-        known = (
-            self._named(runtime_calls.is_synchronise)
-            | self._is_copy
-            | self._named(runtime_calls.frees)
-            | self._named(runtime_calls.allocates)
-        )
-        long = self._named(runtime_calls.may_drain) & (slices.dur[rows] >= _LONG_NS)
-        parent = slices.parent[rows]
-        around_known, is_known = np.zeros(len(slices), np.bool_), np.zeros(len(slices), np.bool_)
-        around_known[parent[known & (parent != NONE)]] = True
-        is_known[rows[known]] = True
-        wraps_known, inside_known = around_known[rows], is_known[parent] & (parent != NONE)
-        own = rows == profiler_sync(self._trace)
-        return np.flatnonzero((known | (long & ~wraps_known)) & ~inside_known & ~own)
+        known = self._named(_may_wait)
+        others = np.flatnonzero(self._named(runtime_calls.may_drain) & ~known)
+        long = others[slices.dur[rows[others]] >= _LONG_NS]
+        is_known = rows[known]
+        wraps_known = among(rows[long], np.sort(slices.parent[is_known]))
+        at = np.sort(np.concatenate([np.flatnonzero(known), long[~wraps_known]]))
+        inside_known = among(slices.parent[rows[at]], is_known)
+        return at[~inside_known & (rows[at] != profiler_sync(self._trace))]
 
     def _synchronises_behind(self, at: Int64) -> Int64:
         """For each of these places in `_rows` the row of the synchronise that completes the copy there.
@@ -204,7 +199,8 @@ class _RuntimeCalls:
         """The innermost host slice around each call: by time, or by `External id` where calls are on other tracks."""
         slices = self._trace.slices
         parent = slices.parent[rows].astype(np.int64)
-        for place in np.flatnonzero(parent == NONE).tolist() if self._ops_by_id else ():
+        bare = np.flatnonzero(parent == NONE).tolist()
+        for place in bare if bare and self._ops_by_id else ():
             row = rows.item(place)
             op = self._ops_by_id.get(slices.external.item(row), NONE)
             if op != NONE and slices.ts[op] <= slices.ts[row] and slices.end[row] <= slices.end[op]:
@@ -218,10 +214,19 @@ class _RuntimeCalls:
         Early writers of traces (torch 1.8) gave the runtime calls of a thread a track of their own.
         """
         slices = self._trace.slices
-        ops = np.flatnonzero((slices.category == int(Category.CPU_OP)) & (slices.external != NONE))
-        if np.isin(slices.track[ops], slices.track[self._rows]).any():
+        ops, _ = self._trace.rows_of(Category.CPU_OP)
+        ops = ops[slices.external.take(ops) != NONE]
+        calling = np.zeros(len(self._trace.tracks), np.bool_)
+        calling[slices.track.take(self._rows)] = True
+        if calling.take(slices.track.take(ops)).any():
             return {}
         return dict(zip(slices.external[ops].tolist(), ops.tolist(), strict=True))
+
+
+def _may_wait(api: str) -> bool:
+    """Whether a call of this name may wait however short it is."""
+    by_name = runtime_calls.is_synchronise, runtime_calls.is_copy, runtime_calls.frees, runtime_calls.allocates
+    return any(may(api) for may in by_name)
 
 
 @lru_cache(1 << 10)
@@ -231,20 +236,26 @@ def _may_hold(copy: str, api: str) -> bool:
     return direction(copy) not in _ON_DEVICES and not pinned
 
 
-def _blocks(call: BlockingCall) -> bool:
-    """Whether a candidate can block the host: by definition, by its kind of memory, or because it was measured to."""
-    name = call.apis[0]
+def _blocks(apis: Sequence[str], copy: str, waited: bool) -> bool:
+    """Whether a candidate can block the host: by definition, by its kind of memory, or because it was measured to.
+
+    Args:
+        apis: names of its runtime calls.
+        copy: the name of its device copy, empty without.
+        waited: whether the host was measurably blocked.
+    """
+    name = apis[0]
     if (
-        len(call.rows) > 1
+        len(apis) > 1
         or runtime_calls.is_synchronise(name)
         or runtime_calls.frees(name)
         or runtime_calls.allocates(name)
     ):
         return True
-    if call.direction in _ON_DEVICES:
+    if direction(copy) in _ON_DEVICES:
         return False
     if runtime_calls.is_blocking_copy(name):
         return True
     if runtime_calls.is_async_copy(name):
-        return (call.pageable and call.direction == "DtoH") or (call.waited and not call.pinned)
-    return call.waited
+        return ("Pageable" in copy and direction(copy) == "DtoH") or (waited and "Pinned" not in copy)
+    return waited

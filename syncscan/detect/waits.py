@@ -82,7 +82,8 @@ class Waits:
             apis: the name of its first runtime call.
         """
         done, queued = self._work.last_ends(places, begin)
-        prompt = (end - done <= PROMPT_NS) | np.array([waits_by_nature(api) for api in apis], np.bool_)
+        by_nature = {api: waits_by_nature(api) for api in set(apis)}
+        prompt = (end - done <= PROMPT_NS) | np.array([by_nature[api] for api in apis], np.bool_)
         long = (done - begin > SHORTEST_NS) & (end >= done - CLOCKS_NS)
         waited: Bool = queued & long & prompt & (2 * (np.minimum(done, end) - begin) >= end - begin)
         return waited

@@ -100,10 +100,13 @@ class DeviceWork:
         """The work of one stream, or of the whole device (`stream=NONE`)."""
         key = (device, stream)
         if key not in self._kept:
-            mask = self._device == device
-            if stream != NONE:
-                mask &= self._stream == stream
-            self._kept[key] = self._sorted(mask)
+            if stream == NONE and len(self.streams(device)) == 1:  # the same work, sorted once
+                self._kept[key] = self.by_stream(device)[self.streams(device)[0]]
+            else:
+                mask = self._device == device
+                if stream != NONE:
+                    mask &= self._stream == stream
+                self._kept[key] = self._sorted(mask)
         return self._kept[key]
 
     def by_stream(self, device: int) -> dict[int, Work]:
@@ -128,7 +131,7 @@ class DeviceWork:
         return ends, some
 
     def _sorted(self, mask: Bool) -> Work:
-        rows, launched = self._rows[mask], self._launched[mask]
+        rows, launched = (self._rows, self._launched) if mask.all() else (self._rows[mask], self._launched[mask])
         s = self._slices
         starts, ends = union(s.ts[rows], s.end[rows])
         order = np.argsort(launched, kind="stable")

@@ -74,9 +74,8 @@ class Paths:
         deepest: int,
     ) -> None:
         self._strings, self._deepest, self._parent = strings, deepest, parent
-        same = np.arange(len(strings))
-        same[list(steps)] = min(steps, default=_NONE)  # one call site has the same chain in each step
-        self._code = np.where(category == ANNOTATION, same.take(name), name) * _KINDS + category
+        self._same, self._name, self._category = np.arange(len(strings)), name, category
+        self._same[list(steps)] = min(steps, default=_NONE)  # one call site has the same chain in each step
         self._known: dict[int, Path] = {}
         self._names: dict[tuple[int, ...], PathNames] = {}
 
@@ -95,7 +94,7 @@ class Paths:
 
     def _prepare(self, asked: Int64) -> None:
         chains = self._chains(asked)
-        codes = np.where(chains == _NONE, _NONE, self._code[chains])
+        codes = np.where(chains == _NONE, _NONE, self._codes(chains))
         unused = (chains == _NONE).sum(axis=1).tolist()
         named: dict[bytes, PathNames] = {}
         for row, chain, code, first in zip(asked.tolist(), chains.tolist(), codes, unused, strict=True):
@@ -123,7 +122,13 @@ class Paths:
         rows = tuple(chain[::-1])
         if not rows:
             return NOWHERE
-        return _path(rows, self._named(tuple(map(self._code.item, rows))))
+        return _path(rows, self._named(tuple(self._codes(np.array(rows)).tolist())))
+
+    def _codes(self, rows: Int64) -> Int64:
+        """For each of these rows a number of its name and category."""
+        name, category = self._name[rows], self._category[rows]
+        codes: Int64 = np.where(category == ANNOTATION, self._same[name], name) * _KINDS + category
+        return codes
 
     def _named(self, codes: tuple[int, ...]) -> PathNames:
         known = self._names.get(codes)
