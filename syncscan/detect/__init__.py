@@ -15,7 +15,7 @@ from syncscan.detect.naming import Naming
 from syncscan.detect.neighbours import Neighbours, Window
 from syncscan.detect.rule import document
 from syncscan.detect.rules import PREAMBLE, RULES
-from syncscan.model.arrays import Int32, distinct
+from syncscan.model.arrays import Bool, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
@@ -89,17 +89,17 @@ def _program_threads(trace: Trace) -> set[int]:
 
     Without ops it is those that give the device work: a thread that only waits has nothing to be late with.
     """
-    track = trace.slices.track
-    own = _tracks(track[trace.is_category(Category.CPU_OP, Category.ANNOTATION)])
-    calling = _tracks(track[trace.is_category(*CALLS)])
+    own = _tracks(trace, trace.is_category(Category.CPU_OP, Category.ANNOTATION))
+    calling = _tracks(trace, trace.is_category(*CALLS))
     if not own & calling:
         calls = trace.device_calls
-        own |= _tracks(track[calls[calls != NONE]]) or calling
+        own |= set(distinct(trace.slices.track[calls[calls != NONE]]).tolist()) or calling
     return {t for t in own if not is_service_thread(trace.tracks[t].thread)}
 
 
-def _tracks(column: Int32) -> set[int]:
-    return set(distinct(column).tolist())
+def _tracks(trace: Trace, rows: Bool) -> set[int]:
+    """The tracks on which some of these rows lie."""
+    return {track for track in range(len(trace.tracks)) if rows[trace.track_rows(track)].any()}
 
 
 def _in_steps(ts: int, trace: Trace) -> bool:

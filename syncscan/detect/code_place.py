@@ -49,7 +49,7 @@ class CodePlace:
     @cached_property
     def has_python_frames(self) -> bool:
         """Whether any Python frame is known."""
-        return bool(self.python_frames)
+        return any(map(frame_parts, reversed(self.frames)))
 
     def called(self, *methods: str) -> bool:
         """Whether the innermost frame is a C function or method of one of these names."""
@@ -118,8 +118,8 @@ class CodePlace:
     @cached_property
     def frames_in_libraries(self) -> tuple[Frame, ...]:
         """The frames of libraries between the program's own innermost frame and the call, outermost first."""
-        inner = list(takewhile(lambda frame: is_library(frame.file), reversed(self.python_frames)))
-        return tuple(inner[::-1])
+        inwards = (Frame(*parts) for parts in map(frame_parts, reversed(self.frames)) if parts)
+        return tuple(takewhile(lambda frame: is_library(frame.file), inwards))[::-1]
 
     @cached_property
     def decider(self) -> Frame | None:

@@ -16,6 +16,7 @@ from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 
 _MOST = 64
 """How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
+_RANGES = (Category.CPU_OP, Category.ANNOTATION)
 _KEPT = 1 << 12
 """Lists of names that are kept at most, of about a kilobyte: those that come again come again soon."""
 
@@ -37,7 +38,9 @@ class Neighbours:
         self._backward = node_begins(trace)
         self.loads = len(trace.where(is_loader, *HOST)) > 0
         """Whether a DataLoader is asked for batches in this trace."""
-        self._is_step = trace.names_that(is_step)
+        self._is_step = np.zeros(len(trace.strings), np.bool_)
+        ranges = (number for category in _RANGES for number in trace.names_of(category))
+        self._is_step[[number for number in ranges if is_step(trace.strings[number])]] = True
         self._tracks: dict[tuple[int, int], _Thread] = {}
         self._known: dict[tuple[bytes, tuple[int, ...]], tuple[str, ...]] = {}
 

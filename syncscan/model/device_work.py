@@ -133,10 +133,13 @@ class DeviceWork:
     def _sorted(self, mask: Bool) -> Work:
         rows, launched = (self._rows, self._launched) if mask.all() else (self._rows[mask], self._launched[mask])
         s = self._slices
-        starts, ends = union(s.ts[rows], s.end[rows])
-        order = np.argsort(launched, kind="stable")
-        done = np.maximum.accumulate(s.end[rows][order]) if len(rows) else np.zeros(0, np.int64)
-        return Work(rows[order], launched[order], done, starts, ends, np.cumsum(ends - starts), s.ts[rows])
+        begins, done = s.ts[rows], s.end[rows]
+        starts, ends = union(begins, done)
+        if not (launched[1:] >= launched[:-1]).all():  # a stream's work comes in order
+            order = np.argsort(launched, kind="stable")
+            rows, launched, done = rows[order], launched[order], done[order]
+        np.maximum.accumulate(done, out=done)
+        return Work(rows, launched, done, starts, ends, np.cumsum(ends - starts), begins)
 
 
 @once

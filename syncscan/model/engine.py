@@ -6,13 +6,13 @@ import numpy as np
 
 from syncscan.model.arrays import Int64
 from syncscan.model.names import is_engine
-from syncscan.model.trace import Trace, once
+from syncscan.model.trace import HOST, Trace, once
 
 
 @once
 def node_begins(trace: Trace) -> Int64:
     """When the engine began each node of a graph, ns, ascending."""
-    return np.sort(trace.slices.ts[trace.named(is_engine)])
+    return np.sort(trace.slices.ts[trace.where(is_engine, *HOST)])
 
 
 __all__ = ["node_begins"]
