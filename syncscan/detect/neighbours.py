@@ -179,20 +179,32 @@ class _Thread(NamedTuple):
 def _covered(parent: Int32, worker: Bool) -> Bool:
     """For each row, whether an op that does work is around it.
 
-    Nearly always it is the innermost op around it, or none is. What is left lies in scopes: each round doubles how many
-    of them are looked through.
+    Nearly always it is the innermost one around it, or none is. The others lie in scopes, of which there are few.
     """
-    inside = np.flatnonzero(parent != NONE)
-    up = parent.take(inside)
-    covered = np.zeros(len(parent), np.bool_)
-    covered[inside] = worker.take(up)
-    open_ = ~covered.take(inside)
-    inside, up = inside[open_], up[open_]  # each in a row that does no work itself: it is covered if that is
-    outwards = np.full(len(parent), NONE, np.int32)
-    outwards[inside] = up
-    while len(inside):
-        covered[inside] = covered[up]
-        left = ~covered[inside] & (outwards[up] != NONE)
-        inside = inside[left]
-        outwards[inside] = up = outwards[up[left]]
+    inside = parent != NONE
+    covered = worker.take(parent)
+    covered &= inside
+    left = np.flatnonzero(inside & ~covered)
+    around = parent.take(left)
+    holds = np.zeros(len(parent), np.bool_)
+    holds[around] = True
+    _climb(parent, covered, np.flatnonzero(holds & inside & ~covered))
+    covered[left] = covered.take(around)
     return covered
+
+
+def _climb(parent: Int32, covered: Bool, rows: Int64) -> None:
+    """Mark those of these rows of which something around is marked; each round doubles how far is looked.
+
+    Args:
+        parent: of each row.
+        covered: the marks: those of rows whose own parent does work.
+        rows: those without a mark that lie in something and hold something.
+    """
+    outwards, up = np.full(len(parent), NONE, np.int32), parent.take(rows)
+    outwards[rows] = up
+    while len(rows):
+        covered[rows] = covered[up]
+        left = ~covered[rows] & (outwards[up] != NONE)
+        rows = rows[left]
+        outwards[rows] = up = outwards[up[left]]
