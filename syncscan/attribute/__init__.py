@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
     attributor = _Attributor(trace, points, at_hand(trace, files))
     origins = attributor.origins(points)
     root = program_root(origin.frames for origin in origins)
-    return tuple(attributor.attribution(p, origin, root) for p, origin in zip(points, origins, strict=True))
+    return tuple(attributor.attributions(points, origins, root))
 
 
 class _Origin(msgspec.Struct, frozen=True):
@@ -108,10 +108,25 @@ class _Attributor:
             forward, home, names, recorded, recorded.frames if recorded else warned or self.parse(names), bool(warned)
         )
 
-    def attribution(self, point: SyncPoint, origin: _Origin, root: str) -> Attribution:
-        """Say where a sync point belongs, in a program that was started from the folder `root`."""
-        ops = self._ops(point)
-        scopes = self._around(origin.home).names.scopes
+    def attributions(
+        self, points: Sequence[SyncPoint], origins: Sequence[_Origin], root: str
+    ) -> Iterator[Attribution]:
+        """Say where each sync point belongs, in a program that was started from the folder `root`."""
+        parent = self.trace.slices.parent
+        calls = np.array([point.calls[0] for point in points], np.int64)
+        own = self.trace.paths.to_each(parent[calls])
+        home = self.trace.paths.to_each(parent[np.array([origin.home for origin in origins], np.int64)])
+        steps = self.trace.steps_at(np.array([point.ts for point in points], np.int64))
+        phases = self.phases.of_each(points, own)
+        for point, origin, path, place, phase, step in zip(points, origins, own, home, phases, steps, strict=True):
+            site = self._site_of(point, origin, path, place.names.scopes, root)
+            number = step.number if step else None
+            yield Attribution(*site.first, phase, self.threads[point.track], number, *site.last)
+
+    def _site_of(
+        self, point: SyncPoint, origin: _Origin, path: Path, scopes: tuple[str, ...], root: str
+    ) -> _Site:
+        ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
         led = "" if origin.forward == NONE else self.trace.name(origin.forward)
         # Stacks are told apart as objects, which `origins` keeps: of one site they are the same.
         stack = id(origin.names), id(origin.recorded), id(origin.frames), origin.warned
@@ -119,14 +134,7 @@ class _Attributor:
         site = self.sites.get(asked)
         if site is None:
             site = self.sites[asked] = self._site(point, origin, ops, scopes, root)
-        step = self.trace.step_at(point.ts)
-        return Attribution(
-            *site.first,
-            self.phases.of(point),
-            self.threads[point.track],
-            step.number if step else None,
-            *site.last,
-        )
+        return site
 
     def _site(
         self, point: SyncPoint, origin: _Origin, ops: tuple[str, ...], scopes: tuple[str, ...], root: str
@@ -144,13 +152,6 @@ class _Attributor:
     def _frames_around(self, rows: Int64) -> list[tuple[str, ...]]:
         s = self.trace.slices
         return self.trace.frames_around_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
-
-    def _around(self, row: int) -> Path:
-        return self.trace.paths.to(self.trace.slices.parent.item(row))
-
-    def _ops(self, point: SyncPoint) -> tuple[str, ...]:
-        around = self._around(point.calls[0])
-        return around.names.ops if around.ops == point.ops else tuple(map(self.trace.name, point.ops))
 
     def _host_row(self, point: SyncPoint) -> int:
         """The row whose surroundings tell the place: the call, or its op where only a sync row shows the wait."""

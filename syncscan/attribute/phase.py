@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
+
 import numpy as np
 
+from syncscan.model.arrays import Int64
 from syncscan.model.engine import node_begins
 from syncscan.model.finding import Phase, SyncPoint
 from syncscan.model.names import is_backward, is_loader, is_optimizer
-from syncscan.model.paths import PathNames
+from syncscan.model.paths import Path, PathNames
 from syncscan.model.trace import NONE, Trace
 
 _LAST = int(np.iinfo(np.int64).max)
+_BEGIN, _END = attrgetter("ts"), attrgetter("end")
 
 
 class Phases:
@@ -24,33 +29,39 @@ class Phases:
         self._trace = trace
         self._backward = node_begins(trace)
         self._kinds: dict[PathNames, tuple[bool, int, bool]] = {}
-        self._first: dict[int, int | None] = {}
-        """Begin of a step → when its first backward op begins."""
 
-    def of(self, point: SyncPoint) -> Phase:
-        """The phase of one sync point."""
-        around = self._trace.paths.to(self._trace.slices.parent.item(point.calls[0]))
-        if around.names not in self._kinds:
-            self._kinds[around.names] = _kinds(around.names)
-        backward, optimizer, loader = self._kinds[around.names]
+    def of_each(self, points: Sequence[SyncPoint], paths: Sequence[Path]) -> list[Phase]:
+        """The phase of each of these sync points.
+
+        Args:
+            points: of the trace.
+            paths: the chain of ops and scopes around the first call of each.
+        """
+        return list(map(self._of, points, paths, self._by_time(np.array([point.ts for point in points], np.int64))))
+
+    def _of(self, point: SyncPoint, around: Path, by_time: Phase) -> Phase:
+        kinds = self._kinds.get(around.names)
+        if kinds is None:
+            kinds = self._kinds[around.names] = _kinds(around.names)
+        backward, optimizer, loader = kinds
         if backward:
             return Phase.BACKWARD
         if optimizer != NONE and not self._in_closure(around.rows[optimizer], point.ts):
             return Phase.OPTIMIZER
-        return Phase.DATA if loader else self._by_time(point.ts)
+        return Phase.DATA if loader else by_time
 
     def _in_closure(self, row: int, at: int) -> bool:
         """Whether an optimizer's step runs a backward pass after this time: it lies in the closure, as in Lightning."""
         return bool(np.searchsorted(self._backward, at) < np.searchsorted(self._backward, self._trace.slices.end[row]))
 
-    def _by_time(self, at: int) -> Phase:
-        step = self._trace.last_step(at)
-        begin, end = (step.ts, step.end) if step else (0, _LAST)
-        if begin not in self._first:
-            lo, hi = self._backward.searchsorted([begin, end]).tolist()
-            self._first[begin] = self._backward.item(lo) if lo < hi else None
-        first = self._first[begin]
-        return Phase.OTHER if first is None or at >= first else Phase.FORWARD
+    def _by_time(self, times: Int64) -> list[Phase]:
+        """What each of these times would be in by itself: forward before the first backward op of its step."""
+        steps = self._trace.last_steps(times)
+        begins, ends = (np.array(list(map(bound, self._trace.steps)), np.int64) for bound in (_BEGIN, _END))
+        nodes = np.append(self._backward, _LAST)
+        first = nodes[nodes.searchsorted(np.append(begins, 0)[steps])]  # NONE, which is -1, is the place at the end
+        forward = (times < first) & (first < np.append(ends, _LAST)[steps])
+        return [Phase.FORWARD if before else Phase.OTHER for before in forward.tolist()]
 
 
 def _kinds(names: PathNames) -> tuple[bool, int, bool]:

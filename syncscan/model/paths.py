@@ -86,9 +86,14 @@ class Paths:
             known = self._known[row] = self._climbed(row)
         return known
 
-    def prepare(self, rows: Int64) -> None:
+    def to_each(self, rows: Int32 | Int64) -> list[Path]:
+        """The same of each of these rows."""
+        self.prepare(rows)
+        return list(map(self.to, rows.tolist()))
+
+    def prepare(self, rows: Int32 | Int64) -> None:
         """Have the chains of these rows at hand: climbed together, they take a quarter of the time of one by one."""
-        asked = distinct(rows[rows != _NONE])
+        asked = np.array([row for row in distinct(rows).tolist() if row != _NONE and row not in self._known], np.int64)
         for first in range(0, len(asked), _TOGETHER):
             self._prepare(asked[first : first + _TOGETHER])
 

@@ -523,6 +523,15 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         k = bisect_right(self._step_starts, ts) - 1
         return self.steps[k] if k >= 0 else None
 
+    def last_steps(self, times: Int64) -> Int64:
+        """For each of these times the place in `steps` of the last step to have begun by then, NONE before the first."""
+        return np.searchsorted(np.array(self._step_starts, np.int64), times, side="right") - 1
+
+    def steps_at(self, times: Int64) -> list[Step | None]:
+        """For each of these times the step that goes on then, see `step_at`."""
+        steps = (self.steps[k] if k != NONE else None for k in self.last_steps(times).tolist())
+        return [step if step and ts < step.end else None for step, ts in zip(steps, times.tolist(), strict=True)]
+
     def step_at(self, ts: int) -> Step | None:
         """The step that goes on at this time (ns), the last one to have begun; None between steps."""
         step = self.last_step(ts)
