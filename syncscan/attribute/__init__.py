@@ -99,10 +99,11 @@ class _Attributor:
         forward = [self.forward.of(point) for point in points]
         homes = [op if op != NONE else self._host_row(point) for op, point in zip(forward, points, strict=True)]
         names = self._frames_around(np.array(homes, np.int64))
-        return list(map(self._origin, points, forward, homes, names))
+        return list(map(self._origin, points, forward, homes, names, self._recorded(points, forward)))
 
-    def _origin(self, point: SyncPoint, forward: int, home: int, names: tuple[str, ...]) -> _Origin:
-        recorded = self._recorded(point, forward)
+    def _origin(
+        self, point: SyncPoint, forward: int, home: int, names: tuple[str, ...], recorded: RecordedStack | None
+    ) -> _Origin:
         warned = () if recorded else self.warned.of(point)
         return _Origin(
             forward, home, names, recorded, recorded.frames if recorded else warned or self.parse(names), bool(warned)
@@ -168,14 +169,21 @@ class _Attributor:
         lines = self.candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
-    def _recorded(self, point: SyncPoint, origin: int) -> RecordedStack | None:
-        """The recorded stack; for an op of autograd's own, which has no frames, that of a sync in its forward op."""
-        own = self.stacks.of(point.calls, point.ops)
-        if origin == NONE or (own and not own.borrowed):
-            return own
-        s = self.trace.slices
-        forward = self.stacks.between(int(s.track[origin]), int(s.ts[origin]), int(s.ts[origin] + s.dur[origin]))
-        return forward if forward or len(self.trace.frames) else own
+    def _recorded(self, points: Sequence[SyncPoint], forward: Sequence[int]) -> list[RecordedStack | None]:
+        """The recorded stack of each; for autograd's own ops, which have no frames, that of a sync in the forward op.
+
+        Args:
+            points: of the trace.
+            forward: the row of each one's forward op, or NONE.
+        """
+        found = [self.stacks.of(point.calls, point.ops) for point in points]
+        places = [at for at, own in enumerate(found) if forward[at] != NONE and (own is None or own.borrowed)]
+        s, rows = self.trace.slices, np.array([forward[at] for at in places], np.int64)
+        led = self.stacks.between_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
+        for at, stack in zip(places, led, strict=True):
+            if stack or len(self.trace.frames):
+                found[at] = stack
+        return found
 
     def _use(self, point: SyncPoint, source: Source | None, owner: str, ops: tuple[str, ...]) -> Use:
         """What the rule says of the value, else what the source of a program's own read does."""

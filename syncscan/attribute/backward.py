@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from syncscan.model.arrays import distinct
+from syncscan.model.arrays import Int64
 from syncscan.model.finding import SyncPoint
 from syncscan.model.names import is_engine
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import HOST, NONE, Category, Trace
 
 
 class ForwardOps:
@@ -20,12 +22,20 @@ class ForwardOps:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         s = trace.slices
-        rows = np.flatnonzero((s.category == Category.CPU_OP) & (s.sequence != NONE) & (s.fwd_thread <= 0))
-        self._rows = rows[np.lexsort((s.ts[rows], s.sequence[rows]))]
-        self._sequence = s.sequence[self._rows]
-        nodes = trace.named(is_engine) | ((s.sequence != NONE) & (s.fwd_thread > 0))
-        self._threads = set(distinct(s.track[nodes]).tolist())
+        nodes = (s.fwd_thread > 0) & (s.sequence != NONE)
+        nodes[trace.where(is_engine, *HOST)] = True
+        tracks = range(len(trace.tracks))
+        self._threads = {track for track in tracks if nodes[trace.track_rows(track)].any()}
         """Tracks on which a backward pass runs: sync points elsewhere, most of them, need no look at their ops."""
+
+    @cached_property
+    def _forward(self) -> tuple[Int64, Int64]:
+        """Rows of forward ops by sequence number and begin, and these numbers."""
+        s = self.trace.slices
+        rows, _ = self.trace.rows_of(Category.CPU_OP)
+        rows = rows[(s.sequence.take(rows) != NONE) & (s.fwd_thread.take(rows) <= 0)]
+        rows = rows[np.lexsort((s.ts[rows], s.sequence[rows]))]
+        return rows, s.sequence[rows]
 
     def of(self, point: SyncPoint) -> int:
         """The forward op's row for a sync point in backward, NONE for any other or where it can't be found."""
@@ -45,11 +55,12 @@ class ForwardOps:
         return next((r for r in point.ops if is_engine(self.trace.name(r))), NONE)
 
     def _by_sequence(self, backward: int) -> int:
-        s = self.trace.slices
-        lo, hi = np.searchsorted(self._sequence, [s.sequence[backward], s.sequence[backward] + 1])
-        if s.sequence[backward] == NONE or lo == hi:
+        s, (rows, numbers) = self.trace.slices, self._forward
+        sequence = s.sequence.item(backward)
+        lo, hi = numbers.searchsorted([sequence, sequence + 1]).tolist()
+        if sequence == NONE or lo == hi:
             return NONE
-        earlier = self._rows[lo:hi][s.ts[self._rows[lo:hi]] < s.ts[backward]]
+        earlier = rows[lo:hi][s.ts[rows[lo:hi]] < s.ts[backward]]
         return int(earlier[-1]) if len(earlier) else NONE
 
     def _by_flow(self, backward: int) -> int:

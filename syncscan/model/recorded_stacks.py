@@ -93,11 +93,10 @@ class RecordedStacks:
             known = record != NONE and any(map(self._calls_back, asked[0]))
             self._asked[asked] = self._recorded(record) if known else self._of_timed_call(on, at)
 
-    def between(self, track: int, start: int, end: int) -> RecordedStack | None:
-        """The last record of a thread between two times."""
-        asked = (track, start, end, end)
-        record = self._records(*(np.array([number]) for number in asked)).item()
-        return None if record == NONE else self._recorded(record)
+    def between_each(self, tracks: Int32, starts: Int64, ends: Int64) -> list[RecordedStack | None]:
+        """The last record of each of these threads between two times."""
+        records = self._records(tracks, starts, ends, ends).tolist()
+        return [None if record == NONE else self._recorded(record) for record in records]
 
     def _records(self, track: Int32, start: Int64, end: Int64, latest: Int64) -> Int64:
         """For each thread the last record between these two times, if possible one not after `latest`; NONE without."""
