@@ -42,8 +42,9 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     calls = blocking_calls(trace, trace.kept(DeviceWork))
     paths = [trace.paths.to(call.around) for call in calls]
     places, (earlier, later) = places_of(trace, calls, paths), _surroundings(neighbours, trace, calls, paths)
-    for facts, path, *surroundings in zip(calls, paths, places, earlier, later, strict=True):
-        yield Call(facts, trace, neighbours, path, *surroundings)
+    texts = neighbours.texts
+    for facts, path, place, before, after in zip(calls, paths, places, earlier, later, strict=True):
+        yield Call(facts, trace, neighbours, path, place, texts(before), texts(after))
 
 
 def _surroundings(

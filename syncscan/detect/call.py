@@ -12,7 +12,7 @@ import msgspec
 
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.code_place import CodePlace
-from syncscan.detect.neighbours import Neighbours, Window
+from syncscan.detect.neighbours import Neighbours
 from syncscan.model.names import is_backward_node, is_optimizer_step, program_op
 from syncscan.model.paths import Path
 from syncscan.model.runtime_calls import is_synchronise
@@ -21,8 +21,9 @@ from syncscan.model.trace import NONE, Category, Trace
 _NEAR = 64
 """Calls that are looked back over for the one before: torch gives its cached blocks back one by one."""
 
-_RECALLED = 1 << 8
-"""Windows whose answers are kept of each question: those of one call site are the same in most steps."""
+_RECALLED = 1 << 12
+"""Answers that are kept of each question."""
+_UNKNOWN = object()
 
 Question = tuple[Any, ...]
 """Something that is asked of a call: the name of a property, and arguments."""
@@ -47,9 +48,9 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     """The ops and scopes around it."""
     place: CodePlace
     """The code that it stands in; rules ask by the methods below."""
-    earlier: Window
-    later: Window
-    """What came before and after it on its thread; rules ask by `before` and `after`."""
+    names_before: tuple[str, ...]
+    names_after: tuple[str, ...]
+    """Of what came before and after it on its thread, in order of time; rules ask by `before` and `after`."""
     asked: dict[Question, Any] = msgspec.field(default_factory=dict)
     """What was asked so far of the code that it stands in and of its surroundings in time, and the answers."""
 
@@ -80,7 +81,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return self.asked[question]
 
     def _holds(self, which: str, name: str) -> bool:
-        return name in getattr(self, f"_{which}")
+        return name in getattr(self, f"names_{which}")
 
     # the ops around it
 
@@ -229,7 +230,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return Names(self, "before")
 
     def _nearest(self, which: str, predicate: Callable[[str], bool], most: int) -> str:
-        near = self._before[: -most - 1 : -1] if which == "before" else self._after[:most]
+        near = self.names_before[: -most - 1 : -1] if which == "before" else self.names_after[:most]
         return next(filter(predicate, near), "")
 
     def last_before_but(self, op: str) -> str:
@@ -237,7 +238,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return str(self.answer(("last_before_but", op)))
 
     def _last_before_but(self, op: str) -> str:
-        return next((name for name in reversed(self._before) if name != op), "")
+        return next((name for name in reversed(self.names_before) if name != op), "")
 
     def since(self, ops: tuple[str, ...], most: int) -> tuple[str, ...] | None:
         """Of the nearest `most` of `before` what came after these in a row, the last time; None where they aren't."""
@@ -245,23 +246,15 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return names
 
     def _since(self, ops: tuple[str, ...], most: int) -> tuple[str, ...] | None:
-        names = self._before[-most:]
+        names = self.names_before[-most:]
         ends = (at for at in range(len(names), len(ops) - 1, -1) if names[at - len(ops) : at] == ops)
         end = next(ends, None)
         return None if end is None else names[end:]
-
-    @cached_property
-    def _before(self) -> tuple[str, ...]:
-        return self.neighbours.texts(self.earlier)
 
     @property
     def after(self) -> Names:
         """Names of the outermost ops, annotations and runtime calls that came after it, the nearest first; up to 64."""
         return Names(self, "after")
-
-    @cached_property
-    def _after(self) -> tuple[str, ...]:
-        return self.neighbours.texts(self.later)
 
     @property
     def first_run(self) -> bool:
@@ -312,7 +305,7 @@ def asker(question: Question) -> Callable[[Call], Any]:
     """What answers a question, of any call."""
     asks, *of = question
     if asks == "part":
-        which, part = attrgetter(f"_{of[0]}"), slice(*of[1:])
+        which, part = attrgetter(f"names_{of[0]}"), slice(*of[1:])
         return lambda call: which(call)[part]
     if asks in OF_PROGRAM:
         return lambda call: getattr(call.place, asks)(*of)
@@ -321,20 +314,23 @@ def asker(question: Question) -> Callable[[Call], Any]:
 
 
 def recalling(question: Question) -> Callable[[Call], Any]:
-    """The same, of many calls with few different names before and after them: most are told what another was told."""
+    """The same, of many calls at few places with few different names around: most are told what another was told."""
     answer = asker(question)
-    if question[0] not in OF_WINDOW:
+    if question[0] in OF_PROGRAM:
+        decisive = attrgetter("place")
+    elif question[0] in OF_WINDOW:
+        decisive = attrgetter("names_after" if "after" in question[1:2] else "names_before")
+    else:
         return answer
-    window = attrgetter("_after" if "after" in question[1:2] else "_before")
-    known: dict[tuple[str, ...], Any] = {}
+    known: dict[Any, Any] = {}
 
     def recalled(call: Call) -> Any:
-        names = window(call)
-        if names in known:
-            return known[names]
-        told = answer(call)
-        if len(known) < _RECALLED:
-            known[names] = told
+        asked = decisive(call)
+        told = known.get(asked, _UNKNOWN)
+        if told is _UNKNOWN:
+            told = answer(call)
+            if len(known) < _RECALLED:
+                known[asked] = told
         return told
 
     return recalled

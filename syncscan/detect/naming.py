@@ -29,29 +29,18 @@ class Naming:
         self._forget()
 
     def _forget(self) -> None:
-        self._of_sites: dict[Site, _Decisions] = {}
-        """Without what was asked of the program's code, which is the same for the whole site."""
         self._of_libraries: dict[Any, _Decisions] = {}
         """For calls of a kind below the same library's code, wherever in a program they stand."""
         self._possible: dict[Any, tuple[Rule, ...]] = {}
         """The rules that may fit those: the others said no by that alone."""
 
     def diagnosis_of(self, call: Call) -> Diagnosis:
-        """By what was said of a call of its site that answers the same; else by the rules."""
-        here = self._of_sites.get(call.site)
-        if here is None:
-            here = self._of_sites[call.site] = _Decisions()
-        diagnosis = here.of(call)
-        if diagnosis is None:
-            diagnosis = self._of_library(call)
-            here.add({asked: told for asked, told in call.asked.items() if asked[0] not in OF_PROGRAM}, diagnosis)
-        return diagnosis
-
-    def _of_library(self, call: Call) -> Diagnosis:
-        """By what was said of a call elsewhere in the program; else by the rules. `call.asked` has what led there."""
+        """By what was said of a call, of its kind and below the same library, that answers the same; else by the rules."""
         same = call.kind, call.place.below_program
-        there = self._of_libraries.setdefault(same, _Decisions())
-        diagnosis = there.told(call)
+        there = self._of_libraries.get(same)
+        if there is None:
+            there = self._of_libraries[same] = _Decisions()
+        diagnosis = there.of(call)
         if diagnosis is None:
             diagnosis = self._by_rules(call, same)
             there.add(call.asked, diagnosis)
@@ -110,13 +99,6 @@ class _Decisions:
         at = self._first.get(None)
         while isinstance(at, _Asked):
             at = at.next.get(at.answer(call))
-        return at
-
-    def told(self, call: Call) -> Diagnosis | None:
-        """The same, and `call.asked` has what led there: a quarter of the time of most calls if each noted it."""
-        at = self._first.get(None)
-        while isinstance(at, _Asked):
-            at = at.next.get(call.answer(at.question))
         return at
 
     def add(self, asked: _Answers, diagnosis: Diagnosis) -> None:

@@ -105,8 +105,8 @@ def test_rules_ask_for_all_that_differs_between_calls_of_a_kind() -> None:
         "call.trace",
         "call.place",
         "call.asked",
-        "call.earlier",
-        "call.later",
+        "call.names_before",
+        "call.names_after",
     }
     assert taken <= own | {f"call.facts.{fact}" for fact in OF_KIND} | {"call.neighbours.loads"}
     assert "call.facts.direction" in taken
