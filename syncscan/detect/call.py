@@ -34,8 +34,6 @@ OF_WINDOW = frozenset({"part", "holds", "nearest", "since", "last_before_but"})
 LIBRARY: Question = ("library",)
 """Anything that is asked of the library's code between that and the call: the same for many sites."""
 Kind = tuple[Any, ...]
-Site = tuple[Any, ...]
-"""A call site: two of them are one if they are equal."""
 
 
 class Call(msgspec.Struct, frozen=True, dict=True):
@@ -53,11 +51,6 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     """Of what came before and after it on its thread, in order of time; rules ask by `before` and `after`."""
     asked: dict[Question, Any] = msgspec.field(default_factory=dict)
     """What was asked so far of the code that it stands in and of its surroundings in time, and the answers."""
-
-    @property
-    def site(self) -> Site:
-        """All that a rule may ask of it but for its surroundings in time: the same for every call of one call site."""
-        return self.kind, self.place
 
     @property
     def kind(self) -> Kind:

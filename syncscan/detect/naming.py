@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from syncscan.detect.call import LIBRARY, OF_PROGRAM, Call, Question, Site, recalling
+from syncscan.detect.call import LIBRARY, Call, Question, recalling
 from syncscan.detect.rule import Match, Rule, diagnose
 from syncscan.detect.rules import RULES, unclassified
 from syncscan.model.finding import Diagnosis

@@ -137,6 +137,9 @@ def _before(trace: Trace) -> tuple[Int64, Int64]:
     if not len(rows):
         return before, reached
     key = s.device[rows].astype(np.int64) * (1 << 32) + s.stream[rows]
+    if (key == key[0]).all():  # one stream, as in most programs
+        before[1:], reached[1:] = np.arange(len(rows) - 1), np.maximum.accumulate(s.end[rows])[:-1]
+        return before, reached
     order = np.argsort(key, kind="stable")
     group = np.cumsum(np.concatenate([[0], np.diff(key[order]) != 0]))
     ends = s.end[rows][order] - int(s.ts[rows].min())
