@@ -17,9 +17,9 @@ _SINCE_NS = 1_400_000_000 * 10**9
 
 
 def at_hand(trace: Trace, files: SourceFiles) -> SourceFiles:
-    """The sources that were saved with the trace, where it comes of a saved analysis; else these."""
+    """The sources that were saved with the trace, where it comes of a saved analysis; else these, each found once."""
     kept = trace.info.kept
-    return SourceFiles(kept=kept.sources, newer=kept.newer) if kept else files
+    return SourceFiles(kept=kept.sources, newer=kept.newer) if kept else replace(files, found={})
 
 
 def with_excerpts(trace: Trace, findings: Iterable[Finding], files: SourceFiles) -> tuple[Finding, ...]:

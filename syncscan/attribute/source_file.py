@@ -57,6 +57,8 @@ class SourceFiles(msgspec.Struct, frozen=True):
     roots: tuple[SourceRoot, ...] = ()
     kept: Mapping[str, str] | None = None
     newer: tuple[str, ...] = ()
+    found: dict[str, Path | None] | None = None
+    """Where files were found; None where that isn't kept, as they come and go between one analysis and the next."""
 
     def path_of(self, file: str) -> Path | None:
         """Where a file of the trace lies here; None for any that may not be read, or that isn't there.
@@ -64,6 +66,13 @@ class SourceFiles(msgspec.Struct, frozen=True):
         Args:
             file: its name; the trace may name whatever it likes.
         """
+        if self.found is None:
+            return self._looked_up(file)
+        if file not in self.found:
+            self.found[file] = self._looked_up(file)
+        return self.found[file]
+
+    def _looked_up(self, file: str) -> Path | None:
         if not file.endswith(".py") or file.startswith(_NETWORK) or "://" in file:
             return None
         try:

@@ -14,7 +14,7 @@ from syncscan.model.projection import Group, Overlap
 from syncscan.model.step import DeviceTime, StepSummary
 from syncscan.model.trace import Category, Trace
 from syncscan.report import dry, habits, host, phrases, remedies
-from syncscan.report.story import story_of
+from syncscan.report.story import conclusion_of
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
@@ -43,18 +43,23 @@ def render(analysis: Analysis) -> str:
 
 def document(analysis: Analysis) -> AnalysisDocument:
     """The analysis as plain dicts and lists, ready for any encoder."""
-    story, shown = story_of(analysis), analysis.shown
+    conclusion, shown = conclusion_of(analysis), analysis.shown
     return {
         "schema": SCHEMA,
         "syncscan": __version__,
         "trace": _trace(analysis),
-        "step": {**_step(analysis), "verdict": story.verdict, "summary": story.summary, "advice": list(story.advice)},
+        "step": {
+            **_step(analysis),
+            "verdict": conclusion.verdict,
+            "summary": conclusion.summary,
+            "advice": list(conclusion.advice),
+        },
         "dry_run": dry.document(analysis),
         "findings": [_listed(f, analysis) for f in shown.findings],
         "groups": [_group(g) for g in analysis.groups],
         "habits": habits.document(shown.habits),
         "host": host.document(analysis.host_time),
-        "remedies": remedies.document(analysis.remedies, story.remedies),
+        "remedies": remedies.document(analysis.remedies, conclusion.remedies),
         "hidden": [{"by": h.option, "findings": h.findings, "habits": h.habits} for h in shown.hidden],
         "overlaps": [_overlap(o) for o in analysis.overlaps],
     }

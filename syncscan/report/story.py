@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import asdict
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
@@ -73,16 +74,11 @@ class ToldFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What is unusual of it: that it is intended, in the backward, how often where not once a step."""
 
 
-class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a report tells, in the order in which it tells it."""
+class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """What a report comes to: what bounds the step, and what to do."""
 
-    bound: Bound
     verdict: str
     """What the step is bound by, without a full stop."""
-    reason: str
-    """The numbers that rests on."""
-    lacking: tuple[str, ...]
-    """What the trace lacks, and what is withheld for it."""
     summary: str
     """How many places wait, how long, and how much shorter the step would be without them."""
     nothing: str
@@ -91,6 +87,21 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """What to change, the largest gain first."""
     then: str
     """What limits the step without its syncs; empty where removing them gains nothing. Stands behind the list."""
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do, in sentences."""
+        return tuple(said for said in (self.nothing, *remedies.in_words(self.remedies), self.then) if said)
+
+
+class Story(Conclusion, frozen=True, kw_only=True):
+    """All that a report tells."""
+
+    bound: Bound
+    reason: str
+    """The numbers that rests on."""
+    lacking: tuple[str, ...]
+    """What the trace lacks, and what is withheld for it."""
     findings: tuple[ToldFinding, ...]
     habits: tuple[ToldHabit, ...]
     ranked: tuple[ToldFinding | ToldHabit, ...]
@@ -128,34 +139,38 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         """All that stands between the verdict and what to do."""
         return sentences(self.reason, self.host_sentence if self.host_leads else "", *self.lacking, self.summary)
 
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """What to do, in sentences."""
-        return tuple(said for said in (self.nothing, *remedies.in_words(self.remedies), self.then) if said)
+
+def conclusion_of(analysis: Analysis) -> Conclusion:
+    """What the report of any analysis comes to."""
+    told, timeless, shown = remedies.told(analysis), dry.is_dry(analysis), analysis.shown
+    listed = {f.id for f in shown.findings}
+    found = {habit.id for habit in habits.told(analysis, replayed(analysis.step))}
+    return Conclusion(
+        verdict=dry.verdict(analysis) if timeless else VERDICTS[analysis.step.bound],
+        summary=dry.summary(analysis) if timeless else summary(analysis),
+        nothing=_nothing(analysis, told),
+        remedies=tuple(r for r in told if r.habit in found or any(m.id in listed for m in r.members)),
+        then=_then(analysis, told),
+    )
 
 
 def story_of(analysis: Analysis) -> Story:
     """The story of any analysis; what can't be told of it is empty."""
-    told, shown = remedies.told(analysis), analysis.shown
+    conclusion, shown = conclusion_of(analysis), analysis.shown
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
     findings = {f.id: _finding(numbers[f.id], f, analysis) for f in shown.findings}
     found = {habit.id: habit for habit in habits.told(analysis, replayed(analysis.step))}
     timeless = dry.is_dry(analysis)
-    told_here = tuple(r for r in told if r.habit in found or any(m.id in findings for m in r.members))
     return Story(
+        **asdict(conclusion),
         bound=analysis.step.bound,
-        verdict=dry.verdict(analysis) if timeless else VERDICTS[analysis.step.bound],
         reason=dry.reason(analysis) if timeless else analysis.step.reason,
         lacking=() if timeless else tuple(lacking(analysis)),
-        summary=dry.summary(analysis) if timeless else summary(analysis),
-        nothing=_nothing(analysis, told),
-        remedies=told_here,
-        then=_then(analysis, told),
         findings=tuple(findings.values()),
         habits=tuple(found.values()),
         ranked=tuple(findings.get(x.id) or found[x.id] for x in shown.ranked),
         ranking=dry.ranking(analysis) if timeless else RANKED,
-        to_do=dry.title(analysis) if timeless else remedies.title(told_here),
+        to_do=dry.title(analysis) if timeless else remedies.title(conclusion.remedies),
         timed=not timeless,
         costed=not timeless or analysis.likeness is not None,
         hidden=_hidden(shown.hidden),
@@ -166,7 +181,7 @@ def story_of(analysis: Analysis) -> Story:
         phases=tuple(phases_of(analysis.trace)),
         steps_found=dry.steps(analysis) if timeless else steps_found(analysis),
         warnings=analysis.warnings,
-        next=_next(analysis, told_here),
+        next=_next(analysis, conclusion.remedies),
     )
 
 
