@@ -8,6 +8,7 @@ long as a full queue held it; what is left of them is a call like any other.
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,8 +25,6 @@ from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_me
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import NONE, Category, Trace
 
-_TOO_LATE = 2**62
-"""ns: sums of times below it can't overflow."""
 DEAREST = 20
 """Ops that are told; a report shows the first of them."""
 
@@ -229,19 +228,14 @@ def _work_of(trace: Trace, launches: Int64) -> int:
 
 
 def _outermost_of_group(host: HostRows, places: Int64, group: Int16) -> Bool:
-    """Which of these lie in no other of their group, so that a group's time in all counts once."""
-    order = np.argsort(group, kind="stable")  # they come by time, one thread behind the other
-    thread = np.searchsorted(host.threads, places, side="right")
-    key = group[order].astype(np.int64) * len(host.threads) + thread[order]
-    turn = np.cumsum(np.concatenate([[0], np.diff(key) != 0]))[: len(order)]
-    rows = host.rows[places[order]]
+    """Which of these, which come by thread and time, lie in no other of their group: its time in all counts once."""
+    rows = host.rows[places]
     begins, ends = host.slices.ts[rows], host.slices.end[rows]
-    first, span = int(begins.min(initial=0)), int(ends.max(initial=0)) - int(begins.min(initial=0)) + 1
-    if span * (int(turn.max(initial=0)) + 2) >= _TOO_LATE:  # ranks can't overflow, and take a sort
-        ranks = np.unique(np.concatenate([begins, ends]), return_inverse=True)[1].reshape(-1)
-        begins, ends, first, span = *np.split(ranks, 2), 0, 2 * len(places)
-    begins, ends = begins - first + turn * span, ends - first + turn * span
-    reach = np.concatenate([[0], np.maximum.accumulate(ends)])[: len(order)]
-    outermost = np.zeros(len(places), np.bool_)
-    outermost[order] = begins >= reach
+    outermost = np.ones(len(places), np.bool_)
+    bounds = np.searchsorted(places, host.threads).tolist()
+    for first, behind in itertools.pairwise(bounds):
+        here = group[first:behind]
+        for one in np.flatnonzero(np.bincount(here)).tolist():
+            mine = first + np.flatnonzero(here == one)
+            outermost[mine[1:]] = begins[mine[1:]] >= np.maximum.accumulate(ends[mine[:-1]])
     return outermost

@@ -9,7 +9,11 @@ import numpy as np
 
 from syncscan.model.arrays import Int32, Int64, distinct, numbered_pairs
 from syncscan.model.names import is_step
-from syncscan.model.trace import DEEPEST, NONE, Category, Trace
+from syncscan.model.trace import DEEPEST, NONE, Category, Slices, Trace
+
+
+_TABLE = 8
+"""So many entries a forward op the table of sequence numbers may have, before sorting costs less."""
 
 
 class ScopePaths:
@@ -98,11 +102,38 @@ class ScopePaths:
         s = self.trace.slices
         rows, _ = self.trace.rows_of(Category.CPU_OP)
         rows = rows[s.sequence.take(rows) != NONE]
-        rows = rows[np.lexsort((s.ts[rows], s.sequence[rows]))]
-        forward = s.fwd_thread[rows] <= 0
-        latest = np.maximum.accumulate(np.where(forward, np.arange(len(rows)), NONE))
-        found = np.where(latest != NONE, rows[latest], NONE)
-        same = ~forward & (found != NONE) & (s.sequence[found] == s.sequence[rows])
+        forward = s.fwd_thread.take(rows) <= 0
+        own, backward = rows[forward], rows[~forward]
+        found = _made_by(s, own, backward)
         of_row = np.full(len(s), NONE, np.int32)
-        of_row[rows[same]] = found[same]
+        of_row[backward] = found
         return of_row
+
+
+def _made_by(s: Slices, forward: Int64, backward: Int64) -> Int64:
+    """For each backward op's row the last of the forward ops with its number that began before it; NONE without."""
+    if not len(forward) or not len(backward):
+        return np.full(len(backward), NONE, np.int64)
+    numbers, asked = s.sequence[forward], s.sequence[backward]
+    least, most = int(numbers.min()), int(numbers.max())
+    of_one_thread = s.track.item(int(forward[0])) == s.track.item(int(forward[-1]))
+    if of_one_thread and most - least <= _TABLE * len(forward):
+        last = np.full(most - least + 2, NONE, np.int64)  # where its numbers lie, and one more for all that it lacks
+        last[numbers - least] = forward  # of several with one number the last one stays
+        found = last[np.where((asked >= least) & (asked <= most), asked - least, most - least + 1)]
+        known = found != NONE
+        if (s.ts[found[known]] < s.ts[backward[known]]).all():
+            return found
+    return _sorted_out(s, forward, backward)
+
+
+def _sorted_out(s: Slices, forward: Int64, backward: Int64) -> Int64:
+    """The same of any threads, and of forward ops that run again behind a backward one."""
+    rows = np.concatenate([forward, backward])
+    order = np.lexsort((rows, s.ts[rows], s.sequence[rows]))
+    of_forward, numbers = order < len(forward), s.sequence[rows[order]]
+    latest = np.maximum.accumulate(np.where(of_forward, np.arange(len(rows)), NONE))
+    same = ~of_forward & (latest != NONE) & (numbers[latest] == numbers)
+    found = np.full(len(rows), NONE, np.int64)
+    found[order[same]] = rows[order[latest[same]]]
+    return found[len(forward) :]
