@@ -65,12 +65,15 @@ class _Origin(msgspec.Struct, frozen=True):
     """Whether torch's debug mode warned of it."""
 
 
+_Names = tuple[str, ...]
+
+
 class _Site(NamedTuple):
     """What is the same of all sync points of one call site: the fields of `Attribution` before and behind its times."""
 
-    first: tuple[Any, ...]
+    first: tuple[str, _Names, _Names, _Names, Source | None, Source | None, str]
     """From `op` to `owner`."""
-    last: tuple[Any, ...]
+    last: tuple[Confidence, str, bool, Use]
     """From `confidence` on."""
 
 
@@ -109,9 +112,7 @@ class _Attributor:
             forward, home, names, recorded, recorded.frames if recorded else warned or self.parse(names), bool(warned)
         )
 
-    def attributions(
-        self, points: Sequence[SyncPoint], origins: Sequence[_Origin], root: str
-    ) -> Iterator[Attribution]:
+    def attributions(self, points: Sequence[SyncPoint], origins: Sequence[_Origin], root: str) -> Iterator[Attribution]:
         """Say where each sync point belongs, in a program that was started from the folder `root`."""
         parent = self.trace.slices.parent
         calls = np.array([point.calls[0] for point in points], np.int64)
@@ -124,9 +125,7 @@ class _Attributor:
             number = step.number if step else None
             yield Attribution(*site.first, phase, self.threads[point.track], number, *site.last)
 
-    def _site_of(
-        self, point: SyncPoint, origin: _Origin, path: Path, scopes: tuple[str, ...], root: str
-    ) -> _Site:
+    def _site_of(self, point: SyncPoint, origin: _Origin, path: Path, scopes: tuple[str, ...], root: str) -> _Site:
         ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
         led = "" if origin.forward == NONE else self.trace.name(origin.forward)
         # Stacks are told apart as objects, which `origins` keeps: of one site they are the same.

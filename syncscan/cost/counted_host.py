@@ -187,7 +187,10 @@ def _kind_of(call: str) -> _Kind:
 
 
 def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: Bool) -> tuple[int, Int64]:
-    """How long the calls waited for the device, or a full queue held them, ns, and of each slice what else it did."""
+    """How long the calls waited for the device, or a full queue held them, ns, and of each slice what else it did.
+
+    The second is what was the column `itself`, which isn't kept.
+    """
     places = np.flatnonzero(launches)
     calls = host.rows[places]
     queued = held_by_queue(trace, calls, trace.slices.ts[calls], trace.slices.end[calls])
@@ -195,13 +198,13 @@ def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: 
     asked, waited = _waited(trace, findings)
     asked = host.places_of(asked)
     known = np.flatnonzero(asked != NONE)
-    lengths = np.zeros(len(host.rows), np.int64)
-    lengths[places[held]] = queued[held]
-    np.add.at(lengths, asked[known], waited[known])
-    where = np.concatenate([places[held], asked[known]])
-    work = host.itself.copy()
-    work[where] = np.maximum(host.itself[where] - lengths[where], 0)
-    return int(host.itself.sum() - work.sum()), work
+    each, which = np.unique(np.concatenate([places[held], asked[known]]), return_inverse=True)
+    lengths = np.zeros(len(each), np.int64)
+    lengths[which[: len(held)]] = queued[held]
+    np.add.at(lengths, which[len(held) :], waited[known])
+    work, whole = host.itself, int(host.itself.sum())
+    work[each] = np.maximum(work[each] - lengths, 0)
+    return whole - int(work.sum()), work
 
 
 def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:

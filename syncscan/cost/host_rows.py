@@ -146,9 +146,10 @@ def _thread(trace: Trace, track: int, calls: Bool, host: Bool) -> _Thread:
     """
     s, run = trace.slices, trace.track_rows(track)
     begin, end, kept = s.ts[run], s.end[run], host[run]
-    called = np.where(calls[run], end, _BEFORE_ALL)
-    if (begin[1:] < called[:-1]).any():  # else no call holds what begins right behind it, nor anything later
-        reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(called)[:-1]])
+    called = np.flatnonzero(calls[run][:-1])
+    if (begin[called + 1] < end[called]).any():  # else no call holds what begins right behind it, nor anything later
+        reach = np.where(calls[run], end, _BEFORE_ALL)
+        reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(reach)[:-1]])
         kept = kept & ~((begin < reach) & (end <= reach))
     around = np.subtract(s.parent[run], run.start, dtype=np.int64)
     around[s.parent[run] == NONE] = NONE

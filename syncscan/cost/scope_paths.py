@@ -11,7 +11,6 @@ from syncscan.model.arrays import Int32, Int64, distinct, numbered_pairs
 from syncscan.model.names import is_step
 from syncscan.model.trace import DEEPEST, NONE, Category, Slices, Trace
 
-
 _TABLE = 8
 """So many entries a forward op the table of sequence numbers may have, before sorting costs less."""
 

@@ -159,7 +159,8 @@ class _RuntimeCalls:
         wraps_known = among(rows[long], np.sort(slices.parent[is_known]))
         at = np.sort(np.concatenate([np.flatnonzero(known), long[~wraps_known]]))
         inside_known = among(slices.parent[rows[at]], is_known)
-        return at[~inside_known & (rows[at] != profiler_sync(self._trace))]
+        found: Int64 = at[~inside_known & (rows[at] != profiler_sync(self._trace))]
+        return found
 
     def _synchronises_behind(self, at: Int64) -> Int64:
         """For each of these places in `_rows` the row of the synchronise that completes the copy there.

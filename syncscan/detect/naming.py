@@ -35,7 +35,7 @@ class Naming:
         """The rules that may fit those: the others said no by that alone."""
 
     def diagnosis_of(self, call: Call) -> Diagnosis:
-        """By what was said of a call, of its kind and below the same library, that answers the same; else by the rules."""
+        """By what was said of a call of its kind, below the same library, that answers the same; else by the rules."""
         same = call.kind, call.place.below_program
         there = self._of_libraries.get(same)
         if there is None:

@@ -121,9 +121,7 @@ class Neighbours:
         return bool(lo < hi)
 
     @staticmethod
-    def _windows(
-        names: Int32, first: Int64, behind: Int64, without: Mapping[int, tuple[int, ...]]
-    ) -> list[Window]:
+    def _windows(names: Int32, first: Int64, behind: Int64, without: Mapping[int, tuple[int, ...]]) -> list[Window]:
         bounds = enumerate(zip(first.tolist(), behind.tolist(), strict=True))
         return [Window(names[begin:end], without.get(call, ())) for call, (begin, end) in bounds]
 

@@ -132,8 +132,8 @@ class Paths:
     def _codes(self, rows: Int64) -> Int64:
         """For each of these rows a number of its name and category."""
         name, category = self._name[rows], self._category[rows]
-        codes: Int64 = np.where(category == ANNOTATION, self._same[name], name) * _KINDS + category
-        return codes
+        codes: Int64 = np.where(category == ANNOTATION, self._same[name], name)
+        return codes * _KINDS + category
 
     def _named(self, codes: tuple[int, ...]) -> PathNames:
         known = self._names.get(codes)

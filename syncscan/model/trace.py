@@ -524,7 +524,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self.steps[k] if k >= 0 else None
 
     def last_steps(self, times: Int64) -> Int64:
-        """For each of these times the place in `steps` of the last step to have begun by then, NONE before the first."""
+        """For each of these times the place in `steps` of the last step to have begun by then; NONE before any."""
         return np.searchsorted(np.array(self._step_starts, np.int64), times, side="right") - 1
 
     def steps_at(self, times: Int64) -> list[Step | None]:
