@@ -29,7 +29,7 @@ def blocking_launch(trace: Trace) -> tuple[int, int] | None:
     """
     kernels, _ = trace.rows_of(Category.KERNEL)
     _, blocked = _launches(trace, kernels[: len(kernels) // _SOME])
-    if np.count_nonzero(~blocked) > (1 - _SHARE) * len(kernels):  # so they are too many, whatever the others do
+    if len(kernels) and (len(kernels) - np.count_nonzero(~blocked)) / len(kernels) < _SHARE:  # whatever the others do
         return None
     launch, blocked = _launches(trace, kernels)
     if len(launch) < _ENOUGH or blocked.mean() < _SHARE:

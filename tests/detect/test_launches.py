@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from syncscan.detect import launches as blocking
 from syncscan.detect.launches import blocking_launch
 from tests.builder import TraceBuilder
 
@@ -106,3 +109,16 @@ def test_the_longest_of_the_blocking_launches_stands_for_all() -> None:
 def test_a_trace_without_kernels_has_none() -> None:
     """Not an error."""
     assert blocking_launch(TraceBuilder().trace()) is None
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.sampled_from((1, 5, 100)))
+def test_a_part_of_the_kernels_says_no_more_than_all(held: list[bool], some: int) -> None:
+    """Which launches are looked at first, and how many, is nothing to the answer."""
+    t = TraceBuilder()
+    for k, one in enumerate(held):
+        launches(t, 1, held=one, start=1000 * k)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(blocking, "_SOME", some)
+        found = blocking_launch(t.trace())
+    enough = len(held) >= 20 and sum(held) >= 0.9 * len(held)
+    assert (found[1] if found else None) == (sum(held) if enough else None)

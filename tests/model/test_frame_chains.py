@@ -31,9 +31,13 @@ def test_as_a_look_at_every_frame_says(
         m.setattr(frame_chains, "_EACH", each)
         m.setattr(frame_chains, "_KEPT", kept)
         found, times = chains(drawn)
-        for begin, length in asked:
-            expected = [f"frame{k}" for k, (ts, end) in enumerate(times) if ts <= begin and end >= begin + length]
-            assert found.around(begin, begin + length) == tuple(expected)
+        expected = [
+            tuple(f"frame{k}" for k, (ts, end) in enumerate(times) if ts <= begin and end >= begin + length)
+            for begin, length in asked
+        ]
+        assert [found.around(begin, begin + length) for begin, length in asked] == expected
+        begins, ends = (np.array(column) for column in zip(*((at, at + length) for at, length in asked), strict=True))
+        assert chains(drawn)[0].around_each(begins, ends) == expected
 
 
 def test_calls_of_one_site_get_the_same_tuple() -> None:
