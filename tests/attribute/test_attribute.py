@@ -221,6 +221,17 @@ def test_inference_has_no_forward_phase():
     assert place.phase is Phase.OTHER
 
 
+@pytest.mark.parametrize(("at", "phase"), [(498, Phase.FORWARD), (499, Phase.OTHER)])
+def test_forward_ends_where_backward_begins(at: float, phase: Phase):
+    """On another thread: what begins at the same moment is no forward pass any more."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.call("cudaStreamSynchronize", at, at + 100)
+    with t.thread("pt_autograd_0"), t.backward("MulBackward0", 500, 600):
+        t.launch(at=510, lasts=5)
+    assert [p.phase for p in places(t)] == [phase]
+
+
 @pytest.mark.parametrize(("at", "phase"), [(100, Phase.FORWARD), (1500, Phase.OPTIMIZER)])
 def test_a_closure_is_forward_until_its_backward(at: float, phase: Phase):
     """Lightning runs the training step in `Optimizer.step`: what comes before its backward pass is no update."""

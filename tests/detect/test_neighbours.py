@@ -80,11 +80,14 @@ def test_before_and_after_are_what_a_look_at_every_slice_says(
     with pytest.MonkeyPatch.context() as m:
         m.setattr(neighbours, "_MOST", most)
         near = Neighbours(trace)
-        before = [near.texts(w) for w in near.before_each(s.track[calls], s.ts[calls], [p.rows for p in paths])]
+        begins = np.array(
+            [s.ts[row if path.worker == NONE else path.worker] for row, path in zip(calls, paths, strict=True)]
+        )
+        before = [near.texts(w) for w in near.before_each(s.track[calls], begins, [p.rows for p in paths])]
         after = [near.texts(w) for w in near.after_each(s.track[calls], s.end[calls])]
-    for call, path, earlier, later in zip(calls.tolist(), paths, before, after, strict=True):
+    for call, path, begin, earlier, later in zip(calls.tolist(), paths, begins, before, after, strict=True):
         mine = [r for r in range(*trace.track_rows(int(s.track[call])).indices(len(s))) if outermost(trace, r)]
-        came = [r for r in mine if ranges[r] and s.ts[r] < s.ts[call]][-most:]
+        came = [r for r in mine if ranges[r] and s.ts[r] < begin][-most:]
         marks = [k for k, r in enumerate(came) if r in path.rows and is_step(trace.name(r))]
         came = came[marks[-1] + 1 if marks else 0 :]
         assert earlier == tuple(trace.name(r) for r in came if r not in path.rows)
