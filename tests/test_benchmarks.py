@@ -49,7 +49,7 @@ def test_each_says_how_it_is_called(
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(("after_capture",), ("capture_cost",), ("capture_waits",), ("guard_cost",)),
+        *(("after_capture",), ("job_on_signal",), ("capture_cost",), ("capture_waits",), ("guard_cost",)),
         *(("op_database", "record", "folder"), ("whatif", "record", "folder")),
     ],
 )

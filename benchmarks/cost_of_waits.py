@@ -1,0 +1,73 @@
+"""What a wait costs an analysis, from detect to JSON: `python -m benchmarks.cost_of_waits TRACE…`.
+
+A trace is analysed as it is, and once more with its waits called by the names of calls and copies that wait for
+nothing: the same events, without sync points. Both take turns. Printed are, of each trace, the processor's time of both
+(the least of all turns), and what a wait costs beyond its events, and in all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from syncscan.api import analyze_trace
+from syncscan.load import load
+from syncscan.model.runtime_calls import allocates, frees, is_blocking_copy, is_synchronise
+from syncscan.model.trace import Trace
+
+IDLE, ASYNC, INSIDE = "cudaStreamIsCapturing", "cudaMemcpyAsync", "Memcpy DtoD (Device -> Device)"
+"""A call that never waits, one that copies without waiting, and a copy that no host waits for."""
+
+
+def without_waits(trace: Trace) -> Trace:
+    """The same trace, whose calls wait for nothing by their names."""
+
+    def other(name: str) -> str:
+        if is_synchronise(name) or frees(name) or allocates(name):
+            return IDLE
+        if is_blocking_copy(name):
+            return ASYNC
+        return INSIDE if name.startswith("Memcpy") else name
+
+    return replace(trace, strings=tuple(map(other, trace.strings)))
+
+
+def seconds(trace: Trace) -> tuple[float, int]:
+    """What the stages behind loading take of a processor, and how many waits they find."""
+    gc.collect()
+    gc.freeze()  # this and the threshold are the command's own
+    gc.set_threshold(20_000)
+    began = time.process_time()
+    analysis = analyze_trace(trace)
+    analysis.to_json()
+    taken = time.process_time() - began
+    gc.unfreeze()
+    return taken, sum(finding.count for finding in analysis.findings)
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
+    parser.add_argument("--turns", type=int, default=5)
+    arguments = parser.parse_args()
+    print("| trace | waits | its events alone, s | with waits, s | a wait beyond its events, µs | in all, µs |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for path in arguments.traces:
+        waits, free = [], []
+        for _ in range(arguments.turns):  # loaded anew: a trace keeps what stages found
+            waits.append(seconds(load(str(path))))
+            free.append(seconds(without_waits(load(str(path)))))
+        (most, found), (least, left) = min(waits), min(free)
+        each = [1e6 * taken / max(found, 1) for taken in (most - least, most)]
+        print(f"| {path.name} | {found:,} | {least:.3f} | {most:.3f} | {each[0]:.0f} | {each[1]:.0f} |", flush=True)
+        if left > found / 100:
+            print(f"({left} waits were left: what a wait costs is more.)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Does a job that captures on signal run as fast as without syncscan? `python -m benchmarks.job_on_signal [ROUNDS]`.
+
+On a GPU, better two. Each round has two fresh processes at the same moment, each on a core and, where there are two, a
+GPU of its own: a job of 2,000 steps that is sent three signals, and the same job without a session. A step counts by
+how many times a loop of Python it takes that runs beside it, as in `after_capture`; those under the profiler don't
+count. Printed is the job with captures as a part of the one without: the rounds' mean with twice its standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import signal
+import statistics
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import syncscan
+from benchmarks.after_capture import loop_s, told_with_spread
+from benchmarks.capture_cost import transformer
+
+STEPS = 2000
+SIGNALS = (500, 1000, 1500)
+"""Steps at which one is sent."""
+WARM = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job's steps outside of captures: in loops their mean and median, and their mean in ms."""
+
+    mean: float
+    median: float
+    ms: float
+    captured: int
+    """Steps under the profiler."""
+    traces: int
+
+
+def job(captures: bool, core: int, gpu: int, told: Any) -> None:
+    """A process's part."""
+    os.sched_setaffinity(0, {core})
+    torch.cuda.set_device(gpu)
+    step = transformer()
+    for _ in range(WARM):
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        session = None
+        if captures:
+            session = syncscan.profile(folder, on_signal=signal.SIGUSR2, notify=lambda _: None).__enter__()
+        loops, ms, busy, before = [], [], [], loop_s()
+        for number in range(STEPS):
+            if session is not None and number in SIGNALS:
+                os.kill(os.getpid(), signal.SIGUSR2)
+            capturing = session is not None and session.profiling
+            began = time.perf_counter()
+            step()
+            if session is not None:
+                session.step()
+            taken, after = time.perf_counter() - began, loop_s()
+            busy.append(capturing or (session is not None and session.profiling))
+            loops.append(2 * taken / (before + after))
+            ms.append(taken * 1e3)
+            before = after
+        if session is not None:
+            session.close()
+        free = [number for number in range(STEPS) if not busy[number]]
+        kept = [loops[number] for number in free]
+        mean_ms = statistics.mean(ms[number] for number in free)
+        traces = len(list(Path(folder).glob("*.json*")))
+        told.put((captures, Job(statistics.mean(kept), statistics.median(kept), mean_ms, sum(busy), traces)))
+
+
+def rounds(count: int, until: float) -> list[tuple[Job, Job]]:
+    """Of each round the job with captures and the one without; none begins after `until` (`time.monotonic`)."""
+    fork = multiprocessing.get_context("fork")  # torch is imported once; no process has used a GPU before
+    gpus = 2 if torch.cuda.device_count() > 1 else 1
+    cores = sorted(os.sched_getaffinity(0))
+    found = []
+    for number in range(count):
+        if time.monotonic() > until:
+            break
+        told, pair = fork.SimpleQueue(), []
+        for k, captures in enumerate((True, False)):
+            lane = (k + number) % 2  # what differs between GPUs and cores falls on both alike
+            core = cores[(2 + lane * len(cores) // 2) % len(cores)]
+            pair.append(fork.Process(target=job, args=(captures, core, lane % gpus, told)))
+        for process in pair:
+            process.start()
+            if gpus == 1:
+                process.join()
+        for process in pair:
+            process.join()
+        if any(process.exitcode for process in pair):
+            raise SystemExit("A job failed, see above.")
+        job_of = dict((told.get(), told.get()))
+        found.append((job_of[True], job_of[False]))
+    return found
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rounds", nargs="?", type=int, default=20, metavar="ROUNDS")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="store each job's times as JSON")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no round after so long")
+    arguments = parser.parse_args()
+    if torch.cuda.device_count() == 0:  # asked of NVML: asking CUDA would keep forked processes from using it
+        parser.error("this measures on a GPU, and there is none.")
+    found = rounds(arguments.rounds, time.monotonic() + arguments.seconds)
+    with_captures, without = zip(*found, strict=True)
+    print(f"{len(found)} rounds, a step takes {statistics.median(one.ms for one in without):.2f} ms")
+    print(f"each job wrote {min(one.traces for one in with_captures)} traces, in {with_captures[0].captured} steps")
+    for what in ("mean", "median"):
+        ratios = [math.log(getattr(a, what) / getattr(b, what)) for a, b in found]
+        print(f"steps outside of captures, {what}: {told_with_spread(ratios)} of those of a job without syncscan")
+    if arguments.keep is not None:
+        arguments.keep.write_text(json.dumps([list(map(asdict, pair)) for pair in found]))
+
+
+if __name__ == "__main__":
+    main()
