@@ -1,20 +1,22 @@
 """What a wait costs an analysis, from detect to JSON: `python -m benchmarks.cost_of_waits TRACE…`.
 
 A trace is analysed as it is, and once more with its waits called by the names of calls and copies that wait for
-nothing: the same events, without sync points. Both take turns. Printed are, of each trace, the processor's time of both
-(the least of all turns), and what a wait costs beyond its events, and in all.
+nothing: the same events, without sync points. Both take turns, each in a fresh process. Printed are, of each trace, the
+processor's time of both (the least of all turns), and what a wait costs beyond its events, and in all.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from syncscan.api import analyze_trace
+from syncscan.cli import lean
 from syncscan.load import load
 from syncscan.model.runtime_calls import allocates, frees, is_blocking_copy, is_synchronise
 from syncscan.model.trace import Trace
@@ -36,17 +38,31 @@ def without_waits(trace: Trace) -> Trace:
     return replace(trace, strings=tuple(map(other, trace.strings)))
 
 
-def seconds(trace: Trace) -> tuple[float, int]:
-    """What the stages behind loading take of a processor, and how many waits they find."""
-    gc.collect()
-    gc.freeze()  # this and the threshold are the command's own
-    gc.set_threshold(20_000)
+def seconds(path: str, waits: bool) -> tuple[float, int]:
+    """What the stages behind loading take of a processor, and how many waits they find; with or without the waits."""
+    lean.before_reading()
+    trace = load(path) if waits else without_waits(load(path))
     began = time.process_time()
     analysis = analyze_trace(trace)
     analysis.to_json()
-    taken = time.process_time() - began
-    gc.unfreeze()
-    return taken, sum(finding.count for finding in analysis.findings)
+    return time.process_time() - began, sum(finding.count for finding in analysis.findings)
+
+
+IN_A_FRESH_PROCESS = """
+import sys
+from syncscan.cli import lean
+lean.begin()
+from benchmarks.cost_of_waits import seconds
+print(*seconds(sys.argv[1], sys.argv[2] == "True"))
+"""
+"""As the command begins."""
+
+
+def measured(path: Path, waits: bool) -> tuple[float, int]:
+    """The same, of a process of its own."""
+    command = (sys.executable, "-c", IN_A_FRESH_PROCESS, str(path), str(waits))
+    taken, found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return float(taken), int(found)
 
 
 def main() -> None:
@@ -58,10 +74,8 @@ def main() -> None:
     print("| trace | waits | its events alone, s | with waits, s | a wait beyond its events, µs | in all, µs |")
     print("|---|--:|--:|--:|--:|--:|")
     for path in arguments.traces:
-        waits, free = [], []
-        for _ in range(arguments.turns):  # loaded anew: a trace keeps what stages found
-            waits.append(seconds(load(str(path))))
-            free.append(seconds(without_waits(load(str(path)))))
+        turns = range(arguments.turns)
+        waits, free = zip(*((measured(path, True), measured(path, False)) for _ in turns), strict=True)
         (most, found), (least, left) = min(waits), min(free)
         each = [1e6 * taken / max(found, 1) for taken in (most - least, most)]
         print(f"| {path.name} | {found:,} | {least:.3f} | {most:.3f} | {each[0]:.0f} | {each[1]:.0f} |", flush=True)
