@@ -81,7 +81,6 @@ class _Attributor:
     def __init__(self, trace: Trace, points: Sequence[SyncPoint], files: SourceFiles) -> None:
         self.trace = trace
         self.files = files
-        self.profiled = len(trace.frames) > 0
         self.forward = ForwardOps(trace)
         self.stacks = trace.kept(RecordedStacks)
         self.stacks.prepare([(point.calls, point.ops) for point in points])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64, distinct
+from syncscan.model.arrays import Bool, Int32, Int64, grouped
 from syncscan.model.engine import node_begins
 from syncscan.model.names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
@@ -142,7 +142,7 @@ class Neighbours:
 
     def _threads(self, rows: Int64, tracks: Int64) -> list[tuple[Int64, _Thread]]:
         """For each different one of these tracks where it stands among them, and those of the rows that lie on it."""
-        return [(np.flatnonzero(tracks == track), self._on(rows, track)) for track in distinct(tracks).tolist()]
+        return [(here, self._on(rows, track)) for track, here in grouped(tracks)]
 
     def _on(self, rows: Int64, track: int) -> _Thread:
         """Those of these rows that lie on a track; kept, as every call asks."""

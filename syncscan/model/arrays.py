@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,15 @@ def distinct(column: Any) -> Any:
     """The different values of a column, ascending; `np.unique` hashes integers, which takes longer."""
     ascending = np.sort(column)
     return ascending[np.append(True, ascending[1:] != ascending[:-1])] if len(ascending) else ascending
+
+
+def grouped(column: Any) -> Iterator[tuple[int, Int64]]:
+    """Each different value of a column, ascending, with the places where it stands, ascending."""
+    order = np.argsort(column, kind="stable")
+    ascending = column[order]
+    bounds = np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
+    for places in np.split(order, bounds) if len(order) else ():
+        yield column.item(int(places[0])), places
 
 
 def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int64]:

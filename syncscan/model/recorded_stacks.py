@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64, distinct
+from syncscan.model.arrays import Bool, Int32, Int64, grouped
 from syncscan.model.capture import Frame
 from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import is_memcpy, is_synchronise
@@ -101,8 +101,7 @@ class RecordedStacks:
     def _records(self, track: Int32, start: Int64, end: Int64, latest: Int64) -> Int64:
         """For each thread the last record between these two times, if possible one not after `latest`; NONE without."""
         records = np.full(len(track), NONE, np.int64)
-        for one in distinct(track).tolist():
-            here = np.flatnonzero(track == one)
+        for one, here in grouped(track):
             mine, at = self._of_thread(one)
             first, behind = at.searchsorted(start[here]), at.searchsorted(end[here], side="right")
             early = np.minimum(behind, at.searchsorted(latest[here], side="right"))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int8, Int32, Int64, distinct
+from syncscan.model.arrays import Bool, Int8, Int32, Int64, grouped
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.frame_chains import FrameChains
 from syncscan.model.interval import Interval, cover_of
@@ -261,12 +261,11 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
     def frames_around_each(self, tracks: Int64 | Int32, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
         """The same for each of these threads and times."""
         found: list[tuple[str, ...]] = [()] * len(tracks)
-        for track in distinct(tracks).tolist() if len(self.frames) else ():
+        for track, here in grouped(tracks) if len(self.frames) else ():
             if track not in self._frame_chains:
                 mine = slice(*np.searchsorted(self.frames.track, [track, track + 1]).tolist())
                 columns = self.frames.name[mine], self.frames.ts[mine], self.frames.end[mine]
                 self._frame_chains[track] = FrameChains(self.strings, *columns)
-            here = np.flatnonzero(tracks == track)
             names = self._frame_chains[track].around_each(begins[here], ends[here])
             for place, around in zip(here.tolist(), names, strict=True):
                 found[place] = around
