@@ -197,6 +197,23 @@ def test_exact_line_of_backward_is_that_of_forward():
     assert forward.source == backward.source == Source("train.py", 12, "loss", exact=True)
 
 
+@pytest.mark.parametrize(("profiled", "line"), [(True, 5), (False, 30)])
+def test_the_line_that_called_backward_stands_in_where_nothing_tells_the_forward_op_s(profiled: bool, line: int):
+    """Capture lends a sync on autograd's thread the stack that calls `backward`; the profiler's frames tell more."""
+    t = TraceBuilder()
+    if profiled:
+        t.frame("train.py(5): loss", 0, 100)
+    t.op("aten::index", 10, 20, sequence=5)
+    with t.thread("pt_autograd_0"), t.backward("IndexBackward0", 500, 900, sequence=5):
+        t.sync("aten::nonzero", at=510, wait=200)
+        t.exact(515, ("train.py", 30, "train"))
+    main = t.tid
+    t.metadata["syncscan"]["lines"]["syncs"][0][-1] = main
+    (place,) = places(t)
+    assert place.source is not None
+    assert (place.source.line, place.source.exact) == (line, not profiled)
+
+
 def test_phases():
     """Forward before the step's first backward op, optimizer and data by their annotations, other behind."""
     t = TraceBuilder()
