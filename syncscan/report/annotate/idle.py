@@ -8,10 +8,9 @@ import msgspec
 import numpy as np
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.arrays import Int64
 from syncscan.model.device_work import DeviceWork, Work
 from syncscan.model.finding import Finding
-from syncscan.model.interval import union
+from syncscan.model.interval import Cover, union
 from syncscan.model.names import is_loader
 from syncscan.model.trace import Trace
 
@@ -40,15 +39,17 @@ def idle_times(analysis: Analysis, device: int) -> Iterator[Idle]:
     long = gaps_to - gaps_from >= SHORTEST
     bubbles = _bubbles(analysis, device, work)
     begins = np.array([begin for begin, _, _ in bubbles], np.int64)
-    loading = _loading(analysis.trace)
     starts, ends = gaps_from[long], gaps_to[long]
     within = zip(begins.searchsorted(starts).tolist(), begins.searchsorted(ends).tolist(), strict=True)
-    for start, end, (first, last) in zip(starts.tolist(), ends.tolist(), within, strict=True):
-        for lo, hi, finding in _split(start, end, bubbles[first:last]):
-            if finding:
-                yield Idle(lo, hi, "sync", finding)
-            else:
-                yield Idle(lo, hi, "input" if 2 * _within(loading, lo, hi) > hi - lo else "host")
+    pieces = [
+        piece
+        for start, end, (first, last) in zip(starts.tolist(), ends.tolist(), within, strict=True)
+        for piece in _split(start, end, bubbles[first:last])
+    ]
+    begin, end = np.array([piece[:2] for piece in pieces], np.int64).reshape(-1, 2).T
+    for_input = 2 * _loading(analysis.trace).within(begin, end) > end - begin
+    for (lo, hi, finding), loading in zip(pieces, for_input.tolist(), strict=True):
+        yield Idle(lo, hi, "sync" if finding else "input" if loading else "host", finding)
 
 
 def _bubbles(analysis: Analysis, device: int, work: Work) -> list[tuple[int, int, Finding]]:
@@ -74,7 +75,7 @@ def _split(start: int, end: int, bubbles: list[tuple[int, int, Finding]]) -> Ite
         yield start, end, None
 
 
-def _loading(trace: Trace) -> tuple[Int64, Int64]:
+def _loading(trace: Trace) -> Cover:
     """When the steps' own threads were in the DataLoader's `__next__`."""
     s = trace.slices
     mask = trace.named(is_loader)
@@ -82,12 +83,4 @@ def _loading(trace: Trace) -> tuple[Int64, Int64]:
         mask &= np.isin(s.track, [step.track for step in trace.steps])
     rows = np.flatnonzero(mask)
     rows = rows[np.argsort(s.ts[rows], kind="stable")]
-    return union(s.ts[rows], s.end[rows])
-
-
-def _within(busy: tuple[Int64, Int64], start: int, end: int) -> int:
-    if not len(busy[0]):
-        return 0
-    lo, hi = np.searchsorted(busy[1], start), np.searchsorted(busy[0], end)
-    overlap = np.minimum(busy[1][lo:hi], end) - np.maximum(busy[0][lo:hi], start)
-    return int(overlap.sum())
+    return Cover(*union(s.ts[rows], s.end[rows]))

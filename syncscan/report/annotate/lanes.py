@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -101,14 +102,15 @@ class Lanes:
         return f"/{name}" if self._perfetto else name
 
     def _slice(self, s: Drawn, cat: str, tid: int) -> dict[str, Any]:
-        name = shown(s.name, MAX_NAME) or "?"
+        name = _named(s.name)
         name = hued(name, s.color) if self._perfetto else name
-        event = {"ph": "X", "cat": cat, "name": name, "pid": self.pid, "tid": tid}
-        length = s.end - s.ts - (SHORTER if self._perfetto else 0)
-        event |= {"ts": s.ts / 1000, "dur": max(length, 0) / 1000}
+        length = max(s.end - s.ts - (SHORTER if self._perfetto else 0), 0)
+        event: dict[str, Any] = {"ph": "X", "cat": cat, "name": name, "pid": self.pid, "tid": tid}
+        event["ts"], event["dur"] = s.ts / 1000, length / 1000
         if s.color:
             event["cname"] = s.color
-        return event | {"args": _clean(s.args)}
+        event["args"] = _clean(s.args)
+        return event
 
     def _label(self, kind: str, tid: int, **args: Any) -> dict[str, Any]:
         return {"ph": "M", "name": kind, "pid": self.pid, "tid": tid, "ts": 0, "args": _clean(args)}
@@ -116,9 +118,11 @@ class Lanes:
 
 def _lanes(slices: Iterable[Drawn]) -> list[list[Drawn]]:
     """Spread slices, sorted by start, over as few lanes as keep them apart."""
-    lanes: list[list[Drawn]] = []
-    for s in slices:
-        gap = _rounding(s.ts)
+    every, lanes = list(slices), list[list[Drawn]]()
+    first, last = (_rounding(every[at].ts) if every else 0 for at in (0, -1))
+    same = first if first == last and every and every[0].ts >= 0 else None  # what lies between rounds alike
+    for s in every:
+        gap = _rounding(s.ts) if same is None else same
         lane = next((x for x in lanes if x[-1].end <= s.ts), None)
         if lane is None:
             lanes.append([s])
@@ -136,7 +140,17 @@ def _rounding(ts: int) -> int:
 
 
 def _clean(args: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: shown(v, MAX_TEXT) if isinstance(v, str) else v for k, v in args.items()}
+    return {k: _said(v) if isinstance(v, str) else v for k, v in args.items()}
+
+
+@lru_cache(1 << 12)  # a hundred thousand slices have few different texts
+def _said(text: str) -> str:
+    return shown(text, MAX_TEXT)
+
+
+@lru_cache(1 << 12)
+def _named(name: str) -> str:
+    return shown(name, MAX_NAME) or "?"
 
 
 def _number(text: str) -> int | str:
