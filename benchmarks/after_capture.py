@@ -11,6 +11,7 @@ A third row sets both captures' own unprofiled steps beside the plain ones aroun
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -121,31 +122,40 @@ def rounds(programs: list[str], count: int, until: float) -> dict[str, list[tupl
 
     No round begins after `until` (`time.monotonic`).
     """
-    fork = multiprocessing.get_context("fork")  # torch is imported once; no process has used a GPU before
-    gpus = 2 if torch.cuda.device_count() > 1 else 1
-    cores = sorted(os.sched_getaffinity(0))
     found: dict[str, list[tuple[Run, Run]]] = {program: [] for program in programs}
     for number in range(count):
         if time.monotonic() > until:
             break
         for program in programs:
-            told = fork.SimpleQueue()
-            pair = []
-            for k, captures in enumerate((True, False)):
-                lane = (k + number) % 2  # what differs between GPUs and cores falls on both alike
-                where = (cores[(1 + lane * len(cores) // 2) % len(cores)], lane % gpus)
-                pair.append(fork.Process(target=one, args=(program, captures, *where, told)))
-            for process in pair:
-                process.start()
-                if gpus == 1:
-                    process.join()
-            for process in pair:
-                process.join()
-            if any(process.exitcode for process in pair):
-                raise SystemExit(f"{program} failed, see above.")
-            run_of = dict((told.get(), told.get()))
-            found[program].append((run_of[True], run_of[False]))
+            found[program].append(side_by_side(functools.partial(one, program), number))
     return found
+
+
+def side_by_side(run: Callable[[bool, int, int, Any], None], number: int) -> tuple[Any, Any]:
+    """What a process with captures told and what one without did: at the same moment, each on a core and a GPU.
+
+    Args:
+        run: given whether it captures, its core, its GPU and a queue, it puts there whether it captures and the rest.
+        number: of the round; what differs between GPUs and cores falls on both alike.
+    """
+    fork = multiprocessing.get_context("fork")  # torch is imported once; no process has used a GPU before
+    gpus = 2 if torch.cuda.device_count() > 1 else 1
+    cores, told = sorted(os.sched_getaffinity(0)), fork.SimpleQueue()
+    pair = []
+    for k, captures in enumerate((True, False)):
+        lane = (k + number) % 2
+        core = cores[(1 + lane * len(cores) // 2) % len(cores)]
+        pair.append(fork.Process(target=run, args=(captures, core, lane % gpus, told)))
+    for process in pair:
+        process.start()
+        if gpus == 1:
+            process.join()
+    for process in pair:
+        process.join()
+    if any(process.exitcode for process in pair):
+        raise SystemExit("A process failed, see above.")
+    run_of = dict((told.get(), told.get()))
+    return run_of[True], run_of[False]
 
 
 def told_with_spread(values: list[float]) -> str:

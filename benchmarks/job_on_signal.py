@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import multiprocessing
 import os
 import signal
 import statistics
@@ -24,7 +23,7 @@ from typing import Any
 import torch
 
 import syncscan
-from benchmarks.after_capture import loop_s, told_with_spread
+from benchmarks.after_capture import loop_s, side_by_side, told_with_spread
 from benchmarks.capture_cost import transformer
 
 STEPS = 2000
@@ -79,33 +78,6 @@ def job(captures: bool, core: int, gpu: int, told: Any) -> None:
         told.put((captures, Job(statistics.mean(kept), statistics.median(kept), mean_ms, sum(busy), traces)))
 
 
-def rounds(count: int, until: float) -> list[tuple[Job, Job]]:
-    """Of each round the job with captures and the one without; none begins after `until` (`time.monotonic`)."""
-    fork = multiprocessing.get_context("fork")  # torch is imported once; no process has used a GPU before
-    gpus = 2 if torch.cuda.device_count() > 1 else 1
-    cores = sorted(os.sched_getaffinity(0))
-    found = []
-    for number in range(count):
-        if time.monotonic() > until:
-            break
-        told, pair = fork.SimpleQueue(), []
-        for k, captures in enumerate((True, False)):
-            lane = (k + number) % 2  # what differs between GPUs and cores falls on both alike
-            core = cores[(2 + lane * len(cores) // 2) % len(cores)]
-            pair.append(fork.Process(target=job, args=(captures, core, lane % gpus, told)))
-        for process in pair:
-            process.start()
-            if gpus == 1:
-                process.join()
-        for process in pair:
-            process.join()
-        if any(process.exitcode for process in pair):
-            raise SystemExit("A job failed, see above.")
-        job_of = dict((told.get(), told.get()))
-        found.append((job_of[True], job_of[False]))
-    return found
-
-
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -115,7 +87,10 @@ def main() -> None:
     arguments = parser.parse_args()
     if torch.cuda.device_count() == 0:  # asked of NVML: asking CUDA would keep forked processes from using it
         parser.error("this measures on a GPU, and there is none.")
-    found = rounds(arguments.rounds, time.monotonic() + arguments.seconds)
+    found: list[tuple[Job, Job]] = []
+    until = time.monotonic() + arguments.seconds
+    while len(found) < arguments.rounds and time.monotonic() < until:
+        found.append(side_by_side(job, len(found)))
     with_captures, without = zip(*found, strict=True)
     print(f"{len(found)} rounds, a step takes {statistics.median(one.ms for one in without):.2f} ms")
     print(f"each job wrote {min(one.traces for one in with_captures)} traces, in {with_captures[0].captured} steps")

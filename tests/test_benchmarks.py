@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import cost_of_waits
+from syncscan import load
+from syncscan.detect import detect
+
 ROOT = Path(__file__).parent.parent
 SHARED = {"capture_steps"}
 """What others are made of, and nobody calls."""
@@ -70,3 +74,11 @@ def test_the_smallest_of_each_kind(tmp_path: Path) -> None:
     read = run("reading", "--sizes", "0.1", "--runs", "1", "--only", "reading", "--folder", str(tmp_path))
     assert "| syncscan, reading |" in read.stdout
     assert "launches that outlast their kernel" in run("detect_thresholds", str(big)).stdout
+
+
+def test_a_trace_without_its_waits_has_the_same_events_and_no_sync_point() -> None:
+    """What a wait costs is told by the difference."""
+    trace = load.load(str(ROOT / "sample_traces" / "maskedloss.v0.pt.trace.json.gz"))
+    without = cost_of_waits.without_waits(trace)
+    assert len(without.slices) == len(trace.slices)
+    assert [len(detect(t)[0]) for t in (trace, without)] == [18, 0]

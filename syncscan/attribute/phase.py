@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from syncscan.model.paths import Path, PathNames
 from syncscan.model.trace import NONE, Trace
 
 _LAST = int(np.iinfo(np.int64).max)
-_BEGIN, _END = attrgetter("ts"), attrgetter("end")
 
 
 class Phases:
@@ -57,10 +55,12 @@ class Phases:
     def _by_time(self, times: Int64) -> list[Phase]:
         """What each of these times would be in by itself: forward before the first backward op of its step."""
         steps = self._trace.last_steps(times)
-        begins, ends = (np.array(list(map(bound, self._trace.steps)), np.int64) for bound in (_BEGIN, _END))
+        # NONE, which is -1, is the place at the end.
+        begin = np.array([*(step.ts for step in self._trace.steps), 0], np.int64)[steps]
+        end = np.array([*(step.end for step in self._trace.steps), _LAST], np.int64)[steps]
         nodes = np.append(self._backward, _LAST)
-        first = nodes[nodes.searchsorted(np.append(begins, 0)[steps])]  # NONE, which is -1, is the place at the end
-        forward = (times < first) & (first < np.append(ends, _LAST)[steps])
+        first = nodes[nodes.searchsorted(begin)]
+        forward = (times < first) & (first < end)
         return [Phase.FORWARD if before else Phase.OTHER for before in forward.tolist()]
 
 

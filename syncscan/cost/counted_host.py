@@ -187,10 +187,7 @@ def _kind_of(call: str) -> _Kind:
 
 
 def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: Bool) -> tuple[int, Int64]:
-    """How long the calls waited for the device, or a full queue held them, ns, and of each slice what else it did.
-
-    The second is what was the column `itself`, which isn't kept.
-    """
+    """How long the calls waited for the device, or a full queue held them, ns, and of each slice what else it did."""
     places = np.flatnonzero(launches)
     calls = host.rows[places]
     queued = held_by_queue(trace, calls, trace.slices.ts[calls], trace.slices.end[calls])
@@ -202,9 +199,9 @@ def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: 
     lengths = np.zeros(len(each), np.int64)
     lengths[which[: len(held)]] = queued[held]
     np.add.at(lengths, which[len(held) :], waited[known])
-    work, whole = host.itself, int(host.itself.sum())
+    work = host.itself.copy()
     work[each] = np.maximum(work[each] - lengths, 0)
-    return whole - int(work.sum()), work
+    return int(host.itself.sum() - work.sum()), work
 
 
 def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:

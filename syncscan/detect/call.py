@@ -24,13 +24,15 @@ _NEAR = 64
 _RECALLED = 1 << 12
 """Answers that are kept of each question."""
 _UNKNOWN = object()
+"""Of no answer."""
 
 Question = tuple[Any, ...]
 """Something that is asked of a call: the name of a property, and arguments."""
 OF_PROGRAM = frozenset({"in_scope", "scope_that", "directly_in_scope", "in_frame", "in_function"})
 """What is asked of the program's own code around a call: the answers are the same for every call of one site."""
-OF_WINDOW = frozenset({"part", "holds", "nearest", "since", "last_before_but"})
-"""What is asked of the names that came before or after a call, and of nothing else."""
+OF_NAMES, OF_NAMES_BEFORE = frozenset({"part", "holds", "nearest"}), frozenset({"since", "last_before_but"})
+"""What is asked of the names around a call and of nothing else: of those `before` or `after` it, as the question says
+next, and of those before."""
 LIBRARY: Question = ("library",)
 """Anything that is asked of the library's code between that and the call: the same for many sites."""
 Kind = tuple[Any, ...]
@@ -308,11 +310,13 @@ def asker(question: Question) -> Callable[[Call], Any]:
 
 def recalling(question: Question) -> Callable[[Call], Any]:
     """The same, of many calls at few places with few different names around: most are told what another was told."""
-    answer = asker(question)
-    if question[0] in OF_PROGRAM:
+    answer, (asks, *of) = asker(question), question
+    if asks in OF_PROGRAM:
         decisive = attrgetter("place")
-    elif question[0] in OF_WINDOW:
-        decisive = attrgetter("names_after" if "after" in question[1:2] else "names_before")
+    elif asks in OF_NAMES:
+        decisive = attrgetter(f"names_{of[0]}")
+    elif asks in OF_NAMES_BEFORE:
+        decisive = attrgetter("names_before")
     else:
         return answer
     known: dict[Any, Any] = {}
@@ -378,4 +382,4 @@ class Names(Sequence[str]):
         return names
 
 
-__all__ = ["Call", "Names", "asker", "recalling"]
+__all__ = ["Call", "Names", "recalling"]

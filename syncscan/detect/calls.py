@@ -155,10 +155,10 @@ class _RuntimeCalls:
         known = self._named(_may_wait)
         others = np.flatnonzero(self._named(runtime_calls.may_drain) & ~known)
         long = others[slices.dur[rows[others]] >= _LONG_NS]
-        is_known = rows[known]
-        wraps_known = among(rows[long], np.sort(slices.parent[is_known]))
+        known_rows = rows[known]
+        wraps_known = among(rows[long], np.sort(slices.parent[known_rows]))
         at = np.sort(np.concatenate([np.flatnonzero(known), long[~wraps_known]]))
-        inside_known = among(slices.parent[rows[at]], is_known)
+        inside_known = among(slices.parent[rows[at]], known_rows)
         found: Int64 = at[~inside_known & (rows[at] != profiler_sync(self._trace))]
         return found
 

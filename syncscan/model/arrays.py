@@ -35,6 +35,23 @@ def grouped(column: Any) -> Iterator[tuple[int, Int64]]:
         yield column.item(int(places[0])), places
 
 
+def chains(rows: Int64, outwards: Any, most: int) -> Int64:
+    """For each of these rows itself and those around it, outermost first; -1 before the outermost.
+
+    Args:
+        rows: not -1.
+        outwards: of each row the one that it lies in; -1 without.
+        most: of a longer chain so many are told, the innermost.
+    """
+    levels, at = [rows], rows
+    while len(levels) < most:
+        at = np.where(at == -1, -1, outwards[at])
+        if not (at != -1).any():
+            break
+        levels.append(at)
+    return np.stack(levels[::-1], axis=1)
+
+
 def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int64]:
     """Number the different pairs of two columns; as `np.unique` of their rows, which takes ten times as long.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Int32, Int64, distinct
+from syncscan.model.arrays import Int32, Int64, chains, distinct
 
 _NONE = -1
 """No frame is open."""
@@ -39,12 +39,8 @@ class FrameChains:
         """The names of a chain by their numbers."""
         self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def around(self, begin: int, end: int) -> tuple[str, ...]:
-        """Names of the frames that last from `begin` or before to `end` or after, outermost first."""
-        return self.around_each(np.array([begin]), np.array([end]))[0]
-
     def around_each(self, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
-        """The same for each of these pairs of times."""
+        """For each pair of times names of the frames that last from the first or before to the second or after."""
         at = self._innermost(begins, ends)
         self._prepare(distinct(at))
         found = []
@@ -95,21 +91,12 @@ class FrameChains:
             self._climb(asked[first : first + _TOGETHER])
 
     def _climb(self, frames: Int64) -> None:
-        levels, at, least = [frames], frames, self._ends[frames]
-        while len(levels) <= _KEPT:
-            at = np.where(at == _NONE, _NONE, self._before[at])
-            if not (at != _NONE).any():
-                break
-            levels.append(at)
-            least = np.minimum(least, np.where(at == _NONE, _NEVER, self._ends[at]))
-        chains = np.stack(levels[::-1], axis=1)
-        deep = (at != _NONE).tolist()
-        unused = (chains == _NONE).sum(axis=1).tolist()
-        numbers = self._names[chains]
-        for frame, called, first, ends, too_deep in zip(
-            frames.tolist(), numbers, unused, least.tolist(), deep, strict=True
-        ):
-            if not too_deep:
+        climbed = chains(frames, self._before, _KEPT + 1)
+        none = climbed == _NONE
+        least = np.where(none, _NEVER, self._ends[climbed]).min(axis=1)
+        numbers, unused = self._names[climbed], none.sum(axis=1)
+        for frame, called, first, ends in zip(frames.tolist(), numbers, unused.tolist(), least.tolist(), strict=True):
+            if len(called) - first <= _KEPT:
                 self._known[frame] = _Chain(self._names_of(called[first:]), ends)
 
     def _names_of(self, numbers: Int32) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from itertools import compress
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Int8, Int32, Int64, distinct
+from syncscan.model.arrays import Int8, Int32, Int64, chains, distinct
 from syncscan.model.names import is_step, is_wrapper
 
 CPU_OP, ANNOTATION = 0, 1
@@ -98,26 +98,16 @@ class Paths:
             self._prepare(asked[first : first + _TOGETHER])
 
     def _prepare(self, asked: Int64) -> None:
-        chains = self._chains(asked)
-        codes = np.where(chains == _NONE, _NONE, self._codes(chains))
-        unused = (chains == _NONE).sum(axis=1).tolist()
+        climbed = chains(asked, self._parent, self._deepest)
+        codes = np.where(climbed == _NONE, _NONE, self._codes(climbed))
+        unused = (climbed == _NONE).sum(axis=1).tolist()
         named: dict[bytes, PathNames] = {}
-        for row, chain, code, first in zip(asked.tolist(), chains.tolist(), codes, unused, strict=True):
+        for row, chain, code, first in zip(asked.tolist(), climbed.tolist(), codes, unused, strict=True):
             key = code.tobytes()
             names = named.get(key)
             if names is None:
                 names = named[key] = self._named(tuple(code[first:].tolist()))
             self._known[row] = _path(tuple(chain[first:]), names)
-
-    def _chains(self, rows: Int64) -> Int64:
-        """For each of these rows itself and the rows around it, innermost last; NONE before the outermost."""
-        levels, at = [rows], rows
-        while len(levels) < self._deepest:
-            at = np.where(at == _NONE, _NONE, self._parent[at])
-            if not (at != _NONE).any():
-                break
-            levels.append(at)
-        return np.stack(levels[::-1], axis=1)
 
     def _climbed(self, row: int) -> Path:
         parent, chain, at = self._parent.item, list[int](), row  # a tenth of what int(parent[at]) costs

@@ -517,11 +517,6 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         main = max(sorted(tracks), key=tracks.__getitem__, default=NONE)
         return tuple(sorted((step for step in self.steps if step.track == main), key=lambda step: step.ts))
 
-    def last_step(self, ts: int) -> Step | None:
-        """The last step to have begun by this time (ns); None before the first."""
-        k = bisect_right(self._step_starts, ts) - 1
-        return self.steps[k] if k >= 0 else None
-
     def last_steps(self, times: Int64) -> Int64:
         """For each of these times the place in `steps` of the last step to have begun by then; NONE before any."""
         return np.searchsorted(np.array(self._step_starts, np.int64), times, side="right") - 1
@@ -533,8 +528,8 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def step_at(self, ts: int) -> Step | None:
         """The step that goes on at this time (ns), the last one to have begun; None between steps."""
-        step = self.last_step(ts)
-        return step if step and ts < step.end else None
+        k = bisect_right(self._step_starts, ts) - 1
+        return self.steps[k] if k >= 0 and ts < self.steps[k].end else None
 
     @cached_property
     def _step_starts(self) -> list[int]:

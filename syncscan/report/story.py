@@ -143,13 +143,12 @@ class Story(Conclusion, frozen=True, kw_only=True):
 def conclusion_of(analysis: Analysis) -> Conclusion:
     """What the report of any analysis comes to."""
     told, timeless, shown = remedies.told(analysis), dry.is_dry(analysis), analysis.shown
-    listed = {f.id for f in shown.findings}
-    found = {habit.id for habit in habits.told(analysis, replayed(analysis.step))}
+    listed = {f.id for f in shown.findings} | {h.id for h in shown.habits}
     return Conclusion(
         verdict=dry.verdict(analysis) if timeless else VERDICTS[analysis.step.bound],
         summary=dry.summary(analysis) if timeless else summary(analysis),
         nothing=_nothing(analysis, told),
-        remedies=tuple(r for r in told if r.habit in found or any(m.id in listed for m in r.members)),
+        remedies=tuple(r for r in told if r.habit in listed or any(m.id in listed for m in r.members)),
         then=_then(analysis, told),
     )
 

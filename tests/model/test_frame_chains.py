@@ -21,6 +21,10 @@ def chains(drawn: list[tuple[int, int]]) -> tuple[FrameChains, list[tuple[int, i
     return FrameChains([f"frame{k}" for k in range(len(times))], names, ts, ends), times
 
 
+def around(found: FrameChains, begin: int, end: int) -> tuple[str, ...]:
+    return found.around_each(np.array([begin]), np.array([end]))[0]
+
+
 @pytest.mark.parametrize(("each", "kept"), [(10**4, 1000), (0, 2)])
 @given(frames, st.lists(st.tuples(st.integers(-1, 32), st.integers(0, 20)), min_size=1, max_size=20))
 def test_as_a_look_at_every_frame_says(
@@ -35,7 +39,7 @@ def test_as_a_look_at_every_frame_says(
             tuple(f"frame{k}" for k, (ts, end) in enumerate(times) if ts <= begin and end >= begin + length)
             for begin, length in asked
         ]
-        assert [found.around(begin, begin + length) for begin, length in asked] == expected
+        assert [around(found, begin, begin + length) for begin, length in asked] == expected
         begins, ends = (np.array(column) for column in zip(*((at, at + length) for at, length in asked), strict=True))
         assert chains(drawn)[0].around_each(begins, ends) == expected
 
@@ -44,5 +48,5 @@ def test_calls_of_one_site_get_the_same_tuple() -> None:
     """In every turn of a loop the frames are others, and called the same."""
     ts, ends = np.array([0, 10, 50]), np.array([100, 40, 90])
     found = FrameChains(["main", "step"], np.array([0, 1, 1], np.int32), ts, ends)
-    assert found.around(20, 30) == ("main", "step")
-    assert found.around(60, 70) is found.around(20, 30)
+    assert around(found, 20, 30) == ("main", "step")
+    assert around(found, 60, 70) is around(found, 20, 30)

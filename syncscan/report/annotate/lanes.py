@@ -118,11 +118,9 @@ class Lanes:
 
 def _lanes(slices: Iterable[Drawn]) -> list[list[Drawn]]:
     """Spread slices, sorted by start, over as few lanes as keep them apart."""
-    every, lanes = list(slices), list[list[Drawn]]()
-    first, last = (_rounding(every[at].ts) if every else 0 for at in (0, -1))
-    same = first if first == last and every and every[0].ts >= 0 else None  # what lies between rounds alike
-    for s in every:
-        gap = _rounding(s.ts) if same is None else same
+    lanes: list[list[Drawn]] = []
+    for s in slices:
+        gap = _rounding(s.ts)
         lane = next((x for x in lanes if x[-1].end <= s.ts), None)
         if lane is None:
             lanes.append([s])
