@@ -8,7 +8,7 @@ events becomes a few dozen nodes without loss (max-plus algebra; `replay` has th
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -82,6 +82,24 @@ class Collective(msgspec.Struct, frozen=True):
 Node: TypeAlias = "Run | HostWait | Record | StreamWait | Collective"
 
 
+RUN, WAIT, RECORD, STREAM_WAIT, OTHER = range(5)
+"""What a move begins with: whose fields follow, see `_move`."""
+Move: TypeAlias = "tuple[Any, ...]"
+
+
+def _move(node: Node) -> Move:
+    if isinstance(node, Run):
+        return RUN, node.thread, node.launches, tuple((f.stream, f.work_ns, f.row) for f in node.feeds)
+    if isinstance(node, HostWait):
+        wait, streams = node.wait, node.streams
+        only = streams[0] if len(streams) == 1 and node.event == NONE else NONE  # what most wait for
+        times = wait.call_ns, wait.wake_ns, wait.after_ns
+        return WAIT, node.thread, only, streams, node.event, wait.finding, *times, wait
+    if isinstance(node, Record):
+        return RECORD, node.event, node.stream
+    return (STREAM_WAIT, node.event, node.stream) if isinstance(node, StreamWait) else (OTHER,)
+
+
 class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
     """One step: its nodes in the order of the host calls.
 
@@ -102,6 +120,11 @@ class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
     launches: int
     first: int = 0
     """The place of its first among the launches of all steps."""
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """Its nodes as a replay reads them, which looks at each some thousand times: a tuple is taken apart at once."""
+        return tuple(_move(node) for node in self.nodes)
 
     @cached_property
     def waiting(self) -> frozenset[int]:

@@ -16,7 +16,8 @@ import msgspec
 import numpy as np
 
 from syncscan.model.trace import NONE
-from syncscan.whatif.graph import Graph, HostWait, Program, Record, Run, StreamWait
+from syncscan.whatif.graph import RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, Program
+from syncscan.whatif.waits import Wait
 
 LAUNCH_QUEUE = 1024
 """Launches that a stream holds before the host must wait (observed on CUDA, undocumented)."""
@@ -158,75 +159,69 @@ class State:
         return [*self.clock, *self.ends]
 
     def step(self, scaled: Scaled, removed: frozenset[int]) -> None:
-        """Advance by one program: the loop that every projection spends its time in."""
-        clock, ends, events = self.clock, self.ends, self.events
+        """Advance by one program."""
+        clock = self.clock
         for thread in range(1, len(clock)):
             clock[thread] = max(clock[thread], clock[0])
-        run, without, blocked, late = self._run, self._without, self._blocked, scaled.late
-        for node, host in zip(scaled.program.nodes, scaled.hosts, strict=True):
-            if type(node) is Run:  # `isinstance` takes four times as long to say no
-                run(node, host, late)
-            elif type(node) is HostWait:
-                now = clock[node.thread] + host
-                spent = without(node, now) if node.wait.finding in removed else blocked(node, now)
-                if not node.thread:
-                    self.worked += host + spent
-            elif type(node) is Record:
-                events[node.event] = ends[node.stream]
-            elif type(node) is StreamWait:
-                ends[node.stream] = max(ends[node.stream], events[node.event])
+        self._advance(scaled.program.moves, scaled.hosts, scaled.late, removed)
 
-    def _run(self, node: Run, host: float, late: list[float]) -> None:
-        ends, pending, thread, free = self.ends, self.pending, node.thread, self.clock[node.thread]
-        launched = self.launched = self.launched + node.launches
-        if pending and pending[0][0] <= launched - LAUNCH_QUEUE:
-            free = self._queue(free)
-        now = self.clock[thread] = free + host
-        if not thread:
-            self.worked += host
-        stretch, last = self.stretch, 0.0
-        for feed in node.feeds:
-            stream = feed.stream
-            busy, alone = ends[stream] + feed.work_ns * stretch, now + late[feed.row]
-            end = ends[stream] = busy if busy > alone else alone
-            if end > last:
-                last = end
-        if node.launches:
-            pending.append((launched, last))
+    def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
+        """The loop that every projection spends its time in: so what most moves are is spelt out, and calls nothing."""
+        clock, ends, events, pending, waits = self.clock, self.ends, self.events, self.pending, self.waits
+        scale, stretch, launched, worked = self.scale, self.stretch, self.launched, self.worked
+        for move, host in zip(moves, hosts, strict=True):
+            kind = move[0]
+            if kind == RUN:
+                _, thread, launches, feeds = move
+                launched += launches
+                now, least = clock[thread], launched - LAUNCH_QUEUE
+                while pending and pending[0][0] <= least:  # the queue is full: a host that wants to launch is held back
+                    end = pending.popleft()[1]
+                    if end > now:
+                        now = end
+                now = clock[thread] = now + host
+                if not thread:
+                    worked += host
+                last = 0.0
+                for stream, work, row in feeds:
+                    busy, alone = ends[stream] + work * stretch, now + late[row]
+                    end = ends[stream] = busy if busy > alone else alone
+                    if end > last:
+                        last = end
+                if launches:
+                    pending.append((launched, last))
+            elif kind == WAIT:
+                _, thread, only, streams, event, finding, call, wake, after, wait = move
+                now = clock[thread] + host
+                if finding in removed:
+                    spent = self._without(wait, thread, now)
+                else:
+                    free = now + scale * call
+                    awake = (ends[only] if only != NONE else self._done(streams, event)) + wake
+                    go_on = awake if awake > free else free
+                    waits[finding] = waits.get(finding, 0.0) + go_on - free
+                    clock[thread] = go_on + scale * after
+                    spent = scale * (call + after)
+                if not thread:
+                    worked += host + spent
+            elif kind == RECORD:
+                events[move[1]] = ends[move[2]]
+            elif kind == STREAM_WAIT:
+                ends[move[2]] = max(ends[move[2]], events[move[1]])
+        self.launched, self.worked = launched, worked
 
-    def _without(self, node: HostWait, now: float) -> float:
+    def _without(self, wait: Wait, thread: int, now: float) -> float:
         """Pass a removed wait: its op goes or what is left of it stays; its copy goes, or is pinned and shorter."""
-        wait = node.wait
         gone = max(wait.read_ns, wait.op_ns) if self.whole else wait.read_ns
         spent = self.scale * (wait.left_ns - gone)
-        self.clock[node.thread] = now + spent
+        self.clock[thread] = now + spent
         if wait.copy != NONE:
             self.ends[wait.copy] -= self.stretch * wait.copy_ns
             self.shorter += self.stretch * wait.copy_ns
         return spent
 
-    def _blocked(self, node: HostWait, now: float) -> float:
-        """Wait for the event or the streams; returns the host's own time in the calls."""
-        wait, scale, waits = node.wait, self.scale, self.waits
-        streams, call, after = node.streams, wait.call_ns, wait.after_ns
-        free = now + scale * call
-        if node.event != NONE:
-            done = self.events[node.event]
-        elif len(streams) == 1:  # most by far; a generator would take half of a replay's time
-            done = self.ends[streams[0]]
-        else:
-            done = max((self.ends[stream] for stream in streams), default=0.0)
-        awake = done + wait.wake_ns
-        go_on = awake if awake > free else free
-        waits[wait.finding] = waits.get(wait.finding, 0.0) + go_on - free
-        self.clock[node.thread] = go_on + scale * after
-        return scale * (call + after)
-
-    def _queue(self, now: float) -> float:
-        """When a host that wants to launch now can: it is held back while the launch queue is full."""
-        pending, least = self.pending, self.launched - LAUNCH_QUEUE
-        while pending and pending[0][0] <= least:
-            end = pending.popleft()[1]
-            if end > now:
-                now = end
-        return now
+    def _done(self, streams: tuple[int, ...], event: int) -> float:
+        """When what a wait is for is done: its event, or else the streams."""
+        if event != NONE:
+            return self.events[event]
+        return max((self.ends[stream] for stream in streams), default=0.0)

@@ -15,7 +15,7 @@ import numpy as np
 from syncscan.model.arrays import Float64, Int64
 from syncscan.model.interval import Interval
 from syncscan.model.schedule import Schedule
-from syncscan.whatif.graph import Run
+from syncscan.whatif.graph import RUN, Move
 from syncscan.whatif.replay import MAX_CYCLES, MIN_CYCLES, STEADY, Replay, State
 from syncscan.whatif.replayed_steps import ReplayedSteps
 
@@ -28,9 +28,11 @@ def _nearest(steps: Sequence[Interval], at: int | None) -> int:
 
 
 class _Moment(msgspec.Struct, frozen=True, eq=False):
-    """Where a run's thread stood after it, and where the streams stood before it; replayed ns."""
+    """A run, where its thread stood after it, and where the streams stood before it; replayed ns."""
 
-    run: Run
+    thread: int
+    launches: int
+    feeds: tuple[tuple[int, float, int], ...]
     clock: float
     ends: list[float]
 
@@ -42,10 +44,13 @@ class _Recorder(State):
         super().__init__(*args)  # type: ignore[arg-type]
         self.moments: list[_Moment] = []
 
-    def _run(self, node: Run, host: float, late: list[float]) -> None:
-        before = list(self.ends)
-        super()._run(node, host, late)
-        self.moments.append(_Moment(node, self.clock[node.thread], before))
+    def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
+        for move, host in zip(moves, hosts, strict=True):
+            before = list(self.ends)
+            super()._advance((move,), [host], late, removed)
+            if move[0] == RUN:
+                _, thread, launches, feeds = move
+                self.moments.append(_Moment(thread, launches, feeds, self.clock[thread], before))
 
 
 class StepSchedules:
@@ -119,14 +124,14 @@ class StepSchedules:
         work, scaled = self.steps.launches, self.replay.programs[number]
         at = int(np.searchsorted(work.issued, self.steps.intervals[number].begin))
         for m in moments:
-            lo, at = at, at + m.run.launches
+            lo, at = at, at + m.launches
             streams = work.stream[lo:at]
-            for feed in m.run.feeds:
-                mine = lo + np.flatnonzero(streams == feed.stream)
-                first = int(scaled.program.late_first[feed.row])
+            for stream, _, row in m.feeds:
+                mine = lo + np.flatnonzero(streams == stream)
+                first = int(scaled.program.late_first[row])
                 calls = m.clock + self.replay.scale * scaled.program.late_host[first : first + len(mine)]
-                start, finish = self._stream(mine, calls, m.ends[feed.stream])
-                own = m.run.thread == 0
+                start, finish = self._stream(mine, calls, m.ends[stream])
+                own = m.thread == 0
                 yield work.rows[mine], start, finish, (work.returned[mine], calls) if own else _NOWHERE
 
     def _stream(self, mine: Int64, calls: Float64, end: float) -> tuple[Float64, Float64]:
