@@ -60,8 +60,8 @@ class StepTimes:
 
         The larger of two: what the steps would say were each independent of the one before, and what their quarters
         say. On a shared host they are not: its speed wanders by a tenth over ten to twenty steps, and of forty steps
-        the first alone claims ±4 %, which a second forty kept to in 38 % of the cases, with the quarters in 79 %
-        (112 pairs, H200, torch 2.11). What wanders more slowly than the steps last can't be seen in them.
+        the first alone claims ±3.6 %, which the next forty kept to in 38 % of the cases, with the quarters in 81 %
+        (208 pairs, H200, torch 2.11). What wanders more slowly than the steps last can't be seen in them.
         """
         if self.quartiles is None or self.typical <= 0:
             return None
