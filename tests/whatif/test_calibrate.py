@@ -1,0 +1,67 @@
+"""The scales at which a step takes a known time, found with few replays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncscan.whatif.calibrate import MAX_SCALE, MAX_STRETCH, MIN_SCALE, MIN_STRETCH, ROUNDS, scales
+
+TARGET = 1e6
+slopes = st.lists(st.tuples(st.floats(0.0, 3e6), st.floats(0.0, 2e6)), min_size=1, max_size=6)
+
+
+class Step:
+    """A step whose time is told by a function of the host's scale and the device's; counts how often it is asked."""
+
+    def __init__(self, takes: Callable[[float, float], float]) -> None:
+        self.takes, self.asked = takes, 0
+
+    def __call__(self, scale: float, stretch: float) -> float:
+        self.asked += 1
+        return self.takes(scale, stretch)
+
+
+@given(slopes)
+def test_the_host_s_scale_is_where_the_step_takes_its_time(lines: list[tuple[float, float]]) -> None:
+    """A step's time is the latest of several things, each so much of the host's time and so much of the device's."""
+    step = Step(lambda scale, stretch: max(host * scale + device * stretch for host, device in lines))
+    if not step(MIN_SCALE, 1.0) <= TARGET <= step(MAX_SCALE, 1.0):
+        return
+    scale, stretch = scales(step, 0.6, TARGET)
+    assert MIN_SCALE <= scale <= MAX_SCALE
+    assert step(scale, stretch) == pytest.approx(TARGET, rel=0.02)  # a guess that explains the step as well is kept
+    if stretch == 1.0 and scale not in (0.6, MAX_SCALE):
+        assert step(scale - 4e-7, 1.0) <= TARGET <= step(scale, 1.0)
+
+
+def test_a_step_of_straight_lines_takes_a_third_of_the_replays() -> None:
+    """Halving would take 24, and five are for the ends and for whether the host matters at all."""
+    step = Step(lambda scale, stretch: max(4e5 * stretch + 3e5 * scale, 2e5 + 1e6 * scale))
+    scale, stretch = scales(step, 0.6, TARGET)
+    assert (scale, stretch) == (pytest.approx(0.8, abs=1e-6), 1.0)
+    assert step.asked <= 5 + ROUNDS // 3
+
+
+@given(st.lists(st.floats(MIN_SCALE, MAX_SCALE), min_size=1, max_size=30), st.floats(0.0, 1.0))
+def test_a_step_that_grows_in_jumps_takes_hardly_more_than_halving(jumps: list[float], part: float) -> None:
+    """A replay that ends one cycle earlier or later jumps a little: then no line leads to where the time is reached."""
+    step = Step(lambda scale, _: 1e5 + 1e6 * sum(jump <= scale for jump in jumps))
+    target = 1e5 + 1e6 * len(jumps) * part
+    if not step(MIN_SCALE, 1.0) < target <= step(MAX_SCALE, 1.0):
+        return
+    step.asked = 0
+    scale, _ = scales(step, 0.6, target)
+    assert step.asked <= 5 + ROUNDS + 1
+    if step(scale, 1.0) != target:
+        assert step(scale - 4e-7, 1.0) < target <= step(scale, 1.0)
+
+
+@pytest.mark.parametrize(("work", "stretch"), [(2e5, MAX_STRETCH), (8e5, 1.25), (9e6, MIN_STRETCH)])
+def test_where_the_host_can_t_explain_the_time_the_device_s_clocks_do(work: float, stretch: float) -> None:
+    """As far as clocks go, and no further."""
+    step = Step(lambda _, stretch: work * stretch)
+    assert scales(step, 0.6, TARGET) == (0.6, pytest.approx(stretch, abs=1e-6))
