@@ -125,7 +125,7 @@ def test_steps_that_wander_together_are_less_sure_than_as_many_apart() -> None:
 
 
 def test_the_claim_covers_steps_that_wander_as_a_shared_host_s_do() -> None:
-    """An AR(1) of 0.8: of forty steps the median is where it was said in nine of ten; independent ones would say 60 %."""
+    """An AR(1) of 0.8: of forty steps the median is where it was said in nine of ten; by their spread alone in half."""
     chance = random.Random(0)
     held = []
     for _ in range(400):

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,11 +21,12 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
 from syncscan.model.interval import Interval
 from syncscan.model.trace import Track
+from syncscan.model.units import duration
 from syncscan.report.annotate import added_events, annotate, annotate_around, opening_of
 from syncscan.report.annotate.around import touching
 from syncscan.report.annotate.copy_text import document
 from syncscan.report.annotate.hues import color_of, hued
-from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
+from syncscan.report.annotate.lanes import Arrow, Drawn, Kind, Lanes, Times
 from tests.builder import MAIN, TraceBuilder
 from tests.report.example import HOSTILE
 
@@ -250,6 +252,29 @@ def test_slices_on_a_row_never_overlap(intervals: list[tuple[int, int]], base: i
     for row in rows.values():
         row.sort()
         assert all(before[1] <= after[0] for before, after in itertools.pairwise(row))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**4), st.integers(0, 10**4), st.integers(0, 1)), max_size=20),
+    st.sampled_from([0, 4_367_533_655_541_084, 1_695_835_583_882_831_001]),
+    st.booleans(),
+)
+def test_slices_that_lie_apart_are_drawn_as_any_others_are(
+    apart: list[tuple[int, int, int]], base: int, perfetto: bool
+) -> None:
+    """Byte for byte: text with gaps for the times says what was encoded slice by slice."""
+    edges = list(itertools.accumulate((n for before, length, _ in apart for n in (before, length)), initial=base))[1:]
+    begin, end, kind = edges[::2], edges[1::2], [which for *_, which in apart]
+    kinds = [Kind('idle: "host"', {"cause": "late\u2028"}, "grey"), Kind("idle: sync", {}, "")]
+    drawn = [
+        Drawn(b, e, kinds[k].name, {"length": duration((e - b) / 1000), **kinds[k].args}, kinds[k].color)
+        for b, e, k in zip(begin, end, kind, strict=True)
+    ]
+    columns = Times(*(np.array(column, np.int64) for column in (begin, end, kind)))
+    if drawn:
+        assert list(Lanes([], perfetto).row_apart("r", "c", columns, kinds)) == list(
+            Lanes([], perfetto).row("r", "c", drawn)
+        )
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+import numpy as np
 
+from syncscan.model.arrays import Int64
 from syncscan.model.trace import Track
+from syncscan.model.units import duration
 from syncscan.report.annotate.hues import hued
 from syncscan.report.names import shown
 
@@ -22,6 +25,8 @@ _FIRST_PID = 4_200_000
 """Above what Linux gives a process or a thread (pid_max is 2**22 = 4,194,304)."""
 _FIRST_FLOW = 1 << 40
 """Above the ids of recorded flows, which are 32-bit correlations; below what a JavaScript number holds."""
+_GAP = msgspec.Raw(b"\0")
+"""Stands in an event's text, which has no such byte, where a number comes."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -33,6 +38,23 @@ class Drawn(msgspec.Struct, frozen=True):
     name: str
     args: Mapping[str, Any] = msgspec.field(default_factory=dict)
     color: str = ""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What many slices have in common; `args` without their length."""
+
+    name: str
+    args: Mapping[str, Any]
+    color: str
+
+
+class Times(msgspec.Struct, frozen=True, eq=False):
+    """Slices of some kinds in columns of one length, int64: ns on the trace's clock, ascending, none over another."""
+
+    begin: Int64
+    end: Int64
+    kind: Int64
+    """Place among the kinds."""
 
 
 class Arrow(msgspec.Struct, frozen=True):
@@ -53,7 +75,7 @@ class Lanes:
     """
 
     def __init__(self, tracks: Iterable[Track], perfetto: bool = False) -> None:
-        self._perfetto = perfetto
+        self._perfetto, self._shorter = perfetto, SHORTER if perfetto else 0
         taken = {i for t in tracks for i in (t.pid, t.tid)}
         self._free = (i for i in range(_FIRST_PID, 2 * _FIRST_PID + len(taken)) if str(i) not in taken)
         self._flows = iter(range(_FIRST_FLOW, 2 * _FIRST_FLOW))
@@ -65,6 +87,35 @@ class Lanes:
         yield _encode(self._label("process_name", self.pid, name=name))
         yield _encode(self._label("process_labels", self.pid, labels="syncscan"))
         yield _encode(self._label("process_sort_index", self.pid, sort_index=-1))
+
+    def row_apart(self, name: str, cat: str, times: Times, kinds: Sequence[Kind]) -> Iterator[bytes]:
+        """One row of many slices that don't overlap and of which there are few kinds; each shows its length.
+
+        Args:
+            name: shown beside the row.
+            cat: category of its slices.
+            times: when they are, and of which kind.
+            kinds: what is the same of all of one.
+        """
+        tid, begin = next(self._free), times.begin
+        yield from self._titles(name, tid)
+        starts = [ts / 1000 for ts in begin.tolist()]  # numpy rounds an int64 before it divides it, Python behind that
+        gaps = 2 * np.ceil(np.spacing(np.abs(starts)) * 1000).astype(np.int64)  # as `_rounding`
+        ends = np.append(np.maximum(begin[:-1], np.minimum(times.end[:-1], begin[1:] - gaps[1:])), times.end[-1:])
+        lengths = np.maximum(ends - begin - self._shorter, 0)
+        around = [self._around_times(kind, cat, tid) for kind in kinds]
+        said = _durations(times.end - begin)
+        for kind, start, lasting, length in zip(
+            times.kind.tolist(), starts, (lengths / 1000).tolist(), said, strict=True
+        ):
+            before, between, behind, end = around[kind]
+            yield f'{before}{start!r}{between}{lasting!r}{behind}"{length}"{end}'.encode()
+
+    def _around_times(self, kind: Kind, cat: str, tid: int) -> list[str]:
+        """The text of a slice of this kind, without its start, its duration, and the length that it shows."""
+        event = self._slice(Drawn(0, 0, kind.name, kind.args, kind.color), cat, tid)
+        event |= {"ts": _GAP, "dur": _GAP, "args": {"length": _GAP, **event["args"]}}
+        return _encode(event).decode().split("\0")
 
     def row(self, name: str, cat: str, slices: Iterable[Drawn], arrows: Iterable[Arrow] = ()) -> Iterator[bytes]:
         """One row, and further ones with the same name for the slices that overlap on it.
@@ -78,12 +129,16 @@ class Lanes:
         lanes = _lanes(sorted(slices, key=lambda s: (s.ts, -s.end)))
         starts = sorted(arrows, key=lambda a: a.ts)
         for number, lane in enumerate(lanes):
-            tid, self._order = next(self._free), self._order + 1
-            numbered = name if not number else f"{name} ({number + 1})"
-            yield _encode(self._label("thread_name", tid, name=self._row_name(numbered)))
-            yield _encode(self._label("thread_sort_index", tid, sort_index=self._order))
+            tid = next(self._free)
+            yield from self._titles(name if not number else f"{name} ({number + 1})", tid)
             yield from (_encode(self._slice(s, cat, tid)) for s in lane)
             yield from self._arrows(starts, lane, tid)
+
+    def _titles(self, name: str, tid: int) -> Iterator[bytes]:
+        """What a row is called, and that it goes below those before it."""
+        self._order += 1
+        yield _encode(self._label("thread_name", tid, name=self._row_name(name)))
+        yield _encode(self._label("thread_sort_index", tid, sort_index=self._order))
 
     def _arrows(self, arrows: list[Arrow], lane: list[Drawn], tid: int) -> Iterator[bytes]:
         starting = {s.ts: s for s in lane}
@@ -104,7 +159,7 @@ class Lanes:
     def _slice(self, s: Drawn, cat: str, tid: int) -> dict[str, Any]:
         name = _named(s.name)
         name = hued(name, s.color) if self._perfetto else name
-        length = max(s.end - s.ts - (SHORTER if self._perfetto else 0), 0)
+        length = max(s.end - s.ts - self._shorter, 0)
         event: dict[str, Any] = {"ph": "X", "cat": cat, "name": name, "pid": self.pid, "tid": tid}
         event["ts"], event["dur"] = s.ts / 1000, length / 1000
         if s.color:
@@ -149,6 +204,13 @@ def _said(text: str) -> str:
 @lru_cache(1 << 12)
 def _named(name: str) -> str:
     return shown(name, MAX_NAME) or "?"
+
+
+def _durations(lengths: Int64) -> Iterator[str]:
+    """Times in ns as words."""
+    each, which = np.unique(lengths, return_inverse=True)
+    words = [duration(ns / 1000) for ns in each.tolist()]
+    return map(words.__getitem__, which.tolist())
 
 
 def _number(text: str) -> int | str:

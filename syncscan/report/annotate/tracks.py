@@ -14,8 +14,8 @@ from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.interval import Interval
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, Trace
-from syncscan.report.annotate.idle import Idle, idle_times
-from syncscan.report.annotate.lanes import Arrow, Drawn, Lanes
+from syncscan.report.annotate.idle import Cause, IdleTimes, idle_times
+from syncscan.report.annotate.lanes import Arrow, Drawn, Kind, Lanes, Times
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
 from syncscan.report.story import ToldFinding, story_of
 from syncscan.report.units import duration
@@ -47,8 +47,10 @@ def added_events(analysis: Analysis, around: Interval | None = None, perfetto: b
     if t.steps:
         yield from lanes.row("steps", "syncscan_step", _touching(_steps(analysis), around))
     for device in t.kept(DeviceWork).devices:
-        idle = [_idle_slice(i) for i in idle_times(analysis, device)]
-        yield from lanes.row(f"device {device} idle", "syncscan_idle", _touching(idle, around))
+        idle = idle_times(analysis, device)
+        times, kinds = _times(idle, around), [_idle_kind(cause) for cause in idle.causes]
+        if len(times.begin):
+            yield from lanes.row_apart(f"device {device} idle", "syncscan_idle", times, kinds)
 
 
 def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
@@ -164,13 +166,24 @@ def _steps(analysis: Analysis) -> list[Drawn]:
     ]
 
 
-def _idle_slice(idle: Idle) -> Drawn:
-    args: dict[str, Any] = {"length": duration((idle.end - idle.ts) / 1000), "cause": _CAUSES[idle.cause]}
-    name = f"idle: {idle.cause}"
-    if idle.finding:
-        name += f" · {idle.finding.rule}"
-        args |= {"title": idle.finding.diagnosis.title, "fix": idle.finding.diagnosis.fix, "finding": idle.finding.id}
-    return Drawn(idle.ts, idle.end, name, args, _IDLE_COLORS[idle.cause])
+def _times(idle: IdleTimes, around: Interval | None) -> Times:
+    begin, end, cause = idle.begin, idle.end, idle.cause
+    if around is None:
+        return Times(begin, end, cause)
+    touched = slice(end.searchsorted(around.begin), begin.searchsorted(around.end, side="right"))
+    return Times(begin[touched], end[touched], cause[touched])
+
+
+def _idle_kind(cause: Cause) -> Kind:
+    name, args = f"idle: {cause.kind}", {"cause": _CAUSES[cause.kind]}
+    if cause.finding:
+        name += f" · {cause.finding.rule}"
+        args |= {
+            "title": cause.finding.diagnosis.title,
+            "fix": cause.finding.diagnosis.fix,
+            "finding": cause.finding.id,
+        }
+    return Kind(name, args, _IDLE_COLORS[cause.kind])
 
 
 _CAUSES = {
