@@ -129,7 +129,8 @@ def _through_cache(path: str | os.PathLike[str], progress: Progress | None, max_
     from syncscan.report.saved import saved_trace
 
     try:
-        files.write(beside.place, beside.content(saved_trace(trace, _QUICKLY)), force=True)
+        saved = replace(saved_trace(trace, _QUICKLY), drawn=trace.info.drawn)
+        files.write(beside.place, beside.content(saved), force=True)
     except UsageError as e:
         info = replace(trace.info, warnings=(*trace.info.warnings, f"Nothing is kept for the next time: {e.message}"))
         trace = replace(trace, info=info)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from syncscan.errors import UsageError
 
-_BATCH = 1 << 20
+_BATCH = 1 << 18
+"""Bytes that are written or packed at once, at least: handing them over costs as much as packing a few kilobytes."""
 _FULL = "Is the disk full, or the name too long?"
 _SHORTER = "Give another name."
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
@@ -121,32 +123,39 @@ def _replace(target: Path, path: Path, chunks: Iterable[bytes], packed: bool, mo
 
 def _fill(raw: IO[bytes], chunks: Iterable[bytes], packed: bool) -> None:
     if not packed:
-        raw.writelines(chunks)
+        _write_behind(raw.write, _batches(chunks))
+        return
+    from isal import igzip
+
+    with igzip.GzipFile(fileobj=raw, mode="wb", compresslevel=2, mtime=0) as f:
+        _write_behind(f.write, _batches(chunks))
+
+
+def _write_behind(write: Callable[[bytes], object], batches: Iterator[bytes]) -> None:
+    """Write each batch, one of several by a thread: the system and isal let go of the interpreter's lock meanwhile."""
+    first, second = next(batches, b""), next(batches, b"")
+    if not second:
+        write(first)
         return
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from isal import igzip
-
-    # What comes next is made while a thread packs what there is: isal lets go of the interpreter's lock.
-    with igzip.GzipFile(fileobj=raw, mode="wb", compresslevel=2, mtime=0) as f, ThreadPoolExecutor(1) as thread:
-        packing: Future[int] | None = None
-        for batch in _batches(chunks):
-            if packing:
-                packing.result()
-            packing = thread.submit(f.write, batch)
-        if packing:
-            packing.result()
+    with ThreadPoolExecutor(1) as thread:
+        writing: Future[object] = thread.submit(write, first)
+        for batch in itertools.chain([second], batches):
+            writing.result()
+            writing = thread.submit(write, batch)
+        writing.result()
 
 
 def _batches(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes, about a megabyte at a time: handing one over costs as much as packing a few kilobytes."""
+    """The same bytes, in parts that are worth being handed over."""
     held: list[bytes] = []
     size = 0
     for chunk in chunks:
         held.append(chunk)
         size += len(chunk)
         if size >= _BATCH:
-            yield b"".join(held)
+            yield b"".join(held) if len(held) > 1 else chunk
             held, size = [], 0
     if held:
         yield b"".join(held)

@@ -17,7 +17,7 @@ from syncscan.load.event import Args, Event
 from syncscan.load.table import Arrays, Table, Values
 from syncscan.load.values import LONGEST_US, Float64, copy_name, nanoseconds, process_group, text_of
 from syncscan.model.arrays import Int32, Int64
-from syncscan.model.trace import NONE, Category, Flows, Track
+from syncscan.model.trace import DRAWN, NONE, Category, Flows, Track
 
 TYPES: dict[str, Any] = {
     "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64, "correlation": np.int64,
@@ -53,6 +53,8 @@ class Unlinked(msgspec.Struct, frozen=True):
     flows: Flows
     events: int
     categories: frozenset[str]
+    drawn: bool = False
+    """Whether events are among them that `syncscan annotate` adds."""
 
 
 class Numbered(dict[Any, int]):
@@ -86,6 +88,7 @@ class Columns(msgspec.Struct):
     _frames: Table = msgspec.field(default_factory=lambda: Table({name: TYPES[name] for name in FRAME_COLUMNS}))
     _arrow_starts: list[ArrowEnd] = msgspec.field(default_factory=list)
     _arrow_ends: list[ArrowEnd] = msgspec.field(default_factory=list)
+    _drawn: bool = False
 
     @property
     def texts_bytes(self) -> int:
@@ -107,6 +110,7 @@ class Columns(msgspec.Struct):
             elif name == PYTHON:
                 self._add_rows(self._frames, [(None, self._complete(name, group))])
             else:
+                self._drawn = self._drawn or name.startswith(DRAWN)
                 self._add_labels(group)
         self._add_rows(self._slices, slices)
 
@@ -203,12 +207,12 @@ class Columns(msgspec.Struct):
         """All that was added, in a form that another process can take over."""
         return (
             self.events, list(self._strings), list(self._tracks), self._labels, self._categories, self.damage,
-            self._slices.blocks(), self._frames.blocks(), self._arrow_starts, self._arrow_ends,
+            self._slices.blocks(), self._frames.blocks(), self._arrow_starts, self._arrow_ends, self._drawn,
         )  # fmt: skip
 
     def absorb(self, exported: Export) -> None:
         """Take over what was added elsewhere."""
-        events, strings, tracks, labels, categories, damage, slices, frames, arrow_starts, arrow_ends = exported
+        events, strings, tracks, labels, categories, damage, slices, frames, arrow_starts, arrow_ends, drawn = exported
         self.events += events
         self.damage.add(damage)
         own_name = np.array([self._strings[text] for text in strings], np.int32)
@@ -221,6 +225,7 @@ class Columns(msgspec.Struct):
         for place, label in labels.items():
             self._add_label(place, label)
         self._categories |= categories
+        self._drawn = self._drawn or drawn
         for arrows, arrows_into in ((arrow_starts, self._arrow_starts), (arrow_ends, self._arrow_ends)):
             self.rows += len(arrows)
             arrows_into += [(arrow, int(own_track[track]), ts) for arrow, track, ts in arrows]
@@ -243,6 +248,7 @@ class Columns(msgspec.Struct):
             flows=self._flows(track_of),
             events=self.events,
             categories=frozenset(self._categories),
+            drawn=self._drawn,
         )
 
     def _flows(self, track_of: Int32) -> Flows:

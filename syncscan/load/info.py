@@ -61,6 +61,7 @@ def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked)
         capture=captured,
         metadata=metadata,
         warnings=refused,
+        drawn=raw.drawn,
     )
 
 

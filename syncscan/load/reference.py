@@ -14,7 +14,7 @@ from syncscan.load.damage import Damage
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.values import copy_name, id_of, nanoseconds, number_of, process_group, text_of
-from syncscan.model.trace import NONE, Category, Flows, Trace, Track
+from syncscan.model.trace import DRAWN, NONE, Category, Flows, Trace, Track
 
 
 def parse(text: bytes, path: str = "<bytes>") -> Trace:
@@ -54,6 +54,7 @@ class _Reader:
         self.tracks: list[tuple[str, str]] = []
         self.labels: dict[tuple[str, str], str] = {}
         self.categories: set[str] = set()
+        self.drawn = False
         self.slices: list[dict[str, int]] = []
         self.frames: list[dict[str, int]] = []
         self.flow_starts: dict[Any, tuple[int, tuple[str, str]]] = {}
@@ -79,6 +80,7 @@ class _Reader:
             self._flows(),
             count,
             frozenset(self.categories),
+            self.drawn,
         )
 
     def _event(self, e: dict[str, Any]) -> None:
@@ -90,6 +92,8 @@ class _Reader:
             self.labels[place] = max(known, label, key=lambda text: (len(text), text))
         elif not isinstance(cat, str):
             return
+        elif cat.startswith(DRAWN):
+            self.drawn = True
         elif phase == "X" and (cat == PYTHON or cat in CATEGORIES):
             self._slice(e, cat)
         elif phase in ("s", "f") and cat in ARROWS and e.get("id") is not None:

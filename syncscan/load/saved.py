@@ -153,6 +153,7 @@ def linked(known: SavedTrace, version: int = VERSION) -> Trace:
         vendor=Vendor(known.vendor),
         warnings=known.warnings,
         complete=known.complete,
+        drawn=known.drawn,
     )
     return msgspec.structs.replace(trace, info=info)
 

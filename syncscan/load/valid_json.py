@@ -17,6 +17,7 @@ from syncscan.load.split import PIECE, Head, Readable, Splitter
 from syncscan.model.json_text import strict_text
 
 WRITTEN_ANEW = "What the trace says about itself isn't JSON to every reader, or stands there twice: it is written anew."
+_DIGIT = re.compile(rb"[0-9]")
 _DIGITS = re.compile(rb"[0-9]{%d}" % MOST_DIGITS)
 _LONG = 64
 """Digits in a row that no number in a trace has: the longest of Python's floats have 17."""
@@ -102,21 +103,29 @@ class ValidText:
 def _as_it_stands(text: bytes | memoryview) -> bytes | None:
     """The text of a list without its brackets if any reader takes it; None if it is empty or refused."""
     inner = bytes(text[1:-1])
-    return inner if _is_valid(inner) else None
+    return inner if _is_valid(inner, text) else None
 
 
 def _joined(salvaged: list[Salvaged]) -> bytes:
     """Events that were read one by one: as they stand where any reader takes them, else written anew."""
     texts = ((one.text.encode(), one.event) for one in salvaged)
-    return b",".join(text if text and _is_valid(text) else b"\n" + strict_text(event).encode() for text, event in texts)
+    return b",".join(
+        text if text and _is_valid(text, b"[" + text + b"]") else b"\n" + strict_text(event).encode()
+        for text, event in texts
+    )
 
 
-def _is_valid(events: bytes) -> bool:
-    """Whether strict readers take these events: UTF-8, objects all of them, and no half of a character escaped."""
+def _is_valid(events: bytes, listed: bytes | memoryview) -> bool:
+    """Whether strict readers take these events: UTF-8, objects all of them, and no half of a character escaped.
+
+    Args:
+        events: their text.
+        listed: the same in brackets.
+    """
     try:
         if not events.isascii():
             events.decode()
-        return bool(_EVENTS.decode(b"[" + events + b"]")) and not _has_endless_number(events)
+        return bool(_EVENTS.decode(listed)) and not _has_endless_number(events)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
 
@@ -132,7 +141,8 @@ def _valid_head(head: Head) -> bytes:
 
 def _has_endless_number(text: bytes) -> bool:
     """Whether this many digits stand in a row; looked for only around every so manieth byte, as one of them is one."""
-    suspects = (at for at in range(0, len(text), MOST_DIGITS) if _goes_on(text, at))
+    looked_at = (MOST_DIGITS * digit.start() for digit in _DIGIT.finditer(text[::MOST_DIGITS]))
+    suspects = (at for at in looked_at if _goes_on(text, at))
     return any(_DIGITS.search(text, max(0, at - MOST_DIGITS), at + MOST_DIGITS) for at in suspects)
 
 

@@ -177,6 +177,10 @@ class Step(msgspec.Struct, frozen=True):
     """What a serving framework says of it."""
 
 
+DRAWN = "syncscan_"
+"""What the categories of slices begin with that `syncscan annotate` adds."""
+
+
 class TraceInfo(msgspec.Struct, frozen=True):
     """What a trace says about itself, and what reading it had to say.
 
@@ -204,6 +208,8 @@ class TraceInfo(msgspec.Struct, frozen=True):
     """False where the file ends before its list of events does."""
     kept: Kept | None = None
     """None where the trace itself was read."""
+    drawn: bool = False
+    """Whether it is an annotated copy: what syncscan draws is in it already."""
 
 
 class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from syncscan import api, load
+from syncscan.integrations import annotated_copy
 from syncscan.load import cache
 from syncscan.model.stage_clock import StageClock
 from tests.builder import TraceBuilder
@@ -106,3 +107,12 @@ def test_a_clock_is_told_of_every_stage(path: Path) -> None:
     stages = ["load", "detect", "attribute", "cost", "whatif", "host", "habits", "remedies"]
     assert [cost.name for cost in clock.costs] == stages
     assert min(cost.seconds for cost in clock.costs) >= 0
+
+
+def test_what_is_kept_of_an_annotated_copy_says_that_it_is_one(path: Path, tmp_path: Path) -> None:
+    """Or the copy's copy would have everything twice."""
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(b"".join(annotated_copy.annotated(api.analyze(path), str(path))))
+    for _ in range(2):
+        analysis = api.analyze(copy, cache=True)
+        assert b"".join(annotated_copy.annotated(analysis, str(copy))).count(b"syncscan_finding") == 2

@@ -197,3 +197,16 @@ def test_a_saved_analysis_is_annotated_as_its_trace_is(tmp_path: Path) -> None:
     copy = tmp_path / "copy.json"
     copy.write_bytes(b"".join(annotated_copy.annotated(analysis, str(path))))
     assert [f.id for f in api.analyze(copy).findings] == [f.id for f in analysis.findings]
+
+
+def test_of_an_annotated_copy_a_saved_analysis_is_annotated_again(tmp_path: Path) -> None:
+    """The trace that is written anew of it has nothing of what was drawn, and a copy of the copy has it once."""
+    path = story().write(tmp_path / "trace.json")
+    copy, again, of_saved = tmp_path / "copy.json", tmp_path / "again.json", tmp_path / "of_saved.json"
+    for source, into in ((path, copy), (copy, again)):
+        into.write_bytes(b"".join(annotated_copy.annotated(api.analyze(source), str(source))))
+    kept = tmp_path / "kept.json"
+    kept.write_text(api.analyze(copy).to_saved())
+    of_saved.write_bytes(b"".join(annotated_copy.annotated(api.analyze(kept), str(kept))))
+    drawn = [text.read_text().count('"cat":"syncscan_finding"') for text in (copy, again, of_saved)]
+    assert drawn == [3, 3, 3]

@@ -255,7 +255,7 @@ def test_slices_on_a_row_never_overlap(intervals: list[tuple[int, int]], base: i
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 10**4), st.integers(0, 10**4), st.integers(0, 1)), max_size=20),
+    st.lists(st.tuples(st.integers(0, 10**4), st.integers(1, 10**4), st.integers(0, 1)), max_size=20),
     st.sampled_from([0, 4_367_533_655_541_084, 1_695_835_583_882_831_001]),
     st.booleans(),
 )

@@ -10,7 +10,6 @@ from syncscan.report.annotate.copy_text import document
 from syncscan.report.annotate.lanes import SHORTER
 from syncscan.report.annotate.opening import Opening, opening_of
 from syncscan.report.annotate.tracks import added_events
-from syncscan.report.annotate.watched import Watched
 
 
 def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], added: Iterable[bytes]) -> Iterator[bytes]:
@@ -24,8 +23,8 @@ def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], added: 
         recorded: the text of its events, separated by commas in a piece.
         added: the text of what `added_events` draws, likewise.
     """
-    watched = Watched(recorded)
-    return document(head, analysis.trace.info.metadata, watched, watched.unless_drawn(added))
+    info = analysis.trace.info
+    return document(head, info.metadata, recorded, () if info.drawn else added)
 
 
 def annotate_around(
@@ -43,10 +42,9 @@ def annotate_around(
     Raises:
         UsageError: no such finding.
     """
-    around = interval_around(chosen(analysis, finding), margin_ns)
-    watched = Watched(recorded)
-    added = watched.unless_drawn(added_events(analysis, around))
-    return document(head, analysis.trace.info.metadata, touching(watched, around), added)
+    around, info = interval_around(chosen(analysis, finding), margin_ns), analysis.trace.info
+    added = () if info.drawn else added_events(analysis, around)
+    return document(head, info.metadata, touching(recorded, around), added)
 
 
 __all__ = ["SHORTER", "Opening", "added_events", "annotate", "annotate_around", "document", "opening_of"]

@@ -13,7 +13,7 @@ from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.interval import Interval
 from syncscan.model.step import StepSummary
-from syncscan.model.trace import CALLS, Trace
+from syncscan.model.trace import CALLS, DRAWN, Trace
 from syncscan.report.annotate.idle import Cause, IdleTimes, idle_times
 from syncscan.report.annotate.lanes import Arrow, Drawn, Kind, Lanes, Times
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
@@ -43,14 +43,14 @@ def added_events(analysis: Analysis, around: Interval | None = None, perfetto: b
     lanes = Lanes(t.tracks, perfetto)
     yield from lanes.process("syncscan")
     for name, slices, arrows in _findings(analysis):
-        yield from lanes.row(name, "syncscan_finding", _touching(slices, around), arrows)
+        yield from lanes.row(name, f"{DRAWN}finding", _touching(slices, around), arrows)
     if t.steps:
-        yield from lanes.row("steps", "syncscan_step", _touching(_steps(analysis), around))
+        yield from lanes.row("steps", f"{DRAWN}step", _touching(_steps(analysis), around))
     for device in t.kept(DeviceWork).devices:
         idle = idle_times(analysis, device)
         times, kinds = _times(idle, around), [_idle_kind(cause) for cause in idle.causes]
         if len(times.begin):
-            yield from lanes.row_apart(f"device {device} idle", "syncscan_idle", times, kinds)
+            yield from lanes.row_apart(f"device {device} idle", f"{DRAWN}idle", times, kinds)
 
 
 def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
