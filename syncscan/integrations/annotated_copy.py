@@ -8,10 +8,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from syncscan import load
+from syncscan.errors import TraceUnreadable
 from syncscan.load import second_process
 from syncscan.load.byte_stream import ByteStream
 from syncscan.load.valid_json import ValidText
 from syncscan.model.analysis import Analysis
+from syncscan.model.redacted import redacted
 from syncscan.report.annotate import added_events, annotate, annotate_around, document
 from syncscan.report.annotate.untangle import untangled
 
@@ -52,8 +54,7 @@ def annotated(
         margin_ns: how much to show around it.
         progress: told while the trace is read.
     """
-    with load.open_events(path, rebuilt=True) as source:
-        text = ValidText(source, path)
+    with _opened(analysis, path) as (source, text):
         if finding is None:
             with _drawn(analysis) as added:
                 yield from annotate(analysis, text.head, _told(text.pieces(), source, progress), added)
@@ -67,12 +68,12 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 
     It reads the trace twice; `progress` is told of both.
     """
-    with load.open_events(path, rebuilt=True) as source:
-        head = ValidText(source, path).head
+    with _opened(analysis, path) as (_, text):
+        head = text.head
 
     def pieces() -> Iterator[bytes]:
-        with load.open_events(path, rebuilt=True) as source:
-            yield from _told(ValidText(source, path).pieces(), source, progress)
+        with _opened(analysis, path) as (source, text):
+            yield from _told(text.pieces(), source, progress)
 
     with _drawn(analysis, perfetto=True) as added:
         yield from annotate(analysis, head, untangled(pieces), added)
@@ -80,9 +81,23 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 
 def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
     """The text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
-    with load.open_events(path, rebuilt=True) as source:
-        text = ValidText(source, path)
+    with _opened(analysis, path) as (source, text):
         yield from document(text.head, analysis.trace.info.metadata, _told(text.pieces(), source, progress), ())
+
+
+@contextmanager
+def _opened(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream, ValidText]]:
+    """The trace at `path` once more, and its text; what reading found valid isn't checked again while it is the same.
+
+    Raises:
+        TraceUnreadable: it is another one in the end.
+    """
+    with load.open_events(path, rebuilt=True) as source:
+        known, state = analysis.trace.info.sound, source.state
+        sound = known is not None and known == state
+        yield source, ValidText(source, path, sound=sound)
+        if sound and source.state != known:
+            raise TraceUnreadable(f"{redacted(path)} was written to while it was copied.", "Copy it again.")
 
 
 @contextmanager

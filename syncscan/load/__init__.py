@@ -91,7 +91,8 @@ def _read(
     second: tuple[second_process.SecondProcess, second_process.Turns] | None = None,
 ) -> Trace:
     report = None if progress is None else lambda _: progress(stream.done, stream.size)
-    return reader.read(stream, name, piece, report, lambda: stream.lost, second, most)
+    state = stream.state if piece == PIECE else None  # what copies the text cuts it up in such pieces
+    return reader.read(stream, name, piece, report, lambda: stream.lost, second, most, state)
 
 
 def _share(name: str, piece: int, size: int, turns: second_process.Turns, most: int | None) -> object:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import re
+import stat
 import sys
+import time
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -13,10 +15,14 @@ from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, instal
 from syncscan.load.stored import Stored, reason
 from syncscan.load.unpack import recognised
 from syncscan.model.redacted import redacted
+from syncscan.model.trace import FileState
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 MAGIC = 4
 """Bytes by which gzip (2) and zstd (4) are told (RFC 1952, RFC 8878)."""
+
+_SETTLED_NS = 2_000_000_000
+"""A change so long ago has a time of its own: the coarsest clock of a file system has ticks of 2 s (FAT's)."""
 
 
 def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
@@ -161,6 +167,17 @@ class ByteStream(io.RawIOBase):
     def lost(self) -> str:
         """What reading and unpacking lost so far, as a sentence; empty if nothing."""
         return self._stream.lost
+
+    @property
+    def state(self) -> FileState | None:
+        """The file as it is now; None for what is none, and just after a change: the next may bear the same time."""
+        try:
+            now = os.fstat(self._stream.below.fileno())
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(now.st_mode) or time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) < _SETTLED_NS:
+            return None
+        return FileState(now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
 
     def end_at(self, size: int) -> None:
         """Read no further than this many stored bytes, whatever is appended meanwhile."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from syncscan.errors import TraceTooLarge
 from syncscan.load.columns import Columns, Export
@@ -22,7 +23,7 @@ from syncscan.load.metadata import Ending, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.second_process import SecondProcess, Turns
 from syncscan.load.split import PIECE, Readable, Splitter
-from syncscan.model.trace import NONE, Trace
+from syncscan.model.trace import NONE, FileState, Trace
 
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -43,6 +44,7 @@ def read(
     lost: Lost = lambda: "",
     second: tuple[SecondProcess, Turns] | None = None,
     max_memory: int | None = None,
+    state: FileState | None = None,
 ) -> Trace:
     """Read one trace.
 
@@ -54,6 +56,7 @@ def read(
         lost: asked at the end for a sentence on what unpacking lost; empty if nothing.
         second: a process that makes `read_share` of the same text with the same `piece`, and the turns that both ask.
         max_memory: bytes that reading and analysing may take; None for no limit.
+        state: of the file that the text is in; ends up in the result's `info` if no piece of it needs a repair.
 
     Raises:
         NeedsOneProcess: the two processes can't share this trace.
@@ -73,8 +76,9 @@ def read(
         if share is None or share.cuts != reading.cuts:
             raise NeedsOneProcess
         reading.columns.absorb(share.columns)
+        reading.sound = reading.sound and share.sound
         require(reading.columns, path, max_memory)
-    return reading.trace(path, lost())
+    return reading.trace(path, lost(), state)
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -83,6 +87,8 @@ class Share(msgspec.Struct, frozen=True):
     columns: Export
     cuts: list[int]
     """Where all pieces begin, and where the text ends: other bytes than the first process's are hardly cut alike."""
+    sound: bool
+    """Whether none of its pieces needed a repair."""
 
 
 def read_share(stream: Readable, path: str, piece: int, turns: Turns, max_memory: int | None = None) -> Share | None:
@@ -92,7 +98,7 @@ def read_share(stream: Readable, path: str, piece: int, turns: Turns, max_memory
         reading.read(_share(turns), False, None)
     except (NeedsOneProcess, TraceTooLarge):
         return None
-    return Share(reading.columns.export(), reading.cuts)
+    return Share(reading.columns.export(), reading.cuts, reading.sound)
 
 
 def _share(turns: Turns) -> IsMine:
@@ -117,8 +123,10 @@ class _Reading:
         self.columns = Columns(self.damage)
         self.splitter = Splitter(stream, piece)
         self.head = head_of(self.splitter, path, lost)
-        self.events = EventList(self.splitter, self.head, self.damage, _decoded, _collected)
+        self.events = EventList(self.splitter, self.head, self.damage, self._decoded, _collected)
         self.cuts: list[int] = []
+        self.sound = True
+        """Whether all that was decoded so far is valid JSON as it stands."""
 
     def read(self, is_mine: IsMine, with_last: bool, progress: Progress | None) -> None:
         """Take over the events of the pieces that are mine.
@@ -147,7 +155,15 @@ class _Reading:
         self.columns.add(batch)
         require(self.columns, self.path, self.max_memory)
 
-    def trace(self, path: str, lost: str) -> Trace:
+    def _decoded(self, text: bytes | memoryview) -> list[Event] | None:
+        """The events of a list, as JSON or with `NaN` and the like; None where a field has another type or worse."""
+        try:
+            return DECODER.decode(text)
+        except _REFUSED:
+            self.sound = False
+        return _with_plain_numbers(text)
+
+    def trace(self, path: str, lost: str, state: FileState | None) -> Trace:
         """The trace of all that was read; `lost` is a sentence on what unpacking lost, or empty."""
         ending = self._read_behind()
         is_bare_list = self.head.whole and not self.head.text
@@ -158,7 +174,8 @@ class _Reading:
         # JSON's last value of a key counts, and what stands behind the events comes last.
         metadata = metadata_before(self.head) | ending.members
         unlinked = self.columns.finish()
-        return linked_trace(trace_info(metadata, path, self.splitter.bytes_read, unlinked), unlinked, self.damage)
+        info = trace_info(metadata, path, self.splitter.bytes_read, unlinked)
+        return linked_trace(replace(info, sound=state if self.sound else None), unlinked, self.damage)
 
     def _read_behind(self) -> Ending:
         batches = self.events.read_behind()
@@ -170,12 +187,8 @@ class _Reading:
                 return ending
 
 
-def _decoded(text: bytes | memoryview) -> list[Event] | None:
-    """The events of a JSON list, also where it has `NaN` and the like; None where a field has another type or worse."""
-    try:
-        return DECODER.decode(text)
-    except _REFUSED:
-        pass
+def _with_plain_numbers(text: bytes | memoryview) -> list[Event] | None:
+    """The events of a list in which `NaN` and the like stand; None where that isn't all that is wrong with it."""
     if not has_not_numbers(text):
         return None
     try:

@@ -38,18 +38,26 @@ class ValidText:
         path: named in the error.
         piece: bytes of text in memory at once.
         lost: asked, where there is no list of events, for a sentence on what unpacking lost; empty if nothing.
+        sound: the events were decoded before as they stand here, in the same pieces: only what that left unchecked is.
 
     Raises:
         TraceEmpty: no bytes.
         TraceUnreadable: there is no list of events; or, when the text was read to its end, a bare one without any.
     """
 
-    def __init__(self, stream: Readable, path: str = "the trace", piece: int = PIECE, lost: Lost = lambda: "") -> None:
+    def __init__(
+        self,
+        stream: Readable,
+        path: str = "the trace",
+        piece: int = PIECE,
+        lost: Lost = lambda: "",
+        sound: bool = False,
+    ) -> None:
         self.damage = Damage()
         """What was repaired or left out, as far as the text was read."""
         splitter = Splitter(stream, piece)
         head = head_of(splitter, path, lost)
-        self._events = EventList(splitter, head, self.damage, _as_it_stands, _joined)
+        self._events = EventList(splitter, head, self.damage, _if_text if sound else _as_it_stands, _joined)
         self._ending = Ending(Members({}), (), "", "")
         self._path, self._lost = path, lost
         self.head = _valid_head(head)
@@ -106,6 +114,12 @@ def _as_it_stands(text: bytes | memoryview) -> bytes | None:
     return inner if _is_valid(inner, text) else None
 
 
+def _if_text(text: bytes | memoryview) -> bytes | None:
+    """The same of a list that is known to be JSON: a decoder leaves what it skips unlooked at, but for its brackets."""
+    inner = bytes(text[1:-1])
+    return inner if _is_text(inner) else None
+
+
 def _joined(salvaged: list[Salvaged]) -> bytes:
     """Events that were read one by one: as they stand where any reader takes them, else written anew."""
     texts = ((one.text.encode(), one.event) for one in salvaged)
@@ -123,11 +137,19 @@ def _is_valid(events: bytes, listed: bytes | memoryview) -> bool:
         listed: the same in brackets.
     """
     try:
-        if not events.isascii():
-            events.decode()
-        return bool(_EVENTS.decode(listed)) and not _has_endless_number(events)
+        return bool(_EVENTS.decode(listed)) and _is_text(events)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
+
+
+def _is_text(events: bytes) -> bool:
+    """Whether it is UTF-8, and no number in it has more digits than readers take."""
+    try:
+        if not events.isascii():
+            events.decode()
+    except UnicodeDecodeError:
+        return False
+    return not _has_endless_number(events)
 
 
 def _valid_head(head: Head) -> bytes:

@@ -181,6 +181,16 @@ DRAWN = "syncscan_"
 """What the categories of slices begin with that `syncscan annotate` adds."""
 
 
+class FileState(msgspec.Struct, frozen=True):
+    """A file as it was at a moment: any change makes another one of it."""
+
+    device: int
+    inode: int
+    size: int
+    written_ns: int
+    changed_ns: int
+
+
 class TraceInfo(msgspec.Struct, frozen=True):
     """What a trace says about itself, and what reading it had to say.
 
@@ -210,6 +220,9 @@ class TraceInfo(msgspec.Struct, frozen=True):
     """None where the trace itself was read."""
     drawn: bool = False
     """Whether it is an annotated copy: what syncscan draws is in it already."""
+    sound: FileState | None = None
+    """The file that was read, where its pieces were decoded as they stand in it; None where one was repaired, or where
+    that isn't known. The end of its list is read event by event, whatever it is like."""
 
 
 class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
