@@ -129,8 +129,7 @@ def _through_cache(path: str | os.PathLike[str], progress: Progress | None, max_
     from syncscan.report.saved import saved_trace
 
     try:
-        saved = replace(saved_trace(trace, _QUICKLY), drawn=trace.info.drawn)
-        files.write(beside.place, beside.content(saved), force=True)
+        files.write(beside.place, beside.content(saved_trace(trace, _QUICKLY), trace.info.drawn), force=True)
     except UsageError as e:
         info = replace(trace.info, warnings=(*trace.info.warnings, f"Nothing is kept for the next time: {e.message}"))
         trace = replace(trace, info=info)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 from isal import isal_zlib
+from msgspec.structs import replace
 
 from syncscan.load import memory
 from syncscan.load.saved import linked, require
@@ -20,7 +21,7 @@ _PIECE = 1 << 20
 
 
 class _Of(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which file a cache is of, and who made it: its first line."""
+    """Which file a cache is of, and who made it."""
 
     syncscan: str
     """The version: another may read a trace otherwise."""
@@ -28,6 +29,14 @@ class _Of(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     written_ns: int
     crc32: int
     """Of all its bytes: a file can be written anew in the same tick of the clock, with the same size."""
+
+
+class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Its first line."""
+
+    of: _Of
+    drawn: bool
+    """As of `TraceInfo`."""
 
 
 class Cache(msgspec.Struct, frozen=True):
@@ -48,19 +57,20 @@ class Cache(msgspec.Struct, frozen=True):
         """
         most = memory.available() if max_memory is None else max_memory
         try:
-            head, _, body = self.place.read_bytes().partition(b"\n")
-            if msgspec.json.decode(head, type=_Of) != self.of:
+            line, _, body = self.place.read_bytes().partition(b"\n")
+            head = msgspec.json.decode(line, type=_Head)
+            if head.of != self.of:
                 return None
             saved = msgspec.json.decode(body, type=SavedTrace)
             require(saved, self.trace, most)
             trace = linked(saved)
         except (OSError, msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
             return None
-        return msgspec.structs.replace(trace, info=msgspec.structs.replace(trace.info, path=self.trace))
+        return replace(trace, info=replace(trace.info, path=self.trace, drawn=head.drawn))
 
-    def content(self, trace: SavedTrace) -> Iterator[bytes]:
-        """What `place` has to hold for this trace."""
-        yield msgspec.json.encode(self.of) + b"\n"
+    def content(self, trace: SavedTrace, drawn: bool) -> Iterator[bytes]:
+        """What `place` has to hold for this trace, which may be an annotated copy."""
+        yield msgspec.json.encode(_Head(of=self.of, drawn=drawn)) + b"\n"
         yield msgspec.json.encode(trace)
 
     @property

@@ -153,7 +153,6 @@ def linked(known: SavedTrace, version: int = VERSION) -> Trace:
         vendor=Vendor(known.vendor),
         warnings=known.warnings,
         complete=known.complete,
-        drawn=known.drawn,
     )
     return msgspec.structs.replace(trace, info=info)
 

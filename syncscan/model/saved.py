@@ -42,7 +42,7 @@ class SavedTrack(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     thread: str
 
 
-class SavedTrace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class SavedTrace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A linked trace, as much of it as analyses read."""
 
     path: str
@@ -57,8 +57,6 @@ class SavedTrace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     slices: Packed
     frames: Packed
     flows: Packed
-    drawn: bool = False
-    """As of `TraceInfo`; false in a saved analysis, whose trace is written anew without what was drawn."""
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
