@@ -56,6 +56,7 @@ class Projector:
         self.number = {f.id: n for n, f in enumerate(findings)}
         self.points = [NumberedPoint(n, o.sync) for n, f in enumerate(findings) for o in f.occurrences]
         self._calibrated: dict[float | None, CalibratedStep] = {}
+        self._changed: dict[Change, Graph] = {}
 
     @cached_property
     def observed_ns(self) -> float:
@@ -78,10 +79,12 @@ class Projector:
         return build(self.steps)
 
     def changed(self, change: Change) -> Graph:
-        """Of the steps with this change."""
-        if change.ahead or change.calls:
-            return build(find_steps(self.trace, self.points, change=change))
-        return build(with_change(self.steps, change))
+        """Of the steps with this change; the list of remedies asks again for what a habit asked for."""
+        if change not in self._changed:
+            anew = change.ahead or change.calls
+            steps = find_steps(self.trace, self.points, change=change) if anew else with_change(self.steps, change)
+            self._changed[change] = build(steps)
+        return self._changed[change]
 
     def _apart(self, scope: str) -> Graph:
         """Of the steps with this scope's device work on streams of its own."""
