@@ -6,12 +6,14 @@ import io
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.errors import TraceUnreadable
-from syncscan.load.valid_json import ValidText
+from syncscan.load.event import DECODER
+from syncscan.load.valid_json import ValidText, _as_it_stands
 
 EVENT = '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}'
 
@@ -144,3 +146,24 @@ def test_numbers_that_no_reader_takes() -> None:
 def test_digits_in_a_name_stay() -> None:
     """A name may be of digits alone."""
     assert [event["name"] for event in events(f"[{EVENT % ('9' * 5000, 1)}]".encode())] == ["9" * 5000]
+
+
+_WITHIN = st.sampled_from([
+    *('"', "\\", "\\u", "\\ud800", "\\udc00", "\x01", "\x00", "é", "\u2028", " "),
+    *("NaN", "Infinity", "-", "1e999", "000", "1" * 40, "null", "true"),
+    *("{", "}", "[", "]", ",", ":", '"a": 1,', '"ts": "7",', '"args": {},', '"x": {"y": [1,{}]},'),
+])  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(0, 170), st.integers(0, 3), _WITHIN), max_size=4))
+def test_what_reading_decodes_strict_readers_take(edits: list[tuple[int, int, str]]) -> None:
+    """So it needn't be checked again: a decoder checks what it skips too, but for encodings and numbers' lengths."""
+    text = "[" + EVENT.replace("}", ', "args": {"x": "y", "External id": 3}, "of no use": "a\\n"}') % ("b", 5) + "]"
+    for at, length, put in edits:
+        text = text[:at] + put + text[at + length :]
+    try:
+        DECODER.decode(text.encode())
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return
+    assert _as_it_stands(text.encode()) == (text[1:-1].encode() or None)
+    json.loads(text, parse_constant=pytest.fail)
