@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -169,6 +170,31 @@ def test_a_step_s_change_is_set_against_its_spread() -> None:
     noisy = api.diff([unprofiled(1000, [700, 1000, 1300, 1000])], [unprofiled(900, [600, 900, 1200, 900])])
     assert (quiet.step.told, noisy.step.told) == (True, False)
     assert quiet.step.saving_us == pytest.approx(100)
+
+
+def test_steps_that_wander_together_tell_less_than_as_many_apart() -> None:
+    """A host that is slow for ten steps and fast for ten is somewhere else the next time; one that jitters isn't."""
+    apart, together = [950.0, 1050.0] * 20, ([950.0] * 10 + [1050.0] * 10) * 2
+    told = [
+        api.diff([unprofiled(1000, times)], [unprofiled(880, [time * 0.88 for time in times])]).step
+        for times in (apart, together)
+    ]
+    assert [step.told for step in told] == [True, False]
+    assert told[1].margin_us == pytest.approx(1.96 * 2 * 50 * math.hypot(1, 0.88), rel=0.1)
+
+
+def test_a_device_s_pace_does_not_wander() -> None:
+    """However the steps' spread lies: what the device does takes as long the next time."""
+    wandering = ([998.0] * 10 + [1002.0] * 10) * 2
+    step = api.diff([held(1000, wandering)], [held(950, [time - 50 for time in wandering])]).step
+    assert step.told
+    assert step.margin_us < 12
+
+
+def held(us: float, times: Sequence[float]) -> Analysis:
+    """The same of a step that its device fills."""
+    analysis = unprofiled(us, times)
+    return replace(analysis, step=replace(analysis.step, device_busy_us=analysis.step.observed_us))
 
 
 def test_a_host_under_the_profiler_tells_little() -> None:
