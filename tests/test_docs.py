@@ -23,9 +23,9 @@ import syncscan
 from benchmarks import comparison
 from docs import generate
 from syncscan import api
-from syncscan.capture.calibration import StepTimes
 from syncscan.cli import COMMANDS, group
 from syncscan.errors import SyncscanError
+from syncscan.model.step_times import StepTimes
 from tests import schemas
 from tests.pages import DOCS, PAGES, REASONS, ROOT, Block, blocks, commands
 

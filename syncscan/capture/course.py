@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.capture import cupti, device, lines, recorder, write
-from syncscan.capture.calibration import Calibration, StepTimes
+from syncscan.capture.calibration import Calibration
 from syncscan.capture.plan import Phase, Plan
 from syncscan.capture.recorder import Cycle, Recorder
 from syncscan.capture.sampling import NotSampled, Sampling
+from syncscan.model.step_times import StepTimes
 
 SCHEMA = "syncscan.capture/1"
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from syncscan.model.step import REPEATABILITY
+from syncscan.model.step_times import NOISY
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, period, prepare
 
@@ -69,7 +70,12 @@ class Calibration(msgspec.Struct, frozen=True, eq=False):
 
 
 def calibrate(
-    graph: Graph, observed_ns: float, unprofiled_ns: float | None, slices: float, stacks: bool
+    graph: Graph,
+    observed_ns: float,
+    unprofiled_ns: float | None,
+    slices: float,
+    stacks: bool,
+    uncertainty: float = 0.0,
 ) -> Calibration:
     """Find the scale.
 
@@ -79,6 +85,7 @@ def calibrate(
         unprofiled_ns: the same step's time without the profiler, where it is known.
         slices: ops and runtime calls recorded in a step, mean.
         stacks: the trace was recorded with Python frames.
+        uncertainty: within which part of it the unprofiled time is known.
     """
     guessed = guess(graph, slices, stacks)
     if unprofiled_ns is None:
@@ -96,10 +103,16 @@ def calibrate(
             guessed=guessed,
             notes=(_UNKNOWN.format(1.0 - guessed),),
         )
-    scale, stretch = scales(lambda *scales: period(prepare(graph, *scales)), guessed, unprofiled_ns)
-    notes = (_DEVICE.format(stretch),) if abs(stretch - 1.0) > 0.02 else ()
-    replay = prepare(graph, scale, stretch)
-    return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes, guessed=guessed)
+
+    def taking(time: float) -> Replay:
+        return prepare(graph, *scales(lambda *scales: period(prepare(graph, *scales)), guessed, time))
+
+    replay = taking(unprofiled_ns)
+    notes = (_DEVICE.format(replay.stretch),) if abs(replay.stretch - 1.0) > 0.02 else ()
+    # Where the time is surer the other replays differ by less than the ranges allow for anyway.
+    near = [1.0 - uncertainty, 1.0 + uncertainty] if uncertainty > NOISY else []
+    others = tuple(taking(unprofiled_ns * part) for part in near)
+    return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes, guessed=guessed, slack=others)
 
 
 def scales(takes: Takes, guessed: float, target: float, rounds: int = ROUNDS) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from syncscan.model.period import step_period
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import NOT_MEASURED, StepSummary
+from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import HOST, Trace
 from syncscan.whatif import plausible
 from syncscan.whatif.build import build
@@ -29,6 +30,8 @@ from syncscan.whatif.selectors import select
 from syncscan.whatif.surroundings import Surroundings, surroundings_of
 from syncscan.whatif.waits import NumberedPoint
 
+MOST_UNSURE = 0.5
+"""A time is taken to be known within this part of it at least: of a few steps that differ more nothing can be said."""
 NO_LAUNCHES = "Its steps launch nothing, so nothing can be said about what bounds them."
 
 
@@ -126,13 +129,22 @@ class Projector:
 
     def _calibrated_to(self, known: float | None) -> CalibratedStep:
         if known not in self._calibrated:
-            found = calibrate(self.graph, self.observed_ns, known, *_recorded(self.trace))
+            found = calibrate(self.graph, self.observed_ns, known, *_recorded(self.trace), self._uncertainty(known))
             self._calibrated[known] = CalibratedStep(self.trace, self.graph, found, self.number, self.surroundings)
         return self._calibrated[known]
+
+    def _uncertainty(self, known: float | None) -> float:
+        """Within which part of it this time of the step (ns) is known: as capture timed it, or as a user says it."""
+        stored = self.trace.info.capture
+        if not stored.unprofiled_step_us or known != stored.unprofiled_step_us * 1e3:
+            return 0.0
+        return min(StepTimes(stored.unprofiled_step_us, stored.unprofiled_steps_us, "").uncertainty or 0.0, MOST_UNSURE)
 
     def ends(self) -> tuple[CalibratedStep, ...]:
         """The step with the least and the most of its time that may be the profiler's; empty where that is known."""
         calibration = self.calibrated().calibration
+        if calibration.known:
+            return ()
         ends = (replace(calibration, replay=replay, slack=()) for replay in calibration.slack)
         return tuple(CalibratedStep(self.trace, self.graph, end, self.number, self.surroundings) for end in ends)
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from syncscan.capture import callbacks, course, cupti, device, lines
-from syncscan.capture.calibration import StepTimes
 from syncscan.capture.course import Course
 from syncscan.capture.session import NO_CALLBACKS, NO_DEVICE, Session, clean_name, default_name, profile
 from syncscan.errors import UsageError
+from syncscan.model.step_times import StepTimes
 
 torch = pytest.importorskip("torch")
 

@@ -12,6 +12,7 @@ from syncscan.api import analyze_trace
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Removal
 from syncscan.model.step import Bound
+from syncscan.model.step_times import NOISY, StepTimes
 from syncscan.whatif import Projector
 from syncscan.whatif.calibrated_step import CalibratedStep
 from tests.builder import TraceBuilder
@@ -70,6 +71,29 @@ def test_without_one_numbers_are_parts_of_the_profiled_step() -> None:
     assert p.baseline_us == pytest.approx(904.0, abs=0.01)
     assert p.host_scale < 1.0
     assert p.device_limit_us > 500.0
+
+
+def timed(times: list[float]) -> Analysis:
+    """The step in turn, of which capture timed these without the profiler."""
+    t = told(IN_TURN)
+    t.metadata["syncscan"] = {**COOL, "unprofiled_step_us": 904.0, "unprofiled_steps_us": times}
+    return analyze_trace(t.trace())
+
+
+def test_a_time_that_is_uncertain_makes_the_range_wider() -> None:
+    """It holds what would be saved if the step took as long as it may; of a time that a user gives it holds no more."""
+    unsure = ([804.0] * 5 + [1004.0] * 5) * 2
+    quiet, wide = (timed(times).whatif("all") for times in ([904.0] * 20, unsure))
+    assert (quiet.saving_us, quiet.baseline_us) == pytest.approx((wide.saving_us, wide.baseline_us))
+    assert timed(unsure).whatif("all", step_ms=0.9041).range_us == pytest.approx(quiet.range_us, rel=1e-3)
+    uncertainty = StepTimes(904.0, tuple(unsure), "device").uncertainty
+    assert uncertainty is not None
+    assert uncertainty > NOISY
+    for part in (1 - uncertainty, 1 + uncertainty):
+        end = timed(unsure).whatif("all", step_ms=0.904 * part)
+        least, most = (us / wide.baseline_us for us in wide.range_us)
+        assert least < end.predicted_us / end.baseline_us < most
+    assert wide.range_us[1] - quiet.range_us[1] > 50
 
 
 def test_what_a_finding_can_save_at_most_is_its_wait_its_calls_and_its_ops() -> None:
