@@ -104,8 +104,9 @@ def _opened(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream, ValidTe
 def _drawn(analysis: Analysis, perfetto: bool = False) -> Iterator[Iterator[bytes]]:
     """The text of what is added to a trace; of a large one a second process makes it, while the trace is copied."""
     with ExitStack() as stack:
-        second = None
-        if analysis.trace.info.size_bytes >= second_process.WORTHWHILE_BYTES and second_process.possible():
+        second, info = None, analysis.trace.info
+        large = info.size_bytes >= second_process.WORTHWHILE_BYTES and not info.drawn
+        if large and second_process.possible():
             with suppress(second_process.CannotFork):
                 second = second_process.SecondProcess(lambda: b",\n".join(added_events(analysis, perfetto=perfetto)))
                 stack.enter_context(second)

@@ -14,8 +14,8 @@ from typing import IO, Any, cast
 from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, installing
 from syncscan.load.stored import Stored, reason
 from syncscan.load.unpack import recognised
+from syncscan.model.file_state import FileState
 from syncscan.model.redacted import redacted
-from syncscan.model.trace import FileState
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 MAGIC = 4
@@ -173,7 +173,7 @@ class ByteStream(io.RawIOBase):
         """The file as it is now; None for what is none, and just after a change: the next may bear the same time."""
         try:
             now = os.fstat(self._stream.below.fileno())
-        except (OSError, ValueError):
+        except Exception:  # a storage's own client may have no such thing, and says so in its own way
             return None
         if not stat.S_ISREG(now.st_mode) or time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) < _SETTLED_NS:
             return None

@@ -23,7 +23,8 @@ from syncscan.load.metadata import Ending, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.second_process import SecondProcess, Turns
 from syncscan.load.split import PIECE, Readable, Splitter
-from syncscan.model.trace import NONE, FileState, Trace
+from syncscan.model.file_state import FileState
+from syncscan.model.trace import NONE, Trace
 
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 

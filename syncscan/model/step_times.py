@@ -45,8 +45,9 @@ class StepTimes(msgspec.Struct, frozen=True):
 
         The larger of two: what the steps would say were each independent of the one before, and what their quarters
         say. On a shared host they are not: its speed wanders by a tenth over ten to twenty steps, and of forty steps
-        the first alone claims ±3.6 %, which the next forty kept to in 38 % of the cases, with the quarters in 81 %
-        (208 pairs, H200, torch 2.11). What wanders more slowly than the steps last can't be seen in them.
+        the first alone claims ±3.6 %, which the next forty kept to in 39 % of the cases, with the quarters in 81 %
+        (208 pairs, H200, torch 2.11: `benchmarks.wandering`). What wanders more slowly than the steps last they can't
+        tell.
         """
         if self.quartiles is None or self.typical <= 0:
             return None
@@ -86,7 +87,10 @@ class StepTimes(msgspec.Struct, frozen=True):
 
 
 def _quantile(values: Sequence[float], part: float) -> float:
-    """By interpolation between the nearest two; not by `statistics`, which imports random, as no analysis needs."""
+    """By interpolation between the nearest two.
+
+    Not by `arrays.quantile`, as a capture does without numpy; nor by `statistics`, as an analysis does without random.
+    """
     ordered, place = sorted(values), part * (len(values) - 1)
     low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
     return low + (high - low) * (place % 1)

@@ -14,6 +14,7 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int8, Int32, Int64, grouped
 from syncscan.model.capture import NO_TABLE, CaptureTable
+from syncscan.model.file_state import FileState
 from syncscan.model.frame_chains import FrameChains
 from syncscan.model.interval import Interval, cover_of
 from syncscan.model.names import is_step
@@ -179,16 +180,6 @@ class Step(msgspec.Struct, frozen=True):
 
 DRAWN = "syncscan_"
 """What the categories of slices begin with that `syncscan annotate` adds."""
-
-
-class FileState(msgspec.Struct, frozen=True):
-    """A file as it was at a moment: any change makes another one of it."""
-
-    device: int
-    inode: int
-    size: int
-    written_ns: int
-    changed_ns: int
 
 
 class TraceInfo(msgspec.Struct, frozen=True):

@@ -109,7 +109,7 @@ def calibrate(
 
     replay = taking(unprofiled_ns)
     notes = (_DEVICE.format(replay.stretch),) if abs(replay.stretch - 1.0) > 0.02 else ()
-    # Where the time is surer the other replays differ by less than the ranges allow for anyway.
+    # A surer time the ranges allow for anyway: of two detectors, the steepest we have, 5 % off either way lay within.
     near = [1.0 - uncertainty, 1.0 + uncertainty] if uncertainty > NOISY else []
     others = tuple(taking(unprofiled_ns * part) for part in near)
     return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes, guessed=guessed, slack=others)

@@ -210,3 +210,14 @@ def test_two_processes_both_say_whether_all_was_valid(recorded: Path, monkeypatc
         assert load.load(recorded, piece=1000).info.sound is None
     recorded.write_text(text[:in_the_end] + '"x": NaN, ' + text[in_the_end:])
     assert load.load(recorded, piece=1000).info.sound is not None
+
+
+def test_nothing_is_drawn_in_vain(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that has everything needs no second process, however long it is."""
+    copy = recorded.with_name("copy.json")
+    files.write(copy, annotated_copy.annotated(api.analyze(recorded), str(recorded)))
+    analysis = api.analyze(copy)
+    monkeypatch.setattr(second_process, "WORTHWHILE_BYTES", 0)
+    monkeypatch.setattr(second_process, "possible", lambda: True)
+    monkeypatch.setattr(second_process, "SecondProcess", None)
+    assert b"".join(annotated_copy.annotated(analysis, str(copy))).count(b'"cat":"syncscan_finding"') == 2

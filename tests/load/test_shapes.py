@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import TraceEmpty, TraceNotFound, TraceUnreadable
-from syncscan.load import find, load, open_bytes
+from syncscan.load import byte_stream, find, load, open_bytes
 from syncscan.model.trace import NONE, Category, Trace, Vendor
 from tests.builder import TraceBuilder
 from tests.load.test_oracle import assert_equal, assert_same_columns
@@ -69,6 +69,28 @@ def test_urls_go_through_fsspec(tmp_path: Path) -> None:
         load("memory://runs/nothing")
     with pytest.raises(TraceUnreadable, match="can't be opened"):
         load("nonsense://x")
+
+
+def test_a_storage_whose_files_have_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of an SFTP client: no file of this machine, and read all the same."""
+    text = story().json()
+
+    class Remote:
+        closed = False
+
+        def __init__(self) -> None:
+            self.text = io.BytesIO(text)
+            self.readinto, self.seek, self.tell = self.text.readinto, self.text.seek, self.text.tell
+            self.close, self.flush = self.text.close, self.text.flush
+
+        def readable(self) -> bool:
+            return True
+
+        def seekable(self) -> bool:
+            return True
+
+    monkeypatch.setattr(byte_stream, "_remote", lambda name: (Remote(), len(text)))
+    assert load("sftp://host/t.json").info.sound is None
 
 
 @pytest.mark.parametrize("indent", [None, 0, 1, "\t"])

@@ -15,16 +15,13 @@ from syncscan.report.annotate.tracks import added_events
 def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], added: Iterable[bytes]) -> Iterator[bytes]:
     """The text of the whole trace, its own events as they stand and in order, with syncscan's tracks behind them.
 
-    A copy of a copy is that copy: tracks that are there already aren't drawn again.
-
     Args:
         analysis: of the trace.
         head: its text up to the list of events; empty for a bare list.
         recorded: the text of its events, separated by commas in a piece.
         added: the text of what `added_events` draws, likewise.
     """
-    info = analysis.trace.info
-    return document(head, info.metadata, recorded, () if info.drawn else added)
+    return document(head, analysis.trace.info.metadata, recorded, added)
 
 
 def annotate_around(
@@ -42,9 +39,8 @@ def annotate_around(
     Raises:
         UsageError: no such finding.
     """
-    around, info = interval_around(chosen(analysis, finding), margin_ns), analysis.trace.info
-    added = () if info.drawn else added_events(analysis, around)
-    return document(head, info.metadata, touching(recorded, around), added)
+    around = interval_around(chosen(analysis, finding), margin_ns)
+    return annotate(analysis, head, touching(recorded, around), added_events(analysis, around))
 
 
 __all__ = ["SHORTER", "Opening", "added_events", "annotate", "annotate_around", "document", "opening_of"]

@@ -51,11 +51,11 @@ def idle_times(analysis: Analysis, device: int) -> IdleTimes:
     begin = np.insert(over, behind.searchsorted(starts), starts)
     end = np.insert(behind, behind.searchsorted(ends), ends)
     begin, end = begin[begin < end], end[begin < end]
-    host, for_input = len(analysis.findings), 2 * _loading(analysis.trace).within(begin, end) > end - begin
-    begin, end = np.append(behind, begin), np.append(over, end)
-    cause = np.append(finding, host + for_input)
-    order = np.argsort(begin, kind="stable")
     causes = (*(Cause("sync", f) for f in analysis.findings), Cause("host"), Cause("input"))
+    for_input = 2 * _loading(analysis.trace).within(begin, end) > end - begin
+    cause = np.append(finding, np.where(for_input, len(causes) - 1, len(causes) - 2))
+    begin, end = np.append(behind, begin), np.append(over, end)
+    order = np.argsort(begin, kind="stable")
     return IdleTimes(begin[order], end[order], cause[order], causes)
 
 

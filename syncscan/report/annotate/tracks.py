@@ -34,12 +34,16 @@ _STEP_COLOR = "rail_response"
 def added_events(analysis: Analysis, around: Interval | None = None, perfetto: bool = False) -> Iterator[bytes]:
     """The JSON text of one added event after the other.
 
+    A copy of a copy is that copy: nothing is added to a trace that has these tracks already.
+
     Args:
         analysis: of the trace that the events are added to.
         around: only what touches these times; None for all.
         perfetto: name rows and slices for Perfetto.
     """
     t = analysis.trace
+    if t.info.drawn:
+        return
     lanes = Lanes(t.tracks, perfetto)
     yield from lanes.process("syncscan")
     for name, slices, arrows in _findings(analysis):
