@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cost_of_waits
+from benchmarks import cost_of_waits, wandering
 from syncscan import load
 from syncscan.detect import detect
 
@@ -54,7 +54,7 @@ def test_each_says_how_it_is_called(
     "arguments",
     [
         *(("after_capture",), ("job_on_signal",), ("capture_cost",), ("capture_waits",), ("guard_cost",)),
-        *(("op_database", "record", "folder"), ("whatif", "record", "folder")),
+        *(("op_database", "record", "folder"), ("whatif", "record", "folder"), ("wandering", "record", "file")),
     ],
 )
 def test_what_measures_on_a_gpu_asks_for_one(
@@ -74,6 +74,20 @@ def test_the_smallest_of_each_kind(tmp_path: Path) -> None:
     read = run("reading", "--sizes", "0.1", "--runs", "1", "--only", "reading", "--folder", str(tmp_path))
     assert "| syncscan, reading |" in read.stdout
     assert "launches that outlast their kernel" in run("detect_thresholds", str(big)).stdout
+
+
+def test_a_host_that_wanders_is_told_from_one_that_jitters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the same spread: what the next steps do, and what a diff makes of another process."""
+    blocks = (1000.0, 1000.0, 1000.0)
+    apart, slow, fast = (900.0, 1100.0) * 20, (1100.0, 1090.0) * 20, (900.0, 910.0) * 20
+    jitters = [wandering.Process(bool(k % 2), blocks, (apart,) * 5) for k in range(6)]
+    wanders = [wandering.Process(bool(k % 2), blocks, (slow, fast, slow, fast, slow)) for k in range(6)]
+    for processes, elsewhere in ((jitters, "0% of 24"), (wanders, "100% of 24")):
+        wandering.table(processes)
+        printed = capsys.readouterr().out
+        assert printed.count(f"the next forty lie elsewhere in {elsewhere}") == 2
+        assert "| with captures | 3 |" in printed
+        assert "two processes, any two: called a change in 0% of 75" in printed
 
 
 def test_a_trace_without_its_waits_has_the_same_events_and_no_sync_point() -> None:

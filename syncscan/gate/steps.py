@@ -31,11 +31,12 @@ HOST_AGAIN = 0.01
 """The same for a host without the profiler: two captures of one host-bound step lay 1.8 % apart
 (sample_traces/lines)."""
 
-WANDERS = 2.0
+WANDERS = 2.5
 """How far from itself a host lies the next time, in the part of its steps' spread that neighbouring steps share. Where
 others share it, its speed wanders by a tenth over ten to twenty steps and is another one minutes later: of 52 processes
-of one unchanged step (H200, torch 2.11, 16 shared cores) two recordings of forty steps differed, by this margin, in 4 %
-of the pairs where one followed the other and in 13 % of all pairs; as if its steps were independent, in 78 and 83 %."""
+of one unchanged step (H200, torch 2.11, 16 shared cores) two recordings of forty steps differed, by this margin, in 3 %
+of 255 pairs where one process followed the other and in 7 % of all 6,630; as if its steps were independent, in 77 and
+81 % (`benchmarks.wandering`)."""
 
 
 def step_change(before: Sequence[Analysis], after: Sequence[Analysis]) -> StepChange:
