@@ -8,7 +8,6 @@ long as a full queue held it; what is left of them is a call like any other.
 from __future__ import annotations
 
 import enum
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,13 +16,13 @@ import numpy as np
 
 from syncscan.cost.host_rows import HostRows, host_rows
 from syncscan.cost.scope_paths import ScopePaths
-from syncscan.model.arrays import Bool, Int8, Int16, Int64, numbered_pairs
+from syncscan.model.arrays import Bool, Int8, Int16, Int64, numbered_pairs, summed
 from syncscan.model.finding import Finding
 from syncscan.model.full_queue import held_by_queue
 from syncscan.model.host import CountedHost, DearOp
 from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_memcpy, manages_memory
 from syncscan.model.step import StepSummary
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 DEAREST = 20
 """Ops that are told; a report shows the first of them."""
@@ -75,16 +74,17 @@ class _Counted:
 
     def __init__(self, trace: Trace, host: HostRows, findings: Iterable[Finding]) -> None:
         self.trace, self.host = trace, host
-        category = trace.slices.category.take(host.rows)
-        self.ops: Bool = (category == int(Category.CPU_OP)) & host.in_steps
-        self.kinds = _kinds(trace, host.rows, category)
-        self.waits, self.work = _waits(trace, host, findings, self.kinds == _Kind.LAUNCH)
+        self.ops: Bool = (trace.slices.category == int(Category.CPU_OP)) & host.in_steps
+        self.kinds = _kinds(trace, host.counted)
+        waiting, waited = _waits(trace, host, findings, np.flatnonzero(self.kinds == _Kind.LAUNCH))
+        host.itself[waiting] -= waited  # what is left is the host's own work
+        self.waits = int(waited.sum())
 
     def summary(self, step: StepSummary) -> CountedHost:
         """All of it, put on the scale that the step has."""
         known, launches = step.host_scale, self.launches
         scale = _Scale(len(self.trace.main_steps), 1.0 if known is None else known)
-        in_slices = np.bincount(self.kinds, self.work, minlength=len(_Kind))[_Kind.OP :]
+        in_slices = summed(self.host.itself, self.kinds, len(_Kind))[_Kind.OP :]
         own_ns = self.host.steps_ns - self.waits
         ops, launching, allocating, asking, other = (scale.us(ns) for ns in in_slices)
         return CountedHost(
@@ -112,21 +112,18 @@ class _Counted:
     @property
     def launches(self) -> Int64:
         """Rows of the calls in the steps that gave the device work, or would have."""
-        launches: Int64 = self.host.rows[(self.kinds == _Kind.LAUNCH) & self.host.in_steps]
-        return launches
+        return np.flatnonzero((self.kinds == _Kind.LAUNCH) & self.host.in_steps)
 
     def dearest(self, scale: _Scale) -> tuple[DearOp, ...]:
         """The ops by name and scope, those that take most themselves first."""
-        host, paths = self.host, ScopePaths(self.trace)
-        places = np.flatnonzero(self.ops)
-        rows = host.rows[places]
-        path = paths.of(rows, host.rows[host.tops], lambda bare: host.top_of(places[bare]))
+        paths, rows = ScopePaths(self.trace), np.flatnonzero(self.ops)
+        path = paths.of(rows, self.host.tops)
         known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
-        itself = np.bincount(which, self.work[places], minlength=len(known))
+        itself = summed(self.host.itself[rows], which, len(known))
         count = np.bincount(which, minlength=len(known))
         names = {k: self.trace.strings[known[k, 0]] for k in _largest(itself)}
         told = sorted(names, key=lambda k: (-itself[k], names[k]))[:DEAREST]
-        in_all = self._in_all(places, which, told, len(known))
+        in_all = self._in_all(rows, which, told, len(known))
         return tuple(
             DearOp(
                 op=names[k],
@@ -138,11 +135,11 @@ class _Counted:
             for n, k in enumerate(told)
         )
 
-    def _in_all(self, places: Int64, which: Int64, told: Sequence[int], groups: int) -> list[float]:
+    def _in_all(self, rows: Int64, which: Int64, told: Sequence[int], groups: int) -> list[float]:
         """How long these groups of ops take with all that lies in them, ns; what lies in its own group counts once.
 
         Args:
-            places: of the ops.
+            rows: of the ops.
             which: the group of each.
             told: the groups that are asked for.
             groups: how many there are.
@@ -151,9 +148,9 @@ class _Counted:
         number[told] = np.arange(len(told))
         group = number.take(which)
         mine = np.flatnonzero(group != NONE)
-        group, places = group[mine], places[mine]
-        own = _outermost_of_group(self.host, places, group)
-        took: list[float] = np.bincount(group[own], self.host.in_all(self.work, places[own]), len(told)).tolist()
+        group, rows = group[mine], rows[mine]
+        own = _outermost_of_group(self.host, rows, group)
+        took: list[float] = np.bincount(group[own], self.host.in_all(rows[own]), len(told)).tolist()
         return took
 
 
@@ -164,16 +161,18 @@ def _largest(times: Any) -> list[int]:
     return largest
 
 
-def _kinds(trace: Trace, rows: Int64, category: Int8) -> Int8:
-    """What each of these rows, of these categories, is in by itself: a `_Kind`."""
+def _kinds(trace: Trace, counted: Bool) -> Int8:
+    """What each row is in by itself, a `_Kind`; only of those that count it is told."""
+    category = trace.slices.category
     kinds = np.where(category == int(Category.CPU_OP), np.int8(_Kind.OP), np.int8(_Kind.PYTHON))
+    kinds *= counted
     of_name = np.zeros(len(trace.strings), np.int8)
     for number in {*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)}:
         of_name[number] = _kind_of(trace.strings[number])
-    calls = np.flatnonzero((category == int(Category.RUNTIME)) | (category == int(Category.DRIVER)))
-    kinds[calls] = of_name.take(trace.slices.name[rows[calls]])
+    calls = np.flatnonzero(trace.is_category(*CALLS) & counted)
+    kinds[calls] = of_name.take(trace.slices.name[calls])
     others = calls[kinds[calls] != _Kind.LAUNCH]
-    kinds[others[trace.started_work(rows[others])]] = _Kind.LAUNCH
+    kinds[others[trace.started_work(others)]] = _Kind.LAUNCH
     return kinds
 
 
@@ -186,22 +185,17 @@ def _kind_of(call: str) -> _Kind:
     return _Kind.QUERY if asks(call) else _Kind.OTHER
 
 
-def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: Bool) -> tuple[int, Int64]:
-    """How long the calls waited for the device, or a full queue held them, ns, and of each slice what else it did."""
-    places = np.flatnonzero(launches)
-    calls = host.rows[places]
-    queued = held_by_queue(trace, calls, trace.slices.ts[calls], trace.slices.end[calls])
+def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: Int64) -> tuple[Int64, Int64]:
+    """Rows of the calls that waited for the device, or that a full queue held, and how long of what they took, ns."""
+    queued = held_by_queue(trace, launches, trace.slices.ts[launches], trace.slices.end[launches])
     held = np.flatnonzero(queued)
     asked, waited = _waited(trace, findings)
-    asked = host.places_of(asked)
-    known = np.flatnonzero(asked != NONE)
-    each, which = np.unique(np.concatenate([places[held], asked[known]]), return_inverse=True)
+    known = np.flatnonzero(host.counted[asked])
+    each, which = np.unique(np.concatenate([launches[held], asked[known]]), return_inverse=True)
     lengths = np.zeros(len(each), np.int64)
     lengths[which[: len(held)]] = queued[held]
     np.add.at(lengths, which[len(held) :], waited[known])
-    work = host.itself.copy()
-    work[each] = np.maximum(work[each] - lengths, 0)
-    return int(host.itself.sum() - work.sum()), work
+    return each, np.minimum(lengths, host.itself[each])
 
 
 def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
@@ -227,13 +221,12 @@ def _work_of(trace: Trace, launches: Int64) -> int:
     return int(np.count_nonzero(counts.take(trace.device_calls)))
 
 
-def _outermost_of_group(host: HostRows, places: Int64, group: Int16) -> Bool:
-    """Which of these, which come by thread and time, lie in no other of their group: its time in all counts once."""
-    rows = host.rows[places]
+def _outermost_of_group(host: HostRows, rows: Int64, group: Int16) -> Bool:
+    """Which of these, which ascend, lie in no other of their group: its time in all counts once."""
     begins, ends = host.slices.ts[rows], host.slices.end[rows]
-    outermost = np.ones(len(places), np.bool_)
-    bounds = np.searchsorted(places, host.threads).tolist()
-    for first, behind in itertools.pairwise(bounds):
+    outermost = np.ones(len(rows), np.bool_)
+    for run in host.threads:
+        first, behind = np.searchsorted(rows, [run.start, run.stop]).tolist()
         here = group[first:behind]
         for one in np.flatnonzero(np.bincount(here)).tolist():
             mine = first + np.flatnonzero(here == one)

@@ -7,97 +7,101 @@ the steps' thread. So the parts add up to the steps.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int32, Int64, blocks
 from syncscan.model.interval import Cover, cover_of, union
 from syncscan.model.names import is_autograd_thread, is_engine, is_loader
 from syncscan.model.period import step_intervals
-from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace
+from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace, of_categories
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 _NO_TIMES = np.zeros(0, np.int64)
 
 
 class HostRows(msgspec.Struct, frozen=True, eq=False):
-    """Ops, calls and ranges of the steps' threads, in the trace's order; what lies in a call is part of that call.
+    """Ops, calls and ranges of the steps' threads; what lies in a call is part of that call.
 
-    The columns have one length; times are ns of the steps, each moment counted once.
+    The columns have one entry for each slice of the trace; times are ns of the steps, each moment counted once.
     """
 
     slices: Slices
-    rows: Int64
+    counted: Bool
+    """Which they are."""
     in_steps: Bool
-    """Which begin in a step, or in the pause behind it."""
+    """Which of them begin in a step, or in the pause behind it."""
     itself: Int64
-    """How long each takes without those that lie in it."""
+    """How long each takes without those that lie in it; 0 of the others."""
     tops: Int64
-    """The places of those that lie in no other, ascending: what follows one, up to the next, lies in it."""
-    threads: Int64
-    """The place of each thread's first row, and behind the last thread's last."""
+    """The rows of those that lie in no other, ascending: what follows one, up to the next, lies in it."""
+    threads: tuple[slice, ...]
+    """The rows of each thread, ascending."""
     steps_ns: int
     """All steps together, each from its begin to the next one's."""
     input_ns: int
     """In a DataLoader's `__next__`, with all that it does."""
 
-    def top_of(self, places: Int64) -> Int64:
-        """For each of these places the place in `tops` of the outermost around it, or of itself."""
-        tops = np.repeat(np.arange(len(self.tops)), np.diff(self.tops, append=len(self.rows)))
-        return tops.take(places)
-
-    def in_all(self, column: Int64, places: Int64) -> Int64:
-        """Of each of these places, which ascend, the sum of a column over itself and those that lie in it."""
-        sums = np.zeros(len(column) + 1, np.int64)
-        np.cumsum(column, out=sums[1:])
-        last = places + 1
-        for first, behind in itertools.pairwise(self.threads.tolist()):
-            mine, rows = slice(*np.searchsorted(places, [first, behind]).tolist()), self.rows[first:behind]
-            if mine.start < mine.stop:
-                run = slice(int(rows[0]), int(rows[-1]) + 1)
-                until = run.start + np.searchsorted(self.slices.ts[run], self.slices.end[self.rows[places[mine]]])
-                whole = len(rows) == run.stop - run.start
-                reached = until - run.start if whole else np.searchsorted(rows, until)
-                last[mine] = np.maximum(last[mine], first + reached)
-        total: Int64 = sums[last] - sums[places]
+    def in_all(self, rows: Int64) -> Int64:
+        """Of each of these, which ascend, the sum of `itself` over it and those that lie in it."""
+        sums = np.zeros(len(self.itself) + 1, np.int64)
+        np.cumsum(self.itself, out=sums[1:])
+        behind = rows + 1
+        for run in self.threads:
+            mine = slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())
+            reached = run.start + np.searchsorted(self.slices.ts[run], self.slices.end[rows[mine]])
+            behind[mine] = np.maximum(behind[mine], reached)
+        total: Int64 = sums[behind] - sums[rows]
         return total
-
-    def places_of(self, rows: Int64) -> Int64:
-        """The places of these rows, NONE for others."""
-        places = np.full(len(rows), NONE, np.int64)
-        for first, behind in itertools.pairwise(self.threads.tolist()):
-            at = first + np.searchsorted(self.rows[first:behind], rows)
-            mine = np.flatnonzero(at < behind)
-            mine = mine[self.rows[at[mine]] == rows[mine]]
-            places[mine] = at[mine]
-        return places
 
 
 def host_rows(trace: Trace) -> HostRows:
     """The slices of a trace that marks steps."""
-    main = trace.main_steps[0].track
+    s, main = trace.slices, trace.main_steps[0].track
     whole = cover_of(step_intervals(trace))
     working = whole.without(_loader(trace, main))
-    calls, host = trace.is_category(*CALLS), trace.is_category(*HOST)
-    *autograd, own = each = [_thread(trace, track, calls, host) for track in (*_autograd_tracks(trace, main), main)]
+    own = _thread(trace, main)
+    autograd = [thread for thread in (_thread(trace, track) for track in _autograd_tracks(trace, main)) if len(thread.tops)]
+    threads = [*autograd, own]
     elsewhere, since = _come_first(autograd)
-    took = [working.within(begin, thread.end) for begin, thread in zip(since, autograd, strict=True)]
-    took.append(working.without(elsewhere).within(own.begin, own.end))
-    threads = np.cumsum([0, *(len(thread.rows) for thread in each)])
+    counted, in_steps = np.zeros(len(s), np.bool_), np.zeros(len(s), np.bool_)
+    itself = np.zeros(len(s) + 1, np.int64)  # NONE, which is -1, is the row at the end
+    covers = *[working] * len(autograd), working.without(elsewhere)
+    for thread, begins, cover in zip(threads, (*since, own.begin), covers, strict=True):
+        counted[thread.rows] = thread.counted
+        in_steps[thread.rows] = thread.counted & whole.holds_ascending(thread.begin)
+        itself[thread.rows] = cover.within(begins, thread.end)
+        _leave_to_inner(itself, thread.rows, thread.counted, s.parent)
+    np.maximum(itself, 0, out=itself)
     return HostRows(
-        slices=trace.slices,
-        rows=np.concatenate([thread.rows for thread in each]),
-        in_steps=np.concatenate([whole.holds_ascending(thread.begin) for thread in each]),
-        itself=np.concatenate([thread.itself(ns) for thread, ns in zip(each, took, strict=True)]),
-        tops=np.concatenate([first + thread.tops for first, thread in zip(threads.tolist(), each, strict=False)]),
-        threads=threads,
+        slices=s,
+        counted=counted,
+        in_steps=in_steps,
+        itself=itself[:-1],
+        tops=np.sort(np.concatenate([thread.rows.start + thread.tops for thread in threads])),
+        threads=tuple(sorted((thread.rows for thread in threads), key=lambda rows: rows.start)),
         steps_ns=whole.length,
         input_ns=whole.length - working.length,
     )
+
+
+def _leave_to_inner(took: Int64, run: slice, counted: Bool, parent: Int32) -> None:
+    """Make of how long slices took in all how long they took by themselves; nothing of those that don't count.
+
+    Those around others stand before them, so that what these took in all is still known where it is taken away.
+
+    Args:
+        took: ns of every row, and one more at the end that stands for none.
+        run: the rows of one thread.
+        counted: of each row of the run.
+        parent: of every row.
+    """
+    for rows in blocks(run.stop - run.start, run.start):
+        took[rows] *= counted[rows.start - run.start : rows.stop - run.start]
+        np.subtract.at(took, parent[rows].astype(np.int64), took[rows].copy())
 
 
 def _loader(trace: Trace, main: int) -> Cover:
@@ -116,49 +120,27 @@ def _autograd_tracks(trace: Trace, main: int) -> list[int]:
 
 
 class _Thread(NamedTuple):
-    """Columns of the slices of one thread."""
+    """The slices of one thread."""
 
-    rows: Int64
+    rows: slice
     begin: Int64
     end: Int64
-    around: Int64
-    """The place of the innermost around each, NONE without."""
-
-    @property
-    def tops(self) -> Int64:
-        """The places of those that lie in no other."""
-        return np.flatnonzero(self.around == NONE)
-
-    def itself(self, took: Int64) -> Int64:
-        """How long each takes without those that lie in it, by how long it takes in all; that column is used up."""
-        inner = np.zeros(len(took) + 1, np.int64)  # NONE, which is -1, is the place at the end
-        np.add.at(inner, self.around, took)
-        took -= inner[:-1]
-        return np.maximum(took, 0, out=took)
+    counted: Bool
+    """Which are on the host and lie in no call."""
+    tops: Int64
+    """The places of those of them that lie in no other."""
 
 
-def _thread(trace: Trace, track: int, calls: Bool, host: Bool) -> _Thread:
-    """The host slices of a track that lie in no call.
-
-    Args:
-        trace, track: of them.
-        calls, host: masks over all slices.
-    """
-    s, run = trace.slices, trace.track_rows(track)
-    begin, end, kept = s.ts[run], s.end[run], host[run]
-    called = np.flatnonzero(calls[run][:-1])
+def _thread(trace: Trace, track: int) -> _Thread:
+    s, rows = trace.slices, trace.track_rows(track)
+    begin, end, category = s.ts[rows], s.end[rows], s.category[rows]
+    counted, is_call = of_categories(category, HOST), of_categories(category, CALLS)
+    called = np.flatnonzero(is_call[:-1])
     if (begin[called + 1] < end[called]).any():  # else no call holds what begins right behind it, nor anything later
-        reach = np.where(calls[run], end, _BEFORE_ALL)
+        reach = np.where(is_call, end, _BEFORE_ALL)
         reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(reach)[:-1]])
-        kept = kept & ~((begin < reach) & (end <= reach))
-    around = np.subtract(s.parent[run], run.start, dtype=np.int64)
-    around[s.parent[run] == NONE] = NONE
-    if kept.all():
-        return _Thread(np.arange(run.start, run.stop), begin, end, around)
-    mine = np.flatnonzero(kept)
-    place = np.full(len(begin) + 1, NONE, np.int64)
-    place[mine] = np.arange(len(mine))
-    return _Thread(run.start + mine, begin[mine], end[mine], place.take(around[mine]))
+        counted &= ~((begin < reach) & (end <= reach))
+    return _Thread(rows, begin, end, counted, np.flatnonzero(counted & (s.parent[rows] == NONE)))
 
 
 def _come_first(threads: Sequence[_Thread]) -> tuple[Cover, list[Int64]]:
@@ -175,9 +157,9 @@ def _come_first(threads: Sequence[_Thread]) -> tuple[Cover, list[Int64]]:
     taken[order[1:]] = np.maximum.accumulate(ends[order])[:-1]
     if (taken <= begins).all():  # one thread, or each in its turn
         return elsewhere, [thread.begin for thread in threads]
-    bounds = itertools.pairwise(np.cumsum([0, *map(len, tops)]).tolist())
-    since = [
-        np.maximum(thread.begin, np.repeat(taken[slice(*of_thread)], np.diff(mine, append=len(thread.rows))))
-        for thread, mine, of_thread in zip(threads, tops, bounds, strict=True)
-    ]
+    bounds = np.cumsum([0, *map(len, tops)]).tolist()
+    since = []
+    for thread, first, behind in zip(threads, bounds, bounds[1:], strict=False):
+        of_each = np.diff(thread.tops[1:], prepend=0, append=len(thread.begin))
+        since.append(np.maximum(thread.begin, np.repeat(taken[first:behind], of_each)))
     return elsewhere, since

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
-from syncscan.model.arrays import Int32, Int64, distinct, numbered_pairs
+from syncscan.model.arrays import Int32, Int64, blocks, distinct, numbered_pairs
 from syncscan.model.names import is_step
 from syncscan.model.trace import DEEPEST, NONE, Category, Slices, Trace
 
@@ -27,18 +26,21 @@ class ScopePaths:
         self._steps: list[tuple[int, int]] = []
         """Of each path the number of the one around it (NONE: none), and its innermost scope's name."""
 
-    def of(self, rows: Int64, tops: Int64, top_of: Callable[[Int64], Int64]) -> Int32:
+    def of(self, rows: Int64, tops: Int64) -> Int32:
         """For each of these rows the number of its path, NONE without scopes.
 
         Args:
-            rows: of host slices.
-            tops: rows of the slices that lie in no other, by which backward is led to forward.
-            top_of: of places in `rows` the places in `tops` of the outermost around them.
+            rows: of host slices, ascending.
+            tops: rows of the slices that lie in no other, ascending and at least one, by which backward is led to
+                forward: what follows one, up to the next, lies in it.
         """
-        paths: Int32 = self._paths.take(self._scope_of(rows))
+        paths = np.empty(len(rows), np.int32)
+        for some in blocks(len(rows)):
+            paths[some] = self._paths.take(self._scope_of(rows[some]))
         led = self._paths.take(self._scope_of(self._forward.take(tops)))  # NONE is led to NONE
         bare = np.flatnonzero(paths == NONE)
-        paths[bare] = led.take(top_of(bare))
+        begun = np.searchsorted(rows[bare], tops[1:])
+        paths[bare] = np.repeat(led, np.diff(begun, prepend=0, append=len(bare)))
         return paths
 
     def names(self, path: int) -> tuple[str, ...]:
@@ -64,13 +66,13 @@ class ScopePaths:
         holds, ends = np.zeros(len(up), np.bool_), np.zeros(len(up), np.bool_)
         for run in map(self.trace.track_rows, distinct(s.track[self._scopes]).tolist()):
             up[run] = s.parent[run]
-            holds[s.parent[run]] = True
+            for rows in blocks(run.stop - run.start, run.start):
+                holds[s.parent[rows]] = True
         up[self._scopes] = self._scopes
         ends[self._scopes] = ends[NONE] = True
-        left = np.flatnonzero(holds & ~ends.take(up))
-        while len(left):  # twice as far each time
+        left = np.flatnonzero(holds)
+        while len(left := left[~ends.take(up.take(left))]):  # twice as far each time
             up[left] = up.take(up.take(left))
-            left = left[~ends.take(up.take(left))]
         return up
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64
+from syncscan.model.arrays import Bool, Int64, blocks
 
 _NEVER = np.iinfo(np.int64).max
 """Later than any time."""
@@ -87,14 +87,27 @@ class Cover:
             begins: ascending.
             ends: of the same length, in any order.
         """
-        times = np.diff(np.searchsorted(begins, self.ends), prepend=0, append=len(begins))
-        begun = np.repeat(np.append(self.starts, _NEVER), times)  # of the first that isn't over then
+        covered = np.empty(len(begins), np.int64)
+        for rows in blocks(len(begins)):
+            covered[rows] = self._within(begins[rows], ends[rows])
+        return covered
+
+    def _within(self, begins: Int64, ends: Int64) -> Int64:
+        """The same of at least one."""
+        near = slice(*np.searchsorted(self.ends, begins[[0, -1]], side="right").tolist())
+        following = slice(near.start, near.stop + 1)
+        times = np.diff(np.searchsorted(begins, self.ends[near]), prepend=0, append=len(begins))
+        begun = np.repeat(self._or_never(self.starts, following), times)  # of the first that isn't over then
         covered: Int64 = np.maximum(ends, begun)
         covered -= np.maximum(begins, begun, out=begun)
         np.maximum(covered, 0, out=covered)
-        far = np.flatnonzero(ends > np.repeat(np.append(self.ends, _NEVER), times))  # few reach into a second one
+        far = np.flatnonzero(ends > np.repeat(self._or_never(self.ends, following), times))  # few reach into a second
         covered[far] = np.maximum(self._until(ends[far]) - self._until(begins[far]), 0)
         return covered
+
+    def _or_never(self, times: Int64, some: slice) -> Int64:
+        """Some of the starts, or of the ends, and behind the last of all a time that doesn't come."""
+        return times[some] if some.stop <= len(times) else np.append(times[some], _NEVER)
 
     def holds(self, times: Int64) -> Bool:
         """Which of these times (ns) lie in one of them."""
