@@ -64,7 +64,9 @@ def host_rows(trace: Trace) -> HostRows:
     whole = cover_of(step_intervals(trace))
     working = whole.without(_loader(trace, main))
     own = _thread(trace, main)
-    autograd = [thread for thread in (_thread(trace, track) for track in _autograd_tracks(trace, main)) if len(thread.tops)]
+    autograd = [
+        thread for thread in (_thread(trace, track) for track in _autograd_tracks(trace, main)) if len(thread.tops)
+    ]
     threads = [*autograd, own]
     elsewhere, since = _come_first(autograd)
     counted, in_steps = np.zeros(len(s), np.bool_), np.zeros(len(s), np.bool_)

@@ -15,7 +15,7 @@ from syncscan.whatif.calibrate import Calibration
 from syncscan.whatif.graph import Graph, HostWait
 from syncscan.whatif.power import slowdown
 from syncscan.whatif.replay import Replay, Steady, period, prepare, steady
-from syncscan.whatif.replays import foresee
+from syncscan.whatif.replays import Without, foresee
 from syncscan.whatif.shares import NOTABLE, Shares, shares_of
 from syncscan.whatif.surroundings import Surroundings
 
@@ -77,13 +77,14 @@ class CalibratedStep:
             removals: numbers of findings.
             ranges: of so many of the first the range will be asked for too.
         """
-        foresee(self.replay, [removed - self.behind for removed in removals])
         told = removals[:ranges]
-        foresee(self.replay, told, whole=True)
-        for other in self.calibration.slack:
-            foresee(other, told)
-        if losing := [removed for removed in told if self._lost(removed) > 0.0]:
-            foresee(self._hot, losing)
+        replay, others = self.replay, self.calibration.slack
+        asked = [Without(replay, removed - self.behind) for removed in removals]
+        asked += [Without(replay, removed, whole=True) for removed in told]
+        foresee(asked + [Without(other, removed) for other in others for removed in told])
+        foresee(Without(self._hot, removed) for removed in told if self._lost(removed) > 0.0)
+        for number, _ in self._alone if told else ():
+            foresee((Without(replay, removed) for removed in told), [number])
 
     def unpaced(self, removed: frozenset[int]) -> Steady:
         """The same if nobody else set its pace: whatever begins earlier ends as much earlier."""
@@ -205,11 +206,15 @@ class CalibratedStep:
         before, after = self.before.device / self.before.period, then.device / then.period
         return (after - before) / (1.0 - before) if before < 1.0 else 0.0
 
+    @cached_property
+    def _pauses(self) -> float:
+        """How long the busiest stream pauses between queued work in a step, ns."""
+        return max((self.graph.occupied_ns - self.graph.busy_ns) * self.replay.stretch, 0.0)
+
     def _bound(self, after: Steady) -> Bound:
         if self.paced_by is not None:
             return self.paced_by
-        pauses = (self.graph.occupied_ns - self.graph.busy_ns) * self.replay.stretch
-        device = after.device + max(pauses, 0.0)
+        device = after.device + self._pauses
         if device >= BOUND_FROM * after.period and device >= after.host:
             return Bound.DEVICE
         if after.host >= BOUND_FROM * after.period or after.waited < (1.0 - BOUND_FROM) * after.period:

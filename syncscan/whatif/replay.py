@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from functools import cached_property
 from operator import sub
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -24,6 +25,10 @@ LAUNCH_QUEUE = 1024
 
 MIN_CYCLES, MAX_CYCLES, STEADY = 3, 12, 1e-4
 """Cycles through the recorded steps, and the relative change of a cycle's time that counts as steady."""
+
+
+Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
+"""Which programs to replay (None: all), without which findings, and whether with the host's time in the ops around."""
 
 
 class Scaled(msgspec.Struct, frozen=True, eq=False):
@@ -48,9 +53,18 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         return _waiting(self.programs)
 
     @cached_property
-    def known(self) -> dict[tuple[tuple[int, ...] | None, frozenset[int], bool], Steady]:
-        """What was replayed of it: by programs (None: all), findings that are removed of them, and how."""
+    def known(self) -> dict[Question, Steady]:
+        """What was replayed of it."""
         return {}
+
+    def chosen(self, steps: Sequence[int] | None) -> Sequence[Scaled]:
+        """Some of its programs, or all of them."""
+        return self.programs if steps is None else [self.programs[i] for i in steps]
+
+    def question(self, removed: frozenset[int], steps: Sequence[int] | None, whole: bool) -> Question:
+        """What `steady` asks with these: of the findings only those matter that wait in the steps."""
+        gone = removed & (self.waiting if steps is None else _waiting(self.chosen(steps)))
+        return None if steps is None else tuple(steps), gone, whole and bool(gone)
 
 
 def prepare(graph: Graph, scale: float = 1.0, stretch: float = 1.0) -> Replay:
@@ -109,18 +123,15 @@ def steady(
         steps: which programs to cycle through; all of them by default.
         whole: of the removed ones the host's time in the ops around them goes too.
     """
-    programs = replay.programs if steps is None else [replay.programs[i] for i in steps]
-    gone = removed & (replay.waiting if steps is None else _waiting(programs))
-    asked = None if steps is None else tuple(steps), gone, whole and bool(gone)
+    asked = replay.question(removed, steps, whole)
     if asked not in replay.known:
-        replay.known[asked] = _replayed(replay, programs, *asked)
+        replay.known[asked] = _replayed(replay, *asked)
     return replay.known[asked]
 
 
-def _replayed(
-    replay: Replay, programs: Sequence[Scaled], steps: Sequence[int] | None, removed: frozenset[int], whole: bool
-) -> Steady:
-    """The steady state of these programs, of all steps or of some; see `steady`."""
+def _replayed(replay: Replay, steps: Sequence[int] | None, removed: frozenset[int], whole: bool) -> Steady:
+    """The steady state of all programs, or of some; see `steady`."""
+    programs = replay.chosen(steps)
     if not programs:
         return Steady(0.0, {}, 0.0, 0.0)
     state = State(replay, whole)

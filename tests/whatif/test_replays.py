@@ -14,6 +14,7 @@ from syncscan.whatif.graph import Feed, Graph, HostWait, Node, Program, Record, 
 from syncscan.whatif.waits import Wait
 
 THREADS, STREAMS, EVENTS, FINDINGS = 2, 2, 2, 5
+SCALES = ((0.7, 1.1), (1.0, 1.0), (0.4, 1.25))
 ns = st.floats(0.0, 1e6)
 thread, stream, event = st.integers(0, THREADS - 1), st.integers(0, STREAMS - 1), st.integers(0, EVENTS - 1)
 
@@ -68,25 +69,28 @@ def programs(draw: st.DrawFn) -> Program:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(programs(), min_size=1, max_size=3),
-    st.lists(st.frozensets(st.integers(0, FINDINGS - 1), min_size=1), min_size=1),
-    st.booleans(),
+    st.lists(
+        st.tuples(st.frozensets(st.integers(0, FINDINGS - 1), min_size=1), st.integers(0, 2), st.booleans()), min_size=1
+    ),
+    st.none() | st.integers(0, 2),
 )
 def test_at_once_they_have_the_numbers_of_one_after_the_other(
-    steps: list[Program], removals: list[frozenset[int]], whole: bool
+    steps: list[Program], asked: list[tuple[frozenset[int], int, bool]], one: int | None
 ) -> None:
-    """Bit for bit: time, waits and their order, the host's work, the device's."""
+    """Bit for bit: time, waits and their order, the host's work, the device's; of several scales, and of one step."""
     graph = Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS, busy_ns=1e3)
-    alone, together = (replay.prepare(graph, 0.7, 1.1) for _ in range(2))
-    waiting = [removed for removed in removals if removed & alone.waiting]
-    expected = [repr(replay.steady(alone, removed, whole=whole)) for removed in waiting]
+    chosen = None if one is None else [one % len(steps)]
+    alone, together = ([replay.prepare(graph, *scales) for scales in SCALES] for _ in range(2))
+    waiting = [(gone, n, whole) for gone, n, whole in asked if alone[n].question(gone, chosen, whole)[1]]
+    expected = [repr(replay.steady(alone[n], gone, chosen, whole)) for gone, n, whole in waiting]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "MANY", 1)
-        replays.foresee(together, removals, whole)
+        replays.foresee((replays.Without(together[n], gone, whole) for gone, n, whole in asked), chosen)
         patch.delattr(replay.State, "step")
-        assert expected == [repr(replay.steady(together, removed, whole=whole)) for removed in waiting]
+        assert expected == [repr(replay.steady(together[n], gone, chosen, whole)) for gone, n, whole in waiting]
 
 
 def test_few_are_left_to_be_asked_for() -> None:
@@ -95,5 +99,5 @@ def test_few_are_left_to_be_asked_for() -> None:
     none = np.zeros(0)
     step = Program((HostWait(0, 0.0, (), NONE, wait),), np.zeros(1), none, none, none.astype(np.int64), 1.0, (), 0)
     ready = replay.prepare(Graph((step,), 1, (), 0))
-    replays.foresee(ready, [frozenset({n}) for n in range(100)])
+    replays.foresee(replays.Without(ready, frozenset({n})) for n in range(100))
     assert ready.known == {}
