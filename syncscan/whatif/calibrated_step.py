@@ -78,11 +78,10 @@ class CalibratedStep:
             ranges: of so many of the first the range will be asked for too.
         """
         told = removals[:ranges]
-        replay, others = self.replay, self.calibration.slack
+        replay, others = self.replay, (*self.calibration.slack, self._hot)
         asked = [Without(replay, removed - self.behind) for removed in removals]
         asked += [Without(replay, removed, whole=True) for removed in told]
         foresee(asked + [Without(other, removed) for other in others for removed in told])
-        foresee(Without(self._hot, removed) for removed in told if self._lost(removed) > 0.0)
         for number, _ in self._alone if told else ():
             foresee((Without(replay, removed) for removed in told), [number])
 

@@ -56,7 +56,8 @@ def worth_removing(period: Period, candidates: Sequence[int], foresee: Foresee =
         if not rest or now - period(gone | frozenset(rest)) < least:
             return
         pairs = itertools.combinations(rest[:PAIRED], 2)
-        foresee([*(gone | {n} for n in rest), *(gone | {*pair} for pair in pairs)])
+        every = gone | frozenset(rest)
+        foresee([*(gone | {n} for n in rest), *(gone | {*pair} for pair in pairs), *(every - {n} for n in rest)])
         best = max(_choices(period, rest, gone, now, least), key=lambda s: (s.a_change, -len(s.members)))
         if best.before - best.after < least:
             return
@@ -77,13 +78,27 @@ def _choices(period: Period, rest: list[int], gone: frozenset[int], now: float, 
         yield _smallest(period, rest, gone, now)
 
 
-def _smallest(period: Period, rest: list[int], gone: frozenset[int], now: float) -> Set:
-    """What is left of all when each is put back that makes no difference; the last to wait are put back first."""
-    kept = list(rest)
-    after = period(gone | frozenset(kept))
-    room = after + KEEPS * (now - after)
-    for n in reversed(rest):
-        fewer = [k for k in kept if k != n]
-        if fewer and period(gone | frozenset(fewer)) <= room:
-            kept = fewer
+def _smallest(period: Period, rest: list[int], gone: frozenset[int], now: float, foresee: Foresee = _nothing) -> Set:
+    """What is left of all when each is put back that makes no difference; the last to wait are put back first.
+
+    Putting one more back never makes the step shorter. So one that makes a difference alone needn't be tried with
+    others; and of those that make none twice as many are put back each time until they are too many, then half of them.
+    """
+    kept, every = list(rest), gone | frozenset(rest)
+    room = period(every) + KEEPS * (now - period(every))
+
+    def differs(back: Sequence[int]) -> bool:
+        left = frozenset(kept).difference(back)
+        return not left or period(gone | left) > room
+
+    order = [n for n in reversed(rest) if not differs([n])]
+    while order:
+        fits, tried = 0, 1
+        while fits < len(order) and not differs(order[:tried]):
+            fits, tried = min(tried, len(order)), 2 * tried
+        differing = min(tried, len(order))
+        while differing - fits > 1:
+            middle = (fits + differing) // 2
+            fits, differing = (fits, middle) if differs(order[:middle]) else (middle, differing)
+        kept, order = [n for n in kept if n not in order[:fits]], order[differing:]
     return Set(tuple(kept), now, period(gone | frozenset(kept)))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syncscan.whatif.groups import worth_removing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncscan.whatif.groups import KEEPS, _smallest, worth_removing
 
 Times = Callable[[frozenset[int]], float]
 
@@ -47,3 +50,37 @@ def test_sets_save_on_top_of_those_before() -> None:
     """Each set tells the step before and after it."""
     found = list(worth_removing(lambda gone: 100.0 - 20.0 * len(gone), [0, 1]))
     assert [(s.before, s.after) for s in found] == [(100.0, 80.0), (80.0, 60.0)]
+
+
+GROUPS = st.lists(st.tuples(st.frozensets(st.integers(0, 11), min_size=1, max_size=5), st.integers(1, 30)), min_size=1)
+
+
+@given(GROUPS, st.frozensets(st.integers(0, 11)))
+def test_the_smallest_set_is_what_putting_back_one_by_one_leaves(
+    groups: list[tuple[frozenset[int], int]], gone: frozenset[int]
+) -> None:
+    """Whatever saves only together: the same set as one replay for each finding finds, the last ones put back first."""
+
+    def period(removed: frozenset[int]) -> float:
+        return 1000.0 - sum(saves for members, saves in groups if members <= removed)
+
+    rest = [n for n in range(12) if n not in gone]
+    kept, now = list(rest), period(gone)
+    after = period(gone | frozenset(kept))
+    for n in reversed(rest):
+        fewer = [k for k in kept if k != n]
+        if fewer and period(gone | frozenset(fewer)) <= after + KEEPS * (now - after):
+            kept = fewer
+    assert _smallest(period, rest, gone, now).members == tuple(kept)
+
+
+def test_what_only_two_keep_is_found_by_halves() -> None:
+    """Either of two does it: each of forty is tried alone, and the one to keep is found in a dozen replays more."""
+    asked = []
+
+    def period(removed: frozenset[int]) -> float:
+        asked.append(removed)
+        return 60.0 if removed & {3, 17} else 100.0
+
+    assert _smallest(period, list(range(40)), frozenset(), 100.0).members == (3,)
+    assert len(asked) == 2 + 40 + 12 + 1
