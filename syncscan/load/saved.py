@@ -18,6 +18,7 @@ from syncscan.load.link import linked_trace
 from syncscan.load.memory import EVENT_BYTES
 from syncscan.load.rebuilt import events_text
 from syncscan.load.values import LONGEST_US
+from syncscan.model.arrays import distinct
 from syncscan.model.process_group import group_of
 from syncscan.model.saved import VERSION, Kept, Packed, Saved, SavedTrace, unpacked
 from syncscan.model.trace import NONE, Category, Flows, Trace, Track, Vendor
@@ -198,7 +199,7 @@ def _require_groups(saved: SavedTrace, group: Any) -> None:
     """Refuse process groups that are none."""
     if not _within(group, NONE, len(saved.strings) - 1):
         raise ValueError("a group is none of those it lists")
-    for number in np.unique(group[group != NONE]).tolist():
+    for number in distinct(group[group != NONE]).tolist():
         group_of(saved.strings[number])
 
 

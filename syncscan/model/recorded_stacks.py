@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import itemgetter
 
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64, grouped
-from syncscan.model.capture import Frame
+from syncscan.model.arrays import Bool, Int32, Int64, among, grouped
+from syncscan.model.capture import Frame, TimedCall
 from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import is_memcpy, is_synchronise
 from syncscan.model.trace import NONE, Trace
@@ -56,7 +59,8 @@ class RecordedStacks:
         self._threads: dict[int, tuple[Int64, Int64]] = {}
         self._known: dict[tuple[int, int, bool], RecordedStack] = {}
         self._asked: dict[tuple[Rows, Rows], RecordedStack | None] = {}
-        self._of_no_track = ~np.isin(self._tid, np.array(self._tids, dtype=np.int64))
+        self._timed: dict[int, _TimedCalls] = {}
+        self._of_no_track = ~among(self._tid, np.array(sorted(self._tids), np.int64))
 
     def of(self, calls: Rows, ops: Rows) -> RecordedStack | None:
         """The stack of a sync point, None where capture didn't record one.
@@ -122,9 +126,10 @@ class RecordedStacks:
 
     def _of_timed_call(self, track: int, start: int) -> RecordedStack | None:
         """The stack of a timed call that this sync point lies in: nobody is called back by the allocator and Thrust."""
-        at, tid = start + self._base, self._tids[track]
-        around = (c for c in self._lines.calls if c.tid == tid and c.begin_ns - _AFTER_NS <= at <= c.end_ns)
-        call = next(around, None)
+        tid = self._tids[track]
+        if tid not in self._timed:
+            self._timed[tid] = _TimedCalls([call for call in self._lines.calls if call.tid == tid])
+        call = self._timed[tid].around(start + self._base)
         return self._stack(call.stack, NONE, False) if call else None
 
     def _stack(self, stack: int, module: int, borrowed: bool) -> RecordedStack:
@@ -147,6 +152,25 @@ class RecordedStacks:
         """Records of a thread. The profiler gives a thread without ops its pthread id, which no record has."""
         same: Bool = self._tid == self._tids[track]
         return same if same.any() else self._of_no_track
+
+
+class _TimedCalls:
+    """Those of one thread, in the order in which they were written down: one ends before the calls around it do."""
+
+    def __init__(self, calls: Sequence[TimedCall]) -> None:
+        self._calls = sorted(enumerate(calls), key=lambda numbered: numbered[1].begin_ns)
+        self._begins = [call.begin_ns - _AFTER_NS for _, call in self._calls]
+        self._reach = list(accumulate((call.end_ns for _, call in self._calls), max))
+        """Of each when all up to it are over: from where that is too early on none before it needs a look."""
+
+    def around(self, at: int) -> TimedCall | None:
+        """The first that holds this time (ns of the epoch), give or take what the clocks do; None without."""
+        place, found = bisect_right(self._begins, at), []
+        while place and self._reach[place - 1] >= at:
+            place -= 1
+            if self._calls[place][1].end_ns >= at:
+                found.append(self._calls[place])
+        return min(found, key=itemgetter(0))[1] if found else None
 
 
 def _number(tid: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Float64, Int64, median, quantile
+from syncscan.model.arrays import Float64, Int64, distinct, median, quantile
 from syncscan.model.device_work import communicating
 from syncscan.model.interval import union
 from syncscan.model.trace import Category, Trace
@@ -33,7 +33,7 @@ def beside_collectives(trace: Trace, rows: Int64) -> Float64:
     s = trace.slices
     collective = trace.device_rows[communicating(trace)]
     part = np.zeros(len(rows))
-    for device in np.unique(s.device[collective]).tolist():
+    for device in distinct(s.device[collective]).tolist():
         there = collective[s.device[collective] == device]
         starts, ends = union(s.ts[there], s.end[there])
         mine = np.flatnonzero(s.device[rows] == device)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from syncscan.model.recorded_stacks import RecordedStacks
+from syncscan.model.capture import TimedCall
+from syncscan.model.recorded_stacks import RecordedStacks, _TimedCalls
 from tests.builder import TraceBuilder
 
 
@@ -47,3 +50,28 @@ def test_a_record_lies_in_its_op_but_for_the_clocks(before_us: float, line: int 
         t.call("cudaStreamSynchronize", 5000, 5060)
     t.exact(4980 - before_us, ("train.py", 7, "step"))
     assert line_of(t, "aten::item") == line
+
+
+def test_timed_calls_are_looked_up_not_through() -> None:
+    """Of a thousand calls that were timed one is looked at for a wait, whichever it lies in."""
+    looked = []
+
+    class Call(TimedCall, frozen=True):
+        def __getattribute__(self, name: str) -> object:
+            looked.append(name)
+            return super().__getattribute__(name)
+
+    calls = [Call(ms * 1_000_000, ms * 1_000_000 + 500_000, 7, ms) for ms in range(1000)]
+    timed = _TimedCalls(calls)
+    looked.clear()
+    assert [timed.around(ms * 1_000_000 + 250_000) for ms in (0, 400, 999)] == [calls[0], calls[400], calls[999]]
+    assert timed.around(700_600_000) is None
+    assert len(looked) <= 3 + 6
+
+
+@given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 40)), max_size=12), st.integers(0, 130))
+def test_the_first_timed_call_around_a_time_is_found(drawn: list[tuple[int, int]], at: int) -> None:
+    """Whatever calls lie in others, or follow each other within what the two clocks differ by: as looking at all."""
+    calls = [TimedCall(10_000 * begin, 10_000 * (begin + lasts), 7, n) for n, (begin, lasts) in enumerate(drawn)]
+    around = (call for call in calls if call.begin_ns - 20_000 <= 10_000 * at <= call.end_ns)
+    assert _TimedCalls(calls).around(10_000 * at) == next(around, None)
