@@ -35,6 +35,8 @@ OF_NAMES, OF_NAMES_BEFORE = frozenset({"part", "holds", "nearest"}), frozenset({
 next, and of those before."""
 LIBRARY: Question = ("library",)
 """Anything that is asked of the library's code between that and the call: the same for many sites."""
+WITHOUT_TIMES = frozenset({*OF_PROGRAM, *OF_NAMES, *OF_NAMES_BEFORE, "copies_at_most", *LIBRARY})
+"""Questions that calls which are `alike` answer the same; the others ask when something was, or which call it was."""
 Kind = tuple[Any, ...]
 
 
@@ -59,6 +61,13 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         """What a rule may ask of it whatever code it stands in: the call itself, and the ops around it."""
         facts = self.facts
         return facts.api, facts.apis, facts.copy, facts.waited, facts.launches, self.ops
+
+    @property
+    def alike(self) -> Any:
+        """All that it is but for its times and rows, to be compared with that of others."""
+        facts = self.facts
+        itself = facts.api, facts.apis, facts.copy, facts.bytes, facts.waited, facts.launches
+        return itself, self.path.names, self.place, self.names_before, self.names_after
 
     @property
     def _below_program(self) -> CodePlace:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from syncscan.detect.call import LIBRARY, Call, Question, recalling
+from syncscan.detect.call import LIBRARY, WITHOUT_TIMES, Call, Question, recalling
 from syncscan.detect.rule import Match, Rule, diagnose
 from syncscan.detect.rules import RULES, unclassified
 from syncscan.model.finding import Diagnosis
@@ -33,17 +33,26 @@ class Naming:
         """For calls of a kind below the same library's code, wherever in a program they stand."""
         self._possible: dict[Any, tuple[Rule, ...]] = {}
         """The rules that may fit those: the others said no by that alone."""
+        self._of_alike: dict[Any, Diagnosis] = {}
+        """For calls alike of which nothing else was asked."""
 
     def diagnosis_of(self, call: Call) -> Diagnosis:
+        """By what was said of a call like it, or of one of its kind that answers the same; else by the rules."""
+        diagnosis = self._of_alike.get(call.alike)
+        return self._by_answers(call) if diagnosis is None else diagnosis
+
+    def _by_answers(self, call: Call) -> Diagnosis:
         """By what was said of a call of its kind, below the same library, that answers the same; else by the rules."""
         same = call.kind, call.place.below_program
         there = self._of_libraries.get(same)
         if there is None:
             there = self._of_libraries[same] = _Decisions()
-        diagnosis = there.of(call)
+        diagnosis, of_times = there.of(call)
         if diagnosis is None:
             diagnosis = self._by_rules(call, same)
             there.add(call.asked, diagnosis)
+        elif not of_times:
+            self._of_alike[call.alike] = diagnosis
         return diagnosis
 
     def _by_rules(self, call: Call, same: Any) -> Diagnosis:
@@ -52,14 +61,15 @@ class Naming:
         rules, match = self._possible.get(same, self._rules), None
         possible: list[Rule] = []
         for number, rule in enumerate(rules):
-            call.asked.clear()
             match = self._ask(rule, call)
             asked |= call.asked
             if match is not None:
                 possible += rules[number:]
                 break
-            if not call.asked.keys() <= {LIBRARY}:
-                possible.append(rule)
+            if call.asked:
+                if not call.asked.keys() <= {LIBRARY}:
+                    possible.append(rule)
+                call.asked.clear()
         self._possible[same] = tuple(possible)
         if match is None:
             diagnosis = diagnose(unclassified, unclassified.match(call))
@@ -85,6 +95,8 @@ class _Asked(msgspec.Struct, frozen=True):
 
     question: Question
     answer: Callable[[Call], Any]
+    of_times: bool
+    """Whether calls that are alike may answer it otherwise."""
     next: dict[Any, _Asked | Diagnosis]
 
 
@@ -94,12 +106,16 @@ class _Decisions:
     def __init__(self) -> None:
         self._first: dict[Any, _Asked | Diagnosis] = {}
 
-    def of(self, call: Call) -> Diagnosis | None:
-        """What the rules would say of a call; None where nothing was said yet of one that answers the same."""
-        at = self._first.get(None)
+    def of(self, call: Call) -> tuple[Diagnosis | None, bool]:
+        """What the rules would say of a call; None where nothing was said yet of one that answers the same.
+
+        And whether anything was asked that calls alike may answer otherwise.
+        """
+        at, of_times = self._first.get(None), False
         while isinstance(at, _Asked):
+            of_times = of_times or at.of_times
             at = at.next.get(at.answer(call))
-        return at
+        return at, of_times
 
     def add(self, asked: _Answers, diagnosis: Diagnosis) -> None:
         """Remember what was asked of a call, in order, with its answers, and what came of it."""
@@ -107,7 +123,7 @@ class _Decisions:
         for question, told in asked.items():
             node = following.get(answer)
             if node is None:
-                node = following[answer] = _Asked(question, recalling(question), {})
+                node = following[answer] = _Asked(question, recalling(question), question[0] not in WITHOUT_TIMES, {})
             assert isinstance(node, _Asked)
             following, answer = node.next, told
         following[answer] = diagnosis

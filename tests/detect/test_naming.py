@@ -57,6 +57,21 @@ def test_rules_are_asked_once_for_the_same_answers(monkeypatch: pytest.MonkeyPat
     assert times["asked"] == 2
 
 
+def test_calls_alike_are_told_apart_by_what_times_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of read-backs with the same around them every third is followed at once, and goes by another name."""
+    t = TraceBuilder()
+    for k, start in enumerate(t.steps(9, lasts=1000)):  # nothing from before a step is around it, or from behind
+        with t.op("aten::item", start + 10, start + 600):
+            t.call("cudaStreamSynchronize", start + 20, start + 500)
+        t.op("aten::mul", start + (900 if k % 3 else 601), start + 950)
+    said = {at_once: Match(title=str(at_once), fix="", removal=Removal.NOTHING) for at_once in (True, False)}
+    rule = Rule(RULES[0], lambda call: said[call.followed_within(5_000)])
+    monkeypatch.setattr(naming, "RULES", (rule, *RULES))
+    namer = naming.Naming()
+    told = [namer.diagnosis_of(call).title for call in calls_of(t.trace())]
+    assert told == ["True", "False", "False"] * 3
+
+
 def test_rules_are_asked_once_for_sites_of_which_the_same_is_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked of the program's code decides, and not how its places are called."""
     t = TraceBuilder()
@@ -104,6 +119,7 @@ def test_rules_ask_for_all_that_differs_between_calls_of_a_kind() -> None:
     own = {f"call.{name}" for name in vars(Call) if not name.startswith("_")} - {
         "call.trace",
         "call.place",
+        "call.alike",
         "call.asked",
         "call.names_before",
         "call.names_after",
