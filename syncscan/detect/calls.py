@@ -15,7 +15,7 @@ from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
 from syncscan.model import runtime_calls
-from syncscan.model.arrays import Bool, Int64, among
+from syncscan.model.arrays import Bool, Int64, among, looked_up
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import CALLS, NONE, Category, Trace
@@ -143,7 +143,7 @@ class _RuntimeCalls:
         """Which of `_rows` have a name that satisfies this; asked once a name."""
         hits = np.zeros(len(self._trace.strings), np.bool_)
         hits[[name for name in self._different if predicate(self._trace.strings[name])]] = True
-        mask: Bool = hits.take(self._names)
+        mask: Bool = looked_up(hits, self._names)
         return mask
 
     def _candidate_places(self) -> Int64:

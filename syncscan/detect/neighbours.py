@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64, grouped
+from syncscan.model.arrays import Bool, Int32, Int64, grouped, looked_up
 from syncscan.model.engine import node_begins
 from syncscan.model.names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
@@ -180,7 +180,7 @@ def _covered(parent: Int32, worker: Bool) -> Bool:
     Nearly always it is the innermost one around it, or none is. The others lie in scopes, of which there are few.
     """
     inside = parent != NONE
-    covered = worker.take(parent)
+    covered: Bool = looked_up(worker, parent)
     covered &= inside
     left = np.flatnonzero(inside & ~covered)
     around = parent.take(left)

@@ -168,7 +168,9 @@ class Columns(msgspec.Struct):
         args = [event.args for event in group]
         yield "category", np.full(len(group), category, np.int8)
         for column in ID_COLUMNS[category]:
-            yield column, _ints(_ID_OF_ARGS[column](args), TYPES[column])
+            numbers = _ID_OF_ARGS[column](args)
+            if column not in _RARE or any(number != NONE for number in numbers):
+                yield column, _ints(numbers, TYPES[column])
         if category == Category.MEMCPY:
             yield "name", [self._strings[_copy(event)] for event in group]
         if category == Category.KERNEL and any(a.group is not None for a in args):
@@ -308,6 +310,9 @@ def _external(all_args: list[Args]) -> list[int]:
         return [args.external_old if i == NONE else i for i, args in zip(ids, all_args, strict=True)]
     return ids
 
+
+_RARE = frozenset({"copy_kind"})
+"""Columns that most traces have nothing for: only HIP's calls say it."""
 
 _ID_OF_ARGS: dict[str, Callable[[list[Args]], list[int]]] = {
     "correlation": lambda all_args: [args.correlation for args in all_args],

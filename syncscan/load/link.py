@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.load.columns import Unlinked
+from syncscan.load.columns import TYPES, Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
 from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
+from syncscan.load.table import is_empty
 from syncscan.model.arrays import Int32, Int64, distinct
 from syncscan.model.trace import (
     CALLS,
@@ -116,7 +117,7 @@ def _sort(columns: Arrays, strings: Sequence[str]) -> None:
     def put_in_order(name: str) -> None:
         columns[name] = columns[name].take(order)
 
-    each(list(columns), put_in_order, len(order))
+    each([name for name, column in columns.items() if not is_empty(column)], put_in_order, len(order))
     columns |= {"track": track, "ts": ts}
 
 
@@ -153,6 +154,8 @@ def _nest(columns: Arrays) -> None:
     host = np.flatnonzero(of_categories(columns["category"], HOST))
     track, ts = columns["track"][host], columns["ts"][host]
     end = ts + columns["dur"][host]
+
+    columns["parent"] = np.full(len(columns["ts"]), NONE, TYPES["parent"])
 
     def nest(part: slice) -> None:
         columns["parent"][host[part]] = innermost_around(host[part], track[part], ts[part], end[part])
@@ -271,7 +274,8 @@ def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple
     number[order] = np.arange(len(order), dtype=np.int32)
     slices.name[:] = number[slices.name]
     frames.name[:] = number[frames.name]
-    slices.group[grouped] = number[slices.group[grouped]]
+    if len(grouped):
+        slices.group[grouped] = number[slices.group[grouped]]
     return tuple(strings[i] for i in order.tolist())
 
 

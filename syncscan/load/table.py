@@ -78,7 +78,10 @@ class Table:
         self._blocks += blocks
 
     def columns(self) -> Arrays:
-        """All rows' columns; takes the blocks apart meanwhile, so that nothing is held twice for long."""
+        """All rows' columns; takes the blocks apart meanwhile, so that nothing is held twice for long.
+
+        One that no row has is a single `NONE`, shown as often as there are rows: it can't be written to.
+        """
         self._close()
         rows, columns = sum(block.rows for block in self._blocks), dict.fromkeys(self._types)
 
@@ -89,6 +92,8 @@ class Table:
         return columns
 
     def _joined(self, name: str, rows: int) -> Any:
+        if rows and not any(name in block.columns for block in self._blocks):
+            return empty(rows, self._types[name])
         column = np.full(rows, NONE, self._types[name])
         at = 0
         for block in self._blocks:
@@ -96,3 +101,13 @@ class Table:
                 column[at : at + block.rows] = block.columns.pop(name)
             at += block.rows
         return column
+
+
+def empty(rows: int, kind: Any) -> Any:
+    """A column of `NONE` that takes the memory of one."""
+    return np.broadcast_to(np.array(NONE, kind), rows)
+
+
+def is_empty(column: Any) -> bool:
+    """Whether it is such a column."""
+    return bool(column.strides == (0,))

@@ -62,6 +62,19 @@ def chains(rows: Int64, outwards: Any, most: int) -> Int64:
     return np.stack(levels[::-1], axis=1)
 
 
+def looked_up(table: Any, places: Any) -> Any:
+    """The entries of a table at these places; `take`, which makes 64-bit numbers of all narrower ones first.
+
+    Args:
+        table: one-dimensional.
+        places: as long as the trace, or nearly.
+    """
+    found = np.empty(len(places), table.dtype)
+    for rows in blocks(len(places)):
+        found[rows] = table.take(places[rows])
+    return found
+
+
 def summed(column: Any, which: Any, count: int) -> Float64:
     """The sums of a column by numbers from 0 to below `count`; `np.bincount`, which copies both columns as a whole.
 

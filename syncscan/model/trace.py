@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int8, Int32, Int64, grouped
+from syncscan.model.arrays import Bool, Int8, Int32, Int64, grouped, looked_up
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.file_state import FileState
 from syncscan.model.frame_chains import FrameChains
@@ -45,6 +45,9 @@ class Category(enum.IntEnum):
 
 _HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
 """hipMemcpyKind, by which a HIP call says its copy's direction itself (hip_runtime_api.h)."""
+
+_FEW = 4
+"""Up to so many names a look at all rows for each costs less than looking each row up: 0.14 ms of 470,000, not 0.6."""
 
 DEEPEST = 256
 """Slices around another that count. The deepest of our recordings has 11; a trace that says thousands would cost
@@ -89,7 +92,7 @@ class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Columns of the complete events (`ph: X`) that lie on a host thread or a device, one row each.
 
     Rows are sorted by (track, ts, -dur), so that a track is one run of rows and a parent stands before its children.
-    All arrays have the same length. Times are int64 nanoseconds on the trace's own clock (`ts` and `dur` times 1000).
+    All arrays have the same length; one of which no row has a value can't be written to. Times are int64 nanoseconds on the trace's own clock (`ts` and `dur` times 1000).
     """
 
     category: Int8
@@ -292,7 +295,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def named(self, predicate: Any) -> Bool:
         """A mask over `slices`: rows whose name satisfies `predicate(str) -> bool`, asked once a distinct name."""
-        mask: Bool = self.names_that(predicate).take(self.slices.name)
+        mask: Bool = looked_up(self.names_that(predicate), self.slices.name)
         return mask
 
     def names_that(self, predicate: Any) -> Bool:
@@ -316,9 +319,15 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         if not wanted:
             return np.zeros(0, np.int64)
         rows, names = self.rows_of(category)
-        hits = np.zeros(len(self.strings), np.bool_)
-        hits[wanted] = True
-        found: Int64 = rows[hits.take(names)]
+        if len(wanted) <= _FEW:
+            mask = names == wanted[0]
+            for number in wanted[1:]:
+                mask |= names == number
+        else:
+            hits = np.zeros(len(self.strings), np.bool_)
+            hits[wanted] = True
+            mask = looked_up(hits, names)
+        found: Int64 = rows[mask]
         return found
 
     def called(self, rows: Int64, predicate: Callable[[str], Any]) -> Bool:
@@ -327,7 +336,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         used, hits = np.zeros(len(self.strings), np.bool_), np.zeros(len(self.strings), np.bool_)
         used[names] = True
         hits[[number for number in np.flatnonzero(used).tolist() if predicate(self.strings[number])]] = True
-        mask: Bool = hits.take(names)
+        mask: Bool = looked_up(hits, names)
         return mask
 
     def rows_of(self, category: Category) -> tuple[Int64, Int32]:

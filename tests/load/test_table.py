@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.load.table import Table
+from syncscan.load.table import Table, is_empty
 from syncscan.model.trace import NONE
 
 TYPES = {"a": np.int64, "b": np.int32, "never": np.int8}
@@ -41,3 +42,14 @@ def test_columns(own: Added, others: Added) -> None:
     assert {name: column.tolist() for name, column in columns.items()} == {
         "a": list(range(len(expected))), "b": expected, "never": [NONE] * len(expected),
     }  # fmt: skip
+
+
+def test_a_column_that_no_row_has_takes_no_memory() -> None:
+    """It is one number, shown as often as there are rows, and refuses to be written to."""
+    table = Table(TYPES)
+    table.add(1000, [("a", 0, np.arange(1000))])
+    never = table.columns()["never"]
+    assert is_empty(never)
+    assert never.tolist() == [NONE] * 1000
+    with pytest.raises(ValueError, match="read-only"):
+        never[0] = 1
