@@ -75,8 +75,7 @@ def host_rows(trace: Trace) -> HostRows:
     for thread, begins, cover in zip(threads, (*since, own.begin), covers, strict=True):
         counted[thread.rows] = thread.counted
         in_steps[thread.rows] = thread.counted & whole.holds_ascending(thread.begin)
-        itself[thread.rows] = cover.within(begins, thread.end)
-        _leave_to_inner(itself, thread.rows, thread.counted, s.parent)
+        _add_itself(itself, thread, begins, cover, s.parent)
     np.maximum(itself, 0, out=itself)
     return HostRows(
         slices=s,
@@ -90,20 +89,24 @@ def host_rows(trace: Trace) -> HostRows:
     )
 
 
-def _leave_to_inner(took: Int64, run: slice, counted: Bool, parent: Int32) -> None:
-    """Make of how long slices took in all how long they took by themselves; nothing of those that don't count.
+def _add_itself(itself: Int64, thread: _Thread, begins: Int64, cover: Cover, parent: Int32) -> None:
+    """Write how long the slices of a thread took by themselves, nothing for those that don't count.
 
     Those around others stand before them, so that what these took in all is still known where it is taken away.
 
     Args:
-        took: ns of every row, and one more at the end that stands for none.
-        run: the rows of one thread.
-        counted: of each row of the run.
+        itself: ns of every row, and one more at the end that stands for none.
+        thread: whose slices.
+        begins: from when on each counts.
+        cover: the time that counts.
         parent: of every row.
     """
-    for rows in blocks(run.stop - run.start, run.start):
-        took[rows] *= counted[rows.start - run.start : rows.stop - run.start]
-        np.subtract.at(took, parent[rows].astype(np.int64), took[rows].copy())
+    first = thread.rows.start
+    for some in blocks(len(begins)):
+        took = cover.within(begins[some], thread.end[some]) * thread.counted[some]
+        rows = slice(first + some.start, first + some.stop)
+        itself[rows] += took
+        np.subtract.at(itself, parent[rows].astype(np.int64), took)
 
 
 def _loader(trace: Trace, main: int) -> Cover:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64, blocks
+from syncscan.model.arrays import Bool, Int64
 
 _NEVER = np.iinfo(np.int64).max
 """Later than any time."""
@@ -87,13 +87,8 @@ class Cover:
             begins: ascending.
             ends: of the same length, in any order.
         """
-        covered = np.empty(len(begins), np.int64)
-        for rows in blocks(len(begins)):
-            covered[rows] = self._within(begins[rows], ends[rows])
-        return covered
-
-    def _within(self, begins: Int64, ends: Int64) -> Int64:
-        """The same of at least one."""
+        if not len(begins):
+            return begins
         near = slice(*np.searchsorted(self.ends, begins[[0, -1]], side="right").tolist())
         following = slice(near.start, near.stop + 1)
         times = np.diff(np.searchsorted(begins, self.ends[near]), prepend=0, append=len(begins))

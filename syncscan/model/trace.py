@@ -92,7 +92,8 @@ class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Columns of the complete events (`ph: X`) that lie on a host thread or a device, one row each.
 
     Rows are sorted by (track, ts, -dur), so that a track is one run of rows and a parent stands before its children.
-    All arrays have the same length; one of which no row has a value can't be written to. Times are int64 nanoseconds on the trace's own clock (`ts` and `dur` times 1000).
+    All arrays have the same length; one of which no row has a value can't be written to. Times are int64 nanoseconds on
+    the trace's own clock (`ts` and `dur` times 1000).
     """
 
     category: Int8
