@@ -12,7 +12,7 @@ import numpy as np
 
 from syncscan.errors import UsageError
 from syncscan.load.repetition import Repetition, repeated_calls
-from syncscan.model.arrays import Int64, median
+from syncscan.model.arrays import Int64, grouped, median
 from syncscan.model.names import step_number
 from syncscan.model.step_marks import StepMark, step_mark
 from syncscan.model.steps_found import FoundBy, StepsFound
@@ -20,6 +20,7 @@ from syncscan.model.trace import NONE, Category, Step, Trace
 
 _RANGES = (Category.ANNOTATION, Category.CPU_OP)
 """torch 1.9 and older have no category of annotations."""
+_NONE_THERE = np.zeros(0, np.int64)
 LAUNCHED = 0.5
 """A framework's marks are steps where at least this part of the launches lies in them: a trace that holds a few of them
 beside other work isn't made of them. A choice: in the two traces of serving frameworks that we have it is all."""
@@ -98,8 +99,13 @@ def _marks_in(trace: Trace, steps: Sequence[Step]) -> list[StepMark | None]:
     """For each step the framework's mark in it; None where it has none, or several."""
     s = trace.slices
     marks = _outermost(trace, _ranges(trace, lambda name: step_mark(name) is not None))
-    inside = [marks[(s.track[marks] == t.track) & (s.ts[marks] >= t.ts) & (s.ts[marks] < t.end)] for t in steps]
-    return [step_mark(trace.name(int(rows[0]))) if len(rows) == 1 else None for rows in inside]
+    of_track = {track: (marks[places], s.ts[marks[places]]) for track, places in grouped(s.track[marks])}
+    found: list[StepMark | None] = []
+    for step in steps:
+        mine, times = of_track.get(step.track, (_NONE_THERE, _NONE_THERE))
+        first, behind = times.searchsorted([step.ts, step.end]).tolist()
+        found.append(step_mark(trace.name(int(mine[first]))) if behind - first == 1 else None)
+    return found
 
 
 def _of_scope(trace: Trace, scope: str) -> tuple[Step, ...]:
@@ -121,13 +127,14 @@ def _of_framework(trace: Trace) -> tuple[Step, ...]:
 
 
 def _share_of_launches(trace: Trace, steps: Sequence[Step]) -> float:
-    at = trace.launched_at[trace.calls_of(trace.device_rows) != NONE]
-    return sum(np.count_nonzero((at >= step.ts) & (at < step.end)) for step in steps) / len(at) if len(at) else 1.0
+    at = np.sort(trace.launched_at[trace.calls_of(trace.device_rows) != NONE], kind="stable")
+    times = np.array([(step.ts, step.end) for step in steps], np.int64).reshape(-1, 2)
+    first, behind = at.searchsorted(times).T
+    return float((behind - first).sum()) / len(at) if len(at) else 1.0
 
 
 def _ranges(trace: Trace, wanted: Callable[[str], bool]) -> Int64:
-    hits = np.flatnonzero(np.fromiter(map(wanted, trace.strings), np.bool_, len(trace.strings)))
-    return np.flatnonzero(np.isin(trace.slices.name, hits) & trace.is_category(*_RANGES))
+    return trace.where(wanted, *_RANGES)
 
 
 def _outermost(trace: Trace, rows: Int64) -> Int64:
