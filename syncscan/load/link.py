@@ -15,7 +15,7 @@ from syncscan.load.frames import useful_frames
 from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
 from syncscan.load.table import is_empty
-from syncscan.model.arrays import Int32, Int64, distinct
+from syncscan.model.arrays import Int32, Int64, blocks, distinct, looked_up
 from syncscan.model.trace import (
     CALLS,
     DEEPEST,
@@ -221,12 +221,22 @@ def _swept(ts: Sequence[int], end: Sequence[int], first: int) -> list[int]:
 
 
 def _too_deep(parent: Int32) -> int:
-    """How many slices have more than `DEEPEST` others around them; each round doubles how far up is looked."""
-    up, rows = parent.astype(np.int64), np.flatnonzero(parent != NONE)
+    """How many slices have more than `DEEPEST` others around them: those in a slice that has as many around it.
+
+    Of the slices that hold others, a third of all; each round doubles how far up is looked.
+    """
+    up, holds = np.append(parent, np.int32(NONE)), np.zeros(len(parent) + 1, np.bool_)  # NONE is the place at the end
+    for rows in blocks(len(parent)):
+        holds[parent[rows]] = True
+    left = np.flatnonzero(holds[:-1])
     for _ in range(DEEPEST.bit_length() - 1):
-        up[rows] = up[up[rows]]
-        rows = rows[up[rows] != NONE]
-    return int((parent[up[rows]] != NONE).sum())
+        up[left] = up[up[left]]
+        left = left[up[left] != NONE]
+    if not len(left):
+        return 0
+    deep = np.zeros(len(up), np.bool_)
+    deep[left] = True
+    return int(np.count_nonzero(looked_up(deep, parent)))
 
 
 def _shared_correlations(s: Slices) -> int:

@@ -36,6 +36,18 @@ def test_slices_nested_too_deep_are_counted(depth: int) -> None:
     assert (f"{deep:,} slice" in " ".join(trace.info.warnings)) == (deep > 0)
 
 
+@given(st.lists(st.integers(1, 3), max_size=40))
+def test_those_too_deep_are_counted_level_by_level(back: list[int]) -> None:
+    """Each slice lies in one up to three before it; a level is four instead of 256, so that few slices are enough."""
+    parent = [k - step if step <= k else NONE for k, step in enumerate(back)]
+    levels: list[int] = []
+    for around in parent:
+        levels.append(0 if around == NONE else levels[around] + 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(link, "DEEPEST", 4)
+        assert link._too_deep(np.array(parent, np.int32)) == sum(level > 4 for level in levels)
+
+
 Interval = tuple[int, int, int]
 """Track, begin and end."""
 
