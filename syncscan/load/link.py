@@ -160,16 +160,22 @@ def _nest(columns: Arrays) -> None:
     def nest(part: slice) -> None:
         columns["parent"][host[part]] = innermost_around(host[part], track[part], ts[part], end[part])
 
-    each(_halves(track), nest, len(host) // 2)
+    each(_halves(track, ts, end), nest, len(host) // 2)
 
 
-def _halves(track: Int32) -> list[slice]:
-    """Parts of these rows of which none goes through a track: two of about one length, if that can be."""
-    begins = np.flatnonzero(track[1:] != track[:-1]) + 1
-    if not len(begins):
+def _halves(track: Int32, ts: Int64, end: Int64) -> list[slice]:
+    """Parts of these rows of which no row lies around one of the other: two of about one length, if that can be.
+
+    They end where a track does, or within the one in the middle where all is over that began, as between two steps.
+    """
+    if not len(track):
         return [slice(None)]
-    middle = int(begins[np.argmin(np.abs(begins - len(track) // 2))])
-    return [slice(middle), slice(middle, None)]
+    middle = len(track) // 2
+    first, last = np.searchsorted(track, [track[middle], track[middle] + 1]).tolist()
+    over = np.maximum.accumulate(end[first : last - 1]) <= ts[first + 1 : last]
+    begins = np.concatenate([[first], first + 1 + np.flatnonzero(over), [last]])
+    middle = int(begins[np.argmin(np.abs(begins - middle))])
+    return [slice(middle), slice(middle, None)] if 0 < middle < len(track) else [slice(None)]
 
 
 def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:

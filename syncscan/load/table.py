@@ -94,11 +94,10 @@ class Table:
     def _joined(self, name: str, rows: int) -> Any:
         if rows and not any(name in block.columns for block in self._blocks):
             return empty(rows, self._types[name])
-        column = np.full(rows, NONE, self._types[name])
+        column = np.empty(rows, self._types[name])
         at = 0
         for block in self._blocks:
-            if name in block.columns:
-                column[at : at + block.rows] = block.columns.pop(name)
+            column[at : at + block.rows] = block.columns.pop(name, NONE)
             at += block.rows
         return column
 
