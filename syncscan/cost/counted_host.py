@@ -16,7 +16,7 @@ import numpy as np
 
 from syncscan.cost.host_rows import HostRows, host_rows
 from syncscan.cost.scope_paths import ScopePaths
-from syncscan.model.arrays import Bool, Int8, Int16, Int64, numbered_pairs, summed
+from syncscan.model.arrays import Bool, Int8, Int16, Int32, Int64, looked_up, numbered_pairs, summed
 from syncscan.model.finding import Finding
 from syncscan.model.full_queue import held_by_queue
 from syncscan.model.host import CountedHost, DearOp
@@ -135,7 +135,7 @@ class _Counted:
             for n, k in enumerate(told)
         )
 
-    def _in_all(self, rows: Int64, which: Int64, told: Sequence[int], groups: int) -> list[float]:
+    def _in_all(self, rows: Int64, which: Int32, told: Sequence[int], groups: int) -> list[float]:
         """How long these groups of ops take with all that lies in them, ns; what lies in its own group counts once.
 
         Args:
@@ -146,7 +146,7 @@ class _Counted:
         """
         number = np.full(groups, NONE, np.int16)
         number[told] = np.arange(len(told))
-        group = number.take(which)
+        group: Int16 = looked_up(number, which)
         mine = np.flatnonzero(group != NONE)
         group, rows = group[mine], rows[mine]
         own = _outermost_of_group(self.host, rows, group)

@@ -46,15 +46,18 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
     """In a DataLoader's `__next__`, with all that it does."""
 
     def in_all(self, rows: Int64) -> Int64:
-        """Of each of these, which ascend, the sum of `itself` over it and those that lie in it."""
-        sums = np.zeros(len(self.itself) + 1, np.int64)
-        np.cumsum(self.itself, out=sums[1:])
+        """Of each of these, which ascend, the sum of `itself` over it and those that lie in it.
+
+        That column is used up: a second one as long would be new memory, which costs more than the sums.
+        """
+        sums = np.cumsum(self.itself, out=self.itself)
         behind = rows + 1
         for run in self.threads:
             mine = slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())
             reached = run.start + np.searchsorted(self.slices.ts[run], self.slices.end[rows[mine]])
             behind[mine] = np.maximum(behind[mine], reached)
-        total: Int64 = sums[behind] - sums[rows]
+        total: Int64 = sums[behind - 1]
+        total -= np.where(rows > 0, sums[rows - 1], 0)
         return total
 
 

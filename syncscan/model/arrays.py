@@ -18,6 +18,7 @@ Texts = npt.NDArray[np.str_]
 
 _TABLE = 8
 """So many entries a number a table may have, before sorting the numbers costs less."""
+_MOST_OF_32 = np.iinfo(np.int32).max
 _BLOCK = 1 << 16
 """Rows that are worked on at a time where columns on the way would be as long as the trace: memory that a process gets
 anew costs 3 to 10 µs a page on the virtual machines measured here, which is more than most of what is done with it."""
@@ -62,16 +63,17 @@ def chains(rows: Int64, outwards: Any, most: int) -> Int64:
     return np.stack(levels[::-1], axis=1)
 
 
-def looked_up(table: Any, places: Any) -> Any:
+def looked_up(table: Any, places: Any, first: int = 0) -> Any:
     """The entries of a table at these places; `take`, which makes 64-bit numbers of all narrower ones first.
 
     Args:
         table: one-dimensional.
         places: as long as the trace, or nearly.
+        first: the number of the table's first place.
     """
     found = np.empty(len(places), table.dtype)
     for rows in blocks(len(places)):
-        found[rows] = table.take(places[rows])
+        found[rows] = table.take(places[rows] - first if first else places[rows])
     return found
 
 
@@ -89,7 +91,7 @@ def summed(column: Any, which: Any, count: int) -> Float64:
     return sums
 
 
-def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int64]:
+def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int32]:
     """Number the different pairs of two columns; as `np.unique` of their rows, which takes ten times as long.
 
     Args:
@@ -99,32 +101,30 @@ def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int64]:
         The pairs in ascending order, one a row, and for each place of the columns the number of its pair.
     """
     if not len(first):
-        return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.int32)
     least = int(second.min())
     width = int(second.max()) - least + 1
-    each = np.multiply(first, width, dtype=np.int64)
-    each += second
+    most = (int(first.max()) + 1) * width
+    each = np.multiply(first, width, dtype=np.int32 if most <= _MOST_OF_32 else np.int64)
+    each += second.astype(each.dtype, copy=False)
     each -= least
     codes, which = numbered(each)
     return np.stack([codes // width, codes % width + least], axis=1), which
 
 
-def numbered(codes: Int64) -> tuple[Int64, Int64]:
+def numbered(codes: Any) -> tuple[Int64, Int32]:
     """The different ones, ascending, and for each its place among them; as `np.unique`, sooner where they lie close."""
     if not len(codes):
-        return codes, np.zeros(0, np.int64)
+        return np.zeros(0, np.int64), np.zeros(0, np.int32)
     least = int(codes.min())
     span = int(codes.max()) - least + 1
     if span > _TABLE * len(codes):
         known, which = np.unique(codes, return_inverse=True)
-        return known, which.reshape(-1)
+        return known.astype(np.int64), which.reshape(-1).astype(np.int32)
     there = np.zeros(span, np.bool_)  # where they lie close together a table tells it, and nothing is sorted
     for rows in blocks(len(codes)):
         there[codes[rows] - least] = True
-    place, which = np.cumsum(there) - 1, np.empty(len(codes), np.int64)
-    for rows in blocks(len(codes)):
-        which[rows] = place[codes[rows] - least]
-    return np.flatnonzero(there) + least, which
+    return np.flatnonzero(there) + least, looked_up(np.cumsum(there, dtype=np.int32) - 1, codes, least)
 
 
 def median(values: Any) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Float64, Int64, median, numbered_pairs
+from syncscan.model.arrays import Bool, Float64, Int32, Int64, median, numbered_pairs
 from syncscan.model.trace import NONE, Trace
 
 USUAL_GAP_NS = 1_000.0
@@ -24,7 +24,7 @@ class UsualGaps(msgspec.Struct, frozen=True, eq=False):
 
     gap: Float64
     """Behind the work before it, ns."""
-    pair: Int64
+    pair: Int32
     """The number of its kernel's name and the name of the one before it."""
     pairs: int
     telling: Bool
@@ -56,7 +56,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
     rows: Int64
     calls: Int64
     tracks: Int64
-    stream: Int64
+    stream: Int32
     issued: Int64
     returned: Int64
     start: Int64

@@ -80,7 +80,8 @@ class _Columns:
         self._rows, self._which = rows, which
 
     def __getitem__(self, row: int) -> Float64:
-        return self._rows[row].take(self._which)
+        column: Float64 = self._rows[row].take(self._which)
+        return column
 
     def __iter__(self) -> Iterator[Float64]:
         return (row.take(self._which) for row in self._rows)
