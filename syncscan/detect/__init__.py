@@ -15,7 +15,7 @@ from syncscan.detect.naming import Naming
 from syncscan.detect.neighbours import Neighbours, Window
 from syncscan.detect.rule import document
 from syncscan.detect.rules import PREAMBLE, RULES
-from syncscan.model.arrays import Bool, distinct
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
@@ -31,9 +31,8 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
         The sync points, in order of thread and time, and warnings: a rule that raises is named there and skipped.
     """
     naming = Naming()
-    threads = _program_threads(trace)
-    points = [_point(call, naming.diagnosis_of(call), threads) for call in calls_of(trace)]
-    return tuple(points), tuple(naming.warnings)
+    points = [_point(call, naming.diagnosis_of(call)) for call in calls_of(trace)]
+    return _with_intent(trace, points), tuple(naming.warnings)
 
 
 def calls_of(trace: Trace) -> Iterator[Call]:
@@ -67,10 +66,8 @@ def catalogue() -> tuple[RuleDoc, ...]:
     return tuple(document(rule) for rule in RULES)
 
 
-def _point(call: Call, diagnosis: Diagnosis, threads: set[int]) -> SyncPoint:
+def _point(call: Call, diagnosis: Diagnosis) -> SyncPoint:
     facts = call.facts
-    if facts.track not in threads or not _in_steps(facts.ts, call.trace):
-        diagnosis = replace(diagnosis, intended=True)
     return SyncPoint(
         calls=facts.rows,
         api=facts.api,
@@ -83,6 +80,20 @@ def _point(call: Call, diagnosis: Diagnosis, threads: set[int]) -> SyncPoint:
         diagnosis=diagnosis,
         awaited=facts.awaited,
     )
+
+
+def _with_intent(trace: Trace, points: Sequence[SyncPoint]) -> tuple[SyncPoint, ...]:
+    """What waits on a thread that isn't the program's, or outside of its steps, is meant to."""
+    threads = _program_threads(trace)
+    inside = _in_steps(np.array([point.ts for point in points], np.int64), trace).tolist()
+    return tuple(
+        point if in_step and point.track in threads else _intended(point)
+        for point, in_step in zip(points, inside, strict=True)
+    )
+
+
+def _intended(point: SyncPoint) -> SyncPoint:
+    return replace(point, diagnosis=replace(point.diagnosis, intended=True))
 
 
 def _program_threads(trace: Trace) -> set[int]:
@@ -103,9 +114,13 @@ def _tracks(trace: Trace, rows: Bool) -> set[int]:
     return {track for track in range(len(trace.tracks)) if rows[trace.track_rows(track)].any()}
 
 
-def _in_steps(ts: int, trace: Trace) -> bool:
+def _in_steps(times: Int64, trace: Trace) -> Bool:
     """False before, between and after the steps, where the profiler does its own work, and in warm-up."""
-    return not trace.steps or trace.step_at(ts) is not None
+    if not trace.steps:
+        return np.ones(len(times), np.bool_)
+    ends, last = np.array([step.end for step in trace.steps], np.int64), trace.last_steps(times)
+    inside: Bool = (last != NONE) & (times < ends[last])
+    return inside
 
 
 __all__ = ["PREAMBLE", "Call", "RuleDoc", "calls_of", "catalogue", "detect"]
