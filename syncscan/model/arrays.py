@@ -85,6 +85,8 @@ def summed(column: Any, which: Any, count: int) -> Float64:
         which: of the same length, the number of each.
         count: how many sums.
     """
+    if count > _BLOCK:  # so many that each block's sums would take longer than its rows
+        return np.bincount(which, column, count)
     sums = np.zeros(count)
     for rows in blocks(len(column)):
         sums += np.bincount(which[rows], column[rows], count)
@@ -104,7 +106,7 @@ def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int32]:
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int32)
     least = int(second.min())
     width = int(second.max()) - least + 1
-    most = (int(first.max()) + 1) * width
+    most = (max(int(first.max()), -int(first.min())) + 1) * width
     each = np.multiply(first, width, dtype=np.int32 if most <= _MOST_OF_32 else np.int64)
     each += second.astype(each.dtype, copy=False)
     each -= least
