@@ -169,7 +169,7 @@ class Columns(msgspec.Struct):
         yield "category", np.full(len(group), category, np.int8)
         for column in ID_COLUMNS[category]:
             numbers = _ID_OF_ARGS[column](args)
-            if column not in _RARE or any(number != NONE for number in numbers):
+            if column not in _RARE or numbers.count(NONE) < len(numbers):
                 yield column, _ints(numbers, TYPES[column])
         if category == Category.MEMCPY:
             yield "name", [self._strings[_copy(event)] for event in group]

@@ -78,7 +78,7 @@ def _choices(period: Period, rest: list[int], gone: frozenset[int], now: float, 
         yield _smallest(period, rest, gone, now)
 
 
-def _smallest(period: Period, rest: list[int], gone: frozenset[int], now: float, foresee: Foresee = _nothing) -> Set:
+def _smallest(period: Period, rest: list[int], gone: frozenset[int], now: float) -> Set:
     """What is left of all when each is put back that makes no difference; the last to wait are put back first.
 
     Putting one more back never makes the step shorter. So one that makes a difference alone needn't be tried with
