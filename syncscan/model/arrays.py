@@ -86,7 +86,7 @@ def summed(column: Any, which: Any, count: int) -> Float64:
         count: how many sums.
     """
     if count > _BLOCK:  # so many that each block's sums would take longer than its rows
-        return np.bincount(which, column, count)
+        return np.asarray(np.bincount(which, column, count), np.float64)
     sums = np.zeros(count)
     for rows in blocks(len(column)):
         sums += np.bincount(which[rows], column[rows], count)
