@@ -144,6 +144,7 @@ def _nothing_recorded(trace: Trace) -> TraceEmpty:
     )
 
 
+@load.uncollected()
 def analyze_trace(
     trace: Trace,
     *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json as stdlib
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import syncscan
+from syncscan import api
 from syncscan.api import analyze, analyze_trace
-from syncscan.errors import TraceEmpty, TraceNotFound, TraceUnreadable
+from syncscan.errors import TraceEmpty, TraceNotFound, TraceUnreadable, UsageError
 from syncscan.report import json
 from tests import registers
 from tests.builder import TraceBuilder
@@ -77,6 +79,25 @@ def test_the_thread_that_asked_runs_as_before(tmp_path: Path):
     """isal, which unpacks a trace, leaves wide registers in use; what comes after it has cleared them."""
     analyze(story().write(tmp_path / "a.pt.trace.json.gz"))
     assert registers.upper_in_use() == 0
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_no_garbage_is_collected_meanwhile_and_as_before_afterwards(before: bool, monkeypatch: pytest.MonkeyPatch):
+    """However it was set, and if an analysis fails too."""
+    seen = []
+
+    def fails(*_: object) -> None:
+        seen.append(gc.isenabled())
+        raise UsageError("no")
+
+    monkeypatch.setattr(api, "detect", fails)
+    (gc.enable if before else gc.disable)()
+    try:
+        with pytest.raises(UsageError):
+            analyze_trace(TraceBuilder().trace())
+        assert (seen, gc.isenabled()) == ([False], before)
+    finally:
+        gc.enable()
 
 
 def test_what_cannot_be_read(tmp_path: Path):

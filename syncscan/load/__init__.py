@@ -40,13 +40,17 @@ def load(
         TraceTooLarge: it doesn't fit into memory.
         MissingExtra: a package for this kind of place or compression isn't installed.
     """
-    with _uncollected():
+    with uncollected():
         return _load(os.fspath(path), progress, piece, memory.available() if max_memory is None else max_memory)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile: nothing read makes cycles, and at 2 GB looking for them doubles the time."""
+def uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile; a decorator too.
+
+    What is read and analysed makes no cycles to speak of. Looking for them doubles the time in which 2 GB are read, and
+    took 3 % of an analysis of 2,600 waits, a fifth of one of 6,000 that each have a place of their own.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -117,6 +121,7 @@ __all__ = [
     "open_events",
     "parse",
     "traces_among",
+    "uncollected",
     "with_chosen_steps",
     "with_steps",
 ]
