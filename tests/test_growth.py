@@ -79,12 +79,28 @@ def of_threads(n: int) -> TraceBuilder:
     return t
 
 
+def of_events(n: int) -> TraceBuilder:
+    """More events that are recorded behind work on streams of their own, and waited for by a stream and by the host."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=100 * n + 100):
+        for k in range(n):
+            at = start + 100 * k
+            t.launch("gemm", at=at + 1, lasts=15, stream=20 + k)
+            t.call("cudaEventRecord", at + 10, at + 11)
+            t.call("cudaStreamWaitEvent", at + 12, at + 13)
+            t.launch("gemm", at=at + 20, lasts=15)
+            t.call("cudaEventRecord", at + 30, at + 31)
+            t.call("cudaEventSynchronize", at + 32, at + 37)
+    return t
+
+
 SHAPES: dict[Callable[[int], TraceBuilder], int] = {
     of_steps: 24,
     of_places: 16,
     of_launches: 150,
     of_streams: 12,
     of_threads: 12,
+    of_events: 24,
 }
 """What there is twice of, and how much once: enough that what is done once for each trace is a small part."""
 
@@ -120,7 +136,7 @@ def few_replays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 def test_twice_as_much_costs_little_more_than_twice(shape: Callable[[int], TraceBuilder], tmp_path: Path) -> None:
-    """Steps, places that wait, launches, streams and threads."""
+    """Steps, places that wait, launches, streams, threads, and events on as many streams."""
     few, many = (shape(n).write(tmp_path / f"{n}.json") for n in (SHAPES[shape], 2 * SHAPES[shape]))
 
     def told(path: Path) -> int:

@@ -195,7 +195,7 @@ class AwaitedWork:
         if named != NONE:
             marked = self._marked(named)
             return self._likeliest(marked, row) or next(iter(marked), self._nothing(row))
-        own = (marked for record in self._before(row, track)[:TRIES] for marked in self._marked(record))
+        own = (marked for record in self._before(row, track, TRIES) for marked in self._marked(record))
         nearest = self._likeliest(own, row)
         if nearest is not None and self._explains(nearest, row):
             return nearest
@@ -222,24 +222,24 @@ class AwaitedWork:
             return self._stated[row]
         return int(self._trace.calls_with(self._trace.slices.awaits[[row]])[0])
 
-    def _marked(self, record: int) -> tuple[Awaited, ...]:
+    def _marked(self, record: int) -> _Marks:
         """What a record marks on each stream that it may stand on: those its thread launched on, the latest first."""
         if record not in self._marks:  # waits that follow one another look back over the same records
             at, track = self._trace.slices.ts.item(record), self._trace.slices.track.item(record)
-            places = self._launched_on[track].latest_before(at) if track in self._launched_on else []
-            self._marks[record] = tuple(self._awaited((place,), at, of_event=True) for place in places)
+            places = self._launched_on[track].latest_before(at) if track in self._launched_on else iter(())
+            self._marks[record] = _Marks(self._awaited((place,), at, of_event=True) for place in places)
         return self._marks[record]
 
     @cached_property
-    def _marks(self) -> dict[int, tuple[Awaited, ...]]:
+    def _marks(self) -> dict[int, _Marks]:
         """Row of each record that was asked for → what it marks."""
         return {}
 
-    def _before(self, row: int, track: int = NONE) -> list[int]:
+    def _before(self, row: int, track: int = NONE, most: int = LOOK_BACK) -> list[int]:
         """Rows of the last records before a call, the latest first: of one thread, or of all."""
-        slices, records = self._trace.slices, self._records_of(track)
-        count = int(np.searchsorted(slices.ts[records], slices.ts[row]))
-        found: list[int] = records[max(0, count - LOOK_BACK) : count][::-1].tolist()
+        records, times = self._records_of(track)
+        count = int(times.searchsorted(self._trace.slices.ts.item(row)))
+        found: list[int] = records[max(0, count - most) : count][::-1].tolist()
         return found
 
     def _beside(self, records: list[int], track: int) -> list[int]:
@@ -276,18 +276,21 @@ class AwaitedWork:
             found.setdefault(self._trace.tracks[track].pid, set()).update(launches.places)
         return found
 
-    def _records_of(self, track: int) -> Int64:
+    def _records_of(self, track: int) -> tuple[Int64, Int64]:
+        """Rows of a thread's record calls, or of all for NONE, in time order, and when they began."""
         if track not in self._records:
-            every = self._records[NONE]
-            self._records[track] = every[self._trace.slices.track[every] == track]
+            every, times = self._records[NONE]
+            mine = self._trace.slices.track[every] == track
+            self._records[track] = every[mine], times[mine]
         return self._records[track]
 
     @cached_property
-    def _records(self) -> dict[int, Int64]:
-        """Rows of the record calls in time order, by thread as they are asked for; NONE: of all."""
+    def _records(self) -> dict[int, tuple[Int64, Int64]]:
+        """Those of all, and of threads as they are asked for."""
         trace = self._trace
         rows = trace.where(is_event_record, *CALLS)
-        return {NONE: rows[np.argsort(trace.slices.ts[rows], kind="stable")]}
+        rows = rows[np.argsort(trace.slices.ts[rows], kind="stable")]
+        return {NONE: (rows, trace.slices.ts[rows])}
 
     @cached_property
     def _launched_on(self) -> dict[int, _Launches]:
@@ -308,7 +311,7 @@ class AwaitedWork:
         """Row of a call that waits for an event → row of the record that the trace says it means."""
         trace = self._trace
         rows = trace.where(lambda name: is_event_synchronise(name) or is_stream_wait(name), *CALLS)
-        return stated_edges(trace, self._records[NONE], rows[np.argsort(trace.slices.ts[rows], kind="stable")])
+        return stated_edges(trace, self._records[NONE][0], rows[np.argsort(trace.slices.ts[rows], kind="stable")])
 
 
 class _Launches(msgspec.Struct, frozen=True, eq=False):
@@ -321,12 +324,33 @@ class _Launches(msgspec.Struct, frozen=True, eq=False):
     places: tuple[Place, ...]
     """Device and stream of each run."""
 
-    def latest_before(self, at: int) -> list[Place]:
+    def latest_before(self, at: int) -> Iterator[Place]:
         """Where the last launches before this time went, the latest first."""
-        end = int(np.searchsorted(self.issued, at))
-        first = int(np.searchsorted(self.runs, max(0, end - LOOK_BACK), side="right")) - 1
-        last = int(np.searchsorted(self.runs, end))
-        return list(dict.fromkeys(self.places[max(first, 0) : last][::-1]))
+        end = int(self.issued.searchsorted(at))
+        first = int(self.runs.searchsorted(max(0, end - LOOK_BACK), side="right")) - 1
+        last, told = int(self.runs.searchsorted(end)), set[Place]()
+        for run in range(last - 1, max(first, 0) - 1, -1):
+            place = self.places[run]
+            if place not in told:
+                told.add(place)
+                yield place
+
+
+class _Marks:
+    """What a record marks, found as far as anybody looks: of fifty streams mostly the first one explains a wait."""
+
+    def __init__(self, source: Iterator[Awaited]) -> None:
+        self._source = source
+        self._known: list[Awaited] = []
+
+    def __iter__(self) -> Iterator[Awaited]:
+        for place in itertools.count():
+            if place == len(self._known):
+                new = next(self._source, None)
+                if new is None:
+                    return
+                self._known.append(new)
+            yield self._known[place]
 
 
 def _launches(issued: Int64, places: Int64) -> _Launches:

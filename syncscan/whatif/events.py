@@ -93,21 +93,21 @@ class Events:
         if row in self.stated:
             return [self.stated[row]]
         s = self.trace.slices
-        before = self.records[: int(np.searchsorted(self._recorded_at, s.ts[row]))]
-        mine = [r for r in before[-LOOK_BACK:].tolist() if s.track[r] == s.track[row]]
-        return mine[-TRIES:][::-1]
+        behind = int(self._recorded_at.searchsorted(s.ts.item(row)))
+        near = self.records[max(0, behind - LOOK_BACK) : behind]
+        mine: list[int] = near[s.track[near] == s.track.item(row)][-TRIES:][::-1].tolist()
+        return mine
 
     def _streams(self, record: int) -> list[int]:
         """Streams that this record may stand on: those its thread launched on before it, the latest first."""
         mine, at = self._place(record)
-        streams, back = np.unique(self.launches.stream[mine[max(0, at - LOOK_BACK) : at]][::-1], return_index=True)
-        return [int(k) for k in streams[np.argsort(back)]]
+        return list(dict.fromkeys(self.launches.stream[mine[max(0, at - LOOK_BACK) : at]][::-1].tolist()))
 
     def _place(self, row: int) -> tuple[Int64, int]:
         """The launches of a call's thread, and how many of them come before the call."""
         s = self.trace.slices
-        mine, issued = self._on.get(int(s.track[row]), _NONE_THERE)
-        return mine, int(np.searchsorted(issued, s.ts[row]))
+        mine, issued = self._on.get(s.track.item(row), _NONE_THERE)
+        return mine, int(issued.searchsorted(s.ts.item(row)))
 
 
 def first_waiters(edges: list[EventEdge]) -> Int64:
