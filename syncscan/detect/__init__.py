@@ -15,7 +15,7 @@ from syncscan.detect.naming import Naming
 from syncscan.detect.neighbours import Neighbours, Window
 from syncscan.detect.rule import document
 from syncscan.detect.rules import PREAMBLE, RULES
-from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.arrays import Bool, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
@@ -83,12 +83,14 @@ def _point(call: Call, diagnosis: Diagnosis) -> SyncPoint:
 
 
 def _with_intent(trace: Trace, points: Sequence[SyncPoint]) -> tuple[SyncPoint, ...]:
-    """What waits on a thread that isn't the program's, or outside of its steps, is meant to."""
-    threads = _program_threads(trace)
-    inside = _in_steps(np.array([point.ts for point in points], np.int64), trace).tolist()
+    """What waits on a thread that isn't the program's, or outside of its steps, is meant to.
+
+    Before, between and after the steps the profiler does its own work, and in warm-up.
+    """
+    threads, steps = _program_threads(trace), trace.steps_at(np.array([point.ts for point in points], np.int64))
     return tuple(
-        point if in_step and point.track in threads else _intended(point)
-        for point, in_step in zip(points, inside, strict=True)
+        point if (step or not trace.steps) and point.track in threads else _intended(point)
+        for point, step in zip(points, steps, strict=True)
     )
 
 
@@ -112,15 +114,6 @@ def _program_threads(trace: Trace) -> set[int]:
 def _tracks(trace: Trace, rows: Bool) -> set[int]:
     """The tracks on which some of these rows lie."""
     return {track for track in range(len(trace.tracks)) if rows[trace.track_rows(track)].any()}
-
-
-def _in_steps(times: Int64, trace: Trace) -> Bool:
-    """False before, between and after the steps, where the profiler does its own work, and in warm-up."""
-    if not trace.steps:
-        return np.ones(len(times), np.bool_)
-    ends, last = np.array([step.end for step in trace.steps], np.int64), trace.last_steps(times)
-    inside: Bool = (last != NONE) & (times < ends[last])
-    return inside
 
 
 __all__ = ["PREAMBLE", "Call", "RuleDoc", "calls_of", "catalogue", "detect"]

@@ -65,9 +65,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     @property
     def alike(self) -> Any:
         """All that it is but for its times and rows, to be compared with that of others."""
-        facts = self.facts
-        itself = facts.api, facts.apis, facts.copy, facts.bytes, facts.waited, facts.launches
-        return itself, self.path.names, self.place, self.names_before, self.names_after
+        return self.kind, self.facts.bytes, self.place, self.names_before, self.names_after
 
     @property
     def _below_program(self) -> CodePlace:

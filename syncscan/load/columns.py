@@ -22,9 +22,9 @@ from syncscan.model.trace import DRAWN, NONE, Category, Flows, Track
 TYPES: dict[str, Any] = {
     "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64, "correlation": np.int64,
     "external": np.int64, "sequence": np.int64, "fwd_thread": np.int32, "device": np.int32, "stream": np.int32,
-    "bytes": np.int64, "copy_kind": np.int8, "awaits": np.int64, "group": np.int32, "parent": np.int32,
+    "bytes": np.int64, "copy_kind": np.int8, "awaits": np.int64, "group": np.int32,
 }  # fmt: skip
-"""The columns of `Slices`, in order."""
+"""The columns of `Slices` that are read, in order; linking adds `parent`."""
 
 FRAME_COLUMNS = ("name", "track", "ts", "dur")
 """The columns of `Frames`, in order."""

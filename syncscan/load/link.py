@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.load.columns import TYPES, Unlinked
+from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
 from syncscan.load.side_by_side import each
@@ -109,7 +109,7 @@ def _sort(columns: Arrays, strings: Sequence[str]) -> None:
         # when a slice begins. So both count as one category here; what is left of a tie is settled by any column.
         op_or_other = np.where(category == Category.ANNOTATION, Category.CPU_OP, category)
         text = _ranks([strings[i] for i in columns["name"][rows].tolist()])
-        other = [columns[n][rows] for n in columns if n not in ("name", "track", "ts", "dur", "parent")]
+        other = [columns[n][rows] for n in columns if n not in ("name", "track", "ts", "dur")]
         keys = (*other, text, columns["correlation"][rows], category, columns["external"][rows], op_or_other)
         order[tied] = rows[np.lexsort((*keys, -columns["dur"][rows], ts[tied], track[tied]))]
     del columns["track"], columns["ts"]
@@ -155,7 +155,7 @@ def _nest(columns: Arrays) -> None:
     track, ts = columns["track"][host], columns["ts"][host]
     end = ts + columns["dur"][host]
 
-    columns["parent"] = np.full(len(columns["ts"]), NONE, TYPES["parent"])
+    columns["parent"] = np.full(len(columns["ts"]), NONE, np.int32)
 
     def nest(part: slice) -> None:
         columns["parent"][host[part]] = innermost_around(host[part], track[part], ts[part], end[part])

@@ -31,7 +31,6 @@ _TEXT_TAKES = 4
 """What a text takes while it is decoded, in bytes a byte: itself, the document, and the columns."""
 _AGAIN = "Save it again, with `syncscan analyze TRACE -o NAME.syncscan.json`."
 _FLOW_TYPES = {"from_track": np.int32, "from_ts": np.int64, "to_track": np.int32, "to_ts": np.int64}
-_SLICE_TYPES = {name: kind for name, kind in TYPES.items() if name != "parent"}
 _FRAME_TYPES = {name: TYPES[name] for name in FRAME_COLUMNS}
 _LONGEST = int(LONGEST_US) * 1000
 
@@ -160,13 +159,12 @@ def linked(known: SavedTrace, version: int = VERSION) -> Trace:
 
 def _unlinked(saved: SavedTrace, version: int) -> Unlinked:
     slices = _columns(
-        saved, saved.slices, {name: kind for name, kind in _SLICE_TYPES.items() if version > 1 or name != "group"}
+        saved, saved.slices, {name: kind for name, kind in TYPES.items() if version > 1 or name != "group"}
     )
     slices.setdefault("group", np.full(saved.slices.rows, NONE, np.int32))
     _require_groups(saved, slices["group"])
     if not np.isin(slices["category"], np.array(list(Category), np.int8)).all():
         raise ValueError("a slice has no category")
-    slices["parent"] = np.full(saved.slices.rows, NONE, np.int32)
     frames = _columns(saved, saved.frames, _FRAME_TYPES)
     flows = _columns(saved, saved.flows, _FLOW_TYPES)
     return Unlinked(

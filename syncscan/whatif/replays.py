@@ -171,6 +171,7 @@ class _States:
         self.launched += launches
         least = self.launched - LAUNCH_QUEUE
         while self.pending and self.pending[0][0] <= least:
+            # No earlier than at 0, where everything begins, as of one replay.
             now = reduce(np.maximum, self.pending.popleft()[1], np.maximum(now, self.nothing))
         return now
 

@@ -92,6 +92,15 @@ def test_what_lies_around_is_found_in_halves_too(drawn: list[Interval]) -> None:
     assert np.concatenate(found).tolist() == one_by_one(intervals)
 
 
+def test_halves_are_of_one_length_where_a_track_can_be_cut() -> None:
+    """Between two that lie in nothing, as two steps; one that lies around all leaves it whole."""
+    flat = [(0, 10 * k, 10 * k + 5) for k in range(10)]
+    tracks, ts, end = (np.array(column, np.int64) for column in zip(*flat, strict=True))
+    assert link._halves(tracks.astype(np.int32), ts, end) == [slice(5), slice(5, None)]
+    end[0] = 1000
+    assert link._halves(tracks.astype(np.int32), ts, end) == [slice(None)]
+
+
 def test_many_behind_deep_nesting_end() -> None:
     """50,000 nested intervals and as many behind them: one level a round would take hours."""
     depth = 50_000

@@ -44,7 +44,7 @@ def assert_same_columns(actual: Trace, expected: Trace) -> None:
     """All that two traces hold is the same."""
     assert actual.strings == expected.strings
     assert actual.tracks == expected.tracks
-    for part, names in (("slices", TYPES), ("frames", FRAME_COLUMNS), ("flows", Flows.__slots__)):
+    for part, names in (("slices", (*TYPES, "parent")), ("frames", FRAME_COLUMNS), ("flows", Flows.__slots__)):
         for name in names:
             a, b = getattr(getattr(actual, part), name), getattr(getattr(expected, part), name)
             assert a.dtype == b.dtype
