@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence, Set
 
-from syncscan.attribute.source_file import OWN, SourceFiles
+from syncscan.attribute.source_file import OWN, SourceFiles, functions_of
 from syncscan.model.finding import Source
 from syncscan.model.runtime_calls import is_synchronise
 
@@ -55,8 +55,8 @@ def _in_line(node: ast.expr, line: int) -> bool:
 
 def _function(tree: ast.Module, source: Source) -> ast.AST | None:
     """The function that begins at this line, or whose decorator does: the profiler takes the first line of them."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == source.function:
+    for node in functions_of(tree):
+        if node.name == source.function:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             if first <= source.line <= node.lineno:
                 return node

@@ -184,7 +184,7 @@ def _comment(line: str) -> str:
 def function_with(tree: ast.Module, source: Source) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The innermost function of this name that holds the line; one of a decorator is the function's too."""
     found = None
-    for node in _functions(tree):
+    for node in functions_of(tree):
         if node.name == source.function:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             if first <= source.line <= (node.end_lineno or node.lineno):
@@ -193,7 +193,7 @@ def function_with(tree: ast.Module, source: Source) -> ast.FunctionDef | ast.Asy
 
 
 @lru_cache(maxsize=64)
-def _functions(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
+def functions_of(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
     """Every function of a file, those around before those inside; only statements hold any."""
     statements: list[Any] = [tree]
     for node in statements:
@@ -225,4 +225,14 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
-__all__ = ["AROUND", "MAX_BYTES", "OWN", "SourceFiles", "SourceRoot", "function_with", "kept_sources", "source_files"]
+__all__ = [
+    "AROUND",
+    "MAX_BYTES",
+    "OWN",
+    "SourceFiles",
+    "SourceRoot",
+    "function_with",
+    "functions_of",
+    "kept_sources",
+    "source_files",
+]
