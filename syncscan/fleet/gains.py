@@ -16,7 +16,7 @@ from syncscan.fleet.lateness import Met
 from syncscan.fleet.members import Members
 from syncscan.model.rank import RankGraph
 from syncscan.model.step import REPEATABILITY
-from syncscan.whatif.calibrate import MIN_SCALE, scales
+from syncscan.whatif.calibrate import MIN_SCALE, Times, scales
 from syncscan.whatif.calibrated_step import MODEL
 from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
 
@@ -54,10 +54,11 @@ class JobProjector:
         """Places of the ranks that are replayed: the others never came last, nor would without what is removed."""
         self.job = _job(members, all_met, self.ranks)
         self.known = unprofiled_us is not None
+        self._times = Times(self._takes)
         guessed = mean(graph.own_share for graph in self.job.graphs)
         self.scales = Scales(guessed)
         if unprofiled_us is not None:
-            self.scales = Scales(*scales(self._takes, guessed, unprofiled_us * 1e3, ROUNDS))
+            self.scales = Scales(*scales(self._times, guessed, unprofiled_us * 1e3, ROUNDS))
         before = period(self.job, self.scales)
         self.unit = (1.0 if self.known or not before else self._takes(1.0, 1.0) / before) / 1e3
         self.before = before
@@ -70,7 +71,7 @@ class JobProjector:
         if unprofiled_us is None:
             return []
         times = (unprofiled_us * 1e3 * (1 + sign * REPEATED) for sign in (-1, 1))
-        return [Scales(*scales(self._takes, guessed, time, ROUNDS)) for time in times]
+        return [Scales(*scales(self._times, guessed, time, ROUNDS)) for time in times]
 
     def _takes(self, host: float, device: float) -> float:
         """What the step takes with these scales, ns."""

@@ -34,6 +34,8 @@ LESS = 0.8
 """A step that takes as long with so much of the host's time isn't held by the host."""
 ROUNDS = 24
 """Halvings of an interval: to 1e-7 of it, far below what any time is known to."""
+NEAR_ROUNDS = 12
+"""The same of times that are a tenth more or less only because that is how far the step's time is unknown."""
 TRUNCATED = 0.2
 """How far ITP goes from the line's guess towards the middle: this part of the interval's square, as its authors do."""
 
@@ -104,30 +106,100 @@ def calibrate(
             notes=(_UNKNOWN.format(1.0 - guessed),),
         )
 
-    def taking(time: float) -> Replay:
-        return prepare(graph, *scales(lambda *scales: period(prepare(graph, *scales)), guessed, time))
-
-    replay = taking(unprofiled_ns)
+    times = Times(lambda *scales: period(prepare(graph, *scales)))
+    replay = prepare(graph, *scales(times, guessed, unprofiled_ns))
     notes = (_DEVICE.format(replay.stretch),) if abs(replay.stretch - 1.0) > 0.02 else ()
     # A surer time the ranges allow for anyway: of two detectors, the steepest we have, 5 % off either way lay within.
     near = [1.0 - uncertainty, 1.0 + uncertainty] if uncertainty > NOISY else []
-    others = tuple(taking(unprofiled_ns * part) for part in near)
+    others = tuple(prepare(graph, *scales(times, guessed, unprofiled_ns * part, NEAR_ROUNDS)) for part in near)
     return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes, guessed=guessed, slack=others)
 
 
-def scales(takes: Takes, guessed: float, target: float, rounds: int = ROUNDS) -> tuple[float, float]:
+class Curve:
+    """Something that only grows with x: each x is asked once, and what is known narrows what is sought.
+
+    Args:
+        of: what it is at an x.
+    """
+
+    def __init__(self, of: Callable[[float], float]) -> None:
+        self._of = of
+        self._known: dict[float, float] = {}
+
+    def __call__(self, x: float) -> float:
+        """What it is there."""
+        if x not in self._known:
+            self._known[x] = self._of(x)
+        return self._known[x]
+
+    def reaches(self, target: float, low: float, high: float, rounds: int) -> float:
+        """Where it reaches something: the upper end of an interval around that.
+
+        By ITP (Oliveira and Takahashi, ACM Transactions on Mathematical Software 47, 2020), which guesses along the
+        line between both ends and takes no more than one step more than halving would. A step's time is made of a few
+        straight lines, so where 24 halvings replay it 24 times, it does 4 to 10 times.
+
+        Args:
+            target: what is reached.
+            low: an x at which it is less, or just that.
+            high: one at which it is more, or just that.
+            rounds: the interval is as narrow in the end as so many halvings make the one between these.
+        """
+        whole = high - low
+        a, b = self._around(target, low, high)
+        for left in range(rounds, -1, -1):
+            below, above = self(a) - target, self(b) - target
+            if b - a <= whole / 2**rounds or not above:
+                break
+            middle = (a + b) / 2
+            line = (above * a - below * b) / (above - below)
+            towards = math.copysign(min(TRUNCATED * (b - a) ** 2 / whole, abs(middle - line)), middle - line)
+            room = whole * 2.0 ** (left - rounds) - (b - a) / 2
+            x = line + towards
+            if abs(x - middle) > room:
+                x = middle - math.copysign(room, middle - line)
+            a, b = (x, b) if self(x) < target else (a, x)
+        return b
+
+    def _around(self, target: float, low: float, high: float) -> tuple[float, float]:
+        """The last known x between these at which it is less, and the next one; these where none is known."""
+        known = [x for x in self._known if low < x < high]
+        a = max((x for x in known if self(x) < target), default=low)
+        return a, min((x for x in known if x > a), default=high)
+
+
+class Times:
+    """A step's time by the scales of its host and its device.
+
+    Args:
+        takes: replays it with both.
+    """
+
+    def __init__(self, takes: Takes) -> None:
+        self._takes = takes
+        self.of_host = Curve(lambda scale: takes(scale, 1.0))
+        """By the host's scale, with the device's work as recorded."""
+        self._of_device: dict[float, Curve] = {}
+
+    def of_device(self, scale: float) -> Curve:
+        """By the device's, with this one of the host."""
+        return self._of_device.setdefault(scale, Curve(lambda stretch: self._takes(scale, stretch)))
+
+
+def scales(times: Times, guessed: float, target: float, rounds: int = ROUNDS) -> tuple[float, float]:
     """The scales of host and device at which a step takes its real time.
 
     Args:
-        takes: from the two scales to the replayed step's time, ns.
+        times: the replayed step's time by the two scales, and what is known of it.
         guessed: the host's scale where the step's time can't tell it.
         target: the step's time without the profiler, ns.
         rounds: the scale is found as closely as by so many halvings of an interval.
     """
-    scale = None if _insensitive(takes, guessed, target) else _scale(takes, target, rounds)
+    host = times.of_host
+    scale = None if _insensitive(host, guessed, target) else _scale(host, target, rounds)
     if scale is not None:
         return scale, 1.0
-    return guessed, _stretch(takes, guessed, target, rounds)
+    return guessed, _stretch(times.of_device(guessed), target, rounds)
 
 
 def reach(graph: Graph, known_ns: float) -> float:
@@ -145,62 +217,29 @@ def guess(graph: Graph, slices: float, stacks: bool) -> float:
     return max(LEAST_OWN, 1.0 - overhead / own)
 
 
-def _insensitive(takes: Takes, guessed: float, target: float) -> bool:
+def _insensitive(host: Curve, guessed: float, target: float) -> bool:
     """Whether the guess already explains the step, and the host's share hardly matters: then it can't be found.
 
     Less of the host's time must make no difference either: with few slices the guess leaves nothing to be more of.
     """
-    as_guessed = takes(guessed, 1.0)
-    others = [takes(scale, 1.0) for scale in ((guessed + 1.0) / 2, LESS * guessed)]
+    others = [host(scale) for scale in ((guessed + 1.0) / 2, LESS * guessed)]
     return (
-        all(abs(other - as_guessed) <= REPEATABILITY * target for other in others)
-        and abs(as_guessed - target) <= REPEATABILITY * target
+        all(abs(other - host(guessed)) <= REPEATABILITY * target for other in others)
+        and abs(host(guessed) - target) <= REPEATABILITY * target
     )
 
 
-def _scale(takes: Takes, target: float, rounds: int) -> float | None:
+def _scale(host: Curve, target: float, rounds: int) -> float | None:
     """The scale at which the step takes `target`; None where no plausible one does (the device sets the pace)."""
-    least, most = takes(MIN_SCALE, 1.0) - target, takes(MAX_SCALE, 1.0) - target
-    if least > 0 or most < 0:
+    if not host(MIN_SCALE) <= target <= host(MAX_SCALE):
         return None
-    return _reached(lambda scale: takes(scale, 1.0) - target, (MIN_SCALE, least), (MAX_SCALE, most), rounds)
+    return host.reaches(target, MIN_SCALE, MAX_SCALE, rounds)
 
 
-def _stretch(takes: Takes, scale: float, target: float, rounds: int) -> float:
+def _stretch(device: Curve, target: float, rounds: int) -> float:
     """How much longer the device's work must be for the step to take `target`, within what clocks explain."""
-    least, most = takes(scale, MIN_STRETCH) - target, takes(scale, MAX_STRETCH) - target
-    if least >= 0 or most <= 0:
-        return MIN_STRETCH if least >= 0 else MAX_STRETCH
-    return _reached(lambda stretch: takes(scale, stretch) - target, (MIN_STRETCH, least), (MAX_STRETCH, most), rounds)
-
-
-def _reached(over: Callable[[float], float], low: tuple[float, float], high: tuple[float, float], rounds: int) -> float:
-    """Where something that only grows with x reaches 0: the upper end of an interval around that.
-
-    By ITP (Oliveira and Takahashi, ACM Transactions on Mathematical Software 47, 2020), which guesses along the line
-    between both ends and takes no more than one step more than halving would. A step's time is made of a few straight
-    lines, so where 24 halvings replay it 24 times, it does 4 to 10 times.
-
-    Args:
-        over: asked some times; each is a replay.
-        low: x and what `over` says of it, at most 0.
-        high: the same, at least 0.
-        rounds: the interval is as narrow in the end as so many halvings make it.
-    """
-    (a, below), (b, above) = low, high
-    whole = b - a
-    for left in range(rounds, -1, -1):
-        if b - a <= whole / 2**rounds or not above:
-            break
-        middle = (a + b) / 2
-        line = (above * a - below * b) / (above - below)
-        towards = math.copysign(min(TRUNCATED * (b - a) ** 2 / whole, abs(middle - line)), middle - line)
-        room = whole * 2.0 ** (left - rounds) - (b - a) / 2
-        x = line + towards
-        if abs(x - middle) > room:
-            x = middle - math.copysign(room, middle - line)
-        if (found := over(x)) < 0:
-            a, below = x, found
-        else:
-            b, above = x, found
-    return b
+    if device(MIN_STRETCH) >= target:
+        return MIN_STRETCH
+    if device(MAX_STRETCH) <= target:
+        return MAX_STRETCH
+    return device.reaches(target, MIN_STRETCH, MAX_STRETCH, rounds)
