@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
 from syncscan.load.damage import Damage
 from syncscan.load.event import Args, Event
 from syncscan.load.table import Arrays, Table, Values
+from syncscan.load.typed_events import Grouped
 from syncscan.load.values import LONGEST_US, Float64, copy_name, nanoseconds, process_group, text_of
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.trace import DRAWN, NONE, Category, Flows, Track
@@ -29,7 +29,7 @@ TYPES: dict[str, Any] = {
 FRAME_COLUMNS = ("name", "track", "ts", "dur")
 """The columns of `Frames`, in order."""
 
-Group = tuple[Category | None, list[Event]]
+Group = tuple[Category | None, Sequence[Any]]
 """Events of one category of slices; of Python's frames with None."""
 ArrowEnd = tuple[Any, int, float]
 """An arrow's id, and the number of the track and the time in µs at which it starts or ends."""
@@ -95,14 +95,11 @@ class Columns(msgspec.Struct):
         """What names, tracks and labels take."""
         return self._strings.bytes + self._tracks.bytes + len(self._labels) * 2 * KEY_BYTES
 
-    def add(self, events: Sequence[Event]) -> None:
-        """Take over the events of one piece, in the order of the file."""
-        self.events += len(events)
-        by_category: defaultdict[str, list[Event]] = defaultdict(list)
-        for event in events:
-            by_category[event.cat].append(event)
+    def add(self, grouped: Grouped) -> None:
+        """Take over the events of one piece."""
         slices: list[Group] = []
-        for name, group in by_category.items():
+        for name, group in grouped.items():
+            self.events += len(group)
             if name in ARROWS:
                 self._add_arrows(group)
             elif name in CATEGORIES:
@@ -114,9 +111,9 @@ class Columns(msgspec.Struct):
                 self._add_labels(group)
         self._add_rows(self._slices, slices)
 
-    def _complete(self, name: str, group: list[Event]) -> list[Event]:
+    def _complete(self, name: str, group: Sequence[Any]) -> Sequence[Any]:
         """The events of this category that have a begin and an end."""
-        events = [event for event in group if event.ph == "X"]
+        events = [event for event in group if event.ph == "X"] if isinstance(group[0], Event) else group
         if len(events) < len(group):
             self._add_labels(group)
         if events:
@@ -131,11 +128,10 @@ class Columns(msgspec.Struct):
             return
         self.rows += len(events)
         # By `map`, as a look-up spelt out takes a sixth longer.
-        name_of, track_of, count = self._strings.__getitem__, self._tracks.__getitem__, len(events)
-        places = zip([event.pid for event in events], [event.tid for event in events], strict=True)
+        name_of, count = self._strings.__getitem__, len(events)
         values: list[Values] = [
             ("name", 0, _packed(map(name_of, [event.name for event in events]), count, np.int32)),
-            ("track", 0, _packed(map(track_of, places), count, np.int32)),
+            ("track", 0, self._tracks_of(events)),
             ("ts", 0, ts),
             ("dur", 0, self._durations(events)),
         ]
@@ -145,6 +141,14 @@ class Columns(msgspec.Struct):
                 values += [(name, first, column) for name, column in self._of_category(category, group)]
             first += len(group)
         table.add(count, values)
+
+    def _tracks_of(self, events: Sequence[Any]) -> Int32:
+        """The numbers of their tracks; frames are mostly of one, which is seen sooner than each is looked up."""
+        pids, tids, count = [event.pid for event in events], [event.tid for event in events], len(events)
+        if tids.count(tids[0]) == count == pids.count(pids[0]):
+            return np.full(count, self._tracks[pids[0], tids[0]], np.int32)
+        numbers: Int32 = _packed(map(self._tracks.__getitem__, zip(pids, tids, strict=True)), count, np.int32)
+        return numbers
 
     def _timed(self, groups: list[Group]) -> tuple[list[Group], Int64]:
         """The events that have a time, and their starts in ns; counts what has none."""
@@ -163,7 +167,7 @@ class Columns(msgspec.Struct):
         # Kineto clamps negative durations to 0 (libkineto's output_json.cpp, handleActivity); so are other writers'.
         return np.maximum(dur, 0)
 
-    def _of_category(self, category: Category, group: list[Event]) -> Iterator[tuple[str, Any]]:
+    def _of_category(self, category: Category, group: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         """What only slices of this category have."""
         args = [event.args for event in group]
         yield "category", np.full(len(group), category, np.int8)

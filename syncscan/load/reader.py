@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from syncscan.errors import TraceTooLarge
 from syncscan.load.columns import Columns, Export
 from syncscan.load.damage import Damage
-from syncscan.load.event import DECODER, Event, event_of
+from syncscan.load.event import DECODER, event_of
 from syncscan.load.event_list import EventList, Lost, head_of, no_event
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
@@ -23,12 +23,15 @@ from syncscan.load.metadata import Ending, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.second_process import SecondProcess, Turns
 from syncscan.load.split import PIECE, Readable, Splitter
+from syncscan.load.typed_events import Grouped, by_category, typed_events
 from syncscan.model.file_state import FileState
 from syncscan.model.trace import NONE, Trace
 
 _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 Progress = Callable[[int], None]
+_MOST_REFUSALS = 8
+"""After so many in a row 254 pieces, 130 MB, are read before the next may be."""
 IsMine = Callable[[int], bool]
 """Whether a process reads the piece of this number."""
 
@@ -128,6 +131,8 @@ class _Reading:
         self.cuts: list[int] = []
         self.sound = True
         """Whether all that was decoded so far is valid JSON as it stands."""
+        self._refused = self._spared = 0
+        """Pieces in a row that held unknown events, and the next ones of which that isn't tried again."""
 
     def read(self, is_mine: IsMine, with_last: bool, progress: Progress | None) -> None:
         """Take over the events of the pieces that are mine.
@@ -152,17 +157,31 @@ class _Reading:
                 raise NeedsOneProcess
         self.cuts.append(self.splitter.bytes_read)
 
-    def _add(self, batch: list[Event]) -> None:
+    def _add(self, batch: Grouped) -> None:
         self.columns.add(batch)
         require(self.columns, self.path, self.max_memory)
 
-    def _decoded(self, text: bytes | memoryview) -> list[Event] | None:
+    def _decoded(self, text: bytes | memoryview) -> Grouped | None:
         """The events of a list, as JSON or with `NaN` and the like; None where a field has another type or worse."""
         try:
-            return DECODER.decode(text)
+            return self._typed(text) or by_category(DECODER.decode(text))
         except _REFUSED:
             self.sound = False
         return _with_plain_numbers(text)
+
+    def _typed(self, text: bytes | memoryview) -> Grouped | None:
+        """The same if nothing unknown is among them; not tried where that was refused time after time."""
+        if self._spared:
+            self._spared -= 1
+            return None
+        try:
+            found = typed_events(text)
+        except _REFUSED:
+            self._refused = min(self._refused + 1, _MOST_REFUSALS)
+            self._spared = 2**self._refused - 2  # one alone says little: labels of threads stand in some pieces
+            return None
+        self._refused = 0
+        return found
 
     def trace(self, path: str, lost: str, state: FileState | None) -> Trace:
         """The trace of all that was read; `lost` is a sentence on what unpacking lost, or empty."""
@@ -188,15 +207,15 @@ class _Reading:
                 return ending
 
 
-def _with_plain_numbers(text: bytes | memoryview) -> list[Event] | None:
+def _with_plain_numbers(text: bytes | memoryview) -> Grouped | None:
     """The events of a list in which `NaN` and the like stand; None where that isn't all that is wrong with it."""
     if not has_not_numbers(text):
         return None
     try:
-        return DECODER.decode(plain_numbers(bytes(text).decode()))
+        return by_category(DECODER.decode(plain_numbers(bytes(text).decode())))
     except _REFUSED:
         return None
 
 
-def _collected(salvaged: list[Salvaged]) -> list[Event]:
-    return [event_of(one.event) for one in salvaged]
+def _collected(salvaged: list[Salvaged]) -> Grouped:
+    return by_category([event_of(one.event) for one in salvaged])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from syncscan.errors import TraceUnreadable
 from syncscan.load.event import DECODER
+from syncscan.load.typed_events import typed_events
 from syncscan.load.valid_json import ValidText, _as_it_stands
 
 EVENT = '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}'
@@ -155,14 +157,19 @@ _WITHIN = st.sampled_from([
 ])  # fmt: skip
 
 
+@pytest.mark.parametrize("decode", [DECODER.decode, typed_events])
+@pytest.mark.parametrize("category", ["cpu_op", "python_function"])
 @given(st.lists(st.tuples(st.integers(0, 170), st.integers(0, 3), _WITHIN), max_size=4))
-def test_what_reading_decodes_strict_readers_take(edits: list[tuple[int, int, str]]) -> None:
+def test_what_reading_decodes_strict_readers_take(
+    decode: Callable[[bytes], object], category: str, edits: list[tuple[int, int, str]]
+) -> None:
     """So it needn't be checked again: a decoder checks what it skips too, but for encodings and numbers' lengths."""
     text = "[" + EVENT.replace("}", ', "args": {"x": "y", "External id": 3}, "of no use": "a\\n"}') % ("b", 5) + "]"
+    text = text.replace("cpu_op", category)
     for at, length, put in edits:
         text = text[:at] + put + text[at + length :]
     try:
-        DECODER.decode(text.encode())
+        decode(text.encode())
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return
     assert _as_it_stands(text.encode()) == (text[1:-1].encode() or None)

@@ -1,0 +1,113 @@
+"""From a JSON list of events to those of each category, each decoded into what its category has and nothing else.
+
+Half of a trace with stacks are Python's frames, of which nothing is wanted but name, place and time, and a tenth are
+arrows to kernels, of which nothing is. Lists that hold anything else than what kineto writes today are refused, and are
+then read as `event` does: both ways lead to the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, Literal
+
+import msgspec
+
+from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
+from syncscan.load.event import NO_ARGS, Args, Event
+from syncscan.model.trace import NONE, Category
+
+Grouped = Mapping[str, Sequence[Any]]
+"""Events by their category: as `Event`, or as the type that their category has."""
+
+_LEFT_OUT = frozenset({"ac2g", "gpu_user_annotation", "cpu_instant_event", "Trace"})
+"""Categories that kineto writes and nobody here reads (its ActivityType.h and output_json.cpp)."""
+
+
+class _Timed(msgspec.Struct, gc=False, tag_field="cat", tag=""):
+    """What all have that lasts; by its type it has a begin and an end."""
+
+    ph: Literal["X"]
+    name: str = ""
+    pid: int | str = ""
+    tid: int | str = ""
+    ts: float = math.nan
+    dur: float = math.nan
+
+
+class _OfOp(msgspec.Struct, gc=False, frozen=True):
+    external: int = msgspec.field(default=NONE, name="External id")
+    external_old: int = msgspec.field(default=NONE, name="external id")
+    sequence: int = msgspec.field(default=NONE, name="Sequence number")
+    fwd_thread: int = msgspec.field(default=NONE, name="Fwd thread id")
+
+
+class _OfCall(msgspec.Struct, gc=False, frozen=True):
+    external: int = msgspec.field(default=NONE, name="External id")
+    external_old: int = msgspec.field(default=NONE, name="external id")
+    correlation: int = NONE
+    bytes: int = NONE
+    copy_kind: int = msgspec.field(default=NONE, name="kind")
+
+
+class _Arrow(msgspec.Struct, gc=False, tag_field="cat", tag=""):
+    ph: Literal["s", "f"]
+    id: int | str | None = None
+    pid: int | str = ""
+    tid: int | str = ""
+    ts: float = math.nan
+
+
+class _LeftOut(msgspec.Struct, gc=False, tag_field="cat", tag=""):
+    ph: Literal["X", "s", "f", "i"]
+
+
+_NO_OP, _NO_CALL = _OfOp(), _OfCall()
+_ARGS: dict[Category, tuple[Any, Any]] = {
+    Category.CPU_OP: (_OfOp, _NO_OP),
+    Category.ANNOTATION: (_OfOp, _NO_OP),
+    Category.RUNTIME: (_OfCall, _NO_CALL),
+    Category.DRIVER: (_OfCall, _NO_CALL),
+}
+"""Category → the type of its `args` and what stands for none, for those that are many and have few of its fields."""
+
+
+def _types() -> dict[type, str]:
+    """The type of each category, whose tag it is."""
+    types = {_type(_Timed, PYTHON): PYTHON}
+    types |= {_type(_Arrow, name): name for name in ARROWS} | {_type(_LeftOut, name): name for name in _LEFT_OUT}
+    for name, category in CATEGORIES.items():
+        kind, none = _ARGS.get(category, (Args, NO_ARGS))
+        types[_type(_Timed, name, ("args", kind, none))] = name
+    return types
+
+
+def _type(base: type, name: str, *fields: tuple[str, Any, Any]) -> type:
+    return msgspec.defstruct(f"Of_{name}", fields, bases=(base,), tag=name, gc=False)
+
+
+_CATEGORY_OF = _types()
+_DECODER = msgspec.json.Decoder(list[reduce(or_, _CATEGORY_OF)], strict=False)  # type: ignore[misc]
+
+
+def typed_events(text: bytes | memoryview) -> Grouped:
+    """The events of a JSON list by category, in the order in which these appear.
+
+    Raises:
+        msgspec.MsgspecError: it isn't valid JSON; or something else stands in it than is known, which may be sound.
+    """
+    found: defaultdict[Any, list[Any]] = defaultdict(list)
+    for event in _DECODER.decode(text):
+        found[type(event)].append(event)
+    return {_CATEGORY_OF[kind]: events for kind, events in found.items()}
+
+
+def by_category(events: Sequence[Event]) -> Grouped:
+    """The same of events that any list may hold."""
+    found: defaultdict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        found[event.cat].append(event)
+    return found
