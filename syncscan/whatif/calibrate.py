@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 import msgspec
@@ -106,12 +107,13 @@ def calibrate(
             notes=(_UNKNOWN.format(1.0 - guessed),),
         )
 
-    times = Times(lambda *scales: period(prepare(graph, *scales)))
-    replay = prepare(graph, *scales(times, guessed, unprofiled_ns))
+    replay_with = cache(lambda *scales: prepare(graph, *scales))  # of the found ones the period is asked for again
+    times = Times(lambda *scales: period(replay_with(*scales)))
+    replay = replay_with(*scales(times, guessed, unprofiled_ns))
     notes = (_DEVICE.format(replay.stretch),) if abs(replay.stretch - 1.0) > 0.02 else ()
     # A surer time the ranges allow for anyway: of two detectors, the steepest we have, 5 % off either way lay within.
     near = [1.0 - uncertainty, 1.0 + uncertainty] if uncertainty > NOISY else []
-    others = tuple(prepare(graph, *scales(times, guessed, unprofiled_ns * part, NEAR_ROUNDS)) for part in near)
+    others = tuple(replay_with(*scales(times, guessed, unprofiled_ns * part, NEAR_ROUNDS)) for part in near)
     return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes, guessed=guessed, slack=others)
 
 
@@ -222,10 +224,8 @@ def _insensitive(host: Curve, guessed: float, target: float) -> bool:
 
     Less of the host's time must make no difference either: with few slices the guess leaves nothing to be more of.
     """
-    others = [host(scale) for scale in ((guessed + 1.0) / 2, LESS * guessed)]
-    return (
-        all(abs(other - host(guessed)) <= REPEATABILITY * target for other in others)
-        and abs(host(guessed) - target) <= REPEATABILITY * target
+    return abs(host(guessed) - target) <= REPEATABILITY * target and all(
+        abs(host(scale) - host(guessed)) <= REPEATABILITY * target for scale in ((guessed + 1.0) / 2, LESS * guessed)
     )
 
 

@@ -1,0 +1,89 @@
+"""From a GPU to a trace of an object detector's training step: `python -m benchmarks.detector OUT.json.gz [MODEL]`.
+
+The models are torchvision's. A detector waits in some forty places a step, through many layers of Python: with stacks
+this is the hardest common trace to read and to analyse, which `benchmarks.reading` and `benchmarks.tile` are to be
+given as their source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import syncscan
+
+MODELS = ("maskrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn", "retinanet_resnet50_fpn", "ssd300_vgg16")
+IMAGES, SIDE, OBJECTS, CLASSES = 4, 512, 8, 91
+"""Of a batch; the boxes of an image number up to so many more than half of them."""
+
+
+def training(model: str) -> Callable[[], None]:
+    """A step of training, as in torchvision's references: images and targets come from the host, the loss is logged."""
+    import torch
+    import torchvision
+
+    torch.manual_seed(0)
+    net = torchvision.models.get_model(model, weights=None, weights_backbone=None, num_classes=CLASSES).cuda().train()
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
+    batch = [_sample(OBJECTS // 2 + number % OBJECTS) for number in range(IMAGES)]
+
+    def step() -> None:
+        images = [image.cuda() for image, _ in batch]
+        targets = [{key: value.cuda() for key, value in target.items()} for _, target in batch]
+        losses = net(images, targets)
+        loss = sum(losses.values())
+        loss.item()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def _sample(objects: int) -> tuple[Any, dict[str, Any]]:
+    import torch
+
+    corner = torch.rand(objects, 2) * SIDE / 2
+    masks = torch.zeros(objects, SIDE, SIDE, dtype=torch.uint8)
+    masks[:, : SIDE // 2, : SIDE // 2] = 1
+    target = {
+        "boxes": torch.cat([corner, corner + 16 + torch.rand(objects, 2) * SIDE / 3], 1),
+        "labels": torch.randint(1, CLASSES, (objects,)),
+        "masks": masks,
+    }
+    return torch.rand(3, SIDE, SIDE), target
+
+
+def record(target: Path, model: str, steps: int) -> None:
+    """Write a trace of so many steps, with stacks."""
+    step = training(model)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        syncscan.profile(folder, model, active=steps, stacks=True, notify=lambda _: None) as session,
+    ):
+        while not session.done:
+            step()
+            session.step()
+        shutil.copyfile(session.paths[0], target)
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", type=Path, metavar="OUT.json.gz")
+    parser.add_argument("model", nargs="?", choices=MODELS, default=MODELS[0])
+    parser.add_argument("--steps", type=int, default=3)
+    arguments = parser.parse_args()
+    import torch
+
+    if not torch.cuda.is_available():
+        parser.error("this records on a GPU, and there is none.")
+    record(arguments.target, arguments.model, arguments.steps)
+
+
+if __name__ == "__main__":
+    main()
