@@ -33,10 +33,10 @@ MIN_STRETCH, MAX_STRETCH = 0.7, 1.5
 """What it may say of the device: other clocks."""
 LESS = 0.8
 """A step that takes as long with so much of the host's time isn't held by the host."""
-ROUNDS = 24
-"""Halvings of an interval: to 1e-7 of it, far below what any time is known to."""
-NEAR_ROUNDS = 12
-"""The same of times that are a tenth more or less only because that is how far the step's time is unknown."""
+ROUNDS = 20
+"""Halvings of an interval: to a millionth of it, and of the time, far below what any is known to."""
+NEAR_ROUNDS = 10
+"""The same, to a thousandth, of times that are a twentieth more or less as that is how far the step's is unknown."""
 TRUNCATED = 0.2
 """How far ITP goes from the line's guess towards the middle: this part of the interval's square, as its authors do."""
 
@@ -135,23 +135,23 @@ class Curve:
         return self._known[x]
 
     def reaches(self, target: float, low: float, high: float, rounds: int) -> float:
-        """Where it reaches something: the upper end of an interval around that.
+        """Where it reaches something: where it is that, or the upper end of an interval around the place.
 
         By ITP (Oliveira and Takahashi, ACM Transactions on Mathematical Software 47, 2020), which guesses along the
         line between both ends and takes no more than one step more than halving would. A step's time is made of a few
-        straight lines, so where 24 halvings replay it 24 times, it does 4 to 10 times.
+        straight lines, so where 20 halvings replay it 20 times, it does 3 to 7 times.
 
         Args:
             target: what is reached.
             low: an x at which it is less, or just that.
             high: one at which it is more, or just that.
-            rounds: the interval is as narrow in the end as so many halvings make the one between these.
+            rounds: what is found is as near as so many halvings come, of the interval or of the target.
         """
-        whole = high - low
+        whole, part = high - low, 2.0**-rounds
         a, b = self._around(target, low, high)
         for left in range(rounds, -1, -1):
             below, above = self(a) - target, self(b) - target
-            if b - a <= whole / 2**rounds or not above:
+            if b - a <= whole * part or min(-below, above) <= part * target:
                 break
             middle = (a + b) / 2
             line = (above * a - below * b) / (above - below)
@@ -161,7 +161,8 @@ class Curve:
             if abs(x - middle) > room:
                 x = middle - math.copysign(room, middle - line)
             a, b = (x, b) if self(x) < target else (a, x)
-        return b
+        near = [x for x in (b, a) if abs(self(x) - target) <= part * target]
+        return near[0] if near else b
 
     def _around(self, target: float, low: float, high: float) -> tuple[float, float]:
         """The last known x between these at which it is less, and the next one; these where none is known."""

