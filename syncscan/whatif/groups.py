@@ -51,19 +51,36 @@ def worth_removing(period: Period, candidates: Sequence[int], foresee: Foresee =
     """
     rest, gone = list(candidates[:WEIGHED]), frozenset[int]()
     least = WORTH * period(gone)
-    for _ in range(SETS):
+    for turn in range(SETS):
         now = period(gone)
         if not rest or now - period(gone | frozenset(rest)) < least:
             return
-        pairs = itertools.combinations(rest[:PAIRED], 2)
-        every = gone | frozenset(rest)
-        foresee([*(gone | {n} for n in rest), *(gone | {*pair} for pair in pairs), *(every - {n} for n in rest)])
+        foresee([*_asked(rest, gone), *(() if turn else _asked_next(period, rest, least, foresee))])
         best = max(_choices(period, rest, gone, now, least), key=lambda s: (s.a_change, -len(s.members)))
         if best.before - best.after < least:
             return
         yield best
         gone |= frozenset(best.members)
         rest = [n for n in rest if n not in gone]
+
+
+def _asked(rest: Sequence[int], gone: frozenset[int]) -> Iterator[frozenset[int]]:
+    """What is asked of a set that is sought among these, others gone."""
+    every = gone | frozenset(rest)
+    yield from (gone | {n} for n in rest)
+    yield from (gone | {*pair} for pair in itertools.combinations(rest[:PAIRED], 2))
+    yield from (every - {n} for n in rest)
+
+
+def _asked_next(period: Period, rest: Sequence[int], least: float, foresee: Foresee) -> Iterator[frozenset[int]]:
+    """What will be asked after the first set if the sets are single findings: most are, and many cost little more."""
+    foresee([frozenset({n}) for n in rest])
+    now = period(frozenset())
+    saving = sorted(((now - period(frozenset({n})), n) for n in rest), reverse=True)
+    singles = [n for saved, n in saving[: SETS - 1] if saved >= least]
+    for count in range(1, len(singles) + 1):
+        gone = frozenset(singles[:count])
+        yield from _asked([n for n in rest if n not in gone], gone)
 
 
 def _choices(period: Period, rest: list[int], gone: frozenset[int], now: float, least: float) -> Iterator[Set]:

@@ -138,8 +138,9 @@ def _replayed(replay: Replay, steps: Sequence[int] | None, removed: frozenset[in
     ends, took = [0.0] * len(state.ended()), -1.0
     for cycle in range(MAX_CYCLES):
         state.waits, state.worked, state.shorter = {}, 0.0, 0.0
+        told = cycle + 1 >= MIN_CYCLES
         for program in programs:
-            state.step(program, removed)
+            state.step(program, removed, told)
         before, ends, last = ends, state.ended(), took
         took = max(map(sub, ends, before))  # of what goes slowest: where it is behind so far, it won't stay so
         if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
@@ -169,17 +170,20 @@ class State:
         """When each thread and each stream is done."""
         return [*self.clock, *self.ends]
 
-    def step(self, scaled: Scaled, removed: frozenset[int]) -> None:
-        """Advance by one program."""
+    def step(self, scaled: Scaled, removed: frozenset[int], told: bool = True) -> None:
+        """Advance by one program; `told` is whether anybody will ask what was waited for and worked meanwhile."""
         clock = self.clock
         for thread in range(1, len(clock)):
             clock[thread] = max(clock[thread], clock[0])
-        self._advance(scaled.program.moves, scaled.hosts, scaled.late, removed)
+        self._advance(scaled.program.moves, scaled.hosts, scaled.late, removed, told)
 
-    def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
+    def _advance(
+        self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int], told: bool
+    ) -> None:
         """The loop that every projection spends its time in: so what most moves are is spelt out, and calls nothing."""
         clock, ends, events, pending, waits = self.clock, self.ends, self.events, self.pending, self.waits
         scale, stretch, launched, worked = self.scale, self.stretch, self.launched, self.worked
+        own = 0 if told else NONE
         for move, host in zip(moves, hosts, strict=True):
             kind = move[0]
             if kind == RUN:
@@ -191,7 +195,7 @@ class State:
                     if end > now:
                         now = end
                 now = clock[thread] = now + host
-                if not thread:
+                if thread == own:
                     worked += host
                 last = 0.0
                 for stream, work, row in feeds:
@@ -210,10 +214,11 @@ class State:
                     free = now + scale * call
                     awake = (ends[only] if only != NONE else self._done(streams, event)) + wake
                     go_on = awake if awake > free else free
-                    waits[finding] = waits.get(finding, 0.0) + go_on - free
                     clock[thread] = go_on + scale * after
-                    spent = scale * (call + after)
-                if not thread:
+                    if told:
+                        waits[finding] = waits.get(finding, 0.0) + go_on - free
+                        spent = scale * (call + after)
+                if thread == own:
                     worked += host + spent
             elif kind == RECORD:
                 events[move[1]] = ends[move[2]]

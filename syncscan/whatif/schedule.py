@@ -44,10 +44,12 @@ class _Recorder(State):
         super().__init__(*args)  # type: ignore[arg-type]
         self.moments: list[_Moment] = []
 
-    def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
+    def _advance(
+        self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int], told: bool
+    ) -> None:
         for move, host in zip(moves, hosts, strict=True):
             before = list(self.ends)
-            super()._advance((move,), [host], late, removed)
+            super()._advance((move,), [host], late, removed, told)
             if move[0] == RUN:
                 _, thread, launches, feeds = move
                 self.moments.append(_Moment(thread, launches, feeds, self.clock[thread], before))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,3 +84,18 @@ def test_what_only_two_keep_is_found_by_halves() -> None:
 
     assert _smallest(period, list(range(40)), frozenset(), 100.0).members == (3,)
     assert len(asked) == 2 + 40 + 12 + 1
+
+
+def test_sets_of_one_are_foreseen_together() -> None:
+    """Of three that each save something nothing more is asked for after the first two times: one costs what many do."""
+    known, more = set[frozenset[int]](), list[int]()
+    gain = [5.0, 20.0, 10.0, *[0.1] * 9]
+
+    def foresee(sets: Sequence[frozenset[int]]) -> None:
+        more.append(len(set(sets) - known))
+        known.update(sets)
+
+    found = worth_removing(lambda gone: 100.0 - sum(gain[n] for n in gone), range(12), foresee)
+    assert [s.members for s in found] == [(1,), (2,), (0,)]
+    assert more[0] == 12
+    assert more[2:] == [0, 0]

@@ -196,9 +196,9 @@ def test_a_step_of_10000_launches_is_replayed_a_hundred_times_by_its_waits(monke
     nodes: list[int] = []
     step = replay.State.step
 
-    def counted(state: replay.State, program: replay.Scaled, removed: frozenset[int]) -> None:
+    def counted(state: replay.State, program: replay.Scaled, removed: frozenset[int], told: bool) -> None:
         nodes.append(len(program.program.nodes))
-        step(state, program, removed)
+        step(state, program, removed, told)
 
     monkeypatch.setattr(replay.State, "step", counted)
     plan: list[Item] = [*[("launch", 3.0)] * 500, ("read", 0.0)] * 20

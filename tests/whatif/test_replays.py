@@ -76,9 +76,10 @@ def programs(draw: st.DrawFn) -> Program:
         st.tuples(st.frozensets(st.integers(0, FINDINGS - 1), min_size=1), st.integers(0, 2), st.booleans()), min_size=1
     ),
     st.none() | st.integers(0, 2),
+    st.sampled_from([1, 1 << 19]),
 )
 def test_at_once_they_have_the_numbers_of_one_after_the_other(
-    steps: list[Program], asked: list[tuple[frozenset[int], int, bool]], one: int | None
+    steps: list[Program], asked: list[tuple[frozenset[int], int, bool]], one: int | None, most: int
 ) -> None:
     """Bit for bit: time, waits and their order, the host's work, the device's; of several scales, and of one step."""
     graph = Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS, busy_ns=1e3)
@@ -88,6 +89,7 @@ def test_at_once_they_have_the_numbers_of_one_after_the_other(
     expected = [repr(replay.steady(alone[n], gone, chosen, whole)) for gone, n, whole in waiting]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "MANY", 1)
+        patch.setattr(replays, "MOST_NUMBERS", most)
         replays.foresee((replays.Without(together[n], gone, whole) for gone, n, whole in asked), chosen)
         patch.delattr(replay.State, "step")
         assert expected == [repr(replay.steady(together[n], gone, chosen, whole)) for gone, n, whole in waiting]
