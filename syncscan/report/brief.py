@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from syncscan.model.analysis import Analysis
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
-from syncscan.report.remedies import ToldRemedy
+from syncscan.report.remedies import PLACES, ToldRemedy
 from syncscan.report.story import ToldFinding, story_of
 
 PAGE = 4_500
@@ -84,8 +84,10 @@ def _lines(analysis: Analysis) -> Iterator[str]:
 
 def remedy(told: ToldRemedy) -> str:
     """What to change, in a line."""
-    ids = ", ".join(member.id for member in told.members) or told.habit
-    return f"{told.number}. {told.name} [{ids}]: {told.saves}, {told.doubt}. {told.fix}"
+    ids = ", ".join(member.id for member in told.members[:PLACES]) or told.habit
+    more = f" and {len(told.members) - PLACES} more" if len(told.members) > PLACES else ""
+    said = f"{told.number}. {told.name} [{ids}{more}]: {told.saves}, {told.doubt}. "
+    return said + shown(told.fix, max(LINE - len(said), 1))  # rather than that the figures go from the middle of a line
 
 
 def finding(told: ToldFinding) -> str:

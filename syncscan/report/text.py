@@ -36,6 +36,8 @@ PHASES = 12
 """Phases and batches that are shown; JSON has them all."""
 SCREEN = 10
 """Lines of the first screen: as long as there is room, it says how to change what it lists."""
+_FULL_WIDTH = 120
+"""At which the first screen's lines are counted; of narrower ones each ten columns less may cost one."""
 WORST = 3
 """How many things to change the first screen lists."""
 ROWS = 10
@@ -155,11 +157,16 @@ def _remedies(story: Story, terminal: Terminal, room: int) -> Iterator[Renderabl
     if not found:
         yield from then
         return
+    lines = [_remedy(told, story, terminal) for told in found]
+    room -= 1 + _height(then, terminal.width)
+    if not terminal.verbose:
+        most = room + max(0, (_FULL_WIDTH - terminal.width) // 10)  # the same words are more lines where these are short
+        while len(found) > 1 and _height([_listed(lines, found, {})], terminal.width) >= most:
+            found, lines = found[:-1], lines[:-1]
     more = len(story.remedies) - len(found)
     left = f" ({more} more with -v)" if more else ""
     yield Text(f"{story.to_do}{left}:", "bold")
-    lines = [_remedy(told, story, terminal) for told in found]
-    room -= 1 + _height([_listed(lines, found, {}), *then], terminal.width)
+    room -= _height([_listed(lines, found, {})], terminal.width)
     fixes = {t.number: t.fix for t in found} if terminal.verbose else _fitting(found, room, terminal.width - 4)
     yield _listed(lines, found, fixes)
     yield from then

@@ -89,12 +89,16 @@ class CalibratedStep:
         """The same if nobody else set its pace: whatever begins earlier ends as much earlier."""
         return steady(self.replay, removed)
 
-    def most(self, number: int) -> float:
-        """What removing this finding alone can save at most, in µs: its waits, its calls and their ops, its copies.
+    def most(self, number: int, gone: frozenset[int] = frozenset()) -> float:
+        """What removing this finding can save at most, in µs: its waits, its calls and their ops, its copies.
 
         Each completion time is a maximum of others plus a duration, and no maximum moves further than its arguments do.
+
+        Args:
+            number: of the finding.
+            gone: those that are removed already.
         """
-        waited = self.before.waits.get(number, 0.0)
+        waited = self.after(gone).waits.get(number, 0.0)
         return max(0.0, waited + self._gone.get(number, 0.0)) * self.unit
 
     @cached_property

@@ -12,10 +12,11 @@ from syncscan.model.projection import Group, Overlap, Projection
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.whatif.bound import decided, unsettled, without_replay
 from syncscan.whatif.calibrated_step import CalibratedStep
-from syncscan.whatif.groups import worth_removing
+from syncscan.whatif.groups import all_but_one, worth_removing
 from syncscan.whatif.outlook import outlook
 from syncscan.whatif.overlap import overlaps
 from syncscan.whatif.projector import NO_LAUNCHES, Projector
+from syncscan.whatif.replay import STEADY
 
 WEIGHED = 25
 """Findings whose range is sought with all replays, those that cost the most; so a trace with hundreds stays fast."""
@@ -53,7 +54,9 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         return Gains(without_replay(step, reason), projector.findings)
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
     alone, others = _worth_replays(calibrated, costliest)
-    calibrated.foresee([frozenset({projector.number[f.id]}) for f in alone], ranges=WEIGHED)
+    each = [frozenset({projector.number[f.id]}) for f in alone]
+    weighed = all_but_one([projector.number[f.id] for f in costliest if not f.diagnosis.intended])
+    calibrated.foresee([*each, *weighed], ranges=min(WEIGHED, len(each)))
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
     found = tuple(sorted([*gained, *_shared(calibrated, others)], key=_rank))
     removable = [f for f in found if not f.diagnosis.intended]
@@ -139,6 +142,11 @@ def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[Group, .
     ids = {step.number[f.id]: f.id for f in findings}
     longest = sorted(findings, key=lambda f: -(f.wait_us + f.bubble_us))
     candidates = [step.number[f.id] for f in longest]
+
+    def most(number: int, gone: frozenset[int]) -> float:
+        # Two steady states are each found to within a part of them.
+        return step.most(number, gone) / step.unit + 2 * STEADY * step.before.period
+
     return tuple(
         Group(
             ids=tuple(ids[n] for n in found.members),
@@ -146,5 +154,5 @@ def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[Group, .
             alone_us=max(gains[n] for n in found.members),
             after_us=found.after * step.unit,
         )
-        for found in worth_removing(lambda removed: step.after(removed).period, candidates, step.foresee)
+        for found in worth_removing(lambda removed: step.after(removed).period, candidates, step.foresee, most)
     )

@@ -7,6 +7,7 @@ single findings, pairs, and the smallest set that keeps what all together save, 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -22,10 +23,17 @@ Period = Callable[[frozenset[int]], float]
 """The step's time without these findings."""
 Foresee = Callable[[Sequence[frozenset[int]]], None]
 """Replays the step without each of many sets of them at once."""
+Most = Callable[[int, frozenset[int]], float]
+"""What the removal of a finding can make the step shorter by at most, where these are gone; beside others too."""
 
 
 def _nothing(removals: Sequence[frozenset[int]]) -> None:
     """Each is replayed when it is asked for."""
+
+
+def _anything(number: int, gone: frozenset[int]) -> float:
+    """Nothing is known."""
+    return math.inf
 
 
 class Set(msgspec.Struct, frozen=True):
@@ -41,58 +49,82 @@ class Set(msgspec.Struct, frozen=True):
         return (self.before - self.after) / len(self.members)
 
 
-def worth_removing(period: Period, candidates: Sequence[int], foresee: Foresee = _nothing) -> Iterator[Set]:
+def worth_removing(
+    period: Period, candidates: Sequence[int], foresee: Foresee = _nothing, most: Most = _anything
+) -> Iterator[Set]:
     """The sets, each with those before it removed.
 
     Args:
         period: the replay; asked some hundred times at most.
         candidates: numbers of the findings, those that wait the longest first.
         foresee: told of what it will be asked.
+        most: rules out what needn't be replayed: of a detector's 26 findings three could save a hundredth each.
     """
     rest, gone = list(candidates[:WEIGHED]), frozenset[int]()
     least = WORTH * period(gone)
-    for turn in range(SETS):
-        now = period(gone)
-        if not rest or now - period(gone | frozenset(rest)) < least:
+    for _ in range(SETS):
+        choices = _Choices(period, foresee, most, rest, gone, least)
+        found = [choice for choice in choices if choice.before - choice.after >= least]
+        if not found:
             return
-        foresee([*_asked(rest, gone), *(() if turn else _asked_next(period, rest, least, foresee))])
-        best = max(_choices(period, rest, gone, now, least), key=lambda s: (s.a_change, -len(s.members)))
-        if best.before - best.after < least:
-            return
+        best = max(found, key=lambda s: (s.a_change, -len(s.members)))
         yield best
         gone |= frozenset(best.members)
         rest = [n for n in rest if n not in gone]
 
 
-def _asked(rest: Sequence[int], gone: frozenset[int]) -> Iterator[frozenset[int]]:
-    """What is asked of a set that is sought among these, others gone."""
-    every = gone | frozenset(rest)
-    yield from (gone | {n} for n in rest)
-    yield from (gone | {*pair} for pair in itertools.combinations(rest[:PAIRED], 2))
-    yield from (every - {n} for n in rest)
+def all_but_one(candidates: Sequence[int]) -> list[frozenset[int]]:
+    """What is asked for the smallest set among candidates: it can be foreseen with what is asked before."""
+    every = frozenset(candidates[:WEIGHED])
+    return [every - {n} for n in candidates[:WEIGHED]]
 
 
-def _asked_next(period: Period, rest: Sequence[int], least: float, foresee: Foresee) -> Iterator[frozenset[int]]:
-    """What will be asked after the first set if the sets are single findings: most are, and many cost little more."""
-    foresee([frozenset({n}) for n in rest])
-    now = period(frozenset())
-    saving = sorted(((now - period(frozenset({n})), n) for n in rest), reverse=True)
-    singles = [n for saved, n in saving[: SETS - 1] if saved >= least]
-    for count in range(1, len(singles) + 1):
-        gone = frozenset(singles[:count])
-        yield from _asked([n for n in rest if n not in gone], gone)
+class _Choices(msgspec.Struct, frozen=True):
+    """What may be removed next."""
 
+    period: Period
+    foresee: Foresee
+    most: Most
+    rest: list[int]
+    gone: frozenset[int]
+    least: float
 
-def _choices(period: Period, rest: list[int], gone: frozenset[int], now: float, least: float) -> Iterator[Set]:
-    alone = {n: now - period(gone | {n}) for n in rest}
-    for n in rest:
-        yield Set((n,), now, now - alone[n])
-    for a, b in itertools.combinations(rest[:PAIRED], 2):
-        after = period(gone | {a, b})
-        if now - after > alone[a] + alone[b] + least / 2:
-            yield Set((a, b), now, after)
-    if sum(sorted(alone.values())[-2:]) < now - period(gone | frozenset(rest)) - least:
-        yield _smallest(period, rest, gone, now)
+    def __iter__(self) -> Iterator[Set]:
+        rest, gone, now = self.rest, self.gone, self.period(self.gone)
+        together = now - self.period(gone | frozenset(rest))
+        if together < self.least:
+            return
+        likely = [n for n in rest if self.most(n, gone) >= self.least]
+        self.foresee([gone | {n} for n in likely])
+        worth = {n: saving for n in likely if (saving := self._saving(n)) >= self.least}
+        for n, saving in worth.items():
+            yield Set((n,), now, now - saving)
+        at_least = max(self.least, 2 * max(worth.values(), default=0.0))  # else one of them is the better change
+        pairs = [pair for pair in self._pairs() if self._may_save_more(*pair, at_least)]
+        self.foresee([gone | {*pair} for pair in pairs])
+        for a, b in pairs:
+            more = self._saving(a, b) - self.least / 2
+            if more > self._saving(a) and more > self._saving(a) + self._saving(b):
+                yield Set(tuple(n for n in rest if n in (a, b)), now, now - self._saving(a, b))
+        if sum(sorted(worth.values())[-2:]) < together - self.least:
+            self.foresee([frozenset({*rest, *gone} - {n}) for n in rest])
+            yield _smallest(self.period, rest, gone, now)
+
+    def _saving(self, *numbers: int) -> float:
+        return self.period(self.gone) - self.period(self.gone | {*numbers})
+
+    def _pairs(self) -> Iterator[tuple[int, int]]:
+        """Any two of those that wait the longest, first the one that may save more."""
+        for a, b in itertools.combinations(self.rest[:PAIRED], 2):
+            yield (a, b) if self.most(a, self.gone) >= self.most(b, self.gone) else (b, a)
+
+    def _may_save_more(self, first: int, other: int, at_least: float) -> bool:
+        """Whether these two together may save so much, and half of what is worth it more than one after the other."""
+        if self.most(first, self.gone) + self.most(other, self.gone) < at_least:
+            return False
+        # The other one alone saves 0 at least: so it has to save that much more once the first is gone.
+        more = self.most(other, self.gone | {first})
+        return more >= self.least / 2 and self._saving(first) + more >= at_least
 
 
 def _smallest(period: Period, rest: list[int], gone: frozenset[int], now: float) -> Set:

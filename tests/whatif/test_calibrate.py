@@ -58,7 +58,8 @@ def test_a_step_that_grows_in_jumps_takes_hardly_more_than_halving(jumps: list[f
     """A replay that ends one cycle earlier or later jumps a little: then no line leads to where the time is reached."""
     step = Step(lambda scale, _: 1e5 + 1e6 * sum(jump <= scale for jump in jumps))
     target = 1e5 + 1e6 * len(jumps) * part
-    if not step(MIN_SCALE, 1.0) < target <= step(MAX_SCALE, 1.0):
+    explained = abs(step(0.6, 1.0) - target) <= 0.02 * target
+    if explained or not step(MIN_SCALE, 1.0) < target <= step(MAX_SCALE, 1.0):
         return
     step.asked = 0
     scale, _ = scales(Times(step), 0.6, target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.whatif import gains
 from syncscan.whatif.gains import REPLAYED, WEIGHED
+from syncscan.whatif.replay import STEADY
 from tests.whatif.story import Item, analysed, real, told
 
 kinds = st.sampled_from(["launch", "side", "work", "read", "wait"])
@@ -25,6 +28,19 @@ def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
     for finding in real(analysis) if step else ():
         alone = analysis.whatif(f"id:{finding.id}").saving_us
         assert alone <= step.most(step.number[finding.id]) + 1e-6 * analysis.step.observed_us
+
+
+@settings(max_examples=60)
+@given(plans, st.randoms(use_true_random=False))
+def test_nor_beside_others_that_are_gone(plan: list[Item], rng: random.Random) -> None:
+    """Nor do two together than one does, and the other at most once that is gone."""
+    analysis = analysed(plan)
+    step = analysis._projector.calibrated() if analysis._projector.replayable else None
+    numbers = [step.number[finding.id] for finding in real(analysis)] if step else []
+    for number in numbers:
+        gone = frozenset(n for n in numbers if n != number and rng.random() < 0.5)
+        before, after = (step.after(removed).period for removed in (gone, gone | {number}))
+        assert (before - after) * step.unit <= step.most(number, gone) + 2 * STEADY * step.before.period * step.unit
 
 
 def many(count: int) -> Analysis:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.whatif.groups import KEEPS, _smallest, worth_removing
+from syncscan.whatif.groups import KEEPS, _smallest, all_but_one, worth_removing
 
 Times = Callable[[frozenset[int]], float]
 
@@ -86,16 +86,44 @@ def test_what_only_two_keep_is_found_by_halves() -> None:
     assert len(asked) == 2 + 40 + 12 + 1
 
 
-def test_sets_of_one_are_foreseen_together() -> None:
-    """Of three that each save something nothing more is asked for after the first two times: one costs what many do."""
-    known, more = set[frozenset[int]](), list[int]()
-    gain = [5.0, 20.0, 10.0, *[0.1] * 9]
+@given(GROUPS, st.permutations(range(12)))
+def test_what_can_save_too_little_needn_t_be_replayed(
+    groups: list[tuple[frozenset[int], int]], order: list[int]
+) -> None:
+    """With what each can save at most the sets are the same as without."""
 
-    def foresee(sets: Sequence[frozenset[int]]) -> None:
-        more.append(len(set(sets) - known))
-        known.update(sets)
+    def period(removed: frozenset[int]) -> float:
+        return 1000.0 - sum(saves for members, saves in groups if members <= removed)
 
-    found = worth_removing(lambda gone: 100.0 - sum(gain[n] for n in gone), range(12), foresee)
-    assert [s.members for s in found] == [(1,), (2,), (0,)]
-    assert more[0] == 12
-    assert more[2:] == [0, 0]
+    def most(number: int, gone: frozenset[int]) -> float:
+        return sum(saves for members, saves in groups if number in members and not members <= gone)
+
+    assert list(worth_removing(period, order, most=most)) == list(worth_removing(period, order))
+
+
+def test_of_many_few_are_replayed() -> None:
+    """Two of forty wait: each alone, both together, and what putting one back does."""
+    asked = set()
+
+    def period(removed: frozenset[int]) -> float:
+        asked.add(removed)
+        return 100.0 - 20.0 * (0 in removed) - 10.0 * (1 in removed)
+
+    found = worth_removing(period, range(40), most=lambda number, gone: 20.0 * (number < 2))
+    assert [s.members for s in found] == [(0,), (1,)]
+    assert len(asked) < 10
+
+
+def test_a_small_saving_alone_does_not_hide_a_large_one_together() -> None:
+    """A change that saves 0.9 % is worth nothing alone; five that save 4 % only together are less a change, and are."""
+
+    def period(removed: frozenset[int]) -> float:
+        return 100.0 - 0.9 * (0 in removed) - 4.0 * ({1, 2, 3, 4, 5} <= removed)
+
+    assert sets(period, 6) == [(0, 1, 2, 3, 4, 5)]
+
+
+def test_what_the_smallest_set_needs_is_known_before() -> None:
+    """Of the first forty, all but each."""
+    assert all_but_one([3, 1, 2]) == [{1, 2}, {2, 3}, {1, 3}]
+    assert len(all_but_one(range(99))) == 40
