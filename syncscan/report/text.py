@@ -160,7 +160,9 @@ def _remedies(story: Story, terminal: Terminal, room: int) -> Iterator[Renderabl
     lines = [_remedy(told, story, terminal) for told in found]
     room -= 1 + _height(then, terminal.width)
     if not terminal.verbose:
-        most = room + max(0, (_FULL_WIDTH - terminal.width) // 10)  # the same words are more lines where these are short
+        most = room + max(
+            0, (_FULL_WIDTH - terminal.width) // 10
+        )  # the same words are more lines where these are short
         while len(found) > 1 and _height([_listed(lines, found, {})], terminal.width) >= most:
             found, lines = found[:-1], lines[:-1]
     more = len(story.remedies) - len(found)

@@ -135,7 +135,7 @@ class Curve:
         return self._known[x]
 
     def reaches(self, target: float, low: float, high: float, rounds: int) -> float:
-        """Where it reaches something: where it is that, or the upper end of an interval around the place.
+        """Where it reaches something: the upper end of an interval around that.
 
         By ITP (Oliveira and Takahashi, ACM Transactions on Mathematical Software 47, 2020), which guesses along the
         line between both ends and takes no more than one step more than halving would. A step's time is made of a few
@@ -145,13 +145,14 @@ class Curve:
             target: what is reached.
             low: an x at which it is less, or just that.
             high: one at which it is more, or just that.
-            rounds: what is found is as near as so many halvings come, of the interval or of the target.
+            rounds: the interval is as narrow in the end as so many halvings make the one between these, or what is
+                reached is exceeded by no larger a part of it.
         """
         whole, part = high - low, 2.0**-rounds
         a, b = self._around(target, low, high)
         for left in range(rounds, -1, -1):
             below, above = self(a) - target, self(b) - target
-            if b - a <= whole * part or min(-below, above) <= part * target:
+            if b - a <= whole * part or above <= part * target:
                 break
             middle = (a + b) / 2
             line = (above * a - below * b) / (above - below)
@@ -161,8 +162,7 @@ class Curve:
             if abs(x - middle) > room:
                 x = middle - math.copysign(room, middle - line)
             a, b = (x, b) if self(x) < target else (a, x)
-        near = [x for x in (b, a) if abs(self(x) - target) <= part * target]
-        return near[0] if near else b
+        return b
 
     def _around(self, target: float, low: float, high: float) -> tuple[float, float]:
         """The last known x between these at which it is less, and the next one; these where none is known."""
