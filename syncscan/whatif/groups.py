@@ -106,7 +106,7 @@ class _Choices(msgspec.Struct, frozen=True):
             more = self._saving(a, b) - self.least / 2
             if more > self._saving(a) and more > self._saving(a) + self._saving(b):
                 yield Set(tuple(n for n in rest if n in (a, b)), now, now - self._saving(a, b))
-        if sum(sorted(worth.values())[-2:]) < together - self.least:
+        if sum(sorted(worth.values())[-2:]) < together - self.least:  # else one after the other leaves nothing
             self.foresee([frozenset({*rest, *gone} - {n}) for n in rest])
             yield _smallest(self.period, rest, gone, now)
 

@@ -117,13 +117,8 @@ class _Questions:
     def _move(self, move: Move, host: Any, late: Sequence[Any]) -> Move:
         if move[0] == RUN:
             _, thread, launches, feeds = move
-            return (
-                RUN,
-                thread,
-                host,
-                launches,
-                [(s, _operand(work * self._stretch), late[row]) for s, work, row in feeds],
-            )
+            scaled = [(stream, _operand(work * self._stretch), late[row]) for stream, work, row in feeds]
+            return RUN, thread, host, launches, scaled
         if move[0] != WAIT:
             return move
         _, thread, only, streams, event, finding, call, wake, after, wait = move
