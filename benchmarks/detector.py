@@ -1,14 +1,15 @@
 """From a GPU to a trace of an object detector's training step: `python -m benchmarks.detector OUT.json.gz [MODEL]`.
 
-The models are torchvision's. A detector waits in some forty places a step, through many layers of Python: with stacks
-this is the hardest common trace to read and to analyse, which `benchmarks.reading` and `benchmarks.tile` are to be
-given as their source.
+The models are torchvision's. A detector waits in some twenty-five places, 120 times a step, below many layers of
+Python: with stacks that is the hardest common trace to read and to analyse. `detector.stacks.pt.trace.json.gz` beside
+this is one step of the first of them (`--steps 1`, on an H200 with torch 2.11): a source for `benchmarks.reading`, best
+with `--vary`.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
+import gzip
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 
 import syncscan
 
+ROOT = Path(__file__).parents[1]
+"""Below it paths are written relative: where it lay says nothing to a reader."""
 MODELS = ("maskrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn", "retinanet_resnet50_fpn", "ssd300_vgg16")
 IMAGES, SIDE, OBJECTS, CLASSES = 4, 512, 8, 91
 """Of a batch; the boxes of an image number up to so many more than half of them."""
@@ -68,7 +71,8 @@ def record(target: Path, model: str, steps: int) -> None:
         while not session.done:
             step()
             session.step()
-        shutil.copyfile(session.paths[0], target)
+        text = gzip.decompress(session.paths[0].read_bytes()).replace(f"{ROOT}/".encode(), b"")
+    target.write_bytes(gzip.compress(text, 9, mtime=0))
 
 
 def main() -> None:
