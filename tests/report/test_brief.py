@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncscan import api
-from syncscan.report import brief, whatif
+from syncscan.report import brief, remedies, whatif
 from syncscan.report.story import story_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -60,3 +60,16 @@ def test_a_page_that_is_not_there(page: int) -> None:
 def test_control_characters_are_not_passed_on() -> None:
     """A name out of a trace is text, and no order to a terminal."""
     assert "\x1b" not in brief.paged(["\x1b[31mred"])
+
+
+def test_a_change_of_many_syncs_keeps_its_figures() -> None:
+    """Three ids stand for thirty, and where the line is too long its fix is what gets shorter."""
+    members = tuple(remedies.Member(id=f"rule-{n:08x}", number=n, title="t", where="w") for n in range(30))
+    told = remedies.ToldRemedy(
+        number=1, what="a copy waits, and 29 more together with it", where="a.py:1 · aten::to, " * 9, members=members,
+        habit="", alone_us=1.0, basis=None, saves="622 µs (10%)", doubt="466 µs to 1.96 ms", left="",
+        fix="Do it. " * 99,
+    )  # fmt: skip
+    line = brief.remedy(told)
+    assert "[rule-00000000, rule-00000001, rule-00000002 and 27 more]: 622 µs (10%), 466 µs to 1.96 ms. Do it." in line
+    assert len(line) <= brief.LINE
