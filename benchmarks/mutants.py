@@ -32,6 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
+from typing import NoReturn
 
 from mutmut.configuration import config
 from mutmut.mutation.diff_apply import get_diff_for_mutant
@@ -45,7 +46,6 @@ WITH_CONSTANTS = tuple(
 )
 """Further files whose constants are moved."""
 TIMEOUT_S = 240
-COPIED = ("syncscan", "tests", "benchmarks", "sample_traces", "notebooks", "pyproject.toml", "README.md", ".ci")
 SUMMARY = "| file | mutants | killed | survived | share killed |\n|---|--:|--:|--:|--:|"
 
 
@@ -188,6 +188,7 @@ def constants(patterns: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
         for number in range(WORKERS):
             trees.put(_copied(Path(folder) / str(number)))
+        _require_passing(Path(folder) / "0")
         fates = list(pool.map(lambda c: _told(c, _tested(c, trees)), todo))
     found: dict[str, collections.Counter[str]] = {}
     for constant, fate in zip(todo, fates, strict=True):
@@ -241,24 +242,35 @@ def _replaced(source: str, node: ast.Constant, to: float) -> str:
 
 def _copied(tree: Path) -> Path:
     tree.mkdir()
-    for name in COPIED:
-        if Path(name).is_dir():
-            shutil.copytree(name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(name, tree / name)
+    for path in (*config().source_paths, *config().also_copy):
+        if path.is_dir():
+            shutil.copytree(path, tree / path, ignore=shutil.ignore_patterns("__pycache__"))
+        elif path.exists():  # mutmut adds names of lock files
+            shutil.copy(path, tree / path)
     return tree
+
+
+def _require_passing(tree: Path) -> None:
+    """A test that fails of the tree as it is would fail of every constant moved, and each would count as killed."""
+    ended = _run_tests(tree)
+    if ended.returncode:
+        sys.exit(f"{_end_of(ended)}\nThe tests fail with nothing changed, so that no change can be tried.")
+
+
+def _run_tests(tree: Path) -> subprocess.CompletedProcess[bytes]:
+    likely = sorted(str(path.relative_to(tree)) for path in tree.glob("tests/*/test_constants.py"))
+    chosen = [*config().pytest_add_cli_args, *likely, *config().pytest_add_cli_args_test_selection]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", *chosen]
+    env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=tree, env=env, capture_output=True, timeout=TIMEOUT_S)
 
 
 def _tested(constant: Constant, trees: Queue[Path]) -> str:
     tree = trees.get()
     try:
         (tree / constant.file).write_text(constant.source)
-        likely = sorted(str(path.relative_to(tree)) for path in tree.glob("tests/*/test_constants.py"))
-        chosen = [*config().pytest_add_cli_args, *likely, *config().pytest_add_cli_args_test_selection]
-        command = [sys.executable, "-m", "pytest", "-x", "-q", *chosen]
-        env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-        ended = subprocess.run(command, cwd=tree, env=env, capture_output=True, timeout=TIMEOUT_S)
-        return "killed" if ended.returncode == 1 else "survived" if ended.returncode == 0 else _broken(ended.stdout)
+        ended = _run_tests(tree)
+        return "killed" if ended.returncode == 1 else "survived" if ended.returncode == 0 else _broken(ended)
     except subprocess.TimeoutExpired:
         return "killed"
     finally:
@@ -266,8 +278,12 @@ def _tested(constant: Constant, trees: Queue[Path]) -> str:
         trees.put(tree)
 
 
-def _broken(output: bytes) -> str:
-    raise RuntimeError(f"pytest could not run: {output.decode()[-2000:]}")
+def _broken(ended: subprocess.CompletedProcess[bytes]) -> NoReturn:
+    raise RuntimeError(f"pytest could not run: {_end_of(ended)}")
+
+
+def _end_of(ended: subprocess.CompletedProcess[bytes]) -> str:
+    return ended.stdout.decode()[-2000:]
 
 
 def _told(constant: Constant, fate: str) -> str:

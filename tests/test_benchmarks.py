@@ -13,6 +13,11 @@ from benchmarks import cost_of_waits, wandering
 from syncscan import load
 from syncscan.detect import detect
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parent.parent
 SHARED = {"capture_steps"}
 """What others are made of, and nobody calls."""
@@ -96,3 +101,13 @@ def test_a_trace_without_its_waits_has_the_same_events_and_no_sync_point() -> No
     without = cost_of_waits.without_waits(trace)
     assert len(without.slices) == len(trace.slices)
     assert [len(detect(t)[0]) for t in (trace, without)] == [18, 0]
+
+
+def test_what_the_tests_read_is_there_when_the_code_is_mutated() -> None:
+    """Every folder of the project: a test that lacks one fails of every mutant, which then all count as killed."""
+    mutated = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]
+    copied = {*mutated["source_paths"], *mutated["also_copy"], "tests"}
+    if not (ROOT / ".git").exists():
+        pytest.skip("what is tracked is told by git alone")
+    tracked = subprocess.run(["git", "ls-tree", "-d", "--name-only", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    assert set(tracked.stdout.split()) - copied == {".github"}
