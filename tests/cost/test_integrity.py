@@ -81,6 +81,23 @@ def test_launches_without_work_are_counted(lost: int, verdict: bool) -> None:
     assert found.verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("lost", "said", "verdict"),
+    [(18, False, True), (22, True, True), (95, True, True), (105, True, False)],
+)
+def test_a_trace_without_a_fiftieth_of_its_work_says_so(lost: int, said: bool, verdict: bool) -> None:
+    """Of a thousand launches; without a tenth it tells nothing of what bounds the step."""
+    t = TraceBuilder()
+    with t.step(0, 10_000):
+        for k in range(1000):
+            if k < lost:
+                t.call("cudaLaunchKernel", 5 * k, 5 * k + 1)
+            else:
+                t.launch(at=5 * k, lasts=4)
+    found = integrity_of(t.trace())
+    assert (bool(found.lacks), found.verdict) == (said, verdict)
+
+
 @pytest.mark.parametrize(("bare", "said"), [(0, ""), (3, "3 of 3 graph launches have no kernels")])
 def test_a_graph_that_was_replayed_without_its_kernels_is_missed(bare: int, said: str) -> None:
     """The device may be busy where it looks idle."""
@@ -102,6 +119,17 @@ def test_work_before_its_launch_says_that_the_clocks_disagree(early: float, lack
             event["ts"] -= early + 10
     found = integrity_of(t.trace())
     assert (len(found.lacks), found.waits) == (lacks, not lacks)
+
+
+@pytest.mark.parametrize(("early", "lacks"), [(48, 0), (52, 1)])
+def test_clocks_disagree_where_a_twentieth_of_the_work_begins_too_early(early: int, lacks: int) -> None:
+    """Of a thousand kernels so many, by a tenth of a millisecond: single ones are what a profiler gets wrong."""
+    t = TraceBuilder()
+    with t.step(0, 10_000):
+        for k in range(1000):
+            t.launch(at=500 + 5 * k, lasts=1)
+            t.events[-1]["ts"] -= 100 if k < early else 0
+    assert len(integrity_of(t.trace()).lacks) == lacks
 
 
 def test_work_that_names_no_launch_gets_no_verdict() -> None:
@@ -131,6 +159,17 @@ def test_more_work_of_a_stream_than_there_is_time_is_no_measurement() -> None:
     found = integrity_of(t.trace())
     assert "Stream 7 of device 0 is said to work" in found.sentences()[0]
     assert (found.verdict, found.waits) == (False, False)
+
+
+@pytest.mark.parametrize(("twice", "lacks"), [(48, 0), (52, 1)])
+def test_a_stream_may_take_a_twentieth_of_its_time_twice(twice: int, lacks: int) -> None:
+    """Two kernels that share so much of a millisecond: less is how clocks are rounded."""
+    t = TraceBuilder()
+    with t.step(0, 2000):
+        t.launch(at=100, lasts=500)
+        t.launch(at=200, lasts=500 + twice)
+        t.events[-1]["ts"] = t.events[-3]["ts"] + 500 - twice
+    assert len(integrity_of(t.trace()).lacks) == lacks
 
 
 def test_streams_side_by_side_are_no_contradiction() -> None:
