@@ -14,7 +14,8 @@ from syncscan.api import analyze, analyze_trace
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, DeviceTime
 from syncscan.report.annotate.tracks import added_events
-from syncscan.whatif.bound import without_replay
+from syncscan.whatif import Projector
+from syncscan.whatif.bound import unsettled, without_replay
 from tests.builder import TraceBuilder
 from tests.whatif.story import analysed, profiled
 
@@ -234,6 +235,16 @@ def test_one_share_of_the_device(t: TraceBuilder) -> None:
     for form in FORMATS:
         found = set(re.findall(r"devices? works (\d+%)", words(analysis, form).replace("</dt><dd>", " ")))
         assert found == {share}, form
+
+
+@pytest.mark.parametrize(("part", "settled"), [(0.89, False), (0.91, True), (1.09, True), (1.11, False)])
+def test_a_replay_that_is_off_by_a_tenth_explains_nothing(part: float, settled: bool) -> None:
+    """Of the step's own time, either way."""
+    analysis = profiled(analysed([("launch", 300.0), ("wait", 0.0), ("work", 400.0)]))
+    step = Projector(analysis.trace, analysis.findings, analysis.step.observed_us).calibrated()
+    took = step.before.period * step.unit * 1e3
+    step.calibration = replace(step.calibration, observed_ns=took / part)
+    assert (unsettled(step) == "") is settled
 
 
 @pytest.mark.parametrize(("busy", "bound", "said"), [(90.0, Bound.DEVICE, "90%"), (89.0, Bound.UNKNOWN, "no reason")])

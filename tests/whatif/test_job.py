@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 
 from syncscan import api
 from syncscan.model.rank import CollectiveNode, RankGraph, RankProgram, RunNode, WaitNode
-from syncscan.whatif.contention import beside_collectives, slowdown
 from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.rank_graph import corners, graph_of_rank
 from syncscan.whatif.replay import period as period_alone
 from syncscan.whatif.replay import prepare
-from tests.builder import TraceBuilder
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 TIMES = st.floats(1, 1000)
@@ -143,23 +141,6 @@ def test_the_corners_are_all_that_matters(launches: list[tuple[float, float]], s
     assert kept == pytest.approx(float(np.max(scale * host + stretch * device)))
 
 
-def test_kernels_beside_a_collective_are_slowed_down() -> None:
-    """Half of the same kernels lie beside an all-reduce that waits for another rank, and take 1.5 times as long."""
-    t = TraceBuilder()
-    for start in t.steps(2, lasts=4000):
-        for k in range(20):
-            t.launch("gemm", at=start + 5 * k, lasts=100)
-        t.collective(at=start + 110, begins=start + 2005, until=start + 3900, stream=20)
-        for k in range(12):
-            t.launch("gemm", at=start + 120 + 5 * k, lasts=150, begins=start + 2010)
-    trace = t.trace()
-    assert slowdown(trace).times == pytest.approx(1.5)
-    rows = trace.device_rows
-    part = dict(zip(rows.tolist(), beside_collectives(trace, rows).tolist(), strict=True))
-    assert {round(part[row], 3) for row in rows.tolist() if trace.slices.dur[row] == 100_000} == {0.0}
-    assert {round(part[row], 3) for row in rows.tolist() if trace.slices.dur[row] == 150_000} == {1.0}
-
-
 def test_a_collective_slows_the_replay_of_what_runs_beside_it() -> None:
     """A rank waits 500 µs for the other and computes 300 µs meanwhile: at half its speed it isn't done by then."""
     run = RunNode(0, 1.0, 1, ((1, 300.0, 0.0, ((0.0, 300.0),)),))
@@ -196,15 +177,3 @@ def test_a_meeting_is_what_it_says() -> None:
     waiting = msgspec.structs.replace(eager, waits=(True, True))
     held = msgspec.structs.replace(job, meetings={(0, 0): waiting, (1, 0): waiting})
     assert period(job, Scales()) <= period(held, Scales())
-
-
-def test_layers_of_other_sizes_dont_tell_a_slowdown() -> None:
-    """The same kernels in the same order, three times as long where a collective runs beside them: other sizes, too."""
-    t = TraceBuilder()
-    for start in t.steps(2, lasts=9000):
-        for k in range(12):
-            t.launch("conv", at=start + 5 * k, lasts=100 * (1 + k // 4))
-        t.collective(at=start + 110, begins=start + 2705, until=start + 8900, stream=20)
-        for k in range(12):
-            t.launch("conv", at=start + 120 + 5 * k, lasts=300, begins=start + 2710)
-    assert slowdown(t.trace()).times == 1.0
