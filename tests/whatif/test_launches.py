@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.model.trace import NONE
-from syncscan.whatif.launches import _before
+from syncscan.whatif.launches import _before, find_launches
 from tests.builder import TraceBuilder
 
 work = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20), st.integers(7, 9)), min_size=1, max_size=15)
@@ -35,3 +35,13 @@ def test_without_work_there_is_none() -> None:
     t = TraceBuilder()
     t.call("cudaStreamSynchronize", 0, 10)
     assert [column.tolist() for column in _before(t.trace())] == [[], []]
+
+
+def test_work_that_nothing_tells_the_latency_of_starts_two_microseconds_after_its_launch() -> None:
+    """The first of a trace began long after its call, for reasons that weren't recorded; the next lay queued."""
+    t = TraceBuilder()
+    t.launch(at=1, lasts=100, begins=300)
+    t.launch(at=10, lasts=100)
+    trace = t.trace()
+    found = find_launches(trace, int(trace.slices.ts.min()), int(trace.slices.end.max()))
+    assert (found.latency[0], found.usual_latency) == (2_000, 2_000)
