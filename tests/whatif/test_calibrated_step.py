@@ -15,6 +15,7 @@ from syncscan.model.step import Bound
 from syncscan.model.step_times import NOISY, StepTimes
 from syncscan.whatif import Projector
 from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.replay import period
 from tests.builder import TraceBuilder
 from tests.whatif.story import Item, profiled, real, told
 
@@ -94,6 +95,16 @@ def test_a_time_that_is_uncertain_makes_the_range_wider() -> None:
         least, most = (us / wide.baseline_us for us in wide.range_us)
         assert least < end.predicted_us / end.baseline_us < most
     assert wide.range_us[1] - quiet.range_us[1] > 50
+
+
+def test_a_time_is_taken_to_be_known_within_half_of_it() -> None:
+    """However far a few steps lie apart: the replays that it may be as well take half of it, and half more."""
+    t = told([("work", 400.0), ("launch", 10.0)])
+    wild = [1.0, 4000.0] * 10
+    t.metadata["syncscan"] = {**COOL, "unprofiled_step_us": 404.0, "unprofiled_steps_us": wild}
+    analysis = analyze_trace(t.trace())
+    found = Projector(analysis.trace, analysis.findings, 404.0).calibrated().calibration
+    assert [period(replay) / 1e3 for replay in found.slack] == pytest.approx([202.0, 606.0], rel=0.01)
 
 
 def test_what_a_finding_can_save_at_most_is_its_wait_its_calls_and_its_ops() -> None:

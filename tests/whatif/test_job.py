@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan import api
+from syncscan.model.period import step_intervals
 from syncscan.model.rank import CollectiveNode, RankGraph, RankProgram, RunNode, WaitNode
 from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.rank_graph import corners, graph_of_rank
 from syncscan.whatif.replay import period as period_alone
 from syncscan.whatif.replay import prepare
+from tests.whatif.story import told
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 TIMES = st.floats(1, 1000)
@@ -139,6 +141,15 @@ def test_the_corners_are_all_that_matters(launches: list[tuple[float, float]], s
     host, device = (np.array(column) for column in zip(*launches, strict=True))
     kept = max(scale * h + stretch * d for h, d in corners(host, device))
     assert kept == pytest.approx(float(np.max(scale * host + stretch * device)))
+
+
+def test_of_a_long_trace_six_steps_evenly_chosen_are_replayed() -> None:
+    """Of sixteen, the first and the last among them: all ranks choose the same."""
+    analysis = api.analyze_trace(told([("launch", 50.0), ("work", 100.0)], steps=16).trace())
+    projector = Projector(analysis.trace, analysis.findings, None)
+    graph = graph_of_rank(projector, step_intervals(analysis.trace), {})
+    assert graph is not None
+    assert [program.step for program in graph.programs] == [0, 3, 6, 9, 12, 15]
 
 
 def test_a_collective_slows_the_replay_of_what_runs_beside_it() -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from syncscan import api
 from syncscan.model.habit import Basis
+from syncscan.whatif import Projector
+from syncscan.whatif.remedies import remedies_of
 from tests.builder import TraceBuilder
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -76,3 +79,15 @@ def test_all_together_gain_no_more_than_the_step(loading, launches, read):
     after = [r.after_us for r in analysis.remedies if r.after_us is not None]
     assert all(us >= 0 for us in after)
     assert sum(after) <= 1.01 * analysis.step.unprofiled_us
+
+
+def test_eight_remedies_are_replayed_on_top_of_one_another():
+    """Of ten habits, each with a gain of its own, those that gain the most."""
+    analysis = step(read=False)
+    (habit,) = [h for h in analysis.habits if h.rule == "launch-bound"]
+    habits = [
+        replace(habit, id=f"launch-bound-{k}", gain=replace(habit.gain, recoverable_us=100.0 + k)) for k in range(10)
+    ]
+    projector = Projector(analysis.trace, analysis.findings, analysis.step.unprofiled_us)
+    found = remedies_of(projector, analysis.findings, (), habits)
+    assert [r.alone_us for r in found] == [109.0, 108.0, 107.0, 106.0, 105.0, 104.0, 103.0, 102.0]
