@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from syncscan.model.interval import Interval
 from syncscan.model.trace import NONE
@@ -93,6 +94,27 @@ def test_at_once_they_have_the_numbers_of_one_after_the_other(
         replays.foresee((replays.Without(together[n], gone, whole) for gone, n, whole in asked), chosen)
         patch.delattr(replay.State, "step")
         assert expected == [repr(replay.steady(together[n], gone, chosen, whole)) for gone, n, whole in waiting]
+
+
+def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
+    """500 µs of one stream, of which the host reads the 10 µs of another that come behind: 510 a step."""
+    read = Wait(0, Interval(0, 0), (1,), None, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
+    nodes = (
+        Run(0, 0.0, 1, (Feed(0, 500e3, 0),)),
+        Record(0, 0),
+        StreamWait(0, 1),
+        Run(0, 0.0, 1, (Feed(1, 10e3, 1),)),
+        HostWait(0, 0.0, (1,), NONE, read),
+        HostWait(0, 0.0, (), NONE, replace(read, streams=(), finding=1)),
+    )
+    work, first = np.array([500e3, 10e3]), np.arange(2)
+    step = Program(nodes, np.zeros(len(nodes)), np.zeros(2), work, first, 1.0, (0.0, 0.0), 2)
+    ready = replay.prepare(Graph((step,), 1, ((0, 7), (0, 20)), 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replays, "MANY", 1)
+        replays.foresee([replays.Without(ready, frozenset({1}))])
+    (found,) = ready.known.values()
+    assert (found.period, found.waits) == (510e3, {0: 510e3})
 
 
 def test_few_are_left_to_be_asked_for() -> None:
