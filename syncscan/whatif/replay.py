@@ -7,11 +7,12 @@ launches are in it. Removing a wait takes one argument from a maximum; so no rem
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import sub
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,7 +26,10 @@ LAUNCH_QUEUE = 1024
 
 MIN_CYCLES, MAX_CYCLES, STEADY = 3, 12, 1e-4
 """Cycles through the recorded steps, and the relative change of a cycle's time that counts as steady."""
-
+BEGIN = 1e9
+"""When the hosts begin, ns: what is at 0 then, streams without work and events that are never reached, is long past."""
+SAME = 1e-9
+"""All is later by one time if it is to this part of it: far more than rounding makes of it, far less than STEADY."""
 
 Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
 """Which programs to replay (None: all), without which findings, and whether with the host's time in the ops around."""
@@ -65,6 +69,17 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         """What `steady` asks with these: of the findings only those matter that wait in the steps."""
         gone = removed & (self.waiting if steps is None else _waiting(self.chosen(steps)))
         return None if steps is None else tuple(steps), gone, whole and bool(gone)
+
+    def answer(self, question: Question, took: float, waits: Mapping[int, float]) -> Steady:
+        """The steady state, of which a cycle takes so long and holds these waits, ns."""
+        steps, removed, whole = question
+        programs = [scaled.program for scaled in self.chosen(steps)]
+        spared = [program.spared[n] for program in programs for n in removed if n in program.spared]
+        host = sum(program.worked_ns for program in programs) - sum(s.whole if whole else s.host for s in spared)
+        busy = self.stretch * (self.graph.busy_ns - sum(s.device for s in spared) / len(programs))
+        period = max(took / len(programs), busy if steps is None else 0.0)
+        kept = {k: waited / len(programs) for k, waited in waits.items() if k not in removed}
+        return Steady(period, kept, self.scale * host / len(programs), busy)
 
 
 def prepare(graph: Graph, scale: float = 1.0, stretch: float = 1.0) -> Replay:
@@ -109,7 +124,9 @@ def steady(
     steps: Sequence[int] | None = None,
     whole: bool = False,
 ) -> Steady:
-    """Replay the steps over and over until a cycle through them takes as long as the one before.
+    """Replay the steps over and over until all is later by one time after a cycle through them; mostly after the first.
+
+    What keeps a pace of its own, as a host far ahead of its device, isn't: there until one takes as long as another.
 
     Each different replay is done once: of hundreds of findings most wait in few of the steps, or in none of them, and
     without those the others are as they were (of a detector's 371 replays 64 differ).
@@ -135,21 +152,52 @@ def _replayed(replay: Replay, steps: Sequence[int] | None, removed: frozenset[in
     if not programs:
         return Steady(0.0, {}, 0.0, 0.0)
     state = State(replay, whole)
-    ends, took = [0.0] * len(state.ended()), -1.0
-    for cycle in range(MAX_CYCLES):
-        state.waits, state.worked, state.shorter = {}, 0.0, 0.0
-        told = cycle + 1 >= MIN_CYCLES
+    state.lead_in(programs[-1], removed)
+    pace = Pace(state.mark())
+    while not pace.steady:
+        state.waits.clear()
         for program in programs:
-            state.step(program, removed, told)
-        before, ends, last = ends, state.ended(), took
-        took = max(map(sub, ends, before))  # of what goes slowest: where it is behind so far, it won't stay so
-        if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
-            break
-    count = len(programs)
-    busy = replay.graph.busy_ns * replay.stretch - state.shorter / count
-    floor = busy if steps is None else 0.0
-    waits = {k: w / count for k, w in state.waits.items()}
-    return Steady(max(took / count, floor), waits, state.worked / count, busy)
+            state.step(program, removed)
+        pace.cycle(state.mark())
+    return replay.answer((steps, removed, whole), pace.took, state.waits)
+
+
+class Mark(NamedTuple):
+    """How far all has come between two steps."""
+
+    ends: list[float]
+    """When each thread and each stream is done."""
+    events: list[float]
+    queue: list[float]
+    """How long after the thread that is furthest behind each launch ends that may hold a host back, the last first."""
+
+
+class Pace:
+    """What a cycle through the same steps takes, and whether the next ones will.
+
+    Args:
+        begin: where the first begins.
+    """
+
+    def __init__(self, begin: Mark) -> None:
+        self.last, self.took, self.steady, self.repeats, self._cycles = begin, -1.0, False, False, 1
+
+    def cycle(self, now: Mark) -> None:
+        """Another one ended here."""
+        before, self.last, self._cycles = self.last, now, self._cycles + 1
+        last, self.took = self.took, max(map(sub, now.ends, before.ends))  # what is behind so far won't stay so
+        self.repeats = self._repeats(before)
+        alike = self._cycles >= MIN_CYCLES and abs(self.took - last) <= STEADY * self.took
+        self.steady = self.repeats or alike or self._cycles == MAX_CYCLES
+
+    def _repeats(self, before: Mark) -> bool:
+        """Whether all is as much later than before: then it goes on like that. What is at 0 is never touched."""
+        now, took, room = self.last, self.took, SAME * self.took
+        times = zip((*now.ends, *now.events), (*before.ends, *before.events), strict=True)
+        if not all(abs(end - then - took) <= room or end == 0.0 for end, then in times):
+            return False
+        queue = itertools.zip_longest(now.queue, before.queue, fillvalue=0.0)
+        return all(abs(left - then) <= room for left, then in queue)
 
 
 class State:
@@ -158,32 +206,39 @@ class State:
     def __init__(self, replay: Replay, whole: bool = False) -> None:
         graph, self.whole = replay.graph, whole
         self.scale, self.stretch = replay.scale, replay.stretch
-        self.clock = [0.0] * max(1, graph.threads)
+        self.clock = [BEGIN] * max(1, graph.threads)
         self.ends = [0.0] * max(1, len(graph.streams))
         self.events = [0.0] * max(1, graph.events)
         self.pending: deque[tuple[int, float]] = deque()
         self.launched = 0
         self.waits: dict[int, float] = {}
-        self.worked = self.shorter = 0.0
 
     def ended(self) -> list[float]:
         """When each thread and each stream is done."""
         return [*self.clock, *self.ends]
 
-    def step(self, scaled: Scaled, removed: frozenset[int], told: bool = True) -> None:
-        """Advance by one program; `told` is whether anybody will ask what was waited for and worked meanwhile."""
+    def mark(self) -> Mark:
+        """How far it has come."""
+        least = min(self.clock)
+        queue = [end - least if end > least else 0.0 for _, end in reversed(self.pending)]
+        return Mark(self.ended(), [*self.events], queue)
+
+    def lead_in(self, scaled: Scaled, removed: frozenset[int]) -> None:
+        """Come to where a program's end leaves a step, mostly: few waits leave anything of what was before them."""
+        first, program = scaled.program.lead_in, scaled.program
+        self._advance(program.moves[first:], scaled.hosts[first:], scaled.late, removed)
+
+    def step(self, scaled: Scaled, removed: frozenset[int]) -> None:
+        """Advance by one program."""
         clock = self.clock
         for thread in range(1, len(clock)):
             clock[thread] = max(clock[thread], clock[0])
-        self._advance(scaled.program.moves, scaled.hosts, scaled.late, removed, told)
+        self._advance(scaled.program.moves, scaled.hosts, scaled.late, removed)
 
-    def _advance(
-        self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int], told: bool
-    ) -> None:
+    def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
         """The loop that every projection spends its time in: so what most moves are is spelt out, and calls nothing."""
         clock, ends, events, pending, waits = self.clock, self.ends, self.events, self.pending, self.waits
-        scale, stretch, launched, worked = self.scale, self.stretch, self.launched, self.worked
-        own = 0 if told else NONE
+        scale, stretch, launched = self.scale, self.stretch, self.launched
         for move, host in zip(moves, hosts, strict=True):
             kind = move[0]
             if kind == RUN:
@@ -195,8 +250,6 @@ class State:
                     if end > now:
                         now = end
                 now = clock[thread] = now + host
-                if thread == own:
-                    worked += host
                 last = 0.0
                 for stream, work, row in feeds:
                     busy, alone = ends[stream] + work * stretch, now + late[row]
@@ -209,32 +262,25 @@ class State:
                 _, thread, only, streams, event, finding, call, wake, after, wait = move
                 now = clock[thread] + host
                 if finding in removed:
-                    spent = self._without(wait, thread, now)
+                    self._without(wait, thread, now)
                 else:
                     free = now + scale * call
                     awake = (ends[only] if only != NONE else self._done(streams, event)) + wake
                     go_on = awake if awake > free else free
                     clock[thread] = go_on + scale * after
-                    if told:
-                        waits[finding] = waits.get(finding, 0.0) + go_on - free
-                        spent = scale * (call + after)
-                if thread == own:
-                    worked += host + spent
+                    waits[finding] = waits.get(finding, 0.0) + go_on - free
             elif kind == RECORD:
                 events[move[1]] = ends[move[2]]
             elif kind == STREAM_WAIT:
                 ends[move[2]] = max(ends[move[2]], events[move[1]])
-        self.launched, self.worked = launched, worked
+        self.launched = launched
 
-    def _without(self, wait: Wait, thread: int, now: float) -> float:
+    def _without(self, wait: Wait, thread: int, now: float) -> None:
         """Pass a removed wait: its op goes or what is left of it stays; its copy goes, or is pinned and shorter."""
         gone = max(wait.read_ns, wait.op_ns) if self.whole else wait.read_ns
-        spent = self.scale * (wait.left_ns - gone)
-        self.clock[thread] = now + spent
+        self.clock[thread] = now + self.scale * (wait.left_ns - gone)
         if wait.copy != NONE:
             self.ends[wait.copy] -= self.stretch * wait.copy_ns
-            self.shorter += self.stretch * wait.copy_ns
-        return spent
 
     def _done(self, streams: tuple[int, ...], event: int) -> float:
         """When what a wait is for is done: its event, or else the streams."""

@@ -8,7 +8,7 @@ bit for bit.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -16,8 +16,19 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Float64
 from syncscan.model.trace import NONE
-from syncscan.whatif.graph import RECORD, RUN, STREAM_WAIT, WAIT, Move
-from syncscan.whatif.replay import LAUNCH_QUEUE, MAX_CYCLES, MIN_CYCLES, STEADY, Question, Replay, Scaled, Steady
+from syncscan.whatif.graph import RECORD, RUN, STREAM_WAIT, WAIT, HostWait, Move
+from syncscan.whatif.replay import (
+    BEGIN,
+    LAUNCH_QUEUE,
+    MAX_CYCLES,
+    MIN_CYCLES,
+    SAME,
+    STEADY,
+    Question,
+    Replay,
+    Scaled,
+    Steady,
+)
 from syncscan.whatif.waits import Wait
 
 MANY = 16
@@ -66,19 +77,20 @@ def _replayed(asked: Sequence[_Asked], steps: Sequence[int] | None) -> list[Stea
     programs = [questions.moves(scaled) for scaled in zip(*(r.chosen(steps) for r in questions.replays), strict=True)]
     states = _States(questions)
     found: list[Steady | None] = [None] * len(asked)
-    ends, took = np.zeros_like(states.ended()), np.full(len(asked), -1.0)
-    for cycle in range(MAX_CYCLES):
-        states.begin_cycle()
-        told = cycle + 1 >= MIN_CYCLES
+    states.step(programs[-1][questions.replays[0].chosen(steps)[-1].program.lead_in :])
+    before, took = states.mark(), np.full(len(asked), -1.0)
+    for cycle in range(1, MAX_CYCLES):
+        states.waits.clear()
         for moves in programs:
-            states.step(moves, told)
-        before, ends, last = ends, states.ended(), took
-        took = (ends - before).max(axis=0)
-        steady = told & (np.abs(took - last) <= STEADY * took) | (cycle + 1 == MAX_CYCLES)
-        for at in np.flatnonzero(steady).tolist():
-            found[at] = found[at] or states.steady(at, took.item(at), len(programs))
+            states.step(moves)
+        now, last = states.mark(), took
+        took = (now.ends - before.ends).max(axis=0)
+        steady = now.repeats(before, took) | (cycle + 1 >= MIN_CYCLES) & (np.abs(took - last) <= STEADY * took)
+        for at in np.flatnonzero(steady | (cycle + 1 == MAX_CYCLES)).tolist():
+            found[at] = found[at] or states.answer(at, took.item(at))
         if None not in found:
             break
+        before = now
     return [each for each in found if each is not None]
 
 
@@ -86,73 +98,83 @@ class _Removal(NamedTuple):
     """What becomes of a wait where it is removed, in columns; elsewhere it stays as it is."""
 
     gone: Bool
-    left: Any
+    left: Float64
     """What the thread then spends there, ns."""
     copy: int
-    saved: Any
+    saved: Float64 | None
     """What its copy then takes less of this stream, ns."""
 
 
 class _Questions:
-    """Questions of one graph, side by side: what differs between them is a column, what doesn't one number."""
+    """Questions of one graph, side by side, a column each."""
 
     def __init__(self, asked: Sequence[_Asked]) -> None:
         self.asked = asked
         self.replays = list(dict.fromkeys(replay for replay, _ in asked))
         self._which = np.array([self.replays.index(replay) for replay, _ in asked])
         """Of each question the place of its replay among them."""
-        self._scale = self._of_each([replay.scale for replay in self.replays])
-        self._stretch = self._of_each([replay.stretch for replay in self.replays])
+        self._scale = np.array([replay.scale for replay, _ in asked])
+        self._stretch = np.array([replay.stretch for replay, _ in asked])
         sets = [removed for _, (_, removed, _) in asked]
         self._gone = {n: np.array([n in removed for removed in sets]) for n in frozenset[int]().union(*sets)}
         """Finding → which of the sets it is in."""
-        whole = np.array([whole for _, (_, _, whole) in asked])
-        self._whole = whole if whole.any() and not whole.all() else whole.item(0)
+        self._whole = np.array([whole for _, (_, _, whole) in asked])
 
     def moves(self, scaled: Sequence[Scaled]) -> list[Move]:
         """The moves of one program, which each of the replays scaled as it does, with their columns."""
+        program = scaled[0].program
         hosts, late = (self._columns([getattr(one, name) for one in scaled]) for name in ("hosts", "late"))
-        return [self._move(move, host, late) for move, host in zip(scaled[0].program.moves, hosts, strict=True)]
+        waits, works = self._waits(program.host_waits), list(np.multiply.outer(program.works, self._stretch))
+        moves = []
+        for move, host in zip(program.moves, hosts, strict=True):
+            if move[0] == RUN:
+                _, thread, launches, feeds = move
+                columns = [(stream, works[row], late[row]) for stream, _, row in feeds]
+                moves.append((RUN, thread, host, launches, columns))
+            else:
+                moves.append((*move[:6], host, *next(waits)) if move[0] == WAIT else move)
+        return moves
 
-    def _move(self, move: Move, host: Any, late: Sequence[Any]) -> Move:
-        if move[0] == RUN:
-            _, thread, launches, feeds = move
-            scaled = [(stream, _operand(work * self._stretch), late[row]) for stream, work, row in feeds]
-            return RUN, thread, host, launches, scaled
-        if move[0] != WAIT:
-            return move
-        _, thread, only, streams, event, finding, call, wake, after, wait = move
-        spent, removal = self._scale * (call + after), None
-        if finding in self._gone:
-            removal = self._removal(wait)
-            spent = np.where(removal.gone, removal.left, spent)
-        times = map(_operand, (self._scale * call, wake, self._scale * after))
-        return WAIT, thread, host, only, streams, event, finding, *times, host + spent, removal
+    def _waits(self, nodes: Sequence[HostWait]) -> Iterator[tuple[Any, ...]]:
+        """Of each wait what its call and its end take, and what becomes of it where it is removed."""
+        waits = [node.wait for node in nodes]
+        call, wake, after, left, read, op = np.array([_times(wait) for wait in waits]).reshape(-1, 6, 1).swapaxes(0, 1)
+        taken = np.where(self._whole, np.maximum(read, op), read)
+        columns = self._scale * call, wake + 0.0 * self._scale, self._scale * after, self._scale * (left - taken)
+        for wait, *times, left_ns in zip(waits, *columns, strict=True):
+            removal, gone = None, self._gone.get(wait.finding)
+            if gone is not None:
+                saved = np.where(gone, self._stretch * wait.copy_ns, 0.0) if wait.copy != NONE else None
+                removal = _Removal(gone, left_ns, wait.copy, saved)
+            yield *times, removal
 
-    def _removal(self, wait: Wait) -> _Removal:
-        gone = self._gone[wait.finding]
-        most = max(wait.read_ns, wait.op_ns)
-        if isinstance(self._whole, bool):
-            read: Any = most if self._whole else wait.read_ns
-        else:
-            read = np.where(self._whole, most, wait.read_ns)
-        saved = np.where(gone, self._stretch * wait.copy_ns, 0.0)
-        return _Removal(gone, _operand(self._scale * (wait.left_ns - read)), wait.copy, saved)
-
-    def _of_each(self, values: Sequence[Any]) -> Any:
-        """Of each question its replay's value."""
-        return values[0] if len(set(values)) == 1 else np.array(values).take(self._which)
-
-    def _columns(self, of_replays: Sequence[Sequence[float]]) -> Sequence[Any]:
-        """Of each number its column; of one replay the number."""
-        if len(of_replays) == 1:
-            return [_operand(number) for number in of_replays[0]]
+    def _columns(self, of_replays: Sequence[Sequence[float]]) -> Sequence[Float64]:
+        """Of each number its column."""
         return list(np.array(of_replays).T.take(self._which, axis=1))
 
 
-def _operand(value: Any) -> Any:
-    """A column, or a number as an array: numpy adds one to a column in 0.34 µs, and a number of Python in 0.54."""
-    return np.asarray(value)
+def _times(wait: Wait) -> tuple[float, ...]:
+    return wait.call_ns, wait.wake_ns, wait.after_ns, wait.left_ns, wait.read_ns, wait.op_ns
+
+
+class _Marks(NamedTuple):
+    """How far all has come between two steps, as of `replay.Mark`: a column for each question."""
+
+    ends: Float64
+    events: Float64
+    queue: Float64
+
+    def repeats(self, before: _Marks, took: Float64) -> Bool:
+        """Whether all is as much later."""
+        room = SAME * took
+        alike = np.ones(len(took), bool)
+        for now, then in ((self.ends, before.ends), (self.events, before.events)):
+            alike &= ((np.abs(now - then - took) <= room) | (now == 0.0)).all(axis=0)
+        shared = min(len(self.queue), len(before.queue))
+        alike &= (np.abs(self.queue[:shared] - before.queue[:shared]) <= room).all(axis=0)
+        for longer in (self.queue[shared:], before.queue[shared:]):
+            alike &= (longer <= room).all(axis=0)
+        return alike
 
 
 class _States:
@@ -162,36 +184,29 @@ class _States:
         self.asked = questions.asked
         graph = questions.replays[0].graph
         self.nothing = np.zeros(len(self.asked))
-        self.clock = [self.nothing] * max(1, graph.threads)
+        self.clock = [self.nothing + BEGIN] * max(1, graph.threads)
         self.ends = [self.nothing] * max(1, len(graph.streams))
         self.events = [self.nothing] * max(1, graph.events)
         self.pending: deque[tuple[int, list[Float64]]] = deque()
         self.launched = 0
-        self.begin_cycle()
-
-    def begin_cycle(self) -> None:
-        """Nothing was waited for or worked yet."""
         self.waits: dict[int, Float64] = {}
-        self.worked: Any = 0.0  # a number until it differs from question to question
-        self.shorter = self.nothing
 
-    def ended(self) -> Float64:
-        """When each thread and each stream is done, a row each."""
-        return np.stack([*self.clock, *self.ends])
+    def mark(self) -> _Marks:
+        """How far it has come."""
+        least = reduce(np.minimum, self.clock)
+        queue = np.zeros((len(self.pending), len(self.asked)))
+        for row, (_, done) in enumerate(reversed(self.pending)):
+            queue[row] = np.maximum(reduce(np.maximum, done, self.nothing) - least, 0.0)
+        return _Marks(np.stack([*self.clock, *self.ends]), np.stack(self.events), queue)
 
-    def steady(self, at: int, took: float, count: int) -> Steady:
-        """What the last cycle through so many steps was like of the question at this place."""
-        replay, (steps, removed, _) = self.asked[at]
-        busy = replay.graph.busy_ns * replay.stretch - self.shorter.item(at) / count
-        floor = busy if steps is None else 0.0
-        waits = {k: waited.item(at) / count for k, waited in self.waits.items() if k not in removed}
-        worked = (self.nothing + self.worked).item(at)
-        return Steady(max(took / count, floor), waits, worked / count, busy)
+    def answer(self, at: int, took: float) -> Steady:
+        """The steady state of the question at this place, of which a cycle takes so long."""
+        replay, question = self.asked[at]
+        return replay.answer(question, took, {k: waited.item(at) for k, waited in self.waits.items()})
 
-    def step(self, moves: Sequence[Move], told: bool) -> None:
+    def step(self, moves: Sequence[Move]) -> None:
         """Advance by one program; as `replay.State` it spells out what most moves are, and calls little."""
-        clock, ends, events, worked, maximum = self.clock, self.ends, self.events, self.worked, np.maximum
-        own = 0 if told else NONE
+        clock, ends, events, waits, maximum = self.clock, self.ends, self.events, self.waits, np.maximum
         for thread in range(1, len(clock)):
             clock[thread] = maximum(clock[thread], clock[0])
         for move in moves:
@@ -199,29 +214,23 @@ class _States:
             if kind == RUN:
                 _, thread, host, launches, feeds = move
                 now = clock[thread] = self._held(clock[thread], launches) + host
-                if thread == own:
-                    worked = worked + host
                 for stream, work, late in feeds:
                     ends[stream] = maximum(ends[stream] + work, now + late)
                 if launches:
                     self.pending.append((self.launched, [ends[stream] for stream, _, _ in feeds]))
             elif kind == WAIT:
-                _, thread, host, only, streams, event, finding, call, wake, after, spent, removal = move
+                _, thread, only, streams, event, finding, host, call, wake, after, removal = move
                 now = clock[thread] + host
                 free = now + call
                 go_on = maximum((ends[only] if only != NONE else self._done(streams, event)) + wake, free)
                 clock[thread] = go_on + after
                 if removal is not None:
                     self._without(removal, thread, now)
-                if told:
-                    self.waits[finding] = self.waits.get(finding, self.nothing) + go_on - free
-                if thread == own:
-                    worked = worked + spent
+                waits[finding] = waits.get(finding, self.nothing) + go_on - free
             elif kind == RECORD:
                 events[move[1]] = ends[move[2]]
             elif kind == STREAM_WAIT:
                 ends[move[2]] = maximum(ends[move[2]], events[move[1]])
-        self.worked = worked
 
     def _held(self, now: Float64, launches: int) -> Float64:
         """When a host that wants to launch so much can."""
@@ -235,9 +244,8 @@ class _States:
     def _without(self, removal: _Removal, thread: int, now: Float64) -> None:
         """Pass a wait where it is removed."""
         np.add(now, removal.left, out=self.clock[thread], where=removal.gone)
-        if removal.copy != NONE:
+        if removal.saved is not None:
             self.ends[removal.copy] = self.ends[removal.copy] - removal.saved
-            self.shorter = self.shorter + removal.saved
 
     def _done(self, streams: tuple[int, ...], event: int) -> Float64:
         """When what a wait is for is done."""

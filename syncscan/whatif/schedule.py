@@ -7,7 +7,6 @@ unfolds its runs; a run's last launch on a stream ends exactly where the replay 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import sub
 
 import msgspec
 import numpy as np
@@ -16,7 +15,7 @@ from syncscan.model.arrays import Float64, Int64
 from syncscan.model.interval import Interval
 from syncscan.model.schedule import Schedule
 from syncscan.whatif.graph import RUN, Move
-from syncscan.whatif.replay import MAX_CYCLES, MIN_CYCLES, STEADY, Replay, State
+from syncscan.whatif.replay import Pace, Replay, State
 from syncscan.whatif.replayed_steps import ReplayedSteps
 
 
@@ -44,12 +43,10 @@ class _Recorder(State):
         super().__init__(*args)  # type: ignore[arg-type]
         self.moments: list[_Moment] = []
 
-    def _advance(
-        self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int], told: bool
-    ) -> None:
+    def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
         for move, host in zip(moves, hosts, strict=True):
             before = list(self.ends)
-            super()._advance((move,), [host], late, removed, told)
+            super()._advance((move,), [host], late, removed)
             if move[0] == RUN:
                 _, thread, launches, feeds = move
                 self.moments.append(_Moment(thread, launches, feeds, self.clock[thread], before))
@@ -109,15 +106,13 @@ class StepSchedules:
     def _moments(self, number: int, removed: frozenset[int]) -> tuple[float, list[_Moment], float]:
         """Where the step's thread stood at its begin, its runs, and its length, once step follows step like step."""
         state, program = _Recorder(self.replay), self.replay.programs[number]
-        took, ends = -1.0, [0.0] * len(state.ended())
-        for cycle in range(MAX_CYCLES):
+        state.lead_in(program, removed)
+        pace = Pace(state.mark())
+        while not pace.steady:
             state.moments, zero = [], state.clock[0]
             state.step(program, removed)
-            before, ends, last = ends, state.ended(), took
-            took = max(map(sub, ends, before))
-            if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
-                break
-        return zero, state.moments, took
+            pace.cycle(state.mark())
+        return zero, state.moments, pace.took
 
     def _unfold(
         self, number: int, moments: Sequence[_Moment]
