@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from operator import sub
+from itertools import chain
 
 import msgspec
 
@@ -24,7 +24,7 @@ from syncscan.model.rank import (
     WaitNode,
 )
 from syncscan.model.trace import NONE
-from syncscan.whatif.replay import LAUNCH_QUEUE, MAX_CYCLES, MIN_CYCLES, STEADY
+from syncscan.whatif.replay import BEGIN, LAUNCH_QUEUE, Mark, Pace, left_of
 
 
 class Meeting(msgspec.Struct, frozen=True):
@@ -91,16 +91,20 @@ def period(job: Job, scales: Scales, removal: Removal = NOTHING, steps: Sequence
     if not chosen or not job.graphs:
         return 0.0
     states = [_Rank(job, k, scales, removal) for k in range(len(job.graphs))]
-    ends, took = [0.0] * sum(len(state.ended()) for state in states), -1.0
-    for cycle in range(MAX_CYCLES):
+    _advance(states, [graph.programs[chosen[-1]] for graph in job.graphs], job)
+    pace = Pace(_mark(states))
+    while not pace.steady:
         for step in chosen:
             _advance(states, [graph.programs[step] for graph in job.graphs], job)
-        before, ends, last = ends, [end for state in states for end in state.ended()], took
-        took = max(map(sub, ends, before))  # of what goes slowest: where it is behind so far, it won't stay so
-        if cycle + 1 >= MIN_CYCLES and abs(took - last) <= STEADY * took:
-            break
+        pace.cycle(_mark(states))
     busy = max(sum(_undisturbed(graph, step) for step in chosen) for graph in job.graphs)
-    return max(took, busy * scales.device) / len(chosen)
+    return max(pace.took, busy * scales.device) / len(chosen)
+
+
+def _mark(states: Sequence[_Rank]) -> Mark:
+    """How far all ranks have come."""
+    ends, events, queues = zip(*(state.mark() for state in states), strict=True)
+    return Mark([*chain(*ends)], [*chain(*events)], [*chain(*queues)])
 
 
 def _undisturbed(graph: RankGraph, step: int) -> float:
@@ -154,7 +158,7 @@ class _Rank:
         self.job, self.rank = job, rank
         self.scale, self.stretch = scales.host, scales.device
         self.removed, self.whole = removal.of(rank), removal.whole
-        self.clock, self.ends = [0.0] * graph.threads, [0.0] * max(1, graph.streams)
+        self.clock, self.ends = [BEGIN] * graph.threads, [0.0] * max(1, graph.streams)
         self.events = [0.0] * max(1, graph.events)
         self.pending: deque[tuple[int, float]] = deque()
         self.launched = 0
@@ -167,9 +171,10 @@ class _Rank:
         self.collective = NONE, 0.0, 0.0
         """Stream, begin and end of the last one."""
 
-    def ended(self) -> list[float]:
-        """When each of its threads and streams is done."""
-        return [*self.clock, *self.ends]
+    def mark(self) -> Mark:
+        """How far it has come; the last collective slows others down while it lasts."""
+        events = [*self.events, *self.collective[1:]]
+        return Mark([*self.clock, *self.ends], events, [left_of(self.pending, self.clock)])
 
     def begin(self, program: RankProgram) -> None:
         """The next step; its other threads go on from where its own is."""

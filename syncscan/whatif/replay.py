@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import sub
 from typing import NamedTuple, TypeAlias
@@ -142,12 +142,13 @@ def steady(
     """
     asked = replay.question(removed, steps, whole)
     if asked not in replay.known:
-        replay.known[asked] = _replayed(replay, *asked)
+        replay.known[asked] = _replayed(replay, asked)
     return replay.known[asked]
 
 
-def _replayed(replay: Replay, steps: Sequence[int] | None, removed: frozenset[int], whole: bool) -> Steady:
-    """The steady state of all programs, or of some; see `steady`."""
+def _replayed(replay: Replay, asked: Question) -> Steady:
+    """The steady state that a question is about; see `steady`."""
+    steps, removed, whole = asked
     programs = replay.chosen(steps)
     if not programs:
         return Steady(0.0, {}, 0.0, 0.0)
@@ -159,7 +160,7 @@ def _replayed(replay: Replay, steps: Sequence[int] | None, removed: frozenset[in
         for program in programs:
             state.step(program, removed)
         pace.cycle(state.mark())
-    return replay.answer((steps, removed, whole), pace.took, state.waits)
+    return replay.answer(asked, pace.took, state.waits)
 
 
 class Mark(NamedTuple):
@@ -168,8 +169,9 @@ class Mark(NamedTuple):
     ends: list[float]
     """When each thread and each stream is done."""
     events: list[float]
-    queue: list[float]
-    """How long after the thread that is furthest behind each launch ends that may hold a host back, the last first."""
+    queues: list[list[float]]
+    """Of each launch queue: how long after the thread that is furthest behind each launch in it ends, the last first.
+    Only those that end later may hold a host back."""
 
 
 class Pace:
@@ -196,8 +198,18 @@ class Pace:
         times = zip((*now.ends, *now.events), (*before.ends, *before.events), strict=True)
         if not all(abs(end - then - took) <= room or end == 0.0 for end, then in times):
             return False
-        queue = itertools.zip_longest(now.queue, before.queue, fillvalue=0.0)
-        return all(abs(left - then) <= room for left, then in queue)
+        queues = itertools.starmap(_side_by_side, zip(now.queues, before.queues, strict=True))
+        return all(abs(left - then) <= room for queue in queues for left, then in queue)
+
+
+def _side_by_side(now: Sequence[float], before: Sequence[float]) -> Iterator[tuple[float, float]]:
+    return itertools.zip_longest(now, before, fillvalue=0.0)
+
+
+def left_of(pending: Sequence[tuple[int, float]], clock: Sequence[float]) -> list[float]:
+    """A launch queue as `Mark` has it, from its launches' numbers and ends and where the threads are."""
+    least = min(clock)
+    return [max(0.0, end - least) for _, end in reversed(pending)]
 
 
 class State:
@@ -219,9 +231,7 @@ class State:
 
     def mark(self) -> Mark:
         """How far it has come."""
-        least = min(self.clock)
-        queue = [end - least if end > least else 0.0 for _, end in reversed(self.pending)]
-        return Mark(self.ended(), [*self.events], queue)
+        return Mark(self.ended(), [*self.events], [left_of(self.pending, self.clock)])
 
     def lead_in(self, scaled: Scaled, removed: frozenset[int]) -> None:
         """Come to where a program's end leaves a step, mostly: few waits leave anything of what was before them."""
