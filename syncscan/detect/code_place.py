@@ -102,7 +102,8 @@ class CodePlace:
     @cached_property
     def below_program(self) -> tuple[Any, ...]:
         """All that answers what is asked of the library's code, and of what frames there are: equal where that is."""
-        return self.frames_in_libraries, self.builtin, self.has_frames, self.has_python_frames
+        code = tuple((frame.file, frame.function) for frame in self.frames_in_libraries)  # no rule asks for a line
+        return code, self.builtin, self.has_frames, self.has_python_frames
 
     @cached_property
     def builtin(self) -> str:
