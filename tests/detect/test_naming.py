@@ -91,6 +91,27 @@ def test_rules_are_asked_once_for_sites_of_which_the_same_is_so(monkeypatch: pyt
     assert times["asked"] == 2
 
 
+def test_rules_are_asked_once_for_all_lines_of_a_librarys_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rule asks in which line of it; of another function, it may say something else."""
+    t = TraceBuilder()
+    for k, frame in enumerate(("(7): forward", "(8): forward", "(9): backward", "(10): forward")):
+        t.frame("train.py(3): main", 1000 * k, 1000 * k + 700)
+        t.frame(f"torchvision/ops/boxes.py{frame}", 1000 * k + 5, 1000 * k + 650)
+        with t.op("aten::item", 1000 * k + 10, 1000 * k + 600):
+            t.call("cudaStreamSynchronize", 1000 * k + 20, 1000 * k + 500)
+    times: Counter[str] = Counter()
+
+    def named(call: Call) -> Match:
+        times["asked"] += 1
+        return Match(title=str(call.deciding_function), fix="", removal=Removal.NOTHING)
+
+    monkeypatch.setattr(naming, "RULES", (Rule(RULES[0], named), *RULES))
+    namer = naming.Naming()
+    told = [namer.diagnosis_of(call).title for call in calls_of(t.trace())]
+    assert told == ["forward", "forward", "backward", "forward"]
+    assert times["asked"] == 2
+
+
 def test_a_rule_that_never_looks_around_is_asked_once_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next rules' questions lead to other ends; what this one said depends on the call and its ops alone."""
     _, times = asked(monkeypatch, lambda call: None, "aten::isclose", "aten::select", "aten::_is_all_true", "aten::any")
