@@ -468,10 +468,6 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
             names[at] = names[at] if names[at].startswith(told) else told
         return names
 
-    def copy_name(self, call: int) -> str:
-        """The same of one call."""
-        return self.copy_names(np.array([call]))[0]
-
     def _work_with(self, categories: tuple[Category, ...], correlations: Int64) -> Int64:
         """For each of these correlations the last row of these categories that has it, NONE without."""
         if categories not in self._ascending_correlations:

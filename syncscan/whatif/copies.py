@@ -28,13 +28,15 @@ class Copies:
 
     def __init__(self, trace: Trace, calls: Sequence[int]) -> None:
         self.trace = trace
-        self._row = dict(zip(calls, trace.copies_of(np.array(calls, np.int64)).tolist(), strict=True))
+        rows = np.array(calls, np.int64)
+        self._row = dict(zip(calls, trace.copies_of(rows).tolist(), strict=True))
+        self._name = dict(zip(calls, trace.copy_names(rows), strict=True))
         self._speed: dict[str, float | None] = {}
 
     def whole(self, call: int) -> tuple[tuple[int, int], float] | None:
         """The (device, stream) of the copy to the host that this call launches, and its length in ns: a read-back's."""
         row = self._row[call]
-        if row == NONE or "DtoH" not in self.trace.copy_name(call):
+        if row == NONE or "DtoH" not in self._name[call]:
             return None
         s = self.trace.slices
         return (int(s.device[row]), int(s.stream[row])), float(s.dur[row])

@@ -72,8 +72,8 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
     def done(self, stream: int, before: int) -> int:
         """When all that was launched on this stream before a time ended, in ns; 0 if there is none."""
         issued, done = self.by_stream[stream]
-        at = int(np.searchsorted(issued, before))
-        return int(done[at - 1]) if at else 0
+        at = int(issued.searchsorted(before))
+        return done.item(at - 1) if at else 0
 
 
 def find_launches(trace: Trace, begin: int, end: int) -> Launches:
