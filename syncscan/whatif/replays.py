@@ -33,7 +33,7 @@ from syncscan.whatif.waits import Wait
 
 MANY = 16
 """From so many sets on columns cost less than a replay each: numpy takes as long for one number as for a hundred, here
-as long as 13 to 17 replays (recorded steps with 2 to 53 findings)."""
+as long as 13 to 19 replays (recorded steps with 5 to 53 findings)."""
 
 MOST_NUMBERS = 1 << 19
 """Moves times questions that are replayed at once: each move may hold four columns, so this is 16 MB."""
