@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -39,6 +39,11 @@ class Args(msgspec.Struct, gc=False, frozen=True):
 NO_ARGS = Args()
 
 
+NoneFits = Annotated[int, msgspec.Meta(ge=1, le=0)]
+"""What the key of the list itself may be in an event: nothing. A list with such an event is refused and its events are
+read one by one, for a text that has the key twice isn't copied as it stands."""
+
+
 class Event(msgspec.Struct, gc=False):
     """One entry of `traceEvents`; `ts` and `dur` in µs, nan where they are missing, and texts empty."""
 
@@ -51,6 +56,7 @@ class Event(msgspec.Struct, gc=False):
     dur: float = math.nan
     args: Args = NO_ARGS
     id: int | str | None = None
+    traceEvents: NoneFits = NONE
 
 
 DECODER = msgspec.json.Decoder(list[Event], strict=False)
@@ -63,8 +69,11 @@ _IDS = {f.name: f.encode_name for f in msgspec.structs.fields(Args) if f.type is
 def event_of(fields: Mapping[str, Any]) -> Event:
     """The event of a JSON object whose fields may be of any type; what can't be used is left out."""
     args = fields.get("args")
+    texts: dict[str, Any] = {
+        name: text_of(fields[name]) for name in _TEXT if isinstance(fields.get(name), str | int | float)
+    }
     return Event(
-        **{name: text_of(fields[name]) for name in _TEXT if isinstance(fields.get(name), str | int | float)},
+        **texts,
         pid=_key(fields.get("pid")),
         tid=_key(fields.get("tid")),
         ts=number_of(fields.get("ts")),

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
-from syncscan.load.event import NO_ARGS, Args, Event
+from syncscan.load.event import NO_ARGS, Args, Event, NoneFits
 from syncscan.model.trace import NONE, Category
 
 Grouped = Mapping[str, Sequence[Any]]
@@ -36,6 +36,7 @@ class _Timed(msgspec.Struct, gc=False, tag_field="cat", tag=""):
     tid: int | str = ""
     ts: float = math.nan
     dur: float = math.nan
+    traceEvents: NoneFits = NONE
 
 
 class _OfOp(msgspec.Struct, gc=False, frozen=True):
@@ -59,10 +60,12 @@ class _Arrow(msgspec.Struct, gc=False, tag_field="cat", tag=""):
     pid: int | str = ""
     tid: int | str = ""
     ts: float = math.nan
+    traceEvents: NoneFits = NONE
 
 
 class _LeftOut(msgspec.Struct, gc=False, tag_field="cat", tag=""):
     ph: Literal["X", "s", "f", "i"]
+    traceEvents: NoneFits = NONE
 
 
 _NO_OP, _NO_CALL = _OfOp(), _OfCall()

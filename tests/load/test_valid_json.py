@@ -150,10 +150,22 @@ def test_digits_in_a_name_stay() -> None:
     assert [event["name"] for event in events(f"[{EVENT % ('9' * 5000, 1)}]".encode())] == ["9" * 5000]
 
 
+def test_no_event_keeps_the_lists_own_key_twice() -> None:
+    """Some readers refuse an object with that, wherever it stands; the others of its events stay as they stood."""
+    twice = '{"ph": "X", "traceEvents": [], "name": "a", "traceEvents": [7]}'
+    text = f'{{"traceEvents": [{EVENT % ("b", 1)}, {twice}, {{"ph":"X", "name" :"c"}}]}}'
+    written = b"".join(valid(text.encode()).document()).decode()
+    assert written.count('"traceEvents"') == 2
+    assert [event["name"] for event in json.loads(written)["traceEvents"]] == ["b", "a", "c"]
+    assert EVENT % ("b", 1) in written
+    assert '{"ph":"X", "name" :"c"}' in written
+
+
 _WITHIN = st.sampled_from([
     *('"', "\\", "\\u", "\\ud800", "\\udc00", "\x01", "\x00", "é", "\u2028", " "),
     *("NaN", "Infinity", "-", "1e999", "000", "1" * 40, "null", "true"),
     *("{", "}", "[", "]", ",", ":", '"a": 1,', '"ts": "7",', '"args": {},', '"x": {"y": [1,{}]},'),
+    *('"traceEvents": [],', '"traceEvents": "",'),
 ])  # fmt: skip
 
 
