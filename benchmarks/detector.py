@@ -61,12 +61,12 @@ def _sample(objects: int) -> tuple[Any, dict[str, Any]]:
     return torch.rand(3, SIDE, SIDE), target
 
 
-def record(target: Path, model: str, steps: int) -> None:
+def record(target: Path, model: str, steps: int, shapes: bool) -> None:
     """Write a trace of so many steps, with stacks."""
     step = training(model)
     with (
         tempfile.TemporaryDirectory() as folder,
-        syncscan.profile(folder, model, active=steps, stacks=True, notify=lambda _: None) as session,
+        syncscan.profile(folder, model, active=steps, stacks=True, shapes=shapes, notify=lambda _: None) as session,
     ):
         while not session.done:
             step()
@@ -81,12 +81,13 @@ def main() -> None:
     parser.add_argument("target", type=Path, metavar="OUT.json.gz")
     parser.add_argument("model", nargs="?", choices=MODELS, default=MODELS[0])
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--shapes", action="store_true", help="those of inputs too: nested lists in every op")
     arguments = parser.parse_args()
     import torch
 
     if not torch.cuda.is_available():
         parser.error("this records on a GPU, and there is none.")
-    record(arguments.target, arguments.model, arguments.steps)
+    record(arguments.target, arguments.model, arguments.steps, arguments.shapes)
 
 
 if __name__ == "__main__":
