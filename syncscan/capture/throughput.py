@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncscan.capture.stopwatch import Stopwatch
+from syncscan.capture.stopwatch import Stopwatch, in_a_row
 from syncscan.errors import UsageError
 from syncscan.model.timing import BatchTime, Clock, Throughput
 
@@ -116,7 +116,8 @@ class Search:
         call = self.make(batch)
         first = sum(self.watch.blocks(call, 1, 1))
         self.watch.blocks(call, _calls(self.seconds / 3, first, 1), 1)
-        taken = self.watch.blocks(call, _calls(self.seconds, first, 3), 1)
+        block = in_a_row(self.watch, call)
+        taken = self.watch.blocks(call, _calls(self.seconds, block * first, 3), block)
         return statistics.median(taken)
 
     def _summary(self, ended: str) -> Throughput:

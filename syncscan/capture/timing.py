@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from syncscan.capture import device as machine
-from syncscan.capture.stopwatch import Call, DeviceStopwatch, HostStopwatch, Stopwatch, alone, unsynchronised
+from syncscan.capture.stopwatch import Call, DeviceStopwatch, HostStopwatch, Stopwatch, alone, in_a_row, unsynchronised
 from syncscan.capture.throughput import Search
 from syncscan.errors import MissingExtra, UsageError, installing
 from syncscan.model.timing import Clock, Naive, OneOff, Timing
 
-BLOCK_US = 500.0
-"""A block of calls lasts at least this long, so that reading the clock (1 to 2 µs) stays below half a percent of it."""
 SETTLED = 0.02
 """Two windows of warm-up in a row whose medians differ by less than this part: the time has settled."""
 WINDOW_S = 0.1
@@ -223,18 +221,13 @@ def _warm_up(watch: Stopwatch, call: Call) -> tuple[bool, int, float]:
         window = max(3, min(1000, int(WINDOW_S * 1e6 / max(now, 1.0))))
 
 
-def _block(watch: Stopwatch, call: Call) -> int:
-    once = statistics.median(watch.blocks(call, 10, 1))
-    return max(1, min(10_000, int(BLOCK_US / max(once, 0.01) + 0.5)))
-
-
 def _sample(watch: Stopwatch, call: Call, repetitions: int, seconds: float) -> tuple[list[float], int, Clock]:
     """The samples, how many calls each is the mean of, and whose clock took them.
 
     Events see the current stream alone. Where a run lasted longer than its events say, the step works on streams of its
     own; then a sample is a whole run, by the host's clock, the device drained before and behind it.
     """
-    block = _block(watch, call)
+    block = in_a_row(watch, call)
     samples: list[float] = []
     began, spent = time.monotonic(), 0.0
     while len(samples) < repetitions or (time.monotonic() - began < seconds and len(samples) < 10_000):
