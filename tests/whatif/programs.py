@@ -1,6 +1,8 @@
-"""Strategies for programs of a graph: any waits, launches, records and what waits for them."""
+"""Programs of a graph: of given nodes, and strategies for any waits, launches, records and what waits for them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import strategies as st
@@ -13,6 +15,28 @@ from syncscan.whatif.waits import Wait
 THREADS, STREAMS, EVENTS, FINDINGS = 2, 2, 2, 5
 ns = st.floats(0.0, 1e6)
 thread, stream, event = st.integers(0, THREADS - 1), st.integers(0, STREAMS - 1), st.integers(0, EVENTS - 1)
+
+
+def program(nodes: Sequence[Node], late: Sequence[float] = ()) -> Program:
+    """A step of these nodes; by row their feeds end no earlier than `late` after the runs, else when they are done."""
+    works = [feed.work_ns for node in nodes if isinstance(node, Run) for feed in node.feeds]
+    return Program(
+        nodes=tuple(nodes),
+        node_host=np.array([getattr(node, "host_ns", 0.0) for node in nodes]),
+        late_host=np.array(late or [0.0] * len(works)),
+        late_device=np.array(late[::-1] or works),
+        late_first=np.arange(len(works)),
+        length_ns=1.0,
+        stream_ns=(0.0,) * STREAMS,
+        launches=0,
+    )
+
+
+def wait_for(*streams: int, host_ns: float = 0.0, **times: float) -> HostWait:
+    """The step's thread waits for these streams, after so much work of its own; the rest of it takes none."""
+    free = {"call_ns": 0.0, "wake_ns": 0.0, "after_ns": 0.0, "left_ns": 0.0, "finding": 0, "waited_ns": 0.0}
+    wait = Wait(0, Interval(0, 0), streams, None, **{**free, **times})  # type: ignore[arg-type]
+    return HostWait(0, host_ns, streams, NONE, wait)
 
 
 @st.composite
@@ -51,15 +75,5 @@ def programs(draw: st.DrawFn) -> Program:
         return Run(draw(thread), draw(ns), draw(st.sampled_from([0, 3, 600])) if feeds else 0, tuple(feeds))
 
     others = st.one_of(waits(), st.builds(Record, event, stream), st.builds(StreamWait, event, stream), st.none())
-    nodes: tuple[Node, ...] = tuple(draw(others) or run() for _ in range(draw(st.integers(1, 8))))
-    late = np.array([draw(ns) for _ in range(row[0])])
-    return Program(
-        nodes=nodes,
-        node_host=np.array([getattr(node, "host_ns", 0.0) for node in nodes]),
-        late_host=late,
-        late_device=late[::-1],
-        late_first=np.arange(row[0]),
-        length_ns=1.0,
-        stream_ns=(0.0,) * STREAMS,
-        launches=0,
-    )
+    nodes = [draw(others) or run() for _ in range(draw(st.integers(1, 8)))]
+    return program(nodes, [draw(ns) for _ in range(row[0])])

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from syncscan.model.interval import Interval
-from syncscan.model.trace import NONE
 from syncscan.whatif import replay, replays
-from syncscan.whatif.graph import Feed, Graph, HostWait, Program, Record, Run, StreamWait
-from syncscan.whatif.waits import Wait
-from tests.whatif.programs import EVENTS, FINDINGS, THREADS, programs
+from syncscan.whatif.graph import Feed, Graph, Program, Record, Run, StreamWait
+from tests.whatif.programs import EVENTS, FINDINGS, THREADS, program, programs, wait_for
 
 SCALES = ((0.7, 1.1), (1.0, 1.0), (0.4, 1.25))
 
@@ -46,30 +41,28 @@ def test_at_once_they_have_the_numbers_of_one_after_the_other(
 
 def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
     """500 µs of one stream, of which the host reads the 10 µs of another that come behind: 510 a step."""
-    read = Wait(0, Interval(0, 0), (1,), None, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
-    nodes = (
-        Run(0, 0.0, 1, (Feed(0, 500e3, 0),)),
-        Record(0, 0),
-        StreamWait(0, 1),
-        Run(0, 0.0, 1, (Feed(1, 10e3, 1),)),
-        HostWait(0, 0.0, (1,), NONE, read),
-        HostWait(0, 0.0, (), NONE, replace(read, streams=(), finding=1)),
+    step = program(
+        [
+            Run(0, 0.0, 1, (Feed(0, 500e3, 0),)),
+            Record(0, 0),
+            StreamWait(0, 1),
+            Run(0, 0.0, 1, (Feed(1, 10e3, 1),)),
+            wait_for(1),
+            wait_for(finding=1),
+        ]
     )
-    work, first = np.array([500e3, 10e3]), np.arange(2)
-    step = Program(nodes, np.zeros(len(nodes)), np.zeros(2), work, first, 1.0, (0.0, 0.0), 2)
-    ready = replay.prepare(Graph((step,), 1, ((0, 7), (0, 20)), 1))
+    graph = Graph((step,), 1, ((0, 7), (0, 20)), 1)
+    alone, together = replay.prepare(graph), replay.prepare(graph)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "MANY", 1)
-        replays.foresee([replays.Without(ready, frozenset({1}))])
-    (found,) = ready.known.values()
+        replays.foresee([replays.Without(together, frozenset({1}))])
+    (found,) = together.known.values()
     assert (found.period, found.waits) == (510e3, {0: 510e3})
+    assert replay.steady(alone, frozenset({1})) == found
 
 
 def test_few_are_left_to_be_asked_for() -> None:
     """Columns of a few numbers take longer than the numbers one by one; and what waits nowhere is as it was."""
-    wait = Wait(0, Interval(0, 0), (), None, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
-    none = np.zeros(0)
-    step = Program((HostWait(0, 0.0, (), NONE, wait),), np.zeros(1), none, none, none.astype(np.int64), 1.0, (), 0)
-    ready = replay.prepare(Graph((step,), 1, (), 0))
+    ready = replay.prepare(Graph((program([wait_for()]),), 1, (), 0))
     replays.foresee(replays.Without(ready, frozenset({n})) for n in range(100))
     assert ready.known == {}
