@@ -115,8 +115,8 @@ class Search:
         self.watch.clean()
         call = self.make(batch)
         first = sum(self.watch.blocks(call, 1, 1))
-        self.watch.blocks(call, _calls(self.seconds / 3, first, 1), 1)
-        block = in_a_row(self.watch, call)
+        warm = self.watch.blocks(call, _calls(self.seconds / 3, first, 1), 1)
+        block = in_a_row(self.watch, call, statistics.median(warm))
         taken = self.watch.blocks(call, _calls(self.seconds, block * first, 3), block)
         return statistics.median(taken)
 

@@ -227,7 +227,7 @@ def _sample(watch: Stopwatch, call: Call, repetitions: int, seconds: float) -> t
     Events see the current stream alone. Where a run lasted longer than its events say, the step works on streams of its
     own; then a sample is a whole run, by the host's clock, the device drained before and behind it.
     """
-    block = in_a_row(watch, call)
+    block = in_a_row(watch, call, statistics.median(watch.blocks(call, 10, 1)))
     samples: list[float] = []
     began, spent = time.monotonic(), 0.0
     while len(samples) < repetitions or (time.monotonic() - began < seconds and len(samples) < 10_000):

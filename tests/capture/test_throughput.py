@@ -140,3 +140,14 @@ def test_on_a_plateau_the_search_ends_before_memory_does():
 def test_what_counts_as_out_of_memory(error, expected):
     """The class of torch itself, and the words of cuBLAS and the host's allocator in a RuntimeError."""
     assert out_of_memory(error) is expected
+
+
+def test_a_size_that_takes_a_second_is_run_five_times():
+    """Once, once more to warm up, and three times for its time: a search of twenty sizes has two minutes."""
+    calls = []
+
+    def make(batch):
+        return lambda: calls.append(batch) or 1e6
+
+    Search(make, Fake(), max_batch=1).run()
+    assert calls == [1] * 5
