@@ -39,12 +39,17 @@ class Args(msgspec.Struct, gc=False, frozen=True):
 NO_ARGS = Args()
 
 
-NoneFits = Annotated[int, msgspec.Meta(ge=1, le=0)]
-"""What the key of the list itself may be in an event: nothing. A list with such an event is refused and its events are
-read one by one, for a text that has the key twice isn't copied as it stands."""
+class Listed(msgspec.Struct, gc=False, kw_only=True):
+    """What all events are in which the key of the list itself doesn't stand: no value of it fits.
+
+    A list with such an event is refused and its events are read one by one, for a text that has the key twice in an
+    object isn't copied as it stands.
+    """
+
+    traceEvents: Annotated[int, msgspec.Meta(ge=1, le=0)] = NONE
 
 
-class Event(msgspec.Struct, gc=False):
+class Event(Listed, gc=False):
     """One entry of `traceEvents`; `ts` and `dur` in µs, nan where they are missing, and texts empty."""
 
     ph: str = ""
@@ -56,7 +61,6 @@ class Event(msgspec.Struct, gc=False):
     dur: float = math.nan
     args: Args = NO_ARGS
     id: int | str | None = None
-    traceEvents: NoneFits = NONE
 
 
 DECODER = msgspec.json.Decoder(list[Event], strict=False)

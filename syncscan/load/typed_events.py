@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
-from syncscan.load.event import NO_ARGS, Args, Event, NoneFits
+from syncscan.load.event import NO_ARGS, Args, Event, Listed
 from syncscan.model.trace import NONE, Category
 
 Grouped = Mapping[str, Sequence[Any]]
@@ -27,7 +27,7 @@ _LEFT_OUT = frozenset({"ac2g", "gpu_user_annotation", "cpu_instant_event", "Trac
 """Categories that kineto writes and nobody here reads (its ActivityType.h and output_json.cpp)."""
 
 
-class _Timed(msgspec.Struct, gc=False, tag_field="cat", tag=""):
+class _Timed(Listed, gc=False, tag_field="cat", tag=""):
     """What all have that lasts; by its type it has a begin and an end."""
 
     ph: Literal["X"]
@@ -36,7 +36,6 @@ class _Timed(msgspec.Struct, gc=False, tag_field="cat", tag=""):
     tid: int | str = ""
     ts: float = math.nan
     dur: float = math.nan
-    traceEvents: NoneFits = NONE
 
 
 class _OfOp(msgspec.Struct, gc=False, frozen=True):
@@ -54,18 +53,16 @@ class _OfCall(msgspec.Struct, gc=False, frozen=True):
     copy_kind: int = msgspec.field(default=NONE, name="kind")
 
 
-class _Arrow(msgspec.Struct, gc=False, tag_field="cat", tag=""):
+class _Arrow(Listed, gc=False, tag_field="cat", tag=""):
     ph: Literal["s", "f"]
     id: int | str | None = None
     pid: int | str = ""
     tid: int | str = ""
     ts: float = math.nan
-    traceEvents: NoneFits = NONE
 
 
-class _LeftOut(msgspec.Struct, gc=False, tag_field="cat", tag=""):
+class _LeftOut(Listed, gc=False, tag_field="cat", tag=""):
     ph: Literal["X", "s", "f", "i"]
-    traceEvents: NoneFits = NONE
 
 
 _NO_OP, _NO_CALL = _OfOp(), _OfCall()

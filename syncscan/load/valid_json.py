@@ -10,13 +10,12 @@ from typing import Any
 import msgspec
 
 from syncscan.load.damage import Damage
-from syncscan.load.event import NoneFits
+from syncscan.load.event import Listed
 from syncscan.load.event_list import EventList, Lost, head_of, no_event
 from syncscan.load.metadata import Ending, Members, metadata_before
 from syncscan.load.salvage import MOST_DIGITS, Salvaged
 from syncscan.load.split import PIECE, Head, Readable, Splitter
 from syncscan.model.json_text import strict_text
-from syncscan.model.trace import NONE
 
 WRITTEN_ANEW = "What the trace says about itself isn't JSON to every reader, or stands there twice: it is written anew."
 _DIGIT = re.compile(rb"[0-9]")
@@ -25,10 +24,8 @@ _LONG = 64
 """Digits in a row that no number in a trace has: the longest of Python's floats have 17."""
 
 
-class _Checked(msgspec.Struct):
+class _Checked(Listed):
     """An event of which nothing is kept: msgspec checks what it skips, but for its being UTF-8."""
-
-    traceEvents: NoneFits = NONE
 
 
 _EVENTS = msgspec.json.Decoder(list[_Checked])
