@@ -7,9 +7,10 @@ events becomes a few dozen nodes without loss (max-plus algebra; `replay` has th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,8 +20,12 @@ from syncscan.model.arrays import Float64
 from syncscan.model.trace import NONE
 from syncscan.whatif.waits import Wait
 
+Made = TypeVar("Made")
+
 BLOCK = 128
 """Launches in one node at most: the grain at which the launch queue's limit acts."""
+LAUNCH_QUEUE = 1024
+"""Launches that a stream holds before the host must wait (observed on CUDA, undocumented)."""
 LEAD_IN = 16
 """Behind so many waits hardly anything is left of what was before them: of 8 recordings' replays 4 to 32 take the
 fewest nodes, 16 are within a tenth of it in all but one."""
@@ -187,7 +192,7 @@ class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(n.host_ns for n in self.nodes if isinstance(n, Run | HostWait | Collective) and n.thread == 0)
 
 
-class Graph(msgspec.Struct, frozen=True, eq=False):
+class Graph(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The programs of the chosen steps in time order; threads and streams are numbered, the step's thread is 0."""
 
     programs: tuple[Program, ...]
@@ -200,6 +205,17 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
 
     added_from: int = NONE
     """From this stream number on, streams are the ones that a pipeline would add; NONE without."""
+
+    def kept(self, make: Callable[[Graph], Made]) -> Made:
+        """What this makes of the graph, made once."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: Made = self._made[make]
+        return made
+
+    @cached_property
+    def _made(self) -> dict[Any, Any]:
+        return {}
 
     @property
     def occupied_ns(self) -> float:

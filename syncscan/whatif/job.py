@@ -24,7 +24,8 @@ from syncscan.model.rank import (
     WaitNode,
 )
 from syncscan.model.trace import NONE
-from syncscan.whatif.replay import BEGIN, LAUNCH_QUEUE, Mark, Pace, left_of
+from syncscan.whatif.graph import LAUNCH_QUEUE
+from syncscan.whatif.pace import BEGIN, Mark, Pace, left_of
 
 
 class Meeting(msgspec.Struct, frozen=True):

@@ -7,29 +7,20 @@ launches are in it. Removing a wait takes one argument from a maximum; so no rem
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from operator import sub
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
 from syncscan.model.trace import NONE
-from syncscan.whatif.graph import RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, Program
+from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, Program
+from syncscan.whatif.one_stream import Columns, OneStream, columns_of
+from syncscan.whatif.pace import BEGIN, Mark, Pace, left_of
+from syncscan.whatif.segments import segments_of
 from syncscan.whatif.waits import Wait
-
-LAUNCH_QUEUE = 1024
-"""Launches that a stream holds before the host must wait (observed on CUDA, undocumented)."""
-
-MIN_CYCLES, MAX_CYCLES, STEADY = 3, 12, 1e-4
-"""Cycles through the recorded steps, and the relative change of a cycle's time that counts as steady."""
-BEGIN = 1e9
-"""When the hosts begin, ns: what is at 0 then, streams without work and events that are never reached, is long past."""
-SAME = 1e-9
-"""All is later by one time if it is to this part of it: far more than rounding makes of it, far less than STEADY."""
 
 Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
 """Which programs to replay (None: all), without which findings, and whether with the host's time in the ops around."""
@@ -47,33 +38,45 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A graph with one scale of the host's own time and one of the device's, ready to be replayed again and again."""
 
     graph: Graph
-    programs: tuple[Scaled, ...]
     scale: float
     stretch: float
 
     @cached_property
+    def programs(self) -> tuple[Scaled, ...]:
+        """The graph's, scaled."""
+        return tuple(_scaled(program, self.scale, self.stretch) for program in self.graph.programs)
+
+    @cached_property
     def waiting(self) -> frozenset[int]:
         """Numbers of the findings that wait in any of its programs."""
-        return _waiting(self.programs)
+        return _waiting(self.graph.programs)
 
     @cached_property
     def known(self) -> dict[Question, Steady]:
         """What was replayed of it."""
         return {}
 
+    @cached_property
+    def _around(self) -> dict[tuple[int, ...] | None, OneStream | None]:
+        return {}
+
     def chosen(self, steps: Sequence[int] | None) -> Sequence[Scaled]:
         """Some of its programs, or all of them."""
         return self.programs if steps is None else [self.programs[i] for i in steps]
 
+    def recorded(self, steps: Sequence[int] | None) -> Sequence[Program]:
+        """The same as they are in the graph."""
+        return self.graph.programs if steps is None else [self.graph.programs[i] for i in steps]
+
     def question(self, removed: frozenset[int], steps: Sequence[int] | None, whole: bool) -> Question:
         """What `steady` asks with these: of the findings only those matter that wait in the steps."""
-        gone = removed & (self.waiting if steps is None else _waiting(self.chosen(steps)))
+        gone = removed & (self.waiting if steps is None else _waiting(self.recorded(steps)))
         return None if steps is None else tuple(steps), gone, whole and bool(gone)
 
     def answer(self, question: Question, took: float, waits: Mapping[int, float]) -> Steady:
         """The steady state, of which a cycle takes so long and holds these waits, ns."""
         steps, removed, whole = question
-        programs = [scaled.program for scaled in self.chosen(steps)]
+        programs = self.recorded(steps)
         spared = [program.spared[n] for program in programs for n in removed if n in program.spared]
         host = sum(program.worked_ns for program in programs) - sum(s.whole if whole else s.host for s in spared)
         busy = self.stretch * (self.graph.busy_ns - sum(s.device for s in spared) / len(programs))
@@ -81,10 +84,35 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         kept = {k: waited / len(programs) for k, waited in waits.items() if k not in removed}
         return Steady(period, kept, self.scale * host / len(programs), busy)
 
+    def foreseen(self, question: Question) -> bool:
+        """Whether one thread and one stream soon come to the steady state; it is known then."""
+        found = self.quick(question)
+        if found:
+            self.known[question] = found
+        return found is not None
+
+    def quick(self, question: Question) -> Steady | None:
+        """The steady state, where one thread and one stream soon come to it: see `one_stream`."""
+        steps, removed, whole = question
+        if steps not in self._around:
+            self._around[steps] = self._one_stream(steps)
+        around = self._around[steps]
+        cycle = around and around.cycle(removed, whole)
+        return self.answer(question, cycle.took, cycle.waits) if cycle else None
+
+    def _one_stream(self, steps: Sequence[int] | None) -> OneStream | None:
+        columns = self._columns
+        return OneStream(columns, columns.segments.around(steps)) if columns and steps != () else None
+
+    @cached_property
+    def _columns(self) -> Columns | None:
+        segments = self.graph.kept(segments_of)
+        return columns_of(segments, self.scale, self.stretch) if segments else None
+
 
 def prepare(graph: Graph, scale: float = 1.0, stretch: float = 1.0) -> Replay:
     """Apply `scale` to the host's own time and `stretch` to the device's."""
-    return Replay(graph, tuple(_scaled(p, scale, stretch) for p in graph.programs), scale, stretch)
+    return Replay(graph, scale, stretch)
 
 
 def _scaled(program: Program, scale: float, stretch: float) -> Scaled:
@@ -93,8 +121,8 @@ def _scaled(program: Program, scale: float, stretch: float) -> Scaled:
     return Scaled(program, (scale * program.node_host).tolist(), late)
 
 
-def _waiting(programs: Sequence[Scaled]) -> frozenset[int]:
-    return frozenset[int]().union(*(scaled.program.waiting for scaled in programs))
+def _waiting(programs: Sequence[Program]) -> frozenset[int]:
+    return frozenset[int]().union(*(program.waiting for program in programs))
 
 
 class Steady(msgspec.Struct, frozen=True):
@@ -142,7 +170,7 @@ def steady(
     """
     asked = replay.question(removed, steps, whole)
     if asked not in replay.known:
-        replay.known[asked] = _replayed(replay, asked)
+        replay.known[asked] = replay.quick(asked) or _replayed(replay, asked)
     return replay.known[asked]
 
 
@@ -161,55 +189,6 @@ def _replayed(replay: Replay, asked: Question) -> Steady:
             state.step(program, removed)
         pace.cycle(state.mark())
     return replay.answer(asked, pace.took, state.waits)
-
-
-class Mark(NamedTuple):
-    """How far all has come between two steps."""
-
-    ends: list[float]
-    """When each thread and each stream is done."""
-    events: list[float]
-    queues: list[list[float]]
-    """Of each launch queue: how long after the thread that is furthest behind each launch in it ends, the last first.
-    Only those that end later may hold a host back."""
-
-
-class Pace:
-    """What a cycle through the same steps takes, and whether the next ones will.
-
-    Args:
-        begin: where the first begins.
-    """
-
-    def __init__(self, begin: Mark) -> None:
-        self.last, self.took, self.steady, self.repeats, self._cycles = begin, -1.0, False, False, 1
-
-    def cycle(self, now: Mark) -> None:
-        """Another one ended here."""
-        before, self.last, self._cycles = self.last, now, self._cycles + 1
-        last, self.took = self.took, max(map(sub, now.ends, before.ends))  # what is behind so far won't stay so
-        self.repeats = self._repeats(before)
-        alike = self._cycles >= MIN_CYCLES and abs(self.took - last) <= STEADY * self.took
-        self.steady = self.repeats or alike or self._cycles == MAX_CYCLES
-
-    def _repeats(self, before: Mark) -> bool:
-        """Whether all is as much later than before: then it goes on like that. What is at 0 is never touched."""
-        now, took, room = self.last, self.took, SAME * self.took
-        times = zip((*now.ends, *now.events), (*before.ends, *before.events), strict=True)
-        if not all(abs(end - then - took) <= room or end == 0.0 for end, then in times):
-            return False
-        queues = itertools.starmap(_side_by_side, zip(now.queues, before.queues, strict=True))
-        return all(abs(left - then) <= room for queue in queues for left, then in queue)
-
-
-def _side_by_side(now: Sequence[float], before: Sequence[float]) -> Iterator[tuple[float, float]]:
-    return itertools.zip_longest(now, before, fillvalue=0.0)
-
-
-def left_of(pending: Sequence[tuple[int, float]], clock: Sequence[float]) -> list[float]:
-    """A launch queue as `Mark` has it, from its launches' numbers and ends and where the threads are."""
-    least = min(clock)
-    return [max(0.0, end - least) for _, end in reversed(pending)]
 
 
 class State:

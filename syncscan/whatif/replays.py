@@ -16,19 +16,9 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Float64
 from syncscan.model.trace import NONE
-from syncscan.whatif.graph import RECORD, RUN, STREAM_WAIT, WAIT, HostWait, Move
-from syncscan.whatif.replay import (
-    BEGIN,
-    LAUNCH_QUEUE,
-    MAX_CYCLES,
-    MIN_CYCLES,
-    SAME,
-    STEADY,
-    Question,
-    Replay,
-    Scaled,
-    Steady,
-)
+from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, HostWait, Move
+from syncscan.whatif.pace import BEGIN, MAX_CYCLES, MIN_CYCLES, SAME, STEADY
+from syncscan.whatif.replay import Question, Replay, Scaled, Steady
 from syncscan.whatif.waits import Wait
 
 MANY = 16
@@ -61,6 +51,7 @@ def foresee(asked: Iterable[Without], steps: Sequence[int] | None = None) -> Non
     """
     questions = dict.fromkeys((replay, replay.question(removed, steps, whole)) for replay, removed, whole in asked)
     new = [(replay, question) for replay, question in questions if question[1] and question not in replay.known]
+    new = [(replay, question) for replay, question in new if not replay.foreseen(question)]
     if len(new) < MANY:
         return
     moves = sum(len(scaled.program.moves) for scaled in new[0][0].chosen(steps))

@@ -15,7 +15,8 @@ from syncscan.model.arrays import Float64, Int64
 from syncscan.model.interval import Interval
 from syncscan.model.schedule import Schedule
 from syncscan.whatif.graph import RUN, Move
-from syncscan.whatif.replay import Pace, Replay, State
+from syncscan.whatif.pace import Pace
+from syncscan.whatif.replay import Replay, State
 from syncscan.whatif.replayed_steps import ReplayedSteps
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from syncscan.model.interval import Interval
 from syncscan.model.trace import NONE
@@ -77,3 +78,20 @@ def programs(draw: st.DrawFn) -> Program:
     others = st.one_of(waits(), st.builds(Record, event, stream), st.builds(StreamWait, event, stream), st.none())
     nodes = [draw(others) or run() for _ in range(draw(st.integers(1, 8)))]
     return program(nodes, [draw(ns) for _ in range(row[0])])
+
+
+@st.composite
+def programs_of_one_stream(draw: st.DrawFn) -> Program:
+    """Any program of some nodes on one thread and one stream, mostly waits for it; some fill the launch queue."""
+    nodes: list[Node] = []
+    late: list[float] = []
+    for waits_here in draw(st.lists(st.booleans(), min_size=1, max_size=24)):
+        if waits_here:
+            drawn = draw(waits())
+            wait = replace(drawn.wait, copy=min(drawn.wait.copy, 0))
+            nodes.append(HostWait(0, drawn.host_ns, (0,) if draw(st.integers(0, 9)) else (), NONE, wait))
+        else:
+            feeds = (Feed(0, draw(ns), len(late)),) if draw(st.integers(0, 4)) else ()
+            late += [draw(ns) for _ in feeds]
+            nodes.append(Run(0, draw(ns), draw(st.sampled_from([0, 3, 100, 600])) if feeds else 0, feeds))
+    return program(nodes, late)

@@ -63,6 +63,6 @@ def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
 
 def test_few_are_left_to_be_asked_for() -> None:
     """Columns of a few numbers take longer than the numbers one by one; and what waits nowhere is as it was."""
-    ready = replay.prepare(Graph((program([wait_for()]),), 1, (), 0))
+    ready = replay.prepare(Graph((program([wait_for()]),), THREADS, (), 0))
     replays.foresee(replays.Without(ready, frozenset({n})) for n in range(100))
     assert ready.known == {}
