@@ -43,10 +43,11 @@ class Copies:
 
     def saved(self, call: int) -> tuple[tuple[int, int], float] | None:
         """The (device, stream) of the pageable copy that this call launches, and what pinning saves of it in ns."""
-        s = self.trace.slices
         row = self._row[call]
-        name = self.trace.name(row) if row != NONE and s.bytes[row] > 0 else ""
-        if "Pageable" not in name:
+        if row == NONE:
+            return None
+        s, name = self.trace.slices, self.trace.name(row)
+        if "Pageable" not in name or s.bytes[row] <= 0:
             return None
         speed = self._link(name.split()[1])
         pinned = float(s.bytes[row]) / speed if speed else float(s.dur[row])

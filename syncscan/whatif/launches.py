@@ -75,6 +75,12 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
         at = int(issued.searchsorted(before))
         return done.item(at - 1) if at else 0
 
+    def done_each(self, stream: int, before: Int64) -> list[int]:
+        """The same of many times."""
+        issued, done = self.by_stream[stream]
+        ended: list[int] = np.append(0, done)[issued.searchsorted(before)].tolist()
+        return ended
+
 
 def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     """Join device work with its launching calls.

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.model.arrays import median, quantile
-from syncscan.model.finding import Removal, SyncPoint
+from syncscan.model.finding import Place, Removal, SyncPoint
 from syncscan.model.full_queue import held_by_queue
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.names import is_torch_op
@@ -73,26 +73,26 @@ class Wait(msgspec.Struct, frozen=True):
 
 def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[Wait]:
     """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
-    ruler = _Ruler(trace, launches, [call for _, point in points for call in point.calls])
-    waits = _with_ops(trace, points, [ruler.wait(p) for p in points])
+    ruler = _Ruler(trace, launches, [point for _, point in points])
+    waits = [ruler.wait(*numbered, awaited) for numbered, awaited in zip(points, ruler.awaited, strict=True)]
     wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
     usual = median(wakes) if wakes else USUAL_WAKE_NS
-    return [w if w.waited_ns > 0 else replace(w, wake_ns=usual) for w in waits]
-
-
-def _with_ops(trace: Trace, points: Sequence[NumberedPoint], waits: list[Wait]) -> list[Wait]:
-    """Give the host's own time in the ops around sync points to the first wait in each."""
-    read = _own_times(trace, [_read(trace, p.point) for p in points], waits)
-    op = _own_times(trace, [_outermost(trace, p.point) for p in points], waits)
-    return [replace(w, read_ns=w.read_ns + r, op_ns=o) for w, r, o in zip(waits, read, op, strict=True)]
+    op = [_outermost(trace, point) for _, point in points]
+    read = [_read(trace, point, outermost) for (_, point), outermost in zip(points, op, strict=True)]
+    own = zip(_own_times(trace, read, waits), _own_times(trace, op, waits), strict=True)
+    return [
+        replace(w, wake_ns=w.wake_ns if w.waited_ns > 0 else usual, read_ns=w.read_ns + of_read, op_ns=of_op)
+        for w, (of_read, of_op) in zip(waits, own, strict=True)
+    ]
 
 
 def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[float]:
     """Per wait the host's time in its op (NONE: none) without all waits in that op; 0 but for the first in an op."""
+    lengths = trace.slices.dur.take(np.array(ops, np.int64)).tolist()
     own: dict[int, float] = {}
-    for op, wait in zip(ops, waits, strict=True):
+    for op, length, wait in zip(ops, lengths, waits, strict=True):
         if op != NONE:
-            own[op] = own.get(op, float(trace.slices.dur[op])) - wait.interval.length
+            own[op] = own.get(op, float(length)) - (wait.interval[1] - wait.interval[0])
     return [max(0.0, own.pop(op, 0.0)) for op in ops]
 
 
@@ -104,17 +104,20 @@ def _outermost(trace: Trace, point: SyncPoint) -> int:
     call = trace.name(point.calls[0])
     if frees(call) or allocates(call):
         return NONE
-    return next((row for row in point.ops if is_torch_op(trace.name(row))), NONE)
+    for row in point.ops:
+        if is_torch_op(trace.name(row)):
+            return row
+    return NONE
 
 
-def _read(trace: Trace, point: SyncPoint) -> int:
+def _read(trace: Trace, point: SyncPoint, outermost: int) -> int:
     """The op that goes with a removed sync point, NONE where all of it stays.
 
     Nothing stays of a read-back: without a profiler an `.item()` takes the host 8 to 11 µs on an idle device, and the
     `detach()` in its place 0.5 µs (H200, torch 2.11). Where the kernels stay, the read inside their op goes.
     """
     if point.diagnosis.removal is Removal.NOTHING:
-        return _outermost(trace, point)
+        return outermost
     if point.diagnosis.removal is Removal.KERNELS:
         return next((row for row in point.ops if trace.name(row) in READS), NONE)
     return NONE
@@ -129,22 +132,31 @@ class _Awaited(NamedTuple):
 
 
 class _Ruler:
-    def __init__(self, trace: Trace, launches: Launches, calls: Sequence[int]) -> None:
-        self.trace, self.launches = trace, launches
+    """Measures the sync points of one trace.
+
+    Args:
+        trace: any trace.
+        launches: of the steps that are replayed.
+        points: all that will be measured.
+    """
+
+    def __init__(self, trace: Trace, launches: Launches, points: Sequence[SyncPoint]) -> None:
+        self.trace, self.launches, self.points = trace, launches, points
+        calls = [call for point in points for call in point.calls]
+        rows = np.array(calls, np.int64)
         self.copies = Copies(trace, calls)
+        self._begin = dict(zip(calls, trace.slices.ts.take(rows).tolist(), strict=True))
+        self._end = dict(zip(calls, trace.slices.end.take(rows).tolist(), strict=True))
         self._usual: dict[int, float] = {}
 
-    def wait(self, numbered: NumberedPoint) -> Wait:
-        """Measure one sync point."""
-        s, point = self.trace.slices, numbered.point
-        last = int(s.end[point.calls[-1]])
-        awaited = self._awaited(point)
-        row = self._blocking(point, awaited.done)
-        start, end = int(s.ts[row]), int(s.end[row])
-        waited = awaited.done > start
-        wake = min(max(float(end - awaited.done), 0.0), MAX_WAKE_NS) if waited else 0.0
+    def wait(self, finding: int, point: SyncPoint, awaited: _Awaited) -> Wait:
+        """Measure one sync point of this finding, which waited for this."""
+        last, row = self._end[point.calls[-1]], self._blocking(point, awaited.done)
+        start, end, done = self._begin[row], self._end[row], awaited.done
+        waited = done > start
+        wake = min(max(float(end - done), 0.0), MAX_WAKE_NS) if waited else 0.0
         # What the host lost between waking up and returning beyond that is its own time again.
-        own = int(end - awaited.done - wake) if waited and end > awaited.done else 0
+        own = int(end - done - wake) if waited and end > done else 0
         copy, saved = self._copy(point)
         return Wait(
             track=point.track,
@@ -155,8 +167,8 @@ class _Ruler:
             wake_ns=wake,
             after_ns=float(last - end),
             left_ns=self._left(point, row),
-            finding=numbered.finding,
-            waited_ns=float(max(0, awaited.done - start)),
+            finding=finding,
+            waited_ns=float(max(0, done - start)),
             read_ns=self._staged(point, row),
             copy=copy,
             copy_ns=saved,
@@ -164,22 +176,29 @@ class _Ruler:
 
     def _copy(self, point: SyncPoint) -> tuple[int, float]:
         """The stream of its copy (NONE without), and how much of the copy the removal saves, ns."""
+        of = self.copies.whole if point.diagnosis.removal is Removal.NOTHING else self.copies.saved
         for row in point.calls:
-            gone = point.diagnosis.removal is Removal.NOTHING
-            found = self.copies.whole(row) if gone else self.copies.saved(row)
+            found = of(row)
             if found and found[0] in self.launches.streams:
                 return self.launches.streams.index(found[0]), found[1]
         return NONE, 0.0
 
-    def _awaited(self, point: SyncPoint) -> _Awaited:
-        """What it waited for, in the numbers that streams have here; work of steps that aren't replayed is none."""
-        if point.awaited is None:
-            return _Awaited((), 0)
-        before, places = point.awaited.before, self.launches.streams
-        streams = tuple(number for number, place in enumerate(places) if place in point.awaited.streams)
-        done = max((self.launches.done(number, before) for number in streams), default=0)
-        marked = point.awaited.of_event and streams
-        return _Awaited(streams, done, EventRecord(before, streams[0]) if marked else None)
+    @property
+    def awaited(self) -> list[_Awaited]:
+        """What each waited for, in the numbers that streams have here; work of steps that aren't replayed is none."""
+        streams = [self._streams(point.awaited.streams) if point.awaited else () for point in self.points]
+        before = [point.awaited.before if point.awaited else 0 for point in self.points]
+        ended = [self.launches.done_each(k, np.array(before, np.int64)) for k in range(len(self.launches.streams))]
+        found = []
+        for at, (point, numbers) in enumerate(zip(self.points, streams, strict=True)):
+            done = max([ended[number][at] for number in numbers], default=0)
+            of_event = numbers and point.awaited and point.awaited.of_event
+            found.append(_Awaited(numbers, done, EventRecord(before[at], numbers[0]) if of_event else None))
+        return found
+
+    def _streams(self, awaited: Sequence[Place]) -> tuple[int, ...]:
+        """The numbers of these streams, of those that have one."""
+        return tuple([number for number, place in enumerate(self.launches.streams) if place in awaited])
 
     def _blocking(self, point: SyncPoint, done: int) -> int:
         """The call that was in progress when the awaited work ended; the last one where none was.
@@ -187,11 +206,9 @@ class _Ruler:
         Only where the clocks leave none is one that had returned by SKEW_NS: the copy of a read-back returns before its
         synchronise does the waiting.
         """
-        s = self.trace.slices
-        begun = [row for row in point.calls if int(s.ts[row]) < done]
         for skew in (0, SKEW_NS):
-            for row in begun:
-                if done <= int(s.end[row]) + skew:
+            for row in point.calls:
+                if self._begin[row] < done <= self._end[row] + skew:
                     return row
         return point.calls[-1]
 
