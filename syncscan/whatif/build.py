@@ -8,7 +8,9 @@ before it where it was queued behind that, and its distance from its launch wher
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
+from operator import attrgetter
 
 import msgspec
 import numpy as np
@@ -75,6 +77,17 @@ class _Meeting(msgspec.Struct, frozen=True):
     behind_launch: bool
     of: Wait | EventRecord | EventEdge | int
     """A number is the place of a launch that is a node of its own."""
+    own: float = 0.0
+    """When a wait begins, in its thread's own time."""
+
+
+class _Runs(msgspec.Struct, frozen=True):
+    """The runs of a program, in order: their launches, and how late each of these alone would make its stream end."""
+
+    feeds: list[list[Feed]]
+    late_host: Float64
+    late_device: Float64
+    late_first: Int64
 
 
 class _Draft(msgspec.Struct):
@@ -82,29 +95,11 @@ class _Draft(msgspec.Struct):
 
     reached: list[float]
     nodes: list[Node] = msgspec.field(default_factory=list)
-    late_host: list[Float64] = msgspec.field(default_factory=list)
-    late_device: list[Float64] = msgspec.field(default_factory=list)
-    late_first: list[int] = msgspec.field(default_factory=list)
-    late_count: int = 0
 
     def advance(self, thread: int, to: float) -> float:
         """Move a thread on; returns how much of its own time lies between."""
         spent, self.reached[thread] = to - self.reached[thread], to
         return spent
-
-    def program(self, length: int, stream_ns: tuple[float, ...], first: int, launches: int) -> Program:
-        """The finished program of a step of this length (ns)."""
-        return Program(
-            nodes=tuple(self.nodes),
-            node_host=np.array([getattr(node, "host_ns", 0.0) for node in self.nodes]),
-            late_host=np.concatenate(self.late_host) if self.late_host else np.zeros(0),
-            late_device=np.concatenate(self.late_device) if self.late_device else np.zeros(0),
-            late_first=np.array(self.late_first, np.int64),
-            length_ns=float(length),
-            stream_ns=stream_ns,
-            launches=launches,
-            first=first,
-        )
 
 
 class _Writer:
@@ -125,6 +120,7 @@ class _Writer:
         self.adds = self.length + self.launches.gap
         """What each launch adds to a busy stream."""
         self.apart = np.flatnonzero(np.isin(self.launches.rows, apart))
+        self.begun = self._begun()
         awaited = [edge.event for edge in self.edges] + [wait.event for wait in self.waits if wait.event]
         self.records = sorted(set(awaited), key=lambda record: record.ts)
         self.slots: dict[EventRecord, int] = {}
@@ -140,25 +136,68 @@ class _Writer:
                 without[self.threads[track]].append(Interval(begin, end))
         return [_OwnTime(intervals) for intervals in without]
 
+    def _begun(self) -> list[_Meeting]:
+        """Where the waits begin, in time order."""
+        begins = np.array([wait.interval[0] for wait in self.waits], np.int64)
+        threads, own = np.array([self.threads[wait.track] for wait in self.waits], np.int64), np.zeros(len(begins))
+        for thread in distinct(threads).tolist():
+            mine = np.flatnonzero(threads == thread)
+            own[mine] = self.own_times[thread].at(begins[mine])
+        met = zip(begins.tolist(), self.waits, own.tolist(), strict=True)
+        return sorted((_Meeting(ts, True, wait, at) for ts, wait, at in met), key=attrgetter("ts"))
+
     def program(self, step: Interval) -> Program:
         """The program of one step: runs of launches between the points where host and streams meet."""
         work = self.launches
         first, end = (int(place) for place in np.searchsorted(work.issued, step))
         self._find_returns(first, end)
-        draft = _Draft([own.at_one(step.begin) for own in self.own_times])
-        written, meetings = first, self._meetings(step)
+        meetings = self._meetings(step)
+        between = self._between(meetings, first, end)
+        runs = self._runs(first, end, [run for part in between for run in part])
+        nodes = self._nodes(step, meetings, between, runs.feeds)
+        length, stream = self.length[first:end], work.stream[first:end]
+        return Program(
+            nodes=tuple(nodes),
+            node_host=np.array([getattr(node, "host_ns", 0.0) for node in nodes]),
+            late_host=runs.late_host,
+            late_device=runs.late_device,
+            late_first=runs.late_first,
+            length_ns=float(step.length),
+            stream_ns=tuple(float(length[stream == number].sum()) for number in range(len(work.streams))),
+            launches=end - first,
+            first=first,
+        )
+
+    def _nodes(
+        self,
+        step: Interval,
+        meetings: Sequence[_Meeting],
+        between: Sequence[Sequence[slice]],
+        feeds: Sequence[list[Feed]],
+    ) -> list[Node]:
+        """The runs before each meeting, and that; then those behind the last one, and the rest of the step."""
+        draft, each = _Draft([own.at_one(step.begin) for own in self.own_times]), iter(feeds)
+        for runs, meeting in itertools.zip_longest(between, meetings):
+            for run in runs:
+                thread = self.thread_of.item(run.start)
+                host_ns = draft.advance(thread, self.returned.item(run.stop - 1))
+                draft.nodes.append(Run(thread, host_ns, run.stop - run.start, tuple(next(each))))
+            if meeting is not None:
+                self._meeting(draft, meeting)
+        draft.nodes.append(Run(0, draft.advance(0, self.own_times[0].at_one(step.end))))
+        return draft.nodes
+
+    def _between(self, meetings: Sequence[_Meeting], first: int, end: int) -> list[list[slice]]:
+        """Before each meeting and behind the last one: the runs of launches, of one thread each, none beyond BLOCK."""
+        turns: list[int] = self.turns[slice(*np.searchsorted(self.turns, [first + 1, end]).tolist())].tolist()
+        between, written = [], first
         for meeting, launched in zip(meetings, self._launched_by(meetings, first, end), strict=True):
             upto = max(written, launched)
             if isinstance(meeting.of, int):
                 upto = max(upto, meeting.of)
-            self._runs(draft, written, upto)
-            self._meeting(draft, meeting)
+            between.append(_cut(written, upto, turns))
             written = upto + isinstance(meeting.of, int)
-        self._runs(draft, written, end)
-        draft.nodes.append(Run(0, draft.advance(0, self.own_times[0].at_one(step.end))))
-        length, stream = self.length[first:end], work.stream[first:end]
-        stream_ns = tuple(float(length[stream == number].sum()) for number in range(len(work.streams)))
-        return draft.program(step.length, stream_ns, first, end - first)
+        return [*between, _cut(written, end, turns)]
 
     def _find_returns(self, first: int, end: int) -> None:
         for thread in distinct(self.thread_of[first:end]).tolist():
@@ -178,9 +217,9 @@ class _Writer:
         records = [record for record in self.records if step.holds(record.ts)]
         self.slots.update((record, number) for number, record in enumerate(records))
         edges = [edge for edge in self.edges if step.holds(edge.ts) and edge.event in self.slots]
-        waits = [wait for wait in self.waits if step.holds(wait.interval.begin)]
+        waits = slice(*(bisect_left(self.begun, ts, key=attrgetter("ts")) for ts in step))
         meetings = [
-            *(_Meeting(wait.interval.begin, True, wait) for wait in waits),
+            *self.begun[waits],
             *(_Meeting(record.ts, False, record) for record in records),
             *(_Meeting(edge.ts, False, edge) for edge in edges),
             *(_Meeting(int(self.launches.issued[at]), False, at) for at in self._apart_in(step)),
@@ -201,7 +240,7 @@ class _Writer:
         elif isinstance(of, EventEdge):
             draft.nodes.append(StreamWait(self.slots[of.event], of.stream))
         else:
-            draft.nodes.append(self._host_wait(draft, of))
+            draft.nodes.append(self._host_wait(draft, of, meeting.own))
 
     def _collective(self, draft: _Draft, at: int) -> Collective:
         work, thread = self.launches, int(self.thread_of[at])
@@ -209,45 +248,48 @@ class _Writer:
         gap, latency = float(work.gap[at]), float(work.latency[at])
         return Collective(thread, host_ns, int(work.stream[at]), gap, latency, int(work.rows[at]))
 
-    def _host_wait(self, draft: _Draft, wait: Wait) -> HostWait:
+    def _host_wait(self, draft: _Draft, wait: Wait, own: float) -> HostWait:
         thread = self.threads[wait.track]
-        host_ns = draft.advance(thread, self.own_times[thread].at_one(wait.interval.begin))
+        host_ns = draft.advance(thread, own)
         if wait.event is None:
             return HostWait(thread, host_ns, wait.streams, NONE, wait)
         return HostWait(thread, host_ns, (), self.slots.get(wait.event, NONE), wait)
 
-    def _runs(self, draft: _Draft, first: int, end: int) -> None:
-        """Write the launches from `first` to before `end`: runs of one thread each, none longer than BLOCK."""
-        if first < end:
-            for begin, stop in self._of_one_thread(first, end):
-                for start in range(begin, stop, BLOCK):
-                    self._run(draft, slice(start, min(start + BLOCK, stop)))
+    def _runs(self, first: int, end: int, runs: list[slice]) -> _Runs:
+        """What these runs, all launches of a program but those apart, add to each stream, and how late each launch
+        alone would make it end.
+        """
+        work, lengths = self.launches, [run.stop - run.start for run in runs]
+        of_run, places = np.repeat(np.arange(len(runs)), lengths), np.arange(first, end)
+        if len(self.apart):
+            places = places[np.isin(places, self.apart, invert=True)]
+        stream = work.stream[places]
+        if len(work.streams) > 1:
+            order = np.lexsort((stream, of_run))
+            of_run, places, stream = of_run[order], places[order], stream[order]
+        begins = np.flatnonzero(np.diff(of_run, prepend=-1) | np.diff(stream, prepend=-1))
+        adds = self.adds[places]
+        sums, count = np.cumsum(adds), np.diff(begins, append=len(places))
+        total = np.add.reduceat(adds, begins).tolist() if len(begins) else []
+        feeds: list[list[Feed]] = [[] for _ in runs]
+        for row, feed in enumerate(zip(of_run[begins].tolist(), stream[begins].tolist(), total, strict=True)):
+            feeds[feed[0]].append(Feed(feed[1], feed[2], row))
+        last = np.array([run.stop - 1 for run in runs], np.int64)
+        return _Runs(
+            feeds=feeds,
+            late_host=self.returned[places] - self.returned[last][of_run],
+            late_device=work.latency[places] + self.length[places] + np.repeat(sums[begins + count - 1], count) - sums,
+            late_first=begins,
+        )
 
-    def _of_one_thread(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        inside = slice(self.turns.searchsorted(first, side="right"), self.turns.searchsorted(end))
-        return itertools.pairwise([first, *self.turns[inside].tolist(), end])
 
-    def _run(self, draft: _Draft, run: slice) -> None:
-        """Write one run: what it adds to each stream, and how late each of its launches alone would make that end."""
-        work, thread = self.launches, int(self.thread_of[run.start])
-        returned = self.returned.item(run.stop - 1)
-        host_ns = draft.advance(thread, returned)
-        feeds = []
-        for stream, mine in self._by_stream(run):
-            adds = self.adds[mine]
-            total = float(adds.sum())
-            feeds.append(Feed(stream, total, len(draft.late_first)))
-            draft.late_first.append(draft.late_count)
-            draft.late_count += len(adds)
-            draft.late_host.append(self.returned[mine] - returned)
-            draft.late_device.append(work.latency[mine] + self.length[mine] + (total - np.cumsum(adds)))
-        draft.nodes.append(Run(thread, host_ns, run.stop - run.start, tuple(feeds)))
-
-    def _by_stream(self, run: slice) -> Iterator[tuple[int, slice | Int64]]:
-        """The streams of a run, and where its launches on each are; mostly all of it, which needn't be copied."""
-        streams = self.launches.stream[run]
-        if (streams == streams[0]).all():
-            yield streams.item(0), run
-            return
-        for stream in distinct(streams).tolist():
-            yield stream, run.start + np.flatnonzero(streams == stream)
+def _cut(first: int, end: int, turns: Sequence[int]) -> list[slice]:
+    """The places from `first` to before `end`, cut where another thread's turn is, and into pieces of BLOCK."""
+    if first >= end:
+        return []
+    bounds = [first, *(turn for turn in turns if first < turn < end), end]
+    return [
+        slice(start, min(start + BLOCK, stop))
+        for begin, stop in itertools.pairwise(bounds)
+        for start in range(begin, stop, BLOCK)
+    ]
