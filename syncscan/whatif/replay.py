@@ -84,13 +84,6 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         kept = {k: waited / len(programs) for k, waited in waits.items() if k not in removed}
         return Steady(period, kept, self.scale * host / len(programs), busy)
 
-    def foreseen(self, question: Question) -> bool:
-        """Whether one thread and one stream soon come to the steady state; it is known then."""
-        found = self.quick(question)
-        if found:
-            self.known[question] = found
-        return found is not None
-
     def quick(self, question: Question) -> Steady | None:
         """The steady state, where one thread and one stream soon come to it: see `one_stream`."""
         steps, removed, whole = question
