@@ -204,7 +204,7 @@ class OneStream:
             at = places[due]
             before = nows[at - 1] if at else known.begin
             now, end, alike = before + later, (ends[at - 1] if at else ends[-1] - took) + later, False
-            latest, emptied = end, end if wake[at - 1] >= 0.0 else now
+            latest = emptied = end
             while not alike:
                 if at == stop:
                     return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 import numpy as np
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from syncscan.model.interval import Interval
 from syncscan.model.trace import NONE
@@ -80,18 +80,28 @@ def programs(draw: st.DrawFn) -> Program:
     return program(nodes, [draw(ns) for _ in range(row[0])])
 
 
-@st.composite
-def programs_of_one_stream(draw: st.DrawFn) -> Program:
-    """Any program of some nodes on one thread and one stream, mostly waits for it; some fill the launch queue."""
+def of_one_stream(random: Random, findings: int) -> Program:
+    """Any program of one thread and one stream, with up to 40 runs and waits of so many findings and others.
+
+    Some are held by their host, others by their device, so that a launch queue fills where few waits are left.
+    """
+    pace, most, gone = random.choice([0.2, 1.0, 1.0, 3.0]), random.choice([3, 100, 300, 600]), random.choice([1e4, 1e5])
     nodes: list[Node] = []
     late: list[float] = []
-    for waits_here in draw(st.lists(st.booleans(), min_size=1, max_size=24)):
-        if waits_here:
-            drawn = draw(waits())
-            wait = replace(drawn.wait, copy=min(drawn.wait.copy, 0))
-            nodes.append(HostWait(0, drawn.host_ns, (0,) if draw(st.integers(0, 9)) else (), NONE, wait))
+
+    def up_to(ns: float) -> float:
+        return random.choice([0.0, random.random(), random.random()]) * ns
+
+    for _ in range(random.randint(1, 40)):
+        if random.random() < 0.5:
+            times = {name: up_to(1e4) for name in ("call_ns", "wake_ns", "after_ns", "left_ns")}
+            times |= {"read_ns": up_to(gone), "op_ns": up_to(gone)}
+            copy = {"copy": 0, "copy_ns": up_to(gone)} if random.random() < 0.3 else {}
+            streams = (0,) if random.random() < 0.9 else ()
+            finding = random.randint(NONE, findings - 1)
+            nodes.append(wait_for(*streams, host_ns=up_to(2e4), finding=finding, **times, **copy))
         else:
-            feeds = (Feed(0, draw(ns), len(late)),) if draw(st.integers(0, 4)) else ()
-            late += [draw(ns) for _ in feeds]
-            nodes.append(Run(0, draw(ns), draw(st.sampled_from([0, 3, 100, 600])) if feeds else 0, feeds))
+            feeds = (Feed(0, up_to(pace * 1e5), len(late)),) if random.random() < 0.8 else ()
+            late += [up_to(pace * 1e5) for _ in feeds]
+            nodes.append(Run(0, up_to(1e5), random.choice([0, 3, most, most]) if feeds else 0, feeds))
     return program(nodes, late)
