@@ -12,14 +12,13 @@ from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
 from syncscan.detect.naming import Naming
-from syncscan.detect.neighbours import Neighbours, Window
+from syncscan.detect.neighbours import Neighbours, Windows
 from syncscan.detect.rule import document
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.model.arrays import Bool, distinct
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
-from syncscan.model.paths import Path
 from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -40,25 +39,21 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     neighbours = Neighbours(trace)
     calls = blocking_calls(trace, trace.kept(DeviceWork))
     paths = [trace.paths.to(call.around) for call in calls]
-    places, (earlier, later) = places_of(trace, calls, paths), _surroundings(neighbours, trace, calls, paths)
+    places, (earlier, later) = places_of(trace, calls, paths), _surroundings(neighbours, trace, calls)
     texts = neighbours.texts
-    for facts, path, place, before, after in zip(calls, paths, places, earlier, later, strict=True):
-        yield Call(facts, trace, neighbours, path, place, texts(before), texts(after))
+    for facts, path, place, before, after in zip(calls, paths, places, texts(earlier), texts(later), strict=True):
+        yield Call(facts, trace, neighbours, path, place, before, after)
 
 
-def _surroundings(
-    neighbours: Neighbours, trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]
-) -> tuple[list[Window], list[Window]]:
+def _surroundings(neighbours: Neighbours, trace: Trace, calls: Sequence[BlockingCall]) -> tuple[Windows, Windows]:
     """What came before and after each call: before and after the outermost op around it that does work itself."""
-    tracks = np.array([call.track for call in calls], np.int64)
-    begin, end = np.array([(call.ts, call.end) for call in calls], np.int64).reshape(-1, 2).T
-    worker = np.array([path.worker for path in paths], np.int64)
+    facts = np.array([(call.track, call.ts, call.end, call.around) for call in calls], np.int64).reshape(-1, 4)
+    tracks, begin, end, around = facts.T
+    arounds = neighbours.around_each(around)
+    worker = arounds.workers
     begin = np.where(worker == NONE, begin, trace.slices.ts[worker])
     end = np.where(worker == NONE, end, trace.slices.end[worker])
-    return (
-        neighbours.before_each(tracks, begin, [path.rows for path in paths]),
-        neighbours.after_each(tracks, end),
-    )
+    return neighbours.before_each(tracks, begin, arounds), neighbours.after_each(tracks, end)
 
 
 def catalogue() -> tuple[RuleDoc, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int32, Int64, grouped, looked_up
 from syncscan.model.engine import node_begins
 from syncscan.model.names import is_loader, is_step, is_wrapper
-from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
+from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Category, Trace
 
 _MOST = 64
 """How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
@@ -32,6 +31,8 @@ class Neighbours:
         worker = trace.slices.category == int(Category.CPU_OP)
         scopes = worker | (trace.slices.category == int(Category.ANNOTATION))
         worker[trace.where(is_wrapper, Category.CPU_OP)] = False
+        self._works = worker
+        """Which slices are ops that do work themselves, not only hold others."""
         bare = ~_covered(trace.slices.parent, worker)
         self._before = np.flatnonzero(scopes & bare)
         self._after = np.flatnonzero((scopes | trace.is_category(*CALLS)) & bare)
@@ -44,32 +45,53 @@ class Neighbours:
         self._tracks: dict[tuple[int, int], _Thread] = {}
         self._known: dict[tuple[bytes, tuple[int, ...]], tuple[str, ...]] = {}
 
-    def before_each(self, tracks: Int64, starts: Int64, arounds: Sequence[Sequence[int]]) -> list[Window]:
+    def around_each(self, rows: Int64) -> Arounds:
+        """What goes on around some calls, as far as windows need it.
+
+        Args:
+            rows: the innermost slice around each, NONE without.
+        """
+        workers = np.full(len(rows), NONE, np.int64)
+        call, at = np.arange(len(rows)), rows
+        calls, places = [], []
+        for _ in range(DEEPEST):
+            inside = np.flatnonzero(at != NONE)
+            if not len(inside):
+                break
+            call, at = call[inside], at[inside]
+            works, place = self._works.take(at), self._places.take(at)
+            workers[call[works]] = at[works]
+            bare = np.flatnonzero(place != NONE)  # the others lie in ops that do work
+            calls.append(call[bare])
+            places.append(place[bare])
+            at = self._trace.slices.parent.take(at)
+        nothing = np.zeros(0, np.int64)
+        return Arounds(workers, np.concatenate([nothing, *calls[::-1]]), np.concatenate([nothing, *places[::-1]]))
+
+    def before_each(self, tracks: Int64, starts: Int64, arounds: Arounds) -> Windows:
         """For each of some calls up to 64 ops and scopes from before it, the nearest last.
 
         Args:
             tracks: of the threads.
             starts: the times, ns.
-            arounds: rows of what goes on then, outermost first: left out, and so is what came before a step among them.
+            arounds: what goes on then: left out, and so is what came before a step among it.
         """
         offset, behind = np.zeros(len(tracks), np.int64), np.zeros(len(tracks), np.int64)
-        threads = self._threads(self._before, tracks)
-        for here, thread in threads:
-            offset[here], behind[here] = thread.first, thread.starts.searchsorted(starts[here])
-        first = np.maximum(behind - _MOST, 0)
-        call = np.repeat(np.arange(len(tracks)), list(map(len, arounds)))
-        places: Int64 = self._places.take(np.fromiter(chain.from_iterable(arounds), np.int64, len(call))) - offset[call]
-        near = np.flatnonzero((places >= first[call]) & (places < behind[call]))  # the others lie in ops that do work
+        for here, thread in self._threads(self._before, tracks):
+            offset[here], behind[here] = thread.first, thread.first + thread.starts.searchsorted(starts[here])
+        first = np.maximum(behind - _MOST, offset)
+        call, places = arounds.calls, arounds.places
+        near = np.flatnonzero((places >= first[call]) & (places < behind[call]))
         call, places = call[near], places[near]
-        marks = self._is_step[self._names[places + offset[call]]]
+        marks = self._is_step[self._names[places]]
         np.maximum.at(first, call[marks], places[marks] + 1)
         left = np.flatnonzero(~marks & (places >= first[call]))
         without: dict[int, tuple[int, ...]] = {}
         for one, place in zip(call[left].tolist(), (places - first[call])[left].tolist(), strict=True):
             without[one] = (place, *without.get(one, ()))
-        return self._windows(self._names, offset + first, offset + behind, without)
+        return Windows(self._names, first, behind, without)
 
-    def after_each(self, tracks: Int64, ends: Int64) -> list[Window]:
+    def after_each(self, tracks: Int64, ends: Int64) -> Windows:
         """For each of some times (ns) up to 64 ops, scopes and bare runtime calls that began later, the nearest first.
 
         What comes after a step's begin is left out.
@@ -79,20 +101,29 @@ class Neighbours:
             at, marks = thread.starts.searchsorted(ends[here]), np.flatnonzero(self._is_step[thread.names])
             until = np.append(marks, len(thread.names))[marks.searchsorted(at)]
             first[here], behind[here] = thread.first + at, thread.first + np.minimum(at + _MOST, until)
-        return self._windows(self._names_after, first, behind, {})
+        return Windows(self._names_after, first, behind, {})
 
-    def texts(self, window: Window) -> tuple[str, ...]:
-        """The names in a window; to find them by their numbers' bytes takes a tenth of making them."""
-        key = (window.names.tobytes(), window.without)
-        known = self._known.get(key)
-        if known is None:
-            numbers = window.names.tolist()
-            for place in window.without:
-                del numbers[place]
-            known = tuple([self._trace.strings[number] for number in numbers])
-            if len(self._known) < _KEPT:
-                self._known[key] = known
-        return known
+    def texts(self, windows: Windows) -> Iterator[tuple[str, ...]]:
+        """The names in each of these windows, one after the other: all at once they may take much memory.
+
+        To find them by their numbers' bytes takes a tenth of making them.
+        """
+        numbers, size, known = windows.names.tobytes(), windows.names.itemsize, self._known
+        bounds = zip((windows.first * size).tolist(), (windows.behind * size).tolist(), strict=True)
+        for call, (begin, end) in enumerate(bounds):
+            key = numbers[begin:end], windows.without.get(call, ())
+            names = known.get(key)
+            yield self._named(key) if names is None else names
+
+    def _named(self, key: tuple[bytes, tuple[int, ...]]) -> tuple[str, ...]:
+        """The names of these numbers, without those at some places; kept for the next windows."""
+        numbers = np.frombuffer(key[0], np.int32).tolist()
+        for place in key[1]:
+            del numbers[place]
+        names = tuple([self._trace.strings[number] for number in numbers])
+        if len(self._known) < _KEPT:
+            self._known[key] = names
+        return names
 
     @cached_property
     def first_begins(self) -> dict[str, int]:
@@ -113,17 +144,12 @@ class Neighbours:
         """Names of the ops and scopes that began from `start` on and before `end`."""
         thread = self._on(self._before, track)
         lo, hi = thread.starts.searchsorted([start, end]).tolist()
-        return self.texts(Window(thread.names[lo:hi], ()))
+        return self._named((thread.names[lo:hi].tobytes(), ()))
 
     def goes_backward(self, start: int, end: int) -> bool:
         """Whether a backward pass begins between two times, on any thread."""
         lo, hi = np.searchsorted(self._backward, [start, end])
         return bool(lo < hi)
-
-    @staticmethod
-    def _windows(names: Int32, first: Int64, behind: Int64, without: Mapping[int, tuple[int, ...]]) -> list[Window]:
-        bounds = enumerate(zip(first.tolist(), behind.tolist(), strict=True))
-        return [Window(names[begin:end], without.get(call, ())) for call, (begin, end) in bounds]
 
     @cached_property
     def _names(self) -> Int32:
@@ -155,13 +181,28 @@ class Neighbours:
         return self._tracks[key]
 
 
-class Window(NamedTuple):
-    """What came before a call on its thread, or after it."""
+class Arounds(NamedTuple):
+    """What goes on around some calls."""
+
+    workers: Int64
+    """Of each call the row of the outermost op around it that does work itself, NONE without."""
+    calls: Int64
+    """Of each slice around one that no op lies around that does work: which call it is around, outermost first."""
+    places: Int64
+    """And where it stands among those that may come before a call."""
+
+
+class Windows(NamedTuple):
+    """What came before some calls on their threads, or after them."""
 
     names: Int32
-    """Numbers of the names, in order of time."""
-    without: tuple[int, ...]
-    """The places of those that don't count, descending."""
+    """Numbers of the names of all that may, in order of thread and time."""
+    first: Int64
+    """Where the window of each call begins among these."""
+    behind: Int64
+    """And where it ends."""
+    without: Mapping[int, tuple[int, ...]]
+    """For some calls the places in their windows, descending, of those that don't count."""
 
 
 class _Thread(NamedTuple):
