@@ -30,14 +30,15 @@ Question = tuple[Any, ...]
 """Something that is asked of a call: the name of a property, and arguments."""
 OF_PROGRAM = frozenset({"in_scope", "scope_that", "directly_in_scope", "in_frame", "in_function"})
 """What is asked of the program's own code around a call: the answers are the same for every call of one site."""
-OF_NAMES, OF_NAMES_BEFORE = frozenset({"part", "holds", "nearest"}), frozenset({"since", "last_before_but"})
+OF_NAMES, OF_NAMES_BEFORE = frozenset({"holds", "nearest"}), frozenset({"since", "last_before_but"})
 """What is asked of the names around a call and of nothing else: of those `before` or `after` it, as the question says
-next, and of those before."""
+next, and of those before. A part of them is, too, and takes less time than to look up what another was told."""
 LIBRARY: Question = ("library",)
 """Anything that is asked of the library's code between that and the call: the same for many sites."""
-WITHOUT_TIMES = frozenset({*OF_PROGRAM, *OF_NAMES, *OF_NAMES_BEFORE, "copies_at_most", *LIBRARY})
+WITHOUT_TIMES = frozenset({*OF_PROGRAM, *OF_NAMES, *OF_NAMES_BEFORE, "part", "copies_at_most", *LIBRARY})
 """Questions that calls which are `alike` answer the same; the others ask when something was, or which call it was."""
 Kind = tuple[Any, ...]
+Site = tuple[Any, ...]
 
 
 class Call(msgspec.Struct, frozen=True, dict=True):
@@ -63,9 +64,10 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return facts.api, facts.apis, facts.copy, facts.waited, facts.launches, self.ops
 
     @property
-    def alike(self) -> Any:
-        """All that it is but for its times and rows, to be compared with that of others."""
-        return self.kind, self.facts.bytes, self.place, self.names_before, self.names_after
+    def site(self) -> Site:
+        """The same, with the code that it stands in; cheap to be compared: names and places are told by identity."""
+        facts = self.facts
+        return facts.api, facts.apis, facts.copy, facts.waited, facts.launches, self.path.names, self.place
 
     @property
     def _below_program(self) -> CodePlace:

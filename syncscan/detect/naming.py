@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from syncscan.detect.call import LIBRARY, WITHOUT_TIMES, Call, Question, recalling
+from syncscan.detect.call import LIBRARY, WITHOUT_TIMES, Call, Question, Site, recalling
 from syncscan.detect.rule import Match, Rule, diagnose
 from syncscan.detect.rules import RULES, unclassified
 from syncscan.model.finding import Diagnosis
@@ -31,33 +31,43 @@ class Naming:
     def _forget(self) -> None:
         self._of_libraries: dict[Any, _Decisions] = {}
         """For calls of a kind below the same library's code, wherever in a program they stand."""
+        self._of_sites: dict[Site, _Decisions] = {}
+        """The same ones by where they stand."""
         self._possible: dict[Any, tuple[Rule, ...]] = {}
         """The rules that may fit those: the others said no by that alone."""
         self._of_alike: dict[Any, Diagnosis] = {}
-        """For calls alike of which nothing else was asked."""
+        """For calls of a site with the same surroundings of which nothing else was asked."""
 
     def diagnosis_of(self, call: Call) -> Diagnosis:
         """By what was said of a call like it, or of one of its kind that answers the same; else by the rules."""
-        diagnosis = self._of_alike.get(call.alike)
-        return self._by_answers(call) if diagnosis is None else diagnosis
-
-    def _by_answers(self, call: Call) -> Diagnosis:
-        """By what was said of a call of its kind, below the same library, that answers the same; else by the rules."""
-        same = call.kind, call.place.below_program
-        there = self._of_libraries.get(same)
-        if there is None:
-            there = self._of_libraries[same] = _Decisions()
-        diagnosis, of_times = there.of(call)
+        site = call.site
+        alike = site, call.facts.bytes, call.names_before, call.names_after
+        diagnosis = self._of_alike.get(alike)
         if diagnosis is None:
-            diagnosis = self._by_rules(call, same)
-            there.add(call.asked, diagnosis)
-        elif not of_times:
-            self._of_alike[call.alike] = diagnosis
+            diagnosis, of_times = self._by_answers(call, site)
+            if not of_times:
+                self._of_alike[alike] = diagnosis
         return diagnosis
 
-    def _by_rules(self, call: Call, same: Any) -> Diagnosis:
+    def _by_answers(self, call: Call, site: Site) -> tuple[Diagnosis, bool]:
+        """By what was said of a call of its kind, below the same library, that answers the same; else by the rules.
+
+        And whether a call with the same around it may have to be asked again.
+        """
+        there = self._of_sites.get(site)
+        if there is None:
+            there = self._of_libraries.setdefault((call.kind, call.place.below_program), _Decisions())
+            self._of_sites[site] = there
+        diagnosis, of_times = there.of(call)
+        if diagnosis is None:
+            diagnosis, of_times = self._by_rules(call), True
+            there.add(call.asked, diagnosis)
+        return diagnosis, of_times
+
+    def _by_rules(self, call: Call) -> Diagnosis:
         """By the first rule that fits; `call.asked` has what was asked until then, in order, but for the library's."""
         asked: _Answers = {}
+        same = call.kind, call.place.below_program
         rules, match = self._possible.get(same, self._rules), None
         possible: list[Rule] = []
         for number, rule in enumerate(rules):
@@ -96,7 +106,7 @@ class _Asked(msgspec.Struct, frozen=True):
     question: Question
     answer: Callable[[Call], Any]
     of_times: bool
-    """Whether calls that are alike may answer it otherwise."""
+    """Whether calls of a site with the same around them may answer it otherwise."""
     next: dict[Any, _Asked | Diagnosis]
 
 
@@ -109,7 +119,7 @@ class _Decisions:
     def of(self, call: Call) -> tuple[Diagnosis | None, bool]:
         """What the rules would say of a call; None where nothing was said yet of one that answers the same.
 
-        And whether anything was asked that calls alike may answer otherwise.
+        And whether anything was asked that calls of its site with the same around them may answer otherwise.
         """
         at, of_times = self._first.get(None), False
         while isinstance(at, _Asked):

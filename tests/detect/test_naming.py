@@ -140,7 +140,7 @@ def test_rules_ask_for_all_that_differs_between_calls_of_a_kind() -> None:
     own = {f"call.{name}" for name in vars(Call) if not name.startswith("_")} - {
         "call.trace",
         "call.place",
-        "call.alike",
+        "call.site",
         "call.asked",
         "call.names_before",
         "call.names_after",
