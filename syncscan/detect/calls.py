@@ -45,11 +45,11 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     runtime = _RuntimeCalls(trace, waits, awaited)
     blocks = cache(_blocks)
     found = [call for call in runtime.candidates() if blocks(call.apis, call.copy, call.waited)]
-    found += unseen_waits(trace, waits, awaited, found)
+    others = list(unseen_waits(trace, waits, awaited, found))
     longest = blocking_launch(trace)
     if longest is not None:
-        found.append(runtime.of_launches(*longest))
-    return sorted(found, key=lambda call: (call.track, call.ts))
+        others.append(runtime.of_launches(*longest))
+    return sorted([*found, *others], key=lambda call: (call.track, call.ts)) if others else found
 
 
 class _Copy(NamedTuple):

@@ -24,10 +24,13 @@ def unseen_waits(
     trace: Trace, waits: Waits, awaited: AwaitedWork, seen: Sequence[BlockingCall]
 ) -> Iterator[BlockingCall]:
     """The waits that only a synchronisation row shows, one a row; not where one of the calls `seen` covers it."""
+    rows = trace.where(lambda name: not _DEVICE_SIDE.fullmatch(name), Category.SYNC)
+    rows = rows[trace.calls_of(rows) == NONE]
+    if not len(rows):  # nearly always
+        return
     slices, threads = trace.slices, _HostThreads(trace)
     seen_between = np.array([(call.ts, call.end) for call in seen], np.int64).reshape(-1, 2)
-    rows = trace.where(lambda name: not _DEVICE_SIDE.fullmatch(name), Category.SYNC)
-    for row in rows[trace.calls_of(rows) == NONE].tolist():
+    for row in rows.tolist():
         if _covered(int(slices.ts[row]), int(slices.end[row]), seen_between):
             continue
         track = threads.of(row)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
-from syncscan.model.arrays import Int32, Int64, chains, distinct
+from syncscan.model.arrays import Int32, Int64, chains, distinct, rows_as_bytes
 
 _NONE = -1
 """No frame is open."""
@@ -20,7 +19,7 @@ _KEPT = 1000
 """Frames of a chain that is kept: Python's own limit. Keeping longer ones takes memory that grows with their square."""
 _TOGETHER = 1 << 11
 """Chains that are climbed at once: of the deepest that are kept they take some 30 MB meanwhile."""
-_NEVER = int(np.iinfo(np.int64).max)
+_UNKNOWN, _NEVER = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 
 
 class FrameChains:
@@ -34,7 +33,10 @@ class FrameChains:
     def __init__(self, strings: Sequence[str], names: Int32, ts: Int64, ends: Int64) -> None:
         self._strings, self._names, self._ts, self._ends = strings, names, ts, ends
         self._before = _open_before(ts, ends)
-        self._known: dict[int, _Chain] = {_NONE: _Chain((), _NEVER)}
+        self._known: dict[int, tuple[str, ...]] = {_NONE: ()}
+        """Of a frame the names of those that were open when it began and its own, outermost first."""
+        self._least = np.append(np.full(len(ts), _UNKNOWN), _NEVER)
+        """When the first of these ends; of NONE, which is -1, at the end."""
         self._called: dict[bytes, tuple[str, ...]] = {}
         """The names of a chain by their numbers."""
         self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -43,15 +45,13 @@ class FrameChains:
         """For each pair of times names of the frames that last from the first or before to the second or after."""
         at = self._innermost(begins, ends)
         self._prepare(distinct(at))
-        found = []
-        for frame, begin, end in zip(at.tolist(), begins.tolist(), ends.tolist(), strict=True):
-            chain = self._known.get(frame)
+        found = [self._known.get(frame, ()) for frame in at.tolist()]
+        for place in np.flatnonzero((begins == ends) | (self._least[at] < ends)).tolist():
+            begin, end = begins.item(place), ends.item(place)
             if begin == end:
-                found.append(self._at(begin))
-            elif chain is None or chain.least < end:  # one around this ends before it: they overlap, or lie too deep
-                found.append(self._texts([row for row in self._rows(frame) if self._ends.item(row) >= end]))
-            else:
-                found.append(chain.names)
+                found[place] = self._at(begin)
+            else:  # one around this ends before it: they overlap, or lie too deep
+                found[place] = self._texts([row for row in self._rows(at.item(place)) if self._ends.item(row) >= end])
         return found
 
     def _innermost(self, begins: Int64, ends: Int64) -> Int64:
@@ -86,39 +86,33 @@ class FrameChains:
 
     def _prepare(self, frames: Int64) -> None:
         """Have the chains of these frames at hand, but for those that lie too deep."""
-        asked = np.array([frame for frame in frames.tolist() if frame not in self._known], np.int64)
+        asked = frames[self._least[frames] == _UNKNOWN]
         for first in range(0, len(asked), _TOGETHER):
             self._climb(asked[first : first + _TOGETHER])
 
     def _climb(self, frames: Int64) -> None:
         climbed = chains(frames, self._before, _KEPT + 1)
         none = climbed == _NONE
-        least = np.where(none, _NEVER, self._ends[climbed]).min(axis=1)
-        numbers, unused = self._names[climbed], none.sum(axis=1)
-        for frame, called, first, ends in zip(frames.tolist(), numbers, unused.tolist(), least.tolist(), strict=True):
-            if len(called) - first <= _KEPT:
-                self._known[frame] = _Chain(self._names_of(called[first:]), ends)
+        unused, numbers = none.sum(axis=1), self._names[climbed]
+        kept = climbed.shape[1] - unused <= _KEPT
+        self._least[frames[kept]] = np.where(none, _NEVER, self._ends[climbed]).min(axis=1)[kept]
+        begins = (unused * numbers.itemsize).tolist()
+        for frame, called, first, keep in zip(
+            frames.tolist(), rows_as_bytes(numbers), begins, kept.tolist(), strict=True
+        ):
+            if keep:
+                self._known[frame] = self._names_of(called[first:])
 
-    def _names_of(self, numbers: Int32) -> tuple[str, ...]:
-        key = numbers.tobytes()
+    def _names_of(self, key: bytes) -> tuple[str, ...]:
         known = self._called.get(key)
         if known is None:
-            names = tuple([self._strings[number] for number in numbers.tolist()])
+            names = tuple([self._strings[number] for number in np.frombuffer(key, self._names.dtype).tolist()])
             known = self._called[key] = self._same.setdefault(names, names)
         return known
 
     def _texts(self, rows: Sequence[int]) -> tuple[str, ...]:
         names = tuple([self._strings[self._names.item(row)] for row in rows])
         return self._same.setdefault(names, names)
-
-
-class _Chain(NamedTuple):
-    """A frame and those that were open when it began."""
-
-    names: tuple[str, ...]
-    """Outermost first."""
-    least: int
-    """When the first of them ends."""
 
 
 def _open_before(ts: Int64, ends: Int64) -> Int64:

@@ -8,7 +8,7 @@ from itertools import compress
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Int8, Int32, Int64, chains, distinct
+from syncscan.model.arrays import Int8, Int32, Int64, chains, distinct, rows_as_bytes
 from syncscan.model.names import is_step, is_wrapper
 
 CPU_OP, ANNOTATION = 0, 1
@@ -102,12 +102,11 @@ class Paths:
         codes = np.where(climbed == _NONE, _NONE, self._codes(climbed))
         unused = (climbed == _NONE).sum(axis=1).tolist()
         named: dict[bytes, PathNames] = {}
-        for row, chain, code, first in zip(asked.tolist(), climbed.tolist(), codes, unused, strict=True):
-            key = code.tobytes()
+        for row, chain, key, first in zip(asked.tolist(), climbed.tolist(), rows_as_bytes(codes), unused, strict=True):
             names = named.get(key)
             if names is None:
-                names = named[key] = self._named(tuple(code[first:].tolist()))
-            self._known[row] = _path(tuple(chain[first:]), names)
+                names = named[key] = self._named(tuple(np.frombuffer(key, codes.dtype)[first:].tolist()))
+            self._known[row] = _path(tuple(chain[first:] if first else chain), names)
 
     def _climbed(self, row: int) -> Path:
         parent, chain, at = self._parent.item, list[int](), row  # a tenth of what int(parent[at]) costs
