@@ -44,25 +44,31 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
     points = tuple(points)
     attributor = _Attributor(trace, points, at_hand(trace, files))
     origins = attributor.origins(points)
-    root = program_root(origin.frames for origin in origins)
+    root = program_root(origin.stack.frames for origin in origins)
     return tuple(attributor.attributions(points, origins, root))
 
 
-class _Origin(msgspec.Struct, frozen=True):
-    """Where a sync point was asked for: itself, or in the forward pass."""
+class _Stack(msgspec.Struct, frozen=True, eq=False):
+    """A stack that tells where a sync point was asked for; those of one site share the object."""
 
-    forward: int
-    """Row of the forward op that it is led to, NONE for a sync point outside backward."""
-    home: int
-    """The row whose surroundings tell the place: the forward op, or the call itself."""
     names: tuple[str, ...]
-    """The profiler's Python frames around it, outermost first; empty without stacks."""
+    """The profiler's Python frames, outermost first; empty without stacks."""
     recorded: RecordedStack | None
     """The stack that capture recorded."""
     frames: tuple[Frame, ...]
     """The frames that tell the place: recorded, warned of, or the profiler's; outermost first."""
     warned: bool
     """Whether torch's debug mode warned of it."""
+
+
+class _Origin(NamedTuple):
+    """Where a sync point was asked for: itself, or in the forward pass."""
+
+    forward: int
+    """Row of the forward op that it is led to, NONE for a sync point outside backward."""
+    home: int
+    """The row whose surroundings tell the place: the forward op, or the call itself."""
+    stack: _Stack
 
 
 _Names = tuple[str, ...]
@@ -83,7 +89,6 @@ class _Attributor:
         self.files = files
         self.forward = ForwardOps(trace)
         self.stacks = trace.kept(RecordedStacks)
-        self.stacks.prepare([(point.calls, point.ops) for point in points])
         self.warned = WarnedLines(trace, points)
         self.phases = Phases(trace)
         self.threads = [track.thread or f"thread {track.tid}" for track in trace.tracks]
@@ -98,18 +103,20 @@ class _Attributor:
 
     def origins(self, points: Sequence[SyncPoint]) -> list[_Origin]:
         """Find for each sync point the stack that tells where it comes from."""
-        forward = [self.forward.of(point) for point in points]
-        homes = [op if op != NONE else self._host_row(point) for op, point in zip(forward, points, strict=True)]
-        names = self._frames_around(np.array(homes, np.int64))
-        return list(map(self._origin, points, forward, homes, names, self._recorded(points, forward)))
-
-    def _origin(
-        self, point: SyncPoint, forward: int, home: int, names: tuple[str, ...], recorded: RecordedStack | None
-    ) -> _Origin:
-        warned = () if recorded else self.warned.of(point)
-        return _Origin(
-            forward, home, names, recorded, recorded.frames if recorded else warned or self.parse(names), bool(warned)
-        )
+        forward = self.forward.of_each(points)
+        homes = np.where(forward == NONE, self._host_rows(points), forward)
+        names, recorded = self._frames_around(homes), self._recorded(points, forward)
+        stacks: dict[tuple[int, int, int], _Stack] = {}
+        found = []
+        for point, led, home, around, own in zip(points, forward.tolist(), homes.tolist(), names, recorded, strict=True):
+            warned = () if own else self.warned.of(point)
+            parts = id(around), id(own), id(warned)  # `names` and `recorded` keep them, and of one site they are the same
+            stack = stacks.get(parts)
+            if stack is None:
+                frames = own.frames if own else warned or self.parse(around)
+                stack = stacks[parts] = _Stack(around, own, frames, bool(warned))
+            found.append(_Origin(led, home, stack))
+        return found
 
     def attributions(self, points: Sequence[SyncPoint], origins: Sequence[_Origin], root: str) -> Iterator[Attribution]:
         """Say where each sync point belongs, in a program that was started from the folder `root`."""
@@ -127,9 +134,7 @@ class _Attributor:
     def _site_of(self, point: SyncPoint, origin: _Origin, path: Path, scopes: tuple[str, ...], root: str) -> _Site:
         ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
         led = "" if origin.forward == NONE else self.trace.name(origin.forward)
-        # Stacks are told apart as objects, which `origins` keeps: of one site they are the same.
-        stack = id(origin.names), id(origin.recorded), id(origin.frames), origin.warned
-        asked = (*stack, ops, scopes, led, point.api, point.diagnosis.use)
+        asked = origin.stack, ops, scopes, led, point.api, id(point.diagnosis.use)
         site = self.sites.get(asked)
         if site is None:
             site = self.sites[asked] = self._site(point, origin, ops, scopes, root)
@@ -138,10 +143,11 @@ class _Attributor:
     def _site(
         self, point: SyncPoint, origin: _Origin, ops: tuple[str, ...], scopes: tuple[str, ...], root: str
     ) -> _Site:
-        place = self.pick(origin.frames, exact=origin.recorded is not None)
+        recorded = origin.stack.recorded
+        place = self.pick(origin.stack.frames, exact=recorded is not None)
         source = self._guessed(place.user, point, origin, ops)
-        module = origin.recorded.module if origin.recorded and origin.recorded.module else self.modules(origin.names)
-        confidence = Confidence.HIGH if origin.recorded or place.user else Confidence.MEDIUM
+        module = recorded.module if recorded and recorded.module else self.modules(origin.stack.names)
+        confidence = Confidence.HIGH if recorded or place.user else Confidence.MEDIUM
         path = self.path_in_program(place.user.file, root) if place.user else ""
         return _Site(
             (program_op(ops), ops, scopes, module, source, place.framework, place.owner),
@@ -152,35 +158,39 @@ class _Attributor:
         s = self.trace.slices
         return self.trace.frames_around_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
 
-    def _host_row(self, point: SyncPoint) -> int:
+    def _host_rows(self, points: Sequence[SyncPoint]) -> Int64:
         """The row whose surroundings tell the place: the call, or its op where only a sync row shows the wait."""
-        own = self.trace.slices.track.item(point.calls[0]) == point.track
-        return point.calls[0] if own or not point.ops else point.ops[-1]
+        calls = np.array([point.calls[0] for point in points], np.int64)
+        elsewhere = self.trace.slices.track[calls] != np.array([point.track for point in points], np.int64)
+        for place in np.flatnonzero(elsewhere).tolist():
+            calls[place] = points[place].ops[-1] if points[place].ops else calls[place]
+        return calls
 
     def _guessed(self, source: Source | None, point: SyncPoint, origin: _Origin, ops: tuple[str, ...]) -> Source | None:
         """The source with the lines that can be it; with a single one, that line (still a guess)."""
         if source is None or source.exact:
             return source
-        if origin.warned:
+        if origin.stack.warned:
             return replace(source, candidates=(source.line,))
         called = (self.trace.name(origin.forward),) if origin.forward != NONE else ops
         lines = self.candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
-    def _recorded(self, points: Sequence[SyncPoint], forward: Sequence[int]) -> list[RecordedStack | None]:
+    def _recorded(self, points: Sequence[SyncPoint], forward: Int64) -> list[RecordedStack | None]:
         """The recorded stack of each; for autograd's own ops, which have no frames, that of a sync in the forward op.
 
         Args:
             points: of the trace.
             forward: the row of each one's forward op, or NONE.
         """
-        found = [self.stacks.of(point.calls, point.ops) for point in points]
-        places = [at for at, own in enumerate(found) if forward[at] != NONE and (own is None or own.borrowed)]
-        s, rows = self.trace.slices, np.array([forward[at] for at in places], np.int64)
-        led = self.stacks.between_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
-        for at, stack in zip(places, led, strict=True):
+        found = self.stacks.of_each([point.calls for point in points], [point.ops for point in points])
+        led = np.flatnonzero(forward != NONE).tolist()
+        places = [place for place in led if (own := found[place]) is None or own.borrowed]
+        s, rows = self.trace.slices, forward[places]
+        instead = self.stacks.between_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
+        for place, stack in zip(places, instead, strict=True):
             if stack or len(self.trace.frames):
-                found[at] = stack
+                found[place] = stack
         return found
 
     def _use(self, point: SyncPoint, source: Source | None, owner: str, ops: tuple[str, ...]) -> Use:

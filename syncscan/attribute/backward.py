@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -24,9 +25,8 @@ class ForwardOps:
         s = trace.slices
         nodes = (s.fwd_thread > 0) & (s.sequence != NONE)
         nodes[trace.where(is_engine, *HOST)] = True
-        tracks = range(len(trace.tracks))
-        self._threads = {track for track in tracks if nodes[trace.track_rows(track)].any()}
-        """Tracks on which a backward pass runs: sync points elsewhere, most of them, need no look at their ops."""
+        self._runs = np.array([nodes[trace.track_rows(track)].any() for track in range(len(trace.tracks))], np.bool_)
+        """On which tracks a backward pass runs: sync points elsewhere, most of them, need no look at their ops."""
 
     @cached_property
     def _forward(self) -> tuple[Int64, Int64]:
@@ -37,8 +37,15 @@ class ForwardOps:
         rows = rows[np.lexsort((s.ts[rows], s.sequence[rows]))]
         return rows, s.sequence[rows]
 
-    def of(self, point: SyncPoint) -> int:
-        """The forward op's row for a sync point in backward, NONE for any other or where it can't be found."""
+    def of_each(self, points: Sequence[SyncPoint]) -> Int64:
+        """The forward op's row for each sync point in backward, NONE for any other or where it can't be found."""
+        outermost = np.array([point.ops[0] if point.ops else NONE for point in points], np.int64)
+        found = np.full(len(points), NONE, np.int64)
+        for place in np.flatnonzero((outermost != NONE) & self._runs[self.trace.slices.track[outermost]]).tolist():
+            found[place] = self._of(points[place])
+        return found
+
+    def _of(self, point: SyncPoint) -> int:
         backward = self._backward_op(point)
         if backward == NONE:
             return NONE
@@ -46,8 +53,6 @@ class ForwardOps:
         return found if found != NONE else self._by_flow(backward)
 
     def _backward_op(self, point: SyncPoint) -> int:
-        if not point.ops or self.trace.slices.track.item(point.ops[0]) not in self._threads:
-            return NONE
         sequence, thread = self.trace.slices.sequence.item, self.trace.slices.fwd_thread.item
         for row in point.ops:
             if sequence(row) != NONE and thread(row) > 0:

@@ -24,22 +24,22 @@ def program_root(stacks: Iterable[Sequence[Frame]]) -> str:
         stacks: frames of the program and its libraries, outermost first; those of one call site are one object.
     """
     entries: Counter[str] = Counter()
-    files: set[str] = set()
-    for stack, times in _counted(stacks):
-        users = [_posix(frame.file) for frame in stack if not is_library(frame.file)]
-        files.update(file for file in users if _is_absolute(file))
-        if users and _is_absolute(users[0]):
-            entries[posixpath.dirname(users[0])] += times
+    counted = _counted(stacks)
+    for stack, times in counted:
+        entry = next((frame.file for frame in stack if not is_library(frame.file)), "")
+        if _is_absolute(_posix(entry)):
+            entries[posixpath.dirname(_posix(entry))] += times
     if entries:
         return max(entries, key=lambda folder: (entries[folder], folder))
-    return _common_folder(files)
+    users = {_posix(frame.file) for stack, _ in counted for frame in stack if not is_library(frame.file)}
+    return _common_folder(set(filter(_is_absolute, users)))
 
 
-def _counted(stacks: Iterable[Sequence[Frame]]) -> Iterable[tuple[Sequence[Frame], int]]:
+def _counted(stacks: Iterable[Sequence[Frame]]) -> list[tuple[Sequence[Frame], int]]:
     """Each of these with how often it comes, told by identity: comparing takes as long as going through one."""
     every = list(stacks)
     times = Counter(map(id, every))
-    return ((stack, times[place]) for place, stack in {id(stack): stack for stack in every}.items())
+    return [(stack, times[place]) for place, stack in {id(stack): stack for stack in every}.items()]
 
 
 def path_in_program(file: str, root: str) -> str:

@@ -15,7 +15,7 @@ from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
 from syncscan.model import runtime_calls
-from syncscan.model.arrays import Bool, Int64, among, looked_up
+from syncscan.model.arrays import Bool, Int64, among, blocks, looked_up
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import CALLS, NONE, Category, Trace
@@ -214,14 +214,22 @@ class _RuntimeCalls:
 
         Early writers of traces (torch 1.8) gave the runtime calls of a thread a track of their own.
         """
-        slices = self._trace.slices
+        external = self._trace.slices.external
         ops, _ = self._trace.rows_of(Category.CPU_OP)
-        ops = ops[slices.external.take(ops) != NONE]
-        calling = np.zeros(len(self._trace.tracks), np.bool_)
-        calling[slices.track.take(self._rows)] = True
-        if calling.take(slices.track.take(ops)).any():
+        if any((external.take(ops[some]) != NONE).any() for some in self._on_calling_threads(ops)):
             return {}
-        return dict(zip(slices.external[ops].tolist(), ops.tolist(), strict=True))
+        ops = ops[external.take(ops) != NONE]
+        return dict(zip(external[ops].tolist(), ops.tolist(), strict=True))
+
+    def _on_calling_threads(self, rows: Int64) -> Iterator[slice]:
+        """Where among these rows those stand that lie on tracks with runtime calls, a few thousand at a time."""
+        for track in range(len(self._trace.tracks)):
+            run = self._trace.track_rows(track)
+            bounds = [run.start, run.stop]
+            first, behind = np.searchsorted(self._rows, bounds).tolist()
+            if first < behind:
+                first, behind = np.searchsorted(rows, bounds).tolist()
+                yield from blocks(behind - first, first)
 
 
 def _may_wait(api: str) -> bool:

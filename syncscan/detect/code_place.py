@@ -102,8 +102,13 @@ class CodePlace:
     @cached_property
     def below_program(self) -> tuple[Any, ...]:
         """All that answers what is asked of the library's code, and of what frames there are: equal where that is."""
-        code = tuple((frame.file, frame.function) for frame in self.frames_in_libraries)  # no rule asks for a line
-        return code, self.builtin, self.has_frames, self.has_python_frames
+        inwards = (parts for parts in map(frame_parts, reversed(self.frames)) if parts)
+        code = []  # no rule asks for a line
+        for file, _, function in inwards:
+            if not is_library(file):
+                break
+            code.append((file, function))
+        return tuple(code), self.builtin, self.has_frames, self.has_python_frames
 
     @cached_property
     def builtin(self) -> str:
@@ -151,10 +156,7 @@ def _frames(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) 
     if len(trace.frames):
         times = np.array([(call.track, call.ts, call.end) for call in calls], np.int64).reshape(-1, 3)
         return iter(trace.frames_around_each(*times.T))
-    stacks = trace.kept(RecordedStacks)
-    points = [(call.rows, path.ops) for call, path in zip(calls, paths, strict=True)]
-    stacks.prepare(points)
-    recorded = (stacks.of(rows, ops) for rows, ops in points)
+    recorded = trace.kept(RecordedStacks).of_each([call.rows for call in calls], [path.ops for path in paths])
     return (stack.texts if stack and not stack.borrowed else () for stack in recorded)
 
 

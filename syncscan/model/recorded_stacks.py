@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import itemgetter
 
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int32, Int64, among, grouped
+from syncscan.model.arrays import Bool, Int32, Int64, among, grouped, numbered
 from syncscan.model.capture import Frame, TimedCall
 from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import is_memcpy, is_synchronise
@@ -58,44 +58,34 @@ class RecordedStacks:
         self._tid = np.array([sync.tid for sync in self._syncs], dtype=np.int64)
         self._threads: dict[int, tuple[Int64, Int64]] = {}
         self._known: dict[tuple[int, int, bool], RecordedStack] = {}
-        self._asked: dict[tuple[Rows, Rows], RecordedStack | None] = {}
         self._timed: dict[int, _TimedCalls] = {}
         self._of_no_track = ~among(self._tid, np.array(sorted(self._tids), np.int64))
 
-    def of(self, calls: Rows, ops: Rows) -> RecordedStack | None:
-        """The stack of a sync point, None where capture didn't record one.
+    def of_each(self, calls: Sequence[Rows], ops: Sequence[Rows]) -> list[RecordedStack | None]:
+        """The stack of each of some sync points, None where capture didn't record one.
 
         Args:
-            calls: rows of its runtime calls, in time order.
-            ops: rows of the ops around it, outermost first.
+            calls: rows of the runtime calls of each, in time order, one or two.
+            ops: rows of the ops around each, outermost first.
 
         A record lies within the op that synchronises; an older one is of something else. An op that waits more often
         than it calls back has one line all the same; waits in the allocator have no record.
         """
-        if not self._syncs and not self._lines.calls:
-            return None
-        if (calls, ops) not in self._asked:
-            self.prepare([(calls, ops)])
-        return self._asked[calls, ops]
-
-    def prepare(self, points: Sequence[tuple[Rows, Rows]]) -> None:
-        """Have the stacks of these sync points at hand: looked up together, they take a quarter of the time."""
-        points = [point for point in points if point not in self._asked]
-        if not points or not (self._syncs or self._lines.calls):
-            return
+        if not calls or not (self._syncs or self._lines.calls):
+            return [None] * len(calls)
         s = self._slices
-        first, last, op = (
-            np.array(rows, np.int64)
-            for rows in zip(*((calls[0], calls[-1], ops[0] if ops else NONE) for calls, ops in points), strict=True)
-        )
+        first = np.array([rows[0] for rows in calls], np.int64)
+        last = np.array([rows[-1] for rows in calls], np.int64)
+        op = np.array([rows[0] if rows else NONE for rows in ops], np.int64)
         track, start = s.track[first], s.ts[first]
         earliest = np.where(op == NONE, start - _BEFORE_NS, s.ts[op] - _AFTER_NS)
-        of_torch = [bool(ops) and is_torch_op(self._name(ops[0])) for _, ops in points]
-        until = np.where(of_torch, s.end[op], s.end[last])
-        found = self._records(track, earliest, until, start + _AFTER_NS).tolist()
-        for asked, record, on, at in zip(points, found, track.tolist(), start.tolist(), strict=True):
-            known = record != NONE and any(map(self._calls_back, asked[0]))
-            self._asked[asked] = self._recorded(record) if known else self._of_timed_call(on, at)
+        until = np.where((op != NONE) & self._called(op, is_torch_op), s.end[op], s.end[last])
+        records = self._records(track, earliest, until, start + _AFTER_NS)
+        records[~(self._called(first, _calls_back) | self._called(last, _calls_back))] = NONE
+        found = [None if record == NONE else self._recorded(record) for record in records.tolist()]
+        for place in np.flatnonzero(records == NONE).tolist() if self._lines.calls else ():
+            found[place] = self._of_timed_call(track.item(place), start.item(place))
+        return found
 
     def between_each(self, tracks: Int32, starts: Int64, ends: Int64) -> list[RecordedStack | None]:
         """The last record of each of these threads between two times."""
@@ -117,12 +107,10 @@ class RecordedStacks:
         sync = self._syncs[record]
         return self._stack(sync.stack, sync.module, sync.borrowed)
 
-    def _name(self, row: int) -> str:
-        return self._strings[self._slices.name.item(row)]
-
-    def _calls_back(self, row: int) -> bool:
-        name = self._name(row)
-        return is_synchronise(name) or is_memcpy(name)
+    def _called(self, rows: Int64, predicate: Callable[[str], bool]) -> Bool:
+        """Which of these rows have a name that satisfies this, asked once a name; of NONE, anything."""
+        names, which = numbered(self._slices.name[rows])
+        return np.array([predicate(self._strings[name]) for name in names.tolist()], np.bool_)[which]
 
     def _of_timed_call(self, track: int, start: int) -> RecordedStack | None:
         """The stack of a timed call that this sync point lies in: nobody is called back by the allocator and Thrust."""
@@ -171,6 +159,11 @@ class _TimedCalls:
             if self._calls[place][1].end_ns >= at:
                 found.append(self._calls[place])
         return min(found, key=itemgetter(0))[1] if found else None
+
+
+def _calls_back(name: str) -> bool:
+    """Whether torch calls back before it makes a call of this name."""
+    return is_synchronise(name) or is_memcpy(name)
 
 
 def _number(tid: str) -> int:

@@ -16,7 +16,7 @@ def line_of(t: TraceBuilder, op: str = "") -> int | None:
     trace = t.trace()
     (call,) = [row for row in range(len(trace.slices)) if trace.name(row) == "cudaStreamSynchronize"]
     ops = tuple(row for row in range(len(trace.slices)) if op and trace.name(row) == op)
-    found = RecordedStacks(trace).of((call,), ops)
+    (found,) = RecordedStacks(trace).of_each([(call,)], [ops])
     return found.frames[-1].line if found else None
 
 
