@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ from syncscan.attribute.backward import ForwardOps
 from syncscan.attribute.excerpts import at_hand, with_excerpts
 from syncscan.attribute.guess import candidates
 from syncscan.attribute.phase import Phases
-from syncscan.attribute.place import modules, parse, pick
+from syncscan.attribute.place import Place, modules, parse, pick
 from syncscan.attribute.program import path_in_program, program_root
 from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
 from syncscan.attribute.use import use_of
@@ -23,7 +23,6 @@ from syncscan.model.arrays import Int64
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint, Use
 from syncscan.model.names import program_op
-from syncscan.model.paths import Path
 from syncscan.model.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.trace import NONE, Trace
 
@@ -44,31 +43,44 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
     points = tuple(points)
     attributor = _Attributor(trace, points, at_hand(trace, files))
     origins = attributor.origins(points)
-    root = program_root(origin.stack.frames for origin in origins)
+    root = program_root(stack.frames for stack in origins.stacks)
     return tuple(attributor.attributions(points, origins, root))
 
 
-class _Stack(msgspec.Struct, frozen=True, eq=False):
+class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A stack that tells where a sync point was asked for; those of one site share the object."""
 
     names: tuple[str, ...]
     """The profiler's Python frames, outermost first; empty without stacks."""
     recorded: RecordedStack | None
     """The stack that capture recorded."""
-    frames: tuple[Frame, ...]
-    """The frames that tell the place: recorded, warned of, or the profiler's; outermost first."""
-    warned: bool
-    """Whether torch's debug mode warned of it."""
+    warned: tuple[Frame, ...]
+    """The stack that torch's debug mode warned of, where nothing is recorded; else empty."""
+
+    @cached_property
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames that tell the place: recorded, warned of, or the profiler's; outermost first."""
+        return self.recorded.frames if self.recorded else self.warned or parse(self.names)
+
+    @cached_property
+    def place(self) -> Place:
+        """The user's line and the framework's."""
+        return pick(self.frames, exact=self.recorded is not None)
+
+    @cached_property
+    def module(self) -> tuple[str, ...]:
+        """The nn.Modules around, outermost first."""
+        return self.recorded.module if self.recorded and self.recorded.module else modules(self.names)
 
 
-class _Origin(NamedTuple):
-    """Where a sync point was asked for: itself, or in the forward pass."""
+class _Origins(NamedTuple):
+    """Where some sync points were asked for: themselves, or in the forward pass."""
 
-    forward: int
-    """Row of the forward op that it is led to, NONE for a sync point outside backward."""
-    home: int
-    """The row whose surroundings tell the place: the forward op, or the call itself."""
-    stack: _Stack
+    forward: Int64
+    """Row of the forward op that each is led to, NONE for a sync point outside backward."""
+    homes: Int64
+    """The row whose surroundings tell the place of each: the forward op, or the call itself."""
+    stacks: list[_Stack]
 
 
 _Names = tuple[str, ...]
@@ -95,62 +107,55 @@ class _Attributor:
         self.sites: dict[tuple[Any, ...], _Site] = {}
         # Sites of one program share frames, and what follows from them is found once for each.
         self.uses: dict[tuple[Source, tuple[str, ...]], Use] = {}
-        self.pick = cache(pick)
-        self.parse = cache(parse)
-        self.modules = cache(modules)
         self.candidates = cache(partial(candidates, files=self.files))
         self.path_in_program = cache(path_in_program)
 
-    def origins(self, points: Sequence[SyncPoint]) -> list[_Origin]:
+    def origins(self, points: Sequence[SyncPoint]) -> _Origins:
         """Find for each sync point the stack that tells where it comes from."""
         forward = self.forward.of_each(points)
         homes = np.where(forward == NONE, self._host_rows(points), forward)
         names, recorded = self._frames_around(homes), self._recorded(points, forward)
-        stacks: dict[tuple[int, int, int], _Stack] = {}
-        found = []
-        for point, led, home, around, own in zip(points, forward.tolist(), homes.tolist(), names, recorded, strict=True):
-            warned = () if own else self.warned.of(point)
-            parts = id(around), id(own), id(warned)  # `names` and `recorded` keep them, and of one site they are the same
-            stack = stacks.get(parts)
+        warned = [() if own else self.warned.of(point) for point, own in zip(points, recorded, strict=True)]
+        known: dict[tuple[int, int, int], _Stack] = {}
+        stacks = []
+        for parts in zip(names, recorded, warned, strict=True):
+            same = id(parts[0]), id(parts[1]), id(parts[2])  # the lists keep them, and those of one site are one object
+            stack = known.get(same)
             if stack is None:
-                frames = own.frames if own else warned or self.parse(around)
-                stack = stacks[parts] = _Stack(around, own, frames, bool(warned))
-            found.append(_Origin(led, home, stack))
-        return found
+                stack = known[same] = _Stack(*parts)
+            stacks.append(stack)
+        return _Origins(forward, homes, stacks)
 
-    def attributions(self, points: Sequence[SyncPoint], origins: Sequence[_Origin], root: str) -> Iterator[Attribution]:
+    def attributions(self, points: Sequence[SyncPoint], origins: _Origins, root: str) -> Iterator[Attribution]:
         """Say where each sync point belongs, in a program that was started from the folder `root`."""
-        parent = self.trace.slices.parent
-        calls = np.array([point.calls[0] for point in points], np.int64)
-        own = self.trace.paths.to_each(parent[calls])
-        home = self.trace.paths.to_each(parent[np.array([origin.home for origin in origins], np.int64)])
+        paths, parent = self.trace.paths, self.trace.slices.parent
+        own = paths.to_each(parent[np.array([point.calls[0] for point in points], np.int64)])
+        home = paths.to_each(parent[origins.homes])
         steps = self.trace.steps_at(np.array([point.ts for point in points], np.int64))
-        phases = self.phases.of_each(points, own)
-        for point, origin, path, place, phase, step in zip(points, origins, own, home, phases, steps, strict=True):
-            site = self._site_of(point, origin, path, place.names.scopes, root)
+        phases, forward = self.phases.of_each(points, own), origins.forward.tolist()
+        for point, led, stack, path, place, phase, step in zip(
+            points, forward, origins.stacks, own, home, phases, steps, strict=True
+        ):
+            ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
+            site = self._site_of(point, led, stack, ops, place.names.scopes, root)
             number = step.number if step else None
             yield Attribution(*site.first, phase, self.threads[point.track], number, *site.last)
 
-    def _site_of(self, point: SyncPoint, origin: _Origin, path: Path, scopes: tuple[str, ...], root: str) -> _Site:
-        ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
-        led = "" if origin.forward == NONE else self.trace.name(origin.forward)
-        asked = origin.stack, ops, scopes, led, point.api, id(point.diagnosis.use)
+    def _site_of(self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str) -> _Site:
+        led = "" if forward == NONE else self.trace.name(forward)
+        asked = stack, ops, scopes, led, point.api, point.diagnosis.use.value
         site = self.sites.get(asked)
         if site is None:
-            site = self.sites[asked] = self._site(point, origin, ops, scopes, root)
+            site = self.sites[asked] = self._site(point, forward, stack, ops, scopes, root)
         return site
 
-    def _site(
-        self, point: SyncPoint, origin: _Origin, ops: tuple[str, ...], scopes: tuple[str, ...], root: str
-    ) -> _Site:
-        recorded = origin.stack.recorded
-        place = self.pick(origin.stack.frames, exact=recorded is not None)
-        source = self._guessed(place.user, point, origin, ops)
-        module = recorded.module if recorded and recorded.module else self.modules(origin.stack.names)
-        confidence = Confidence.HIGH if recorded or place.user else Confidence.MEDIUM
+    def _site(self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str) -> _Site:
+        place = stack.place
+        source = self._guessed(place.user, point, forward, stack, ops)
+        confidence = Confidence.HIGH if stack.recorded or place.user else Confidence.MEDIUM
         path = self.path_in_program(place.user.file, root) if place.user else ""
         return _Site(
-            (program_op(ops), ops, scopes, module, source, place.framework, place.owner),
+            (program_op(ops), ops, scopes, stack.module, source, place.framework, place.owner),
             (confidence, path, place.in_loop, self._use(point, source, place.owner, ops)),
         )
 
@@ -166,13 +171,15 @@ class _Attributor:
             calls[place] = points[place].ops[-1] if points[place].ops else calls[place]
         return calls
 
-    def _guessed(self, source: Source | None, point: SyncPoint, origin: _Origin, ops: tuple[str, ...]) -> Source | None:
+    def _guessed(
+        self, source: Source | None, point: SyncPoint, forward: int, stack: _Stack, ops: _Names
+    ) -> Source | None:
         """The source with the lines that can be it; with a single one, that line (still a guess)."""
         if source is None or source.exact:
             return source
-        if origin.stack.warned:
+        if stack.warned:
             return replace(source, candidates=(source.line,))
-        called = (self.trace.name(origin.forward),) if origin.forward != NONE else ops
+        called = (self.trace.name(forward),) if forward != NONE else ops
         lines = self.candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 

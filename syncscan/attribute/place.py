@@ -66,9 +66,9 @@ def _source(frame: Frame, exact: bool) -> Source:
 
 def parse(names: Sequence[str]) -> tuple[Frame, ...]:
     """The frames among recorded names, `file.py(LINE): function`; built-ins and modules are left out."""
-    return tuple(Frame(*parts) for parts in map(frame_parts, names) if parts)
+    return tuple([Frame(*parts) for parts in map(frame_parts, names) if parts])
 
 
 def modules(names: Sequence[str]) -> tuple[str, ...]:
     """The nn.Modules among recorded names, outermost first."""
-    return tuple(n.removeprefix(_MODULE) for n in names if n.startswith(_MODULE))
+    return tuple([n.removeprefix(_MODULE) for n in names if n.startswith(_MODULE)])
