@@ -38,7 +38,7 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     """The blocking calls of a trace as rules are given them, in order of thread and time."""
     neighbours = Neighbours(trace)
     calls = blocking_calls(trace, trace.kept(DeviceWork))
-    paths = [trace.paths.to(call.around) for call in calls]
+    paths = list(map(trace.paths.to, [call.around for call in calls]))
     places, (earlier, later) = places_of(trace, calls, paths), _surroundings(neighbours, trace, calls)
     texts = neighbours.texts
     for facts, path, place, before, after in zip(calls, paths, places, texts(earlier), texts(later), strict=True):
@@ -66,7 +66,7 @@ def _point(call: Call, diagnosis: Diagnosis) -> SyncPoint:
     return SyncPoint(
         calls=facts.rows,
         api=facts.api,
-        ops=call.chain,
+        ops=call.path.ops,
         track=facts.track,
         ts=facts.ts,
         end=facts.end,
@@ -82,11 +82,14 @@ def _with_intent(trace: Trace, points: Sequence[SyncPoint]) -> tuple[SyncPoint, 
 
     Before, between and after the steps the profiler does its own work, and in warm-up.
     """
-    threads, steps = _program_threads(trace), trace.steps_at(np.array([point.ts for point in points], np.int64))
-    return tuple(
-        point if (step or not trace.steps) and point.track in threads else _intended(point)
-        for point, step in zip(points, steps, strict=True)
-    )
+    threads, found = _program_threads(trace), list(points)
+    own = np.array([track in threads for track in range(len(trace.tracks))], np.bool_)
+    meant = ~own[np.array([point.track for point in points], np.int64)]
+    if trace.steps:
+        meant |= ~trace.in_steps(np.array([point.ts for point in points], np.int64))
+    for place in np.flatnonzero(meant).tolist():
+        found[place] = _intended(found[place])
+    return tuple(found)
 
 
 def _intended(point: SyncPoint) -> SyncPoint:

@@ -41,7 +41,7 @@ STREAM_ROW, EVENT_ROW, DEVICE_ROW = "Stream Sync", "Event Sync", "Context Sync"
 
 def place_of(awaited: Awaited | None, api: str, supposed: Place) -> Place:
     """Device and stream that a call waited for, stream NONE for all of the device; as supposed where that holds."""
-    if awaited is None or not awaited.streams:
+    if awaited is None or not awaited.streams or awaited.streams[0] == supposed:  # nearly always the last
         return supposed
     if len(awaited.streams) == 1 and _of_one_stream(api):
         return awaited.streams[0]

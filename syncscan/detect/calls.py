@@ -67,7 +67,6 @@ class _RuntimeCalls:
         self._rows = np.flatnonzero(trace.is_category(*CALLS))
         self._names = trace.slices.name.take(self._rows)
         self._different = sorted({*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)})
-        self._is_copy = self._named(runtime_calls.is_copy)
         self._api_of = {name: api_name(trace.strings[name]) for name in self._different}
 
     def candidates(self) -> Iterator[BlockingCall]:
@@ -78,7 +77,7 @@ class _RuntimeCalls:
         at, behind = at[free], behind[free]
         copies = self._copies(self._rows[at])
         hold = [_may_hold(copy.name, api) for copy, api in zip(copies, self._apis(self._rows[at]), strict=True)]
-        chosen = np.flatnonzero((behind != NONE) | ~self._is_copy[at] | np.array(hold, np.bool_))
+        chosen = np.flatnonzero((behind != NONE) | ~self._named_at(at, runtime_calls.is_copy) | np.array(hold, np.bool_))
         return self._calls(self._rows[at[chosen]], behind[chosen], [copies[place] for place in chosen.tolist()])
 
     def _copies(self, rows: Int64) -> list[_Copy]:
@@ -141,10 +140,19 @@ class _RuntimeCalls:
 
     def _named(self, predicate: Callable[[str], bool]) -> Bool:
         """Which of `_rows` have a name that satisfies this; asked once a name."""
+        mask: Bool = looked_up(self._names_that(predicate), self._names)
+        return mask
+
+    def _named_at(self, places: Int64, predicate: Callable[[str], bool]) -> Bool:
+        """Which of `_rows` at these places do; behind the last of them it is what that does."""
+        mask: Bool = self._names_that(predicate)[self._names.take(places, mode="clip")]
+        return mask
+
+    def _names_that(self, predicate: Callable[[str], bool]) -> Bool:
+        """A mask over the trace's strings: names of runtime calls that satisfy this."""
         hits = np.zeros(len(self._trace.strings), np.bool_)
         hits[[name for name in self._different if predicate(self._trace.strings[name])]] = True
-        mask: Bool = looked_up(hits, self._names)
-        return mask
+        return hits
 
     def _candidate_places(self) -> Int64:
         """Which of `_rows` may wait, by name or, unknown ones, by length; the outermost where one is inside another.
@@ -168,12 +176,11 @@ class _RuntimeCalls:
         NONE for other calls, and for a copy without one.
         """
         behind = np.full(len(at), NONE, np.int64)
-        copies = np.flatnonzero(self._is_copy[at])
+        copies = np.flatnonzero(self._named_at(at, runtime_calls.is_copy))
         following = at[copies][:, None] + np.arange(1, 2 + _MOST_BETWEEN)
-        does = np.append(~self._named(runtime_calls.only_asks), False)[np.minimum(following, len(self._rows))]
+        does = (following < len(self._rows)) & ~self._named_at(following, runtime_calls.only_asks)
         after = following[np.arange(len(copies)), does.argmax(axis=1)] if len(copies) else copies
-        waits = np.append(self._named(runtime_calls.is_synchronise), False)[np.minimum(after, len(self._rows))]
-        pairs = np.flatnonzero(does.any(axis=1) & waits)
+        pairs = np.flatnonzero(does.any(axis=1) & self._named_at(after, runtime_calls.is_synchronise))
         copy, synchronise = self._rows[at[copies[pairs]]], self._rows[after[pairs]]
         whole = self._completes(synchronise, copy)
         behind[copies[pairs[whole]]] = synchronise[whole]

@@ -126,8 +126,9 @@ class DeviceWork:
             on[place].append(at)
         ends, some = launched_before.copy(), np.zeros(len(places), np.bool_)
         for (device, stream), those in on.items():
-            done, any_ = self.of(device, stream).last_ends(launched_before[those])
-            ends[those], some[those] = np.where(any_, done, ends[those]), any_ & (device != NONE)
+            here = np.array(those, np.int64)
+            done, any_ = self.of(device, stream).last_ends(launched_before[here])
+            ends[here], some[here] = np.where(any_, done, ends[here]), any_ & (device != NONE)
         return ends, some
 
     def _sorted(self, mask: Bool) -> Work:

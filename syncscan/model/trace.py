@@ -539,8 +539,15 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def steps_at(self, times: Int64) -> list[Step | None]:
         """For each of these times the step that goes on then, see `step_at`."""
-        steps = (self.steps[k] if k != NONE else None for k in self.last_steps(times).tolist())
-        return [step if step and ts < step.end else None for step, ts in zip(steps, times.tolist(), strict=True)]
+        steps: tuple[Step | None, ...] = (*self.steps, None)
+        return [steps[k] for k in np.where(self.in_steps(times), self.last_steps(times), NONE).tolist()]
+
+    def in_steps(self, times: Int64) -> Bool:
+        """Which of these times lie in a step, see `step_at`."""
+        ends = np.array([*(step.end for step in self.steps), 0], np.int64)  # NONE, which is -1, is the place at the end
+        last = self.last_steps(times)
+        inside: Bool = (last != NONE) & (times < ends[last])
+        return inside
 
     def step_at(self, ts: int) -> Step | None:
         """The step that goes on at this time (ns), the last one to have begun; None between steps."""
