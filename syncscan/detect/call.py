@@ -23,8 +23,6 @@ _NEAR = 64
 
 _RECALLED = 1 << 12
 """Answers that are kept of each question."""
-_UNKNOWN = object()
-"""Of no answer."""
 
 Question = tuple[Any, ...]
 """Something that is asked of a call: the name of a property, and arguments."""
@@ -36,7 +34,8 @@ next, and of those before. A part of them is, too, and takes less time than to l
 LIBRARY: Question = ("library",)
 """Anything that is asked of the library's code between that and the call: the same for many sites."""
 WITHOUT_TIMES = frozenset({*OF_PROGRAM, *OF_NAMES, *OF_NAMES_BEFORE, "part", "copies_at_most", *LIBRARY})
-"""Questions that calls which are `alike` answer the same; the others ask when something was, or which call it was."""
+"""Questions that calls of one site with the same around them answer the same; the others ask when something was, or
+which call it was."""
 Kind = tuple[Any, ...]
 Site = tuple[Any, ...]
 
@@ -328,16 +327,16 @@ def recalling(question: Question) -> Callable[[Call], Any]:
         decisive = attrgetter("names_before")
     else:
         return answer
-    known: dict[Any, Any] = {}
+    known: dict[int, tuple[Any, Any]] = {}  # by identity: to hash many names takes longer than the look-up
 
     def recalled(call: Call) -> Any:
         asked = decisive(call)
-        told = known.get(asked, _UNKNOWN)
-        if told is _UNKNOWN:
-            told = answer(call)
+        told = known.get(id(asked))
+        if told is None:
+            told = asked, answer(call)  # with what was asked, so that nothing else gets its id
             if len(known) < _RECALLED:
-                known[asked] = told
-        return told
+                known[id(asked)] = told
+        return told[1]
 
     return recalled
 

@@ -77,7 +77,8 @@ class _RuntimeCalls:
         at, behind = at[free], behind[free]
         copies = self._copies(self._rows[at])
         hold = [_may_hold(copy.name, api) for copy, api in zip(copies, self._apis(self._rows[at]), strict=True)]
-        chosen = np.flatnonzero((behind != NONE) | ~self._named_at(at, runtime_calls.is_copy) | np.array(hold, np.bool_))
+        others = ~self._named_at(at, runtime_calls.is_copy)
+        chosen = np.flatnonzero((behind != NONE) | others | np.array(hold, np.bool_))
         return self._calls(self._rows[at[chosen]], behind[chosen], [copies[place] for place in chosen.tolist()])
 
     def _copies(self, rows: Int64) -> list[_Copy]:

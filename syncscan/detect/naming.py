@@ -35,18 +35,20 @@ class Naming:
         """The same ones by where they stand."""
         self._possible: dict[Any, tuple[Rule, ...]] = {}
         """The rules that may fit those: the others said no by that alone."""
-        self._of_alike: dict[Any, Diagnosis] = {}
-        """For calls of a site with the same surroundings of which nothing else was asked."""
+        self._of_alike: dict[Any, tuple[Diagnosis, Any]] = {}
+        """For calls of a site with the same surroundings of which nothing else was asked; with these surroundings."""
 
     def diagnosis_of(self, call: Call) -> Diagnosis:
         """By what was said of a call like it, or of one of its kind that answers the same; else by the rules."""
         site = call.site
-        alike = site, call.facts.bytes, call.names_before, call.names_after
-        diagnosis = self._of_alike.get(alike)
-        if diagnosis is None:
-            diagnosis, of_times = self._by_answers(call, site)
-            if not of_times:
-                self._of_alike[alike] = diagnosis
+        # By identity: to hash so many names takes longer than all else. While they are kept no others get their ids.
+        alike = site, call.facts.bytes, id(call.names_before), id(call.names_after)
+        known = self._of_alike.get(alike)
+        if known is not None:
+            return known[0]
+        diagnosis, of_times = self._by_answers(call, site)
+        if not of_times:
+            self._of_alike[alike] = diagnosis, (call.names_before, call.names_after)
         return diagnosis
 
     def _by_answers(self, call: Call, site: Site) -> tuple[Diagnosis, bool]:

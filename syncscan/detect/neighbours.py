@@ -44,8 +44,9 @@ class Neighbours:
         self._is_step[[number for number in ranges if is_step(trace.strings[number])]] = True
         self._tracks: dict[tuple[int, int], _Thread] = {}
         self._known: dict[tuple[bytes, tuple[int, ...]], tuple[str, ...]] = {}
+        self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def around_each(self, rows: Int64) -> Arounds:
+    def around_each(self, rows: Int32 | Int64) -> Arounds:
         """What goes on around some calls, as far as windows need it.
 
         Args:
@@ -53,7 +54,8 @@ class Neighbours:
         """
         workers = np.full(len(rows), NONE, np.int64)
         call, at = np.arange(len(rows)), rows
-        calls, places = [], []
+        calls: list[Int64] = []
+        places: list[Int32] = []
         for _ in range(DEEPEST):
             inside = np.flatnonzero(at != NONE)
             if not len(inside):
@@ -116,13 +118,13 @@ class Neighbours:
             yield self._named(key) if names is None else names
 
     def _named(self, key: tuple[bytes, tuple[int, ...]]) -> tuple[str, ...]:
-        """The names of these numbers, without those at some places; kept for the next windows."""
+        """The names of these numbers, without those at some places; kept for the next windows, equal ones once."""
         numbers = np.frombuffer(key[0], np.int32).tolist()
         for place in key[1]:
             del numbers[place]
         names = tuple([self._trace.strings[number] for number in numbers])
         if len(self._known) < _KEPT:
-            self._known[key] = names
+            names = self._known[key] = self._same.setdefault(names, names)
         return names
 
     @cached_property

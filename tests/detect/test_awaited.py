@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from syncscan.detect.awaited import place_of
 from syncscan.detect.calls import blocking_calls
 from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Awaited
@@ -360,3 +363,15 @@ def test_work_that_names_no_launch(api: str) -> None:
     t.event(ph="X", cat="kernel", name="gemm", pid=0, tid=7, ts=0, dur=300, args={"device": 0, "stream": 7})
     t.call(api, 100, 310)
     assert len(blocking_calls(t.trace(), DeviceWork(t.trace()))) == 1
+
+
+@pytest.mark.parametrize("api", [STREAM, DEVICE])
+@pytest.mark.parametrize("stream", [NONE, 7])
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(7, 8)), max_size=3), st.integers(0, 1))
+def test_a_wait_is_placed_where_it_waited(api: str, stream: int, on: list[tuple[int, int]], device: int) -> None:
+    """On the one stream that a call of a stream awaited, else on the device; as supposed where that is the same."""
+    supposed, waited = (device, stream), Awaited(tuple(on), 0, None)
+    one = len(on) == 1 and api == STREAM
+    expected = supposed if not on else on[0] if one else supposed if on[0][0] == device else (on[0][0], NONE)
+    assert place_of(waited, api, supposed) == expected
+    assert place_of(None, api, supposed) == supposed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.detect import Call, calls_of
+from syncscan.detect import Call, call, calls_of
 from tests.builder import TraceBuilder
 
 ITEM = "aten::item > aten::_local_scalar_dense"
@@ -247,3 +247,17 @@ def test_what_came_before_is_asked_only_as_far_as_a_rule_looks() -> None:
     }
     with pytest.raises(IndexError):
         call.after[0]
+
+
+@pytest.mark.parametrize("most", [1, 1 << 12])
+def test_what_is_recalled_is_what_each_call_says(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """However many answers are kept, and whatever was freed meanwhile."""
+    monkeypatch.setattr(call, "_RECALLED", most)
+    told = call.recalling(("holds", "before", "aten::a"))
+    found = []
+    for k in range(20):
+        t = TraceBuilder()
+        t.op("aten::a" if k % 3 else "aten::b", 1, 5)
+        t.call("cudaStreamSynchronize", 100, 500)
+        found.append(told(only(t)))
+    assert found == [k % 3 != 0 for k in range(20)]

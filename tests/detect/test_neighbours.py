@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.detect import neighbours
+from syncscan.detect import calls_of, neighbours
 from syncscan.detect.neighbours import Neighbours, _covered
 from syncscan.model.names import is_step, is_wrapper
 from syncscan.model.trace import CALLS, NONE, Category, Trace
@@ -96,3 +96,17 @@ def test_before_and_after_are_what_a_look_at_every_slice_says(
         comes = [trace.name(r) for r in mine if s.ts[r] >= s.end[call]][:most]
         until = next((k for k, name in enumerate(comes) if is_step(name)), len(comes))
         assert later == tuple(comes[:until])
+
+
+def test_calls_with_the_same_around_them_get_the_same_names() -> None:
+    """One object, by which the rules' answers are found again; also where a scope around one of them is left out."""
+    t = TraceBuilder()
+    for k, at in enumerate((1000, 2000, 3000)):
+        with t.step(at, at + 900, k):
+            t.op("aten::mm", at + 10, at + 20)
+            if k == 2:
+                t.scope("loss", at + 30, at + 800)
+            t.call("cudaStreamSynchronize", at + 40, at + 500)
+    first, second, third = (call.names_before for call in calls_of(t.trace()))
+    assert first == ("aten::mm",)
+    assert first is second is third

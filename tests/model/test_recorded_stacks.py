@@ -76,3 +76,27 @@ def test_the_first_timed_call_around_a_time_is_found(drawn: list[tuple[int, int]
     calls = [TimedCall(10_000 * begin, 10_000 * (begin + lasts), 7, n) for n, (begin, lasts) in enumerate(drawn)]
     around = (call for call in calls if call.begin_ns - 20_000 <= 10_000 * at <= call.end_ns)
     assert _TimedCalls(calls).around(10_000 * at) == next(around, None)
+
+
+@given(st.lists(st.sampled_from(("recorded", "silent", "other", "timed", "bare")), min_size=1, max_size=6))
+def test_stacks_of_many_waits_are_those_of_each(kinds: list[str]) -> None:
+    """In an op of torch's or not, recorded, timed or neither; of a call before which torch doesn't call back, none."""
+    t = TraceBuilder()
+    for k, kind in enumerate(kinds):
+        at = 5000 * (k + 1)
+        with t.op("aten::item" if kind != "bare" else "op", at - 50, at + 100):
+            t.call("cudaMalloc" if kind in ("other", "timed") else "cudaStreamSynchronize", at, at + 60)
+        if kind != "silent":
+            t.exact(at - 20, ("train.py", k, "step"))
+        if kind == "timed":
+            lines = t.metadata["syncscan"]["lines"]
+            begin, end = (t.base_ns + 1000 * (at + near) for near in (-10, 70))
+            lines.setdefault("calls", []).append([begin, end, t.tid, len(lines["stacks"]) - 1])
+    trace = t.trace()
+    rows = [row for row in range(len(trace.slices)) if trace.name(row).startswith("cuda")]
+    calls, ops = [(row,) for row in rows], [tuple(trace.ancestors(row)) for row in rows]
+    stacks = RecordedStacks(trace)
+    together = stacks.of_each(calls, ops)
+    assert together == [stacks.of_each([call], [around])[0] for call, around in zip(calls, ops, strict=True)]
+    told = [stack.frames[-1].line if stack else None for stack in together]
+    assert told == [None if kind in ("silent", "other") else k for k, kind in enumerate(kinds)]

@@ -260,3 +260,18 @@ def test_columns_have_their_types():
     columns = {name: kind.removeprefix("Int") for name, kind in Slices.__annotations__.items()}
     assert {name: str(getattr(s, name).dtype.itemsize * 8) for name in columns} == columns
     assert len({len(getattr(s, name)) for name in columns}) == 1
+
+
+@given(st.lists(st.integers(0, 40), max_size=12))
+def test_the_steps_of_many_times_are_those_of_each(times: list[int]) -> None:
+    """Before, in, between and after two steps; without any, in none."""
+    t = TraceBuilder()
+    t.op("aten::add", 0, 40)
+    without = t.trace()
+    for number, begin in enumerate((5, 20)):
+        t.step(begin, begin + 10, number)
+    trace, asked = t.trace(), np.array(times, np.int64) * 1000
+    each = [trace.step_at(ts) for ts in asked.tolist()]
+    assert trace.steps_at(asked) == each
+    assert trace.in_steps(asked).tolist() == [step is not None for step in each]
+    assert not without.in_steps(asked).any()
