@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from itertools import compress
+from itertools import compress, repeat
 
 import msgspec
 import numpy as np
@@ -102,13 +103,16 @@ class Paths:
     def _prepare(self, asked: Int64) -> None:
         climbed = chains(asked, self._parent, self._deepest)
         codes = np.where(climbed == _NONE, _NONE, self._codes(climbed))
-        unused = (climbed == _NONE).sum(axis=1).tolist()
-        named: dict[bytes, PathNames] = {}
-        for row, chain, key, first in zip(asked.tolist(), climbed.tolist(), rows_as_bytes(codes), unused, strict=True):
-            names = named.get(key)
-            if names is None:
-                names = named[key] = self._named(tuple(np.frombuffer(key, codes.dtype)[first:].tolist()))
-            self._known[row] = _path(tuple(chain[first:] if first else chain), names)
+        called: defaultdict[bytes, list[int]] = defaultdict(list)
+        for place, key in enumerate(rows_as_bytes(codes)):
+            called[key].append(place)
+        for key, places in called.items():
+            numbers = np.frombuffer(key, codes.dtype)
+            names = self._named(tuple(numbers[numbers != _NONE].tolist()))
+            alike = climbed[places, len(numbers) - len(names.every) :]
+            rows, ops = alike.tolist(), alike[:, list(names.is_op)].tolist()
+            found = map(Path, map(tuple, rows), map(tuple, ops), repeat(names))
+            self._known.update(zip(alike[:, -1].tolist(), found, strict=True))
 
     def _climbed(self, row: int) -> Path:
         parent, chain, at = self._parent.item, list[int](), row  # a tenth of what int(parent[at]) costs
@@ -118,7 +122,8 @@ class Paths:
         rows = tuple(chain[::-1])
         if not rows:
             return NOWHERE
-        return _path(rows, self._named(tuple(self._codes(np.array(rows)).tolist())))
+        names = self._named(tuple(self._codes(np.array(rows)).tolist()))
+        return Path(rows, tuple(compress(rows, names.is_op)), names)
 
     def _codes(self, rows: Int64) -> Int64:
         """For each of these rows a number of its name and category."""
@@ -140,10 +145,6 @@ class Paths:
                 worker=next((at for at, op in enumerate(ops) if not is_wrapper(op)), _NONE),
             )
         return known
-
-
-def _path(rows: tuple[int, ...], names: PathNames) -> Path:
-    return Path(rows, tuple(compress(rows, names.is_op)), names)
 
 
 __all__ = ["NOWHERE", "Path", "PathNames", "Paths"]
