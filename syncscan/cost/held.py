@@ -15,8 +15,9 @@ def time_held(occurrences: Iterable[Occurrence]) -> int:
     Threads of a server wait side by side: added up, their waits would be longer than the step that they are part of.
     """
     held, reach = 0, _BEFORE_ALL
-    for begin, end in sorted([(o.sync.ts, o.sync.ts + o.cost.wait_ns) for o in occurrences if o.cost.wait_ns > 0]):
+    for begin, wait in sorted([(o.sync.ts, wait) for o in occurrences if (wait := o.cost.wait_ns) > 0]):
+        end = begin + wait
         if end > reach:  # a loop: most findings have a few waits, and an array of them costs more than they do
-            held += end - max(begin, reach)
+            held += wait if begin >= reach else end - reach
             reach = end
     return held

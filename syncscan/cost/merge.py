@@ -15,8 +15,14 @@ from syncscan.model.step import StepSummary
 def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
     """Aggregate over steps; sorted by bubble and wait, the worst first, `info` last."""
     groups: dict[tuple[Any, ...], list[Occurrence]] = {}
+    known: dict[tuple[Any, ...], list[Occurrence]] = {}
     for o in occurrences:
-        groups.setdefault(_key(o), []).append(o)
+        d, w = o.sync.diagnosis, o.where
+        told_by = d, w.scope, w.op, w.path, w.source, w.framework, w.owner, w.phase  # all that a key is made of
+        group = known.get(told_by)
+        if group is None:
+            group = known[told_by] = groups.setdefault(_key(o), [])
+        group.append(o)
     found = [_finding(key, group, step) for key, group in groups.items()]
     return tuple(sorted(found, key=lambda f: (f.severity is Severity.INFO, -f.bubble_us, -f.wait_us, f.id)))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 
 from syncscan.cost.queued import Queued
-from syncscan.model.arrays import Int64, distinct
+from syncscan.model.arrays import Int64, distinct, grouped
 from syncscan.model.device_work import DeviceWork, communicating
-from syncscan.model.finding import Awaited, Cost, SyncPoint
+from syncscan.model.finding import Awaited, Cost, Place, SyncPoint
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.runtime_calls import is_async_copy
 from syncscan.model.trace import NONE, Trace
@@ -35,7 +36,7 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
     ruler = _Ruler(trace, points)
     waits = ruler.waits()
     columns = waits, ruler.bubbles(waits), ruler.communication(waits)
-    return tuple(Cost(*each) for each in zip(*(column.tolist() for column in columns), strict=True))
+    return tuple(map(Cost, *(column.tolist() for column in columns)))
 
 
 class _Ruler:
@@ -47,11 +48,16 @@ class _Ruler:
         self.queued = Queued(trace, self.work)
         self.begin = np.array([point.ts for point in points], np.int64)
         self.end = np.array([point.end for point in points], np.int64)
+        self.device = np.array([point.device for point in points], np.int64)
+        self.known = np.array([point.awaited is not None for point in points], np.bool_)
+        """Whether anybody knows what it waited for."""
+        self.awaited = [point.awaited or _NOTHING for point in points]
 
     def waits(self) -> Int64:
         """How long each sync point held the host, ns."""
-        calls = np.array([row for point in self.points for row in point.calls], np.int64)
-        point_of = np.repeat(np.arange(len(self.points)), [len(point.calls) for point in self.points])
+        each = [point.calls for point in self.points]
+        calls = np.array(list(chain.from_iterable(each)), np.int64)
+        point_of = np.repeat(np.arange(len(each)), list(map(len, each)))
         held = np.zeros(len(self.points), np.int64)
         np.add.at(held, point_of, self._each(calls, point_of))
         # Calls of one thread follow one another, but not in a damaged trace.
@@ -68,18 +74,18 @@ class _Ruler:
         # With pinned memory it returns at once: what waits is the synchronise behind it.
         pinned = self.trace.called(own, _is_pinned) & self.trace.called(calls, is_async_copy)
         held = np.where(own == NONE, held, np.where(pinned, 0, with_own))
-        unknown = np.array([point.awaited is None for point in self.points], np.bool_)
-        return np.where(unknown[point_of], length, held)
+        return np.where(self.known[point_of], held, length)
 
     def _done(self, start: Int64, point_of: Int64) -> Int64:
         """When what each call waited for was done, as far as it was launched before; else when it began."""
-        awaited = [self.points[number].awaited or _NOTHING for number in point_of.tolist()]
-        places = [place for each in awaited for place in each.streams]
-        calls = np.repeat(np.arange(len(awaited)), [len(each.streams) for each in awaited])
-        launched = np.minimum(start, np.array([each.before for each in awaited], np.int64))
-        ends, _ = self.work.last_ends(places, launched[calls])
-        done = start.copy()
-        np.maximum.at(done, calls, ends)  # where nothing was launched before, the end is that time, which is no later
+        launched = np.minimum(start, np.array([each.before for each in self.awaited], np.int64)[point_of])
+        numbers: dict[tuple[Place, ...], int] = {}
+        streams = np.array([numbers.setdefault(each.streams, len(numbers)) for each in self.awaited], np.int64)
+        done, each = start.copy(), list(numbers)
+        for number, calls in grouped(streams[point_of]):  # most wait for the same few streams
+            for place in each[number]:
+                ends, some = self.work.of(*place).last_ends(launched[calls])
+                done[calls] = np.where(some, np.maximum(done[calls], ends), done[calls])
         return done
 
     def communication(self, waits: Int64) -> Int64:
@@ -89,7 +95,7 @@ class _Ruler:
             return found
         computing = DeviceWork(self.trace, ~collective)
         for at in np.flatnonzero(waits).tolist():
-            device, begin = self.points[at].device, self.begin.item(at)
+            device, begin = self.device.item(at), self.begin.item(at)
             if device != NONE:
                 end = begin + waits.item(at)
                 busy = self.work.of(device).busy_within(begin, end)
@@ -99,15 +105,21 @@ class _Ruler:
     def bubbles(self, waits: Int64) -> Int64:
         """How long the device stood idle for each; see `costs_of`."""
         bubbles = np.zeros_like(waits)
-        waited = (waits != 0) & np.array([point.awaited is not None for point in self.points], np.bool_)
-        devices = np.array([point.device for point in self.points], np.int64)
-        for device in distinct(devices[waited]).tolist():
-            places = np.flatnonzero(waited & (devices == device))
-            released = np.array([self.points[at].released for at in places.tolist()], np.int64)
+        waited = (waits != 0) & self.known
+        all_released = self._released()
+        for device in distinct(self.device[waited]).tolist():
+            places = np.flatnonzero(waited & (self.device == device))
+            released = all_released[places]
             # Of threads that are released together it is the one that was held the longest.
             order = np.lexsort((waits[places], released))
             self._blame(device, places[order], released[order], bubbles)
         return bubbles
+
+    def _released(self) -> Int64:
+        """From when on nothing held each one's thread, see `SyncPoint.released`."""
+        done = [_UNKNOWN if each.done is None else each.done for each in self.awaited]
+        released: Int64 = np.minimum(np.maximum(np.array(done, np.int64), self.begin), self.end)
+        return released
 
     def _blame(self, device: int, places: Int64, released: Int64, bubbles: Int64) -> None:
         """Give the idle time before each piece of work to the last to have been released before it.
@@ -132,6 +144,8 @@ class _Ruler:
 
 
 _NOTHING = Awaited((), 0, None)
+_UNKNOWN = np.iinfo(np.int64).min
+"""Earlier than any time: what was done then held no thread."""
 
 
 def _is_pinned(name: str) -> bool:

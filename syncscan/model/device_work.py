@@ -10,9 +10,10 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.model.device_names import DeviceNames
 from syncscan.model.finding import Place
 from syncscan.model.interval import union
-from syncscan.model.names import is_collective_kernel
+from syncscan.model.names import COLLECTIVE_WORDS, is_collective_kernel
 from syncscan.model.trace import NONE, Trace, once
 
 
@@ -146,4 +147,6 @@ class DeviceWork:
 @once
 def communicating(trace: Trace) -> Bool:
     """A mask over `trace.device_rows`: the kernels of collectives, which wait for other ranks."""
-    return trace.called(trace.device_rows, is_collective_kernel)
+    collectives = trace.kept(DeviceNames).that(is_collective_kernel, COLLECTIVE_WORDS)
+    mask: Bool = collectives.take(trace.slices.name.take(trace.device_rows))
+    return mask

@@ -22,8 +22,9 @@ _BACKWARD_NODE = re.compile(r"\w+Backward\d*")
 _SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 _STEP_NUMBER = re.compile(r"ProfilerStep#?(\d{1,18})")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
-_COLLECTIVE_PARTS = ("ccl", "nvshmem", "device_reduce", "all_reduce", "allreduce_")
-"""Every name that the next finds has one of these; few others do: the reductions of torch and CUB have `reduce_`."""
+COLLECTIVE_WORDS = ("ccl", "nvshmem", "device_reduce", "all_reduce", "allreduce_")
+"""Every name of a collective's kernel has one of these in lower case; few others do: the reductions of torch and CUB
+have `reduce_`."""
 _COLLECTIVE_KERNEL = re.compile(
     r"^(void )?(nccl|rccl|msccl(pp)?|oneccl|nvshmem|ccl_)\w*(Kernel|_kernel)|ncclKernel|^ccl::"
     r"|\b(cross_device_reduce|one_shot_all_reduce|two_shot_all_reduce|allreduce_(one|two)shot|multimem_all_reduce)",
@@ -120,7 +121,7 @@ def is_collective_kernel(name: str) -> bool:
     waiting for other ranks or the network, not work of this device.
     """
     folded = name.lower()  # most kernels' names are long and have none of these: the search takes twenty times as long
-    return any(part in folded for part in _COLLECTIVE_PARTS) and _COLLECTIVE_KERNEL.search(name) is not None
+    return any(word in folded for word in COLLECTIVE_WORDS) and _COLLECTIVE_KERNEL.search(name) is not None
 
 
 def is_loader_without_workers(name: str) -> bool:

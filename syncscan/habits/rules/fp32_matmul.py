@@ -46,6 +46,7 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
+from syncscan.model.device_names import DeviceNames
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import NONE, Category, Vendor
 from syncscan.model.units import duration
@@ -62,6 +63,8 @@ ADVICE = Advice(
     when_fine="When the products need all 24 bits: ill-conditioned solves, comparisons with a reference.",
 )
 FP32 = re.compile(r"sgemm|gemm_f32f32_f32f32_f32|gemmsn_|gemm_fp32|simt_s?gemm")
+WORD = "gemm"
+"""What all of those hold."""
 OTHER = re.compile(r"tf32|bf16|f16|half|tensorop|s1688|s16816|h1688|gemv")
 PRODUCTS = frozenset(f"aten::{n}" for n in ("mm", "addmm", "bmm", "baddbmm", "_addmm_activation", "linear", "matmul"))
 
@@ -109,7 +112,8 @@ def find(context: Context) -> Iterable[Habit]:
         return
     chip, named = found
     s, trace = context.trace.slices, context.trace
-    rows = trace.where(_in_fp32, Category.KERNEL)
+    rows, names = trace.rows_of(Category.KERNEL)
+    rows = rows[trace.kept(DeviceNames).that(_in_fp32, (WORD,)).take(names)]
     calls = context.trace.calls_of(rows)
     known = (calls != NONE) & context.inside(s.ts[calls])
     known[known] = _in_product(context, calls[known])
@@ -133,7 +137,7 @@ def find(context: Context) -> Iterable[Habit]:
 
 def _in_fp32(kernel: str) -> bool:
     folded = kernel.lower()  # a search that ignores case takes three times as long
-    return "gemm" in folded and FP32.search(folded) is not None and not OTHER.search(folded)
+    return not OTHER.search(folded) and FP32.search(folded) is not None
 
 
 def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:
