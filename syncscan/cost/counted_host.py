@@ -8,7 +8,9 @@ long as a full queue held it; what is left of them is a call like any other.
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -26,17 +28,16 @@ from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 DEAREST = 20
 """Ops that are told; a report shows the first of them."""
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 class _Kind(enum.IntEnum):
-    """What a host slice is in by itself."""
+    """What a call does."""
 
-    PYTHON = 0
-    OP = 1
-    LAUNCH = 2
-    ALLOCATION = 3
-    QUERY = 4
-    OTHER = 5
+    LAUNCH = 0
+    ALLOCATION = 1
+    QUERY = 2
+    OTHER = 3
 
 
 def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -> CountedHost | None:
@@ -56,7 +57,7 @@ def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -
     if not trace.main_steps or step.waits_withheld or not len(trace.device_rows):
         return None
     counted = _Counted(trace, host_rows(trace), findings)
-    return counted.summary(step) if (counted.kinds != _Kind.PYTHON).any() else None
+    return counted.summary(step) if len(counted.ops) or len(counted.calls) else None
 
 
 class _Scale(msgspec.Struct, frozen=True):
@@ -74,9 +75,12 @@ class _Counted:
 
     def __init__(self, trace: Trace, host: HostRows, findings: Iterable[Finding]) -> None:
         self.trace, self.host = trace, host
-        self.ops: Bool = (trace.slices.category == int(Category.CPU_OP)) & host.in_steps
-        self.kinds = _kinds(trace, host.counted)
-        waiting, waited = _waits(trace, host, findings, np.flatnonzero(self.kinds == _Kind.LAUNCH))
+        self.ops = _counted(trace, host, Category.CPU_OP)
+        """Rows of the ops that count, ascending."""
+        self.calls = np.concatenate([_counted(trace, host, category) for category in CALLS])
+        """Rows of the calls that count."""
+        self.kinds = _kinds(trace, self.calls)
+        waiting, waited = _waits(trace, host, findings, self.calls[self.kinds == _Kind.LAUNCH])
         host.itself[waiting] -= waited  # what is left is the host's own work
         self.waits = int(waited.sum())
 
@@ -84,19 +88,19 @@ class _Counted:
         """All of it, put on the scale that the step has."""
         known, launches = step.host_scale, self.launches
         scale = _Scale(len(self.trace.main_steps), 1.0 if known is None else known)
-        in_slices = summed(self.host.itself, self.kinds, len(_Kind))[_Kind.OP :]
+        in_ops = int(self.host.itself.take(self.ops).sum())
+        in_calls = summed(self.host.itself.take(self.calls), self.kinds, len(_Kind)).tolist()
         own_ns = self.host.steps_ns - self.waits
-        ops, launching, allocating, asking, other = (scale.us(ns) for ns in in_slices)
         return CountedHost(
-            dispatch_us=ops,
-            launches_us=launching,
-            allocations_us=allocating,
-            queries_us=asking,
-            other_calls_us=other,
+            dispatch_us=scale.us(in_ops),
+            launches_us=scale.us(in_calls[_Kind.LAUNCH]),
+            allocations_us=scale.us(in_calls[_Kind.ALLOCATION]),
+            queries_us=scale.us(in_calls[_Kind.QUERY]),
+            other_calls_us=scale.us(in_calls[_Kind.OTHER]),
             waits_us=self._waits_us(step, scale, own_ns),
             input_us=scale.us(self.host.input_ns),
-            python_us=scale.us(max(0.0, own_ns - self.host.input_ns - in_slices.sum())),
-            ops_per_step=float(self.ops.sum()) / scale.steps,
+            python_us=scale.us(max(0.0, own_ns - self.host.input_ns - in_ops - sum(in_calls))),
+            ops_per_step=len(self.ops_in_steps) / scale.steps,
             launches_per_step=len(launches) / scale.steps,
             kernels_per_launch=_work_of(self.trace, launches) / len(launches) if len(launches) else 0.0,
             scaled=known is not None,
@@ -112,14 +116,21 @@ class _Counted:
     @property
     def launches(self) -> Int64:
         """Rows of the calls in the steps that gave the device work, or would have."""
-        return np.flatnonzero((self.kinds == _Kind.LAUNCH) & self.host.in_steps)
+        launches: Int64 = self.calls[(self.kinds == _Kind.LAUNCH) & self.host.in_steps.take(self.calls)]
+        return launches
+
+    @cached_property
+    def ops_in_steps(self) -> Int64:
+        """Rows of the ops in the steps, ascending."""
+        in_steps: Int64 = self.ops[self.host.in_steps.take(self.ops)]
+        return in_steps
 
     def dearest(self, scale: _Scale) -> tuple[DearOp, ...]:
         """The ops by name and scope, those that take most themselves first."""
-        paths, rows = ScopePaths(self.trace), np.flatnonzero(self.ops)
+        paths, rows = ScopePaths(self.trace), self.ops_in_steps
         path = paths.of(rows, self.host.tops)
         known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
-        itself = summed(self.host.itself[rows], which, len(known))
+        itself = summed(self.host.itself.take(rows), which, len(known))
         count = np.bincount(which, minlength=len(known))
         names = {k: self.trace.strings[known[k, 0]] for k in _largest(itself)}
         told = sorted(names, key=lambda k: (-itself[k], names[k]))[:DEAREST]
@@ -161,18 +172,21 @@ def _largest(times: Any) -> list[int]:
     return largest
 
 
-def _kinds(trace: Trace, counted: Bool) -> Int8:
-    """What each row is in by itself, a `_Kind`; only of those that count it is told."""
-    category = trace.slices.category
-    kinds = np.where(category == int(Category.CPU_OP), np.int8(_Kind.OP), np.int8(_Kind.PYTHON))
-    kinds *= counted
+def _counted(trace: Trace, host: HostRows, category: Category) -> Int64:
+    """The rows of this category that count, ascending."""
+    rows, _ = trace.rows_of(category)
+    counted: Int64 = rows[host.counted.take(rows)]
+    return counted
+
+
+def _kinds(trace: Trace, calls: Int64) -> Int8:
+    """What each of these calls does, a `_Kind`."""
     of_name = np.zeros(len(trace.strings), np.int8)
     for number in {*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)}:
         of_name[number] = _kind_of(trace.strings[number])
-    calls = np.flatnonzero(trace.is_category(*CALLS) & counted)
-    kinds[calls] = of_name.take(trace.slices.name[calls])
-    others = calls[kinds[calls] != _Kind.LAUNCH]
-    kinds[others[trace.started_work(others)]] = _Kind.LAUNCH
+    kinds: Int8 = of_name.take(trace.slices.name.take(calls))
+    others = np.flatnonzero(kinds != _Kind.LAUNCH)
+    kinds[others[trace.started_work(calls[others])]] = _Kind.LAUNCH
     return kinds
 
 
@@ -200,18 +214,16 @@ def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: 
 
 def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
     """Rows of calls of sync points, and how long they waited for the device, ns: of a point's calls the last ones."""
-    dur = trace.slices.dur
+    rows, lengths = [_NO_ROWS], [_NO_ROWS]
     points = [(o.sync.calls, o.cost.wait_ns) for f in findings for o in f.occurrences if o.sync.calls]
-    rows, left = [calls[-1] for calls, _ in points], np.array([ns for _, ns in points], np.int64)
-    waited = np.minimum(left, dur[rows])
-    lengths: list[int] = waited.tolist()
-    for place in np.flatnonzero(left > waited).tolist():
-        rest = int(left[place] - waited[place])
-        for call in reversed(points[place][0][:-1]):
-            rows.append(call)
-            lengths.append(min(rest, dur.item(call)))
-            rest -= lengths[-1]
-    return np.array(rows, np.int64), np.array(lengths, np.int64)
+    while points:  # few have more than two calls
+        calls, left = np.array([each[-1] for each, _ in points], np.int64), np.array([ns for _, ns in points], np.int64)
+        rows.append(calls)
+        lengths.append(np.minimum(left, trace.slices.dur[calls]))
+        left -= lengths[-1]
+        rest = [(points[place][0][:-1], left.item(place)) for place in np.flatnonzero(left).tolist()]
+        points = [(each, ns) for each, ns in rest if each]
+    return np.concatenate(rows), np.concatenate(lengths)
 
 
 def _work_of(trace: Trace, launches: Int64) -> int:
@@ -223,12 +235,12 @@ def _work_of(trace: Trace, launches: Int64) -> int:
 
 def _outermost_of_group(host: HostRows, rows: Int64, group: Int16) -> Bool:
     """Which of these, which ascend, lie in no other of their group: its time in all counts once."""
-    begins, ends = host.slices.ts[rows], host.slices.end[rows]
-    outermost = np.ones(len(rows), np.bool_)
-    for run in host.threads:
-        first, behind = np.searchsorted(rows, [run.start, run.stop]).tolist()
-        here = group[first:behind]
-        for one in np.flatnonzero(np.bincount(here)).tolist():
-            mine = first + np.flatnonzero(here == one)
-            outermost[mine[1:]] = begins[mine[1:]] >= np.maximum.accumulate(ends[mine[:-1]])
-    return outermost
+    thread = np.searchsorted([run.stop for run in host.threads], rows, side="right")
+    order = np.argsort(group, kind="stable")
+    begins, ends = host.slices.ts.take(rows).take(order), host.slices.end.take(rows).take(order)
+    first = np.flatnonzero((np.diff(group.take(order)) != 0) | (np.diff(thread.take(order)) != 0)) + 1
+    outermost, found = np.ones(len(rows), np.bool_), np.empty(len(rows), np.bool_)
+    for at, behind in itertools.pairwise([0, *first.tolist(), len(rows)]):
+        outermost[at + 1 : behind] = begins[at + 1 : behind] >= np.maximum.accumulate(ends[at : behind - 1])
+    found[order] = outermost
+    return found

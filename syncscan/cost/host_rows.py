@@ -51,11 +51,11 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
         That column is used up: a second one as long would be new memory, which costs more than the sums.
         """
         sums = np.cumsum(self.itself, out=self.itself)
-        behind = rows + 1
+        behind, ts, end = rows + 1, self.slices.ts, self.slices.end[rows]
+        holding = np.flatnonzero(ts.take(behind, mode="clip") < end)  # of the rest nothing is looked for
         for run in self.threads:
-            mine = slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())
-            reached = run.start + np.searchsorted(self.slices.ts[run], self.slices.end[rows[mine]])
-            behind[mine] = np.maximum(behind[mine], reached)
+            mine = holding[slice(*np.searchsorted(rows[holding], [run.start, run.stop]).tolist())]
+            behind[mine] = np.maximum(behind[mine], run.start + np.searchsorted(ts[run], end[mine]))
         total: Int64 = sums[behind - 1]
         total -= np.where(rows > 0, sums[rows - 1], 0)
         return total
@@ -144,8 +144,7 @@ def _thread(trace: Trace, track: int) -> _Thread:
     s, rows = trace.slices, trace.track_rows(track)
     begin, end, category = s.ts[rows], s.end[rows], s.category[rows]
     counted, is_call = of_categories(category, HOST), of_categories(category, CALLS)
-    called = np.flatnonzero(is_call[:-1])
-    if (begin[called + 1] < end[called]).any():  # else no call holds what begins right behind it, nor anything later
+    if (is_call[:-1] & (begin[1:] < end[:-1])).any():  # else no call holds what follows it, nor anything later
         reach = np.where(is_call, end, _BEFORE_ALL)
         reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(reach)[:-1]])
         counted &= ~((begin < reach) & (end <= reach))

@@ -1,4 +1,4 @@
-"""Which forward op made a backward one, told by a table or by sorting."""
+"""Which scopes an op lies in, and which forward op made a backward one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.cost.scope_paths import _made_by
+from syncscan.cost.scope_paths import ScopePaths, _made_by
 from syncscan.model.arrays import Int64
-from syncscan.model.trace import NONE
+from syncscan.model.trace import NONE, Category
+from tests.builder import MAIN, TraceBuilder
 
 ops = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 12), st.sampled_from((0, 1, 2, 500)), st.booleans()), max_size=25
@@ -43,3 +44,36 @@ def test_the_last_forward_op_of_that_number_to_begin_before_made_it(
         expected.append(max(made)[1] if made else NONE)
     found = _made_by(columns, np.array(forward, np.int64), np.array(backward, np.int64))  # type: ignore[arg-type]
     assert found.tolist() == expected
+
+
+slices = st.lists(
+    st.tuples(
+        st.sampled_from(("op", "op", "scope", "step", "call", "overhead")),
+        st.integers(0, 1),
+        st.integers(0, 30),
+        st.integers(1, 30),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(slices)
+def test_an_op_lies_in_the_scopes_that_hold_it(drawn: list[tuple[str, int, int, int]]) -> None:
+    """On each of two threads, in ops and calls that lie in scopes and hold some, beside the profiler's own slices."""
+    t = TraceBuilder()
+    for number, (kind, thread, begin, lasts) in enumerate(drawn):
+        with t.thread("worker", MAIN + thread):
+            if kind == "overhead":
+                t._slice("overhead", "Buffer Flush", MAIN, t.tid, begin, lasts, {})
+            elif kind == "step":
+                t.step(begin, begin + lasts)
+            else:
+                {"op": t.op, "scope": t.scope, "call": t.call}[kind](f"{kind}{number % 3}", begin, begin + lasts)
+    trace = t.trace()
+    s, (ops, _) = trace.slices, trace.rows_of(Category.CPU_OP)
+    paths = ScopePaths(trace)
+    expected = [trace.paths.to(row).names.scopes for row in ops.tolist()]
+    tops = np.flatnonzero((s.parent == NONE) & (s.category != int(Category.OVERHEAD)))
+    if len(tops):
+        assert [paths.names(path) for path in paths.of(ops, tops).tolist()] == expected
