@@ -8,7 +8,6 @@ long as a full queue held it; what is left of them is a call like any other.
 from __future__ import annotations
 
 import enum
-import itertools
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -235,12 +234,14 @@ def _work_of(trace: Trace, launches: Int64) -> int:
 
 def _outermost_of_group(host: HostRows, rows: Int64, group: Int16) -> Bool:
     """Which of these, which ascend, lie in no other of their group: its time in all counts once."""
-    thread = np.searchsorted([run.stop for run in host.threads], rows, side="right")
-    order = np.argsort(group, kind="stable")
-    begins, ends = host.slices.ts.take(rows).take(order), host.slices.end.take(rows).take(order)
-    first = np.flatnonzero((np.diff(group.take(order)) != 0) | (np.diff(thread.take(order)) != 0)) + 1
-    outermost, found = np.ones(len(rows), np.bool_), np.empty(len(rows), np.bool_)
-    for at, behind in itertools.pairwise([0, *first.tolist(), len(rows)]):
-        outermost[at + 1 : behind] = begins[at + 1 : behind] >= np.maximum.accumulate(ends[at : behind - 1])
-    found[order] = outermost
-    return found
+    begins, ends = host.slices.ts.take(rows), host.slices.end.take(rows)
+    outermost = np.ones(len(rows), np.bool_)
+    for run in host.threads:
+        mine = slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())
+        here, begin, end = group[mine], begins[mine], ends[mine]
+        holding = here[:-1][begin[1:] < end[:-1]]  # what holds one of its group holds the one right behind it
+        for one in np.flatnonzero(np.bincount(holding)).tolist():
+            places = np.flatnonzero(here == one)
+            inner = begin[places[1:]] < np.maximum.accumulate(end[places[:-1]])
+            outermost[mine.start + places[1:][inner]] = False
+    return outermost

@@ -6,7 +6,7 @@ import numpy as np
 
 from syncscan.model.arrays import Int64, median
 from syncscan.model.runtime_calls import is_memcpy
-from syncscan.model.trace import Trace
+from syncscan.model.trace import Trace, once
 
 QUEUE_FULL = 900
 """Launches in flight from which a long launch is a full queue, not the host's own time (about 1,024 fit in)."""
@@ -46,8 +46,14 @@ def _usual_lengths(trace: Trace, calls: Int64) -> Int64:
 
 def _in_flight(trace: Trace, times: Int64) -> Int64:
     """How much device work was launched but not begun at these times, ns."""
-    start, (launched, order) = trace.slices.ts[trace.device_rows], trace.by_launch
-    known = launched[launched < start[order]]
+    start, known = _starts(trace)
     to_begin = len(start) - np.searchsorted(start, times, side="right")
     to_launch = len(known) - np.searchsorted(known, times, side="right")
     return to_begin - to_launch
+
+
+@once
+def _starts(trace: Trace) -> tuple[Int64, Int64]:
+    """When all device work began, ascending, and when what began behind its launch was launched, ascending; ns."""
+    start, (launched, order) = trace.slices.ts.take(trace.device_rows), trace.by_launch
+    return start, launched[launched < start.take(order)]
