@@ -165,7 +165,7 @@ def analyze_trace(
     over("attribute")
     integrity = cost.integrity_of(trace, lacks)
     costs = cost.costs_of(trace, points, integrity)
-    occurrences = [Occurrence(*parts) for parts in zip(points, places, costs, strict=True)]
+    occurrences = list(map(Occurrence, points, places, costs))
     measured = cost.step_summary(trace, occurrences, integrity, processes)
     findings = cost.merged_findings(occurrences, measured)
     over("cost")

@@ -115,9 +115,9 @@ class SourceFiles(msgspec.Struct, frozen=True):
             changed, or where nobody knows the line.
         """
         lines = (source.line,) if source.exact else source.candidates
-        text, tree = self.text_of(source.file), self.tree_of(source.file)
-        known = tree is not None and (source.function.startswith("<") or function_with(tree, source))
-        if not lines or text is None or not known:
+        text = self.text_of(source.file) if lines else None
+        tree = None if text is None else _parsed(text)
+        if text is None or tree is None or not (source.function.startswith("<") or function_with(tree, source)):
             return None
         marked = tuple(line for line in lines if line - lines[0] < MOST_LINES - 2 * AROUND)
         first = max(1, marked[0] - AROUND)

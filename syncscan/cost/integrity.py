@@ -78,7 +78,7 @@ def _launches(trace: Trace) -> Iterator[Lack]:
     launches = _in_steps(trace, trace.where(is_launch, *CALLS))
     if not len(launches):
         return
-    recorded = float(trace.started_work(launches).mean())
+    recorded = int(np.count_nonzero(trace.started_work(launches))) / len(launches)
     if recorded < COMPLETE:
         lost = f"Only {recorded:.0%} of the launches have their device work in the trace"
         yield Lack(f"{lost}: the device may be busy where it looks idle.", verdict=recorded < RECORDED)
@@ -97,9 +97,9 @@ def _graphs(trace: Trace) -> Iterator[Lack]:
 def _in_steps(trace: Trace, calls: Int64) -> Int64:
     """Of these rows of calls those in the steps that can have device work: they have a correlation."""
     s = trace.slices
-    calls = calls[s.correlation[calls] != NONE]
+    calls = calls[s.correlation.take(calls) != NONE]
     if trace.steps:
-        ts = s.ts[calls]
+        ts = s.ts.take(calls)
         calls = calls[(ts >= trace.steps[0].ts) & (ts < trace.steps[-1].end)]
     return calls
 
@@ -111,7 +111,8 @@ def _clocks(trace: Trace) -> Iterator[Lack]:
     if not linked.any():
         yield Lack("No device work names its launch: what held the device up can't be told.", verdict=True)
         return
-    early = float((s.ts[rows[linked]] < s.ts[calls[linked]] - SKEW_NS).mean())
+    too_early = linked & (s.ts.take(rows) < s.ts.take(calls) - SKEW_NS)
+    early = int(np.count_nonzero(too_early)) / int(np.count_nonzero(linked))
     if early > SKEWED:
         said = f"{early:.0%} of the device work begins before its launch: the clocks of host and device disagree"
         yield Lack(f"{said}.", verdict=True, waits=True)

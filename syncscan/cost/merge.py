@@ -11,6 +11,8 @@ from syncscan.model.libraries import path_in_package
 from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
 
+_ORDER = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
+
 
 def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
     """Aggregate over steps; sorted by bubble and wait, the worst first, `info` last."""
@@ -50,7 +52,7 @@ def _told_phase(phase: Phase) -> Phase:
 def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], step: StepSummary) -> Finding:
     steps = max(step.count, 1)
     wait = time_held(group) / steps / 1e3
-    bubble = sum(o.cost.bubble_ns for o in group) / steps / 1e3
+    bubble = sum([o.cost.bubble_ns for o in group]) / steps / 1e3
     worst = max(group, key=lambda o: o.cost.wait_ns)
     return Finding(
         id=_id(key),
@@ -83,5 +85,4 @@ def _severity(worst: Occurrence, wait: float, bubble: float, step: StepSummary) 
 
 
 def _least(a: Confidence, b: Confidence) -> Confidence:
-    order = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
-    return order[min(order.index(a), order.index(b))]
+    return min(a, b, key=_ORDER.index)

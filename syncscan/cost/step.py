@@ -71,7 +71,7 @@ def step_summary(
 def _bubbles(occurrences: Sequence[Occurrence], devices: Sequence[DeviceTime]) -> int:
     """Idle time of the busiest device behind these sync points, in ns: the other parts of the step are of it too."""
     busiest = devices[0].device if devices else NONE
-    return sum(o.cost.bubble_ns for o in occurrences if o.sync.device == busiest)
+    return sum([o.cost.bubble_ns for o in occurrences if o.sync.device == busiest])
 
 
 def _input(trace: Trace, steps: Sequence[Step]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -287,7 +288,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def sync_calls(self) -> frozenset[int]:
         """Rows of the calls of all sync points: what they cost is said of them, and of no habit."""
-        return frozenset(call for f in self.findings for o in f.occurrences for call in o.sync.calls)
+        return frozenset(chain.from_iterable([o.sync.calls for f in self.findings for o in f.occurrences]))
 
     def habit(
         self,

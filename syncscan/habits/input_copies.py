@@ -17,6 +17,8 @@ FACTORY = re.compile(
     r"(rand|randn|randint|zeros|ones|full)_like|uniform_|normal_|random_|fill_|stack|cat|from_file)"
 )
 """Ops that make a tensor's content."""
+_NEAR = 400
+"""Rows before a copy's op: what built its tensor holds fewer slices."""
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -73,20 +75,28 @@ def factories(context: Context) -> dict[int, int]:
     It is the op right before the copy's, if it launched nothing: with no other op between.
     """
     calls = np.array([copy.call for copy in context.once(pageable_copies)], np.int64)
-    found = dict[int, int]()
-    for call, own in zip(calls.tolist(), context.outer_ops(calls).tolist(), strict=True):
-        before = _op_before(context, own) if own != NONE else None
-        if before is not None and FACTORY.fullmatch(context.trace.name(before)):
-            found[call] = before
-    launching = context.launching(np.array(list(found.values()), np.int64)).tolist()
-    return {call: row for (call, row), launched in zip(found.items(), launching, strict=True) if not launched}
+    own = context.outer_ops(calls)
+    calls, own = calls[own != NONE], own[own != NONE]
+    before = _ops_before(context.trace, own)
+    calls, before = calls[before != NONE], before[before != NONE]
+    built = context.trace.called(before, FACTORY.fullmatch)
+    built[built] = ~context.launching(before[built])
+    return dict(zip(calls[built].tolist(), before[built].tolist(), strict=True))
 
 
-def _op_before(context: Context, row: int) -> int | None:
-    """The op that ended last before this one, with the same parent."""
-    s = context.trace.slices
-    parent, first = s.parent.item(row), context.trace.track_rows(s.track.item(row)).start
-    for other in range(row - 1, max(first, row - 400) - 1, -1):
-        if s.parent.item(other) == parent and s.category.item(other) == Category.CPU_OP:
-            return other
-    return None
+def _ops_before(trace: Trace, rows: Int64, near: int = _NEAR) -> Int64:
+    """For each of these ops the row of the one that ended last before it, with the same parent, NONE without.
+
+    It is looked for in so many rows before each.
+    """
+    s, parent = trace.slices, trace.slices.parent[rows]
+    first = np.array([trace.track_rows(track).start for track in range(len(trace.tracks))], np.int64)
+    least = np.maximum(np.maximum(first[s.track[rows]], parent + 1), rows - near)  # what it lies in stands before it
+    found, left, at = np.full(len(rows), NONE, np.int64), np.arange(len(rows)), rows - 1
+    while len(left):
+        reached = at >= least[left]
+        left, at = left[reached], at[reached]
+        it_is = (s.parent[at] == parent[left]) & (s.category[at] == int(Category.CPU_OP))
+        found[left[it_is]] = at[it_is]
+        left, at = left[~it_is], at[~it_is] - 1
+    return found

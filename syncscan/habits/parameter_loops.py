@@ -121,7 +121,7 @@ def _outer_ops(context: Context) -> Int64:
     for track, run in zip(sorted(set(tracks)), runs, strict=True):
         mine = run.start + np.flatnonzero(s.category[run] == int(Category.CPU_OP))
         mine = mine[context.inside_ascending(s.ts[mine])]
-        mine = mine[_in_no_other(s.ts[mine], s.end[mine])]
+        mine = mine[_in_no_other(s.ts.take(mine), s.end.take(mine))]
         scopes = np.array([row for row in optimizers if s.track[row] == track], np.int64)
         outer.append(mine[~_inside(s.ts[mine], s.ts[scopes], s.end[scopes])])
     found = np.concatenate(outer)
@@ -131,8 +131,8 @@ def _outer_ops(context: Context) -> Int64:
 
 def _in_no_other(begins: Int64, ends: Int64) -> Bool:
     """Which of these properly nested intervals, in order, lie in none before them."""
-    reached = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(ends)[:-1]])
-    outer: Bool = begins >= reached[: len(begins)]
+    outer = np.ones(len(begins), np.bool_)
+    np.greater_equal(begins[1:], np.maximum.accumulate(ends)[:-1], out=outer[1:])
     return outer
 
 
@@ -159,8 +159,10 @@ def _repetitions(context: Context, rows: Int64) -> Iterator[tuple[int, int, int]
             & (step[period:] == step[:-period])
             & ~(taken[period:] | taken[:-period])
         )
-        runs = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(np.int8))).reshape(-1, 2)
-        for first, last in runs[runs[:, 1] - runs[:, 0] >= (LEAST - 1) * period].tolist():
-            end = first + period + (last - first) // period * period
+        breaks = np.flatnonzero(np.concatenate([[True], ~same, [True]]))
+        lengths = np.diff(breaks) - 1
+        long = lengths >= (LEAST - 1) * period
+        for first, length in zip(breaks[:-1][long].tolist(), lengths[long].tolist(), strict=True):
+            end = first + period + length // period * period
             taken[first:end] = True
             yield first, end, period

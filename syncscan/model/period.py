@@ -192,7 +192,13 @@ def busy_time(trace: Trace, steps: Sequence[Interval]) -> float:
 
 def work_of_steps(trace: Trace, steps: Sequence[Interval]) -> Int64:
     """Rows of the device work that these intervals launched, in order of its start."""
-    return trace.device_rows[trace.launched_in(steps)]
+    return _own_work(trace) if tuple(steps) == step_intervals(trace) else trace.device_rows[trace.launched_in(steps)]
+
+
+@once
+def _own_work(trace: Trace) -> Int64:
+    """The same of the trace's own steps, of which several stages ask."""
+    return trace.device_rows[trace.launched_in(step_intervals(trace))]
 
 
 def _done(trace: Trace, steps: Sequence[Interval]) -> list[int]:

@@ -471,8 +471,9 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
     def _work_with(self, categories: tuple[Category, ...], correlations: Int64) -> Int64:
         """For each of these correlations the last row of these categories that has it, NONE without."""
         if categories not in self._ascending_correlations:
-            rows = np.flatnonzero(self.is_category(*categories) & (self.slices.correlation != NONE))
-            rows = rows[np.argsort(self.slices.correlation[rows], kind="stable")]
+            rows = np.sort(np.concatenate([self.rows_of(category)[0] for category in categories]), kind="stable")
+            rows = rows[self.slices.correlation.take(rows) != NONE]
+            rows = rows[np.argsort(self.slices.correlation.take(rows), kind="stable")]
             self._ascending_correlations[categories] = (self.slices.correlation[rows], rows)
         known, rows = self._ascending_correlations[categories]
         if not len(known):
