@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from syncscan.api import analyze_trace
+from syncscan.cost.counted_host import _outermost_of_group, _waited
+from syncscan.model.arrays import Int64
+from syncscan.model.finding import Cost
 from syncscan.model.host import CountedHost, DearOp
 from syncscan.model.names import is_autograd_thread, is_loader
 from syncscan.model.period import step_intervals
@@ -72,6 +78,24 @@ def test_waits_are_what_the_findings_wait() -> None:
     assert host.waits_us == pytest.approx(analysis.step.wait_us)
     assert host.step_us == pytest.approx(1000)
     assert dear(host, "aten::nonzero").us < 10
+
+
+@pytest.mark.parametrize(("wait_us", "each_us"), [(30, [30]), (70, [50, 20]), (500, [50, 40])])
+def test_of_a_sync_point_s_calls_the_last_ones_waited(wait_us: int, each_us: list[int]) -> None:
+    """As long as the last one took at most, then the one before it."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch(at=10, lasts=300)
+        t.call("cudaMemcpyAsync", 100, 140)
+        t.call("cudaStreamSynchronize", 150, 200)
+    trace = t.trace()
+    calls = tuple(r for r in range(len(trace.slices)) if trace.name(r) in ("cudaMemcpyAsync", "cudaStreamSynchronize"))
+    finding = analyze_trace(trace).findings[0]
+    one = finding.occurrences[0]
+    waiting = replace(one, sync=replace(one.sync, calls=calls), cost=Cost(wait_us * 1000, 0))
+    rows, lengths = _waited(trace, [replace(finding, occurrences=(waiting,))])
+    assert rows.tolist() == list(calls[::-1][: len(each_us)])
+    assert lengths.tolist() == [us * 1000 for us in each_us]
 
 
 def test_on_the_scale_of_the_undisturbed_step_they_add_up_to_it() -> None:
@@ -313,3 +337,33 @@ def test_the_columns_say_what_looking_at_each_moment_says(t: TraceBuilder) -> No
     assert parts(host) == pytest.approx(expected)
     assert host.step_us == pytest.approx(60)
     assert {(d.op, d.scope): d.self_us for d in host.dearest if d.self_us} == pytest.approx(ops)
+
+
+@dataclass
+class Columns:
+    """What of the slices, and of the host's, is asked for."""
+
+    ts: Int64
+    end: Int64
+    threads: tuple[slice, ...] = ()
+
+    @property
+    def slices(self) -> Columns:
+        return self
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20), st.integers(1, 20), st.integers(0, 2)), max_size=15))
+def test_what_lies_in_another_of_its_group_is_found_whatever_stands_between(
+    drawn: list[tuple[int, int, int, int]],
+) -> None:
+    """Of each thread by itself, where slices nest and where they overlap."""
+    each = sorted((thread, begin, -lasts, group) for thread, begin, lasts, group in drawn)
+    begins, ends = [begin for _, begin, _, _ in each], [begin - length for _, begin, length, _ in each]
+    cut = sum(thread == 0 for thread, _, _, _ in each)
+    expected = [
+        not any(other[::3] == own[::3] and ends[k] > own[1] for k, other in enumerate(each[:at]))
+        for at, own in enumerate(each)
+    ]
+    host = Columns(np.array(begins, np.int64), np.array(ends, np.int64), (slice(0, cut), slice(cut, len(each))))
+    groups = np.array([group for _, _, _, group in each], np.int16)
+    assert _outermost_of_group(host, np.arange(len(each)), groups).tolist() == expected  # type: ignore[arg-type]
