@@ -118,15 +118,20 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         """
         s = self.trace.slices
         rows = self.trace.where(wanted, category)
+        if not len(rows):
+            return []
         rows = rows[self.inside(s.ts[rows])]
         if main:
-            rows = rows[np.isin(s.track[rows], self._step_tracks)]
+            rows = rows[self._of_steps.take(s.track[rows])]
         in_order: list[int] = rows[np.argsort(s.ts[rows], kind="stable")].tolist()
         return in_order
 
     @cached_property
-    def _step_tracks(self) -> list[int]:
-        return sorted({step.track for step in self.trace.steps})
+    def _of_steps(self) -> Bool:
+        """A mask over `Trace.tracks`: the steps' own threads; and one place more, for steps of none."""
+        mask = np.zeros(len(self.trace.tracks) + 1, np.bool_)
+        mask[[step.track for step in self.trace.steps]] = True
+        return mask
 
     def inside(self, ts: Int64) -> Bool:
         """Which of these times lie in a step."""

@@ -313,7 +313,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
         each = [rows for rows in (self._where(predicate, category) for category in categories) if len(rows)]
         if len(each) == 1:
             return each[0]
-        return np.sort(np.concatenate([np.zeros(0, np.int64), *each]))
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *each]), kind="stable")  # quick: each ascends
 
     def _where(self, predicate: Callable[[str], Any], category: Category) -> Int64:
         wanted = [number for number in self.names_of(category) if predicate(self.strings[number])]
