@@ -38,7 +38,7 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     """The blocking calls of a trace as rules are given them, in order of thread and time."""
     neighbours = Neighbours(trace)
     calls = blocking_calls(trace, trace.kept(DeviceWork))
-    paths = list(map(trace.paths.to, [call.around for call in calls]))
+    paths = trace.paths.to_each(np.array([call.around for call in calls], np.int64))
     places, (earlier, later) = places_of(trace, calls, paths), _surroundings(neighbours, trace, calls)
     texts = neighbours.texts
     for facts, path, place, before, after in zip(calls, paths, places, texts(earlier), texts(later), strict=True):

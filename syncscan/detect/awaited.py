@@ -105,8 +105,9 @@ class AwaitedWork:
         calls = [call for call in np.flatnonzero(named).tolist() if NONE not in places[call]]
         on, before = [places[call] for call in calls], slices.ts[last[calls]] + 1
         ends, some = self._work.last_ends(on, before)
-        for call, place, time, end, any_ in zip(calls, on, before.tolist(), ends.tolist(), some.tolist(), strict=True):
-            found[call] = Awaited((place,), time, end if any_ else None)
+        done = [end if any_ else None for end, any_ in zip(ends.tolist(), some.tolist(), strict=True)]
+        for call, awaited in zip(calls, map(Awaited, zip(on), before.tolist(), done), strict=True):
+            found[call] = awaited
         return found
 
     # streams and devices

@@ -14,7 +14,7 @@ _INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "Dt
 """How Intel's profiler writes the direction of a copy: to and from memory, the device and shared memory."""
 
 
-class BlockingCall(msgspec.Struct, frozen=True, kw_only=True):
+class BlockingCall(msgspec.Struct, frozen=True):
     """A runtime call that can block the host, or a copy and the synchronise behind it: one wait. Times are in ns."""
 
     rows: tuple[int, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, lru_cache
-from typing import NamedTuple
+from operator import itemgetter
 
 import numpy as np
 
@@ -52,13 +52,6 @@ def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     return sorted([*found, *others], key=lambda call: (call.track, call.ts)) if others else found
 
 
-class _Copy(NamedTuple):
-    """The device copy of a call: its name, and its size in bytes; empty and NONE without one."""
-
-    name: str
-    bytes: int
-
-
 class _RuntimeCalls:
     """The runtime and driver calls of a trace, in order of thread and time, and what each has around and behind it."""
 
@@ -75,20 +68,15 @@ class _RuntimeCalls:
         behind = self._synchronises_behind(at)
         free = ~among(self._rows[at], np.sort(behind))  # the others belong to the copy before them
         at, behind = at[free], behind[free]
-        copies = self._copies(self._rows[at])
-        hold = [_may_hold(copy.name, api) for copy, api in zip(copies, self._apis(self._rows[at]), strict=True)]
+        rows = self._rows[at]
+        copies = self._trace.copy_names(rows)
+        hold = np.fromiter(map(_may_hold, copies, self._apis(rows)), np.bool_, len(rows))
         others = ~self._named_at(at, runtime_calls.is_copy)
-        chosen = np.flatnonzero((behind != NONE) | others | np.array(hold, np.bool_))
-        return self._calls(self._rows[at[chosen]], behind[chosen], [copies[place] for place in chosen.tolist()])
+        chosen = np.flatnonzero((behind != NONE) | others | hold)
+        return self._calls(rows[chosen], behind[chosen], [copies[place] for place in chosen.tolist()])
 
-    def _copies(self, rows: Int64) -> list[_Copy]:
-        """The device copy of each of these calls."""
-        copies = self._trace.copies_of(rows)
-        sizes = np.where(copies == NONE, NONE, self._trace.slices.bytes[copies])
-        return list(map(_Copy, self._trace.copy_names(rows), sizes.tolist()))
-
-    def _calls(self, rows: Int64, behind: Int64, copies: Sequence[_Copy]) -> Iterator[BlockingCall]:
-        """The calls in these rows, each with the synchronise behind it, or NONE, and its copy."""
+    def _calls(self, rows: Int64, behind: Int64, copies: Sequence[str]) -> Iterator[BlockingCall]:
+        """The calls in these rows, each with the synchronise behind it, or NONE, and the name of its copy, or none."""
         slices = self._trace.slices
         last = np.where(behind == NONE, rows, behind)
         begin, end, around = slices.ts[rows], slices.end[last], self._around(rows)
@@ -98,27 +86,28 @@ class _RuntimeCalls:
         awaited = self._awaited.of_each(rows, last, last_apis, threads, supposed)
         places = list(map(place_of, awaited, last_apis, supposed))
         waited = self._waits.waited(begin, end, places, first_apis)
-        self._trace.paths.prepare(around)
-        columns = (rows.tolist(), behind.tolist(), first_apis, last_apis, first_is_longer)
-        facts = (begin.tolist(), end.tolist(), threads, around.tolist(), places, awaited, waited.tolist(), copies)
-        for row, after, first_api, last_api, first, ts, over, track, outer, place, held_by, held, copy in zip(
-            *columns, *facts, strict=True
-        ):
-            yield BlockingCall(
-                rows=(row,) if after == NONE else (row, after),
-                api=first_api if first else last_api,
-                apis=(first_api,) if after == NONE else (first_api, last_api),
-                ts=ts,
-                end=over,
-                track=track,
-                around=outer,
-                device=place[0],
-                stream=place[1],
-                awaited=held_by,
-                waited=held,
-                copy=copy.name,
-                bytes=copy.bytes,
-            )
+        each = list(zip(rows.tolist(), behind.tolist(), first_apis, last_apis, strict=True))
+        return map(
+            BlockingCall,
+            [(row,) if after == NONE else (row, after) for row, after, _, _ in each],
+            [one if longer else other for (_, _, one, other), longer in zip(each, first_is_longer, strict=True)],
+            [(one,) if after == NONE else (one, other) for _, after, one, other in each],
+            begin.tolist(),
+            end.tolist(),
+            threads,
+            around.tolist(),
+            map(itemgetter(0), places),
+            map(itemgetter(1), places),
+            waited.tolist(),
+            awaited,
+            copies,
+            self._sizes(rows).tolist(),
+        )
+
+    def _sizes(self, rows: Int64) -> Int64:
+        """The size in bytes of the copy of each of these calls, NONE without."""
+        copies = self._trace.copies_of(rows)
+        return np.where(copies == NONE, NONE, self._trace.slices.bytes[copies])
 
     def of_launches(self, row: int, launches: int) -> BlockingCall:
         """The one launch that stands for all where every launch waits for its kernel.

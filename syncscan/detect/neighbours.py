@@ -43,8 +43,7 @@ class Neighbours:
         ranges = (number for category in _RANGES for number in trace.names_of(category))
         self._is_step[[number for number in ranges if is_step(trace.strings[number])]] = True
         self._tracks: dict[tuple[int, int], _Thread] = {}
-        self._known: dict[tuple[bytes, tuple[int, ...]], tuple[str, ...]] = {}
-        self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._known: dict[bytes, tuple[str, ...]] = {}
 
     def around_each(self, rows: Int32 | Int64) -> Arounds:
         """What goes on around some calls, as far as windows need it.
@@ -113,18 +112,17 @@ class Neighbours:
         numbers, size, known = windows.names.tobytes(), windows.names.itemsize, self._known
         bounds = zip((windows.first * size).tolist(), (windows.behind * size).tolist(), strict=True)
         for call, (begin, end) in enumerate(bounds):
-            key = numbers[begin:end], windows.without.get(call, ())
+            key = numbers[begin:end]
+            for place in windows.without.get(call, ()):
+                key = key[: place * size] + key[(place + 1) * size :]
             names = known.get(key)
             yield self._named(key) if names is None else names
 
-    def _named(self, key: tuple[bytes, tuple[int, ...]]) -> tuple[str, ...]:
-        """The names of these numbers, without those at some places; kept for the next windows, equal ones once."""
-        numbers = np.frombuffer(key[0], np.int32).tolist()
-        for place in key[1]:
-            del numbers[place]
-        names = tuple([self._trace.strings[number] for number in numbers])
+    def _named(self, key: bytes) -> tuple[str, ...]:
+        """The names of these numbers, as 32 bits each; kept for the next windows."""
+        names = tuple([self._trace.strings[number] for number in np.frombuffer(key, np.int32).tolist()])
         if len(self._known) < _KEPT:
-            names = self._known[key] = self._same.setdefault(names, names)
+            self._known[key] = names
         return names
 
     @cached_property
@@ -146,7 +144,7 @@ class Neighbours:
         """Names of the ops and scopes that began from `start` on and before `end`."""
         thread = self._on(self._before, track)
         lo, hi = thread.starts.searchsorted([start, end]).tolist()
-        return self._named((thread.names[lo:hi].tobytes(), ()))
+        return self._named(thread.names[lo:hi].tobytes())
 
     def goes_backward(self, start: int, end: int) -> bool:
         """Whether a backward pass begins between two times, on any thread."""
