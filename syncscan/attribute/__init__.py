@@ -41,10 +41,32 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
         One attribution a sync point, in their order.
     """
     points = tuple(points)
-    attributor = _Attributor(trace, points, at_hand(trace, files))
-    origins = attributor.origins(points)
+    attributor, columns = _Attributor(trace, points, at_hand(trace, files)), _columns_of(points)
+    origins = attributor.origins(points, columns)
     root = program_root(stack.frames for stack in origins.stacks)
-    return tuple(attributor.attributions(points, origins, root))
+    return tuple(attributor.attributions(points, columns, origins, root))
+
+
+class _Columns(NamedTuple):
+    """Facts of some sync points."""
+
+    first: Int64
+    """Row of the first call of each."""
+    last: Int64
+    outermost: Int64
+    """Row of the outermost op around each, NONE without."""
+    tracks: Int64
+    begins: Int64
+
+
+def _columns_of(points: Sequence[SyncPoint]) -> _Columns:
+    return _Columns(
+        np.array([point.calls[0] for point in points], np.int64),
+        np.array([point.calls[-1] for point in points], np.int64),
+        np.array([point.ops[0] if point.ops else NONE for point in points], np.int64),
+        np.array([point.track for point in points], np.int64),
+        np.array([point.ts for point in points], np.int64),
+    )
 
 
 class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
@@ -110,12 +132,12 @@ class _Attributor:
         self.candidates = cache(partial(candidates, files=self.files))
         self.path_in_program = cache(path_in_program)
 
-    def origins(self, points: Sequence[SyncPoint]) -> _Origins:
+    def origins(self, points: Sequence[SyncPoint], columns: _Columns) -> _Origins:
         """Find for each sync point the stack that tells where it comes from."""
-        forward = self.forward.of_each(points)
-        homes = np.where(forward == NONE, self._host_rows(points), forward)
-        names, recorded = self._frames_around(homes), self._recorded(points, forward)
-        warned = [() if own else self.warned.of(point) for point, own in zip(points, recorded, strict=True)]
+        forward = self.forward.of_each(points, columns.outermost)
+        homes = np.where(forward == NONE, self._host_rows(points, columns), forward)
+        names, recorded = self._frames_around(homes), self._recorded(columns, forward)
+        warned = self._warned(points, recorded)
         known: dict[tuple[int, int, int], _Stack] = {}
         stacks = []
         for parts in zip(names, recorded, warned, strict=True):
@@ -126,13 +148,14 @@ class _Attributor:
             stacks.append(stack)
         return _Origins(forward, homes, stacks)
 
-    def attributions(self, points: Sequence[SyncPoint], origins: _Origins, root: str) -> Iterator[Attribution]:
+    def attributions(
+        self, points: Sequence[SyncPoint], columns: _Columns, origins: _Origins, root: str
+    ) -> Iterator[Attribution]:
         """Say where each sync point belongs, in a program that was started from the folder `root`."""
         paths, parent = self.trace.paths, self.trace.slices.parent
-        own = paths.to_each(parent[np.array([point.calls[0] for point in points], np.int64)])
-        home = paths.to_each(parent[origins.homes])
-        steps = self.trace.steps_at(np.array([point.ts for point in points], np.int64))
-        phases, forward = self.phases.of_each(points, own), origins.forward.tolist()
+        own, home = paths.to_each(parent[columns.first]), paths.to_each(parent[origins.homes])
+        steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, own)
+        forward = origins.forward.tolist()
         for point, led, stack, path, place, phase, step in zip(
             points, forward, origins.stacks, own, home, phases, steps, strict=True
         ):
@@ -163,10 +186,10 @@ class _Attributor:
         s = self.trace.slices
         return self.trace.frames_around_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
 
-    def _host_rows(self, points: Sequence[SyncPoint]) -> Int64:
+    def _host_rows(self, points: Sequence[SyncPoint], columns: _Columns) -> Int64:
         """The row whose surroundings tell the place: the call, or its op where only a sync row shows the wait."""
-        calls = np.array([point.calls[0] for point in points], np.int64)
-        elsewhere = self.trace.slices.track[calls] != np.array([point.track for point in points], np.int64)
+        calls = columns.first.copy()
+        elsewhere = self.trace.slices.track[calls] != columns.tracks
         for place in np.flatnonzero(elsewhere).tolist():
             calls[place] = points[place].ops[-1] if points[place].ops else calls[place]
         return calls
@@ -183,14 +206,14 @@ class _Attributor:
         lines = self.candidates(source, called, point.api)
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
-    def _recorded(self, points: Sequence[SyncPoint], forward: Int64) -> list[RecordedStack | None]:
+    def _recorded(self, columns: _Columns, forward: Int64) -> list[RecordedStack | None]:
         """The recorded stack of each; for autograd's own ops, which have no frames, that of a sync in the forward op.
 
         Args:
-            points: of the trace.
+            columns: of the sync points.
             forward: the row of each one's forward op, or NONE.
         """
-        found = self.stacks.of_each([point.calls for point in points], [point.ops for point in points])
+        found = self.stacks.of_each(columns.first, columns.last, columns.outermost)
         led = np.flatnonzero(forward != NONE).tolist()
         places = [place for place in led if (own := found[place]) is None or own.borrowed]
         s, rows = self.trace.slices, forward[places]
@@ -199,6 +222,12 @@ class _Attributor:
             if stack or len(self.trace.frames):
                 found[place] = stack
         return found
+
+    def _warned(self, points: Sequence[SyncPoint], recorded: Sequence[RecordedStack | None]) -> list[tuple[Frame, ...]]:
+        """The stack that was warned of for each, where none is recorded; empty elsewhere."""
+        if not self.warned:
+            return [()] * len(points)
+        return [() if own else self.warned.of(point) for point, own in zip(points, recorded, strict=True)]
 
     def _use(self, point: SyncPoint, source: Source | None, owner: str, ops: tuple[str, ...]) -> Use:
         """What the rule says of the value, else what the source of a program's own read does."""

@@ -37,9 +37,13 @@ class ForwardOps:
         rows = rows[np.lexsort((s.ts[rows], s.sequence[rows]))]
         return rows, s.sequence[rows]
 
-    def of_each(self, points: Sequence[SyncPoint]) -> Int64:
-        """The forward op's row for each sync point in backward, NONE for any other or where it can't be found."""
-        outermost = np.array([point.ops[0] if point.ops else NONE for point in points], np.int64)
+    def of_each(self, points: Sequence[SyncPoint], outermost: Int64) -> Int64:
+        """The forward op's row for each sync point in backward, NONE for any other or where it can't be found.
+
+        Args:
+            points: of the trace.
+            outermost: the row of the outermost op around each, NONE without.
+        """
         found = np.full(len(points), NONE, np.int64)
         for place in np.flatnonzero((outermost != NONE) & self._runs[self.trace.slices.track[outermost]]).tolist():
             found[place] = self._of(points[place])

@@ -8,7 +8,7 @@ import numpy as np
 
 from syncscan.model.arrays import Int64
 from syncscan.model.engine import node_begins
-from syncscan.model.finding import Phase, SyncPoint
+from syncscan.model.finding import Phase
 from syncscan.model.names import is_backward, is_loader, is_optimizer
 from syncscan.model.paths import Path, PathNames
 from syncscan.model.trace import NONE, Trace
@@ -28,23 +28,23 @@ class Phases:
         self._backward = node_begins(trace)
         self._kinds: dict[PathNames, tuple[bool, int, bool]] = {}
 
-    def of_each(self, points: Sequence[SyncPoint], paths: Sequence[Path]) -> list[Phase]:
-        """The phase of each of these sync points.
+    def of_each(self, times: Int64, paths: Sequence[Path]) -> list[Phase]:
+        """The phase of each of some sync points.
 
         Args:
-            points: of the trace.
+            times: when they begin, ns.
             paths: the chain of ops and scopes around the first call of each.
         """
-        return list(map(self._of, points, paths, self._by_time(np.array([point.ts for point in points], np.int64))))
+        return list(map(self._of, times.tolist(), paths, self._by_time(times)))
 
-    def _of(self, point: SyncPoint, around: Path, by_time: Phase) -> Phase:
+    def _of(self, time: int, around: Path, by_time: Phase) -> Phase:
         kinds = self._kinds.get(around.names)
         if kinds is None:
             kinds = self._kinds[around.names] = _kinds(around.names)
         backward, optimizer, loader = kinds
         if backward:
             return Phase.BACKWARD
-        if optimizer != NONE and not self._in_closure(around.rows[optimizer], point.ts):
+        if optimizer != NONE and not self._in_closure(around.rows[optimizer], time):
             return Phase.OPTIMIZER
         return Phase.DATA if loader else by_time
 

@@ -35,9 +35,13 @@ class WarnedLines:
             if len(made) == len(stacks):
                 self._lines.update(zip(made, stacks, strict=True))
 
+    def __bool__(self) -> bool:
+        """Whether the warnings tell of any sync point."""
+        return bool(self._lines)
+
     def of(self, point: SyncPoint) -> tuple[Frame, ...]:
         """The stack of a sync point, outermost frame first; empty where the warnings don't tell."""
-        return self._lines.get(point, ()) if self._lines else ()  # a sync point is many fields to hash
+        return self._lines.get(point, ())
 
 
 def _warns(point: SyncPoint) -> bool:

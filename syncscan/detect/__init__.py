@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.detect.blocking_call import BlockingCall
+from syncscan.detect.blocking_call import Columns, columns_of
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
@@ -38,22 +38,21 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     """The blocking calls of a trace as rules are given them, in order of thread and time."""
     neighbours = Neighbours(trace)
     calls = blocking_calls(trace, trace.kept(DeviceWork))
-    paths = trace.paths.to_each(np.array([call.around for call in calls], np.int64))
-    places, (earlier, later) = places_of(trace, calls, paths), _surroundings(neighbours, trace, calls)
+    columns = columns_of(calls)
+    paths = trace.paths.to_each(columns.arounds)
+    places, (earlier, later) = places_of(trace, calls, columns, paths), _surroundings(neighbours, trace, columns)
     texts = neighbours.texts
     for facts, path, place, before, after in zip(calls, paths, places, texts(earlier), texts(later), strict=True):
         yield Call(facts, trace, neighbours, path, place, before, after)
 
 
-def _surroundings(neighbours: Neighbours, trace: Trace, calls: Sequence[BlockingCall]) -> tuple[Windows, Windows]:
+def _surroundings(neighbours: Neighbours, trace: Trace, calls: Columns) -> tuple[Windows, Windows]:
     """What came before and after each call: before and after the outermost op around it that does work itself."""
-    facts = np.array([(call.track, call.ts, call.end, call.around) for call in calls], np.int64).reshape(-1, 4)
-    tracks, begin, end, around = facts.T
-    arounds = neighbours.around_each(around)
+    arounds = neighbours.around_each(calls.arounds)
     worker = arounds.workers
-    begin = np.where(worker == NONE, begin, trace.slices.ts[worker])
-    end = np.where(worker == NONE, end, trace.slices.end[worker])
-    return neighbours.before_each(tracks, begin, arounds), neighbours.after_each(tracks, end)
+    begin = np.where(worker == NONE, calls.begins, trace.slices.ts[worker])
+    end = np.where(worker == NONE, calls.ends, trace.slices.end[worker])
+    return neighbours.before_each(calls.tracks, begin, arounds), neighbours.after_each(calls.tracks, end)
 
 
 def catalogue() -> tuple[RuleDoc, ...]:
@@ -64,16 +63,16 @@ def catalogue() -> tuple[RuleDoc, ...]:
 def _point(call: Call, diagnosis: Diagnosis) -> SyncPoint:
     facts = call.facts
     return SyncPoint(
-        calls=facts.rows,
-        api=facts.api,
-        ops=call.path.ops,
-        track=facts.track,
-        ts=facts.ts,
-        end=facts.end,
-        device=facts.device,
-        stream=facts.stream,
-        diagnosis=diagnosis,
-        awaited=facts.awaited,
+        facts.rows,
+        facts.api,
+        call.path.ops,
+        facts.track,
+        facts.ts,
+        facts.end,
+        facts.device,
+        facts.stream,
+        diagnosis,
+        facts.awaited,
     )
 
 

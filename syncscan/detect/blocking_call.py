@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
+from syncscan.model.arrays import Int64
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import NONE, Trace
@@ -66,6 +70,26 @@ class BlockingCall(msgspec.Struct, frozen=True):
         return not self.copy and any(is_synchronise(api) or api.endswith(" Sync") for api in self.apis)
 
 
+class Columns(NamedTuple):
+    """Where and when some calls were made."""
+
+    tracks: Int64
+    begins: Int64
+    ends: Int64
+    arounds: Int64
+    """As `BlockingCall.around`."""
+
+
+def columns_of(calls: Sequence[BlockingCall]) -> Columns:
+    """The same facts of these calls, as columns."""
+    return Columns(
+        np.array([call.track for call in calls], np.int64),
+        np.array([call.ts for call in calls], np.int64),
+        np.array([call.end for call in calls], np.int64),
+        np.array([call.around for call in calls], np.int64),
+    )
+
+
 @lru_cache(1 << 10)
 def direction(copy: str) -> str:
     """`DtoH`, `HtoD`, `DtoD`, … of a copy by its name; empty without one. Intel's `D2M`, `M2D` are read as the same."""
@@ -101,4 +125,4 @@ def wait_of_row(
     )
 
 
-__all__ = ["BlockingCall", "direction", "wait_of_row"]
+__all__ = ["BlockingCall", "Columns", "columns_of", "direction", "wait_of_row"]

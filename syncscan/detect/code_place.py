@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
-from syncscan.detect.blocking_call import BlockingCall
+from syncscan.detect.blocking_call import BlockingCall, Columns
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
 from syncscan.model.names import frame_parts
-from syncscan.model.paths import Path
+from syncscan.model.paths import Path, PathNames
 from syncscan.model.recorded_stacks import RecordedStacks
-from syncscan.model.trace import Trace
+from syncscan.model.trace import NONE, Trace
 
 
 class CodePlace:
@@ -133,31 +133,37 @@ class CodePlace:
         return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
 
 
-def places_of(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) -> list[CodePlace]:
+def places_of(trace: Trace, calls: Sequence[BlockingCall], columns: Columns, paths: Sequence[Path]) -> list[CodePlace]:
     """The places of some calls, one object for equal ones.
 
     Args:
         trace: where they were made.
-        calls: the calls.
+        calls, columns: the calls, and when they were made.
         paths: the chain of ops and scopes around each.
     """
+    every = _frames(trace, calls, columns, paths)
     known: dict[tuple[tuple[str, ...], tuple[str, ...]], CodePlace] = {}
+    of_site: dict[tuple[PathNames, int], CodePlace] = {}  # by identity: calls of one site get the same tuples
     found = []
-    for path, frames in zip(paths, _frames(trace, calls, paths), strict=True):
-        place = known.get((path.names.scopes, frames))
+    for path, frames in zip(paths, every, strict=True):
+        place = of_site.get((path.names, id(frames)))
         if place is None:
-            place = known[path.names.scopes, frames] = CodePlace(path.names.scopes, frames)
+            place = known.setdefault((path.names.scopes, frames), CodePlace(path.names.scopes, frames))
+            of_site[path.names, id(frames)] = place
         found.append(place)
     return found
 
 
-def _frames(trace: Trace, calls: Sequence[BlockingCall], paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
+def _frames(
+    trace: Trace, calls: Sequence[BlockingCall], columns: Columns, paths: Sequence[Path]
+) -> list[tuple[str, ...]]:
     """The Python frames around each call: the profiler's, else what capture recorded of the call itself."""
     if len(trace.frames):
-        times = np.array([(call.track, call.ts, call.end) for call in calls], np.int64).reshape(-1, 3)
-        return iter(trace.frames_around_each(*times.T))
-    recorded = trace.kept(RecordedStacks).of_each([call.rows for call in calls], [path.ops for path in paths])
-    return (stack.texts if stack and not stack.borrowed else () for stack in recorded)
+        return trace.frames_around_each(columns.tracks, columns.begins, columns.ends)
+    first, last = (np.array([call.rows[at] for call in calls], np.int64) for at in (0, -1))
+    outermost = np.array([path.ops[0] if path.ops else NONE for path in paths], np.int64)
+    recorded = trace.kept(RecordedStacks).of_each(first, last, outermost)
+    return [stack.texts if stack and not stack.borrowed else () for stack in recorded]
 
 
 def _lies_in(frames: tuple[Frame, ...], packages: tuple[str, ...]) -> bool:

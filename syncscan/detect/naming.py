@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from syncscan.detect.call import LIBRARY, WITHOUT_TIMES, Call, Question, Site, recalling
+from syncscan.detect.call import LIBRARY, WITHOUT_TIMES, Call, Kind, Question, Site, recalling
 from syncscan.detect.rule import Match, Rule, diagnose
 from syncscan.detect.rules import RULES, unclassified
 from syncscan.model.finding import Diagnosis
@@ -34,19 +34,20 @@ class Naming:
         self._of_sites: dict[Site, _Decisions] = {}
         """The same ones by where they stand."""
         self._possible: dict[Any, tuple[Rule, ...]] = {}
-        """The rules that may fit those: the others said no by that alone."""
+        """The rules that may fit calls of a kind below the same library's code: the others said no by that alone."""
+        self._of_kind: dict[Kind, tuple[Rule, ...]] = {}
+        """Those that may fit calls of a kind: the others said no by that alone, whatever code such a call stands in."""
         self._of_alike: dict[Any, tuple[Diagnosis, Any]] = {}
         """For calls of a site with the same surroundings of which nothing else was asked; with these surroundings."""
 
     def diagnosis_of(self, call: Call) -> Diagnosis:
         """By what was said of a call like it, or of one of its kind that answers the same; else by the rules."""
-        site = call.site
         # By identity: to hash so many names takes longer than all else. While they are kept no others get their ids.
-        alike = site, call.facts.bytes, id(call.names_before), id(call.names_after)
+        alike = *call.site, call.facts.bytes, id(call.names_before), id(call.names_after)
         known = self._of_alike.get(alike)
         if known is not None:
             return known[0]
-        diagnosis, of_times = self._by_answers(call, site)
+        diagnosis, of_times = self._by_answers(call, call.site)
         if not of_times:
             self._of_alike[alike] = diagnosis, (call.names_before, call.names_after)
         return diagnosis
@@ -70,18 +71,23 @@ class Naming:
         """By the first rule that fits; `call.asked` has what was asked until then, in order, but for the library's."""
         asked: _Answers = {}
         same = call.kind, call.place.below_program
-        rules, match = self._possible.get(same, self._rules), None
+        rules, match = self._possible.get(same) or self._of_kind.get(call.kind) or self._rules, None
+        of_kind: list[Rule] = []
         possible: list[Rule] = []
         for number, rule in enumerate(rules):
             match = self._ask(rule, call)
             asked |= call.asked
             if match is not None:
+                of_kind += rules[number:]
                 possible += rules[number:]
                 break
             if call.asked:
+                of_kind.append(rule)
                 if not call.asked.keys() <= {LIBRARY}:
                     possible.append(rule)
                 call.asked.clear()
+        if same not in self._possible:
+            self._of_kind[call.kind] = tuple(of_kind)
         self._possible[same] = tuple(possible)
         if match is None:
             diagnosis = diagnose(unclassified, unclassified.match(call))

@@ -23,8 +23,6 @@ _AFTER_NS = 20_000
 """How far a record may lie behind the begin of its call: kineto and `time.time_ns` read clocks of their own, which
 differ by a few µs (measured on an H200 with torch 2.11: 2 to 9 µs over 136 syncs)."""
 
-Rows = tuple[int, ...]
-
 
 class RecordedStack(msgspec.Struct, frozen=True):
     """The stack at one sync, outermost frame first, with the executing lines; and the module path around it.
@@ -61,22 +59,19 @@ class RecordedStacks:
         self._timed: dict[int, _TimedCalls] = {}
         self._of_no_track = ~among(self._tid, np.array(sorted(self._tids), np.int64))
 
-    def of_each(self, calls: Sequence[Rows], ops: Sequence[Rows]) -> list[RecordedStack | None]:
+    def of_each(self, first: Int64, last: Int64, op: Int64) -> list[RecordedStack | None]:
         """The stack of each of some sync points, None where capture didn't record one.
 
         Args:
-            calls: rows of the runtime calls of each, in time order, one or two.
-            ops: rows of the ops around each, outermost first.
+            first, last: rows of the runtime calls of each; the same where it has one.
+            op: row of the outermost op around each, NONE without.
 
         A record lies within the op that synchronises; an older one is of something else. An op that waits more often
         than it calls back has one line all the same; waits in the allocator have no record.
         """
-        if not calls or not (self._syncs or self._lines.calls):
-            return [None] * len(calls)
+        if not len(first) or not (self._syncs or self._lines.calls):
+            return [None] * len(first)
         s = self._slices
-        first = np.array([rows[0] for rows in calls], np.int64)
-        last = np.array([rows[-1] for rows in calls], np.int64)
-        op = np.array([rows[0] if rows else NONE for rows in ops], np.int64)
         track, start = s.track[first], s.ts[first]
         earliest = np.where(op == NONE, start - _BEFORE_NS, s.ts[op] - _AFTER_NS)
         until = np.where((op != NONE) & self._called(op, is_torch_op), s.end[op], s.end[last])

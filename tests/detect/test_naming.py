@@ -118,6 +118,30 @@ def test_a_rule_that_never_looks_around_is_asked_once_a_kind(monkeypatch: pytest
     assert times["asked"] == 1
 
 
+def test_a_rule_that_asks_for_nothing_is_asked_once_whatever_library_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it said depends on the call and its ops alone; one that asks for the library's code is asked below each."""
+    t = TraceBuilder()
+    for k, function in enumerate(("forward", "backward", "reduce")):
+        t.frame("train.py(3): main", 1000 * k, 1000 * k + 700)
+        t.frame(f"torchvision/ops/boxes.py(7): {function}", 1000 * k + 5, 1000 * k + 650)
+        with t.op("aten::item", 1000 * k + 10, 1000 * k + 600):
+            t.call("cudaStreamSynchronize", 1000 * k + 20, 1000 * k + 500)
+    times: Counter[str] = Counter()
+
+    def passes(call: Call) -> None:
+        times["of the call"] += 1
+
+    def names(call: Call) -> Match:
+        times["of the library"] += 1
+        return Match(title=str(call.deciding_function), fix="", removal=Removal.NOTHING)
+
+    monkeypatch.setattr(naming, "RULES", (Rule(RULES[0], passes), Rule(RULES[1], names), *RULES))
+    namer = naming.Naming()
+    told = [namer.diagnosis_of(call).title for call in calls_of(t.trace())]
+    assert told == ["forward", "backward", "reduce"]
+    assert times == {"of the call": 1, "of the library": 3}
+
+
 def test_a_rule_that_raises_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are, and what was said before it raised is forgotten."""
     told, times = asked(monkeypatch, lambda call: 1 / 0, "aten::a", "aten::a")

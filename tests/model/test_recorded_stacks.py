@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.model.capture import TimedCall
 from syncscan.model.recorded_stacks import RecordedStacks, _TimedCalls
+from syncscan.model.trace import NONE
 from tests.builder import TraceBuilder
 
 
@@ -15,8 +17,8 @@ def line_of(t: TraceBuilder, op: str = "") -> int | None:
     """The line found for the only synchronise."""
     trace = t.trace()
     (call,) = [row for row in range(len(trace.slices)) if trace.name(row) == "cudaStreamSynchronize"]
-    ops = tuple(row for row in range(len(trace.slices)) if op and trace.name(row) == op)
-    (found,) = RecordedStacks(trace).of_each([(call,)], [ops])
+    ops = [row for row in range(len(trace.slices)) if op and trace.name(row) == op] or [NONE]
+    (found,) = RecordedStacks(trace).of_each(np.array([call]), np.array([call]), np.array(ops))
     return found.frames[-1].line if found else None
 
 
@@ -94,9 +96,10 @@ def test_stacks_of_many_waits_are_those_of_each(kinds: list[str]) -> None:
             lines.setdefault("calls", []).append([begin, end, t.tid, len(lines["stacks"]) - 1])
     trace = t.trace()
     rows = [row for row in range(len(trace.slices)) if trace.name(row).startswith("cuda")]
-    calls, ops = [(row,) for row in rows], [tuple(trace.ancestors(row)) for row in rows]
+    calls, ops = np.array(rows), np.array([trace.outermost_op(row) for row in rows])
     stacks = RecordedStacks(trace)
-    together = stacks.of_each(calls, ops)
-    assert together == [stacks.of_each([call], [around])[0] for call, around in zip(calls, ops, strict=True)]
+    together = stacks.of_each(calls, calls, ops)
+    each = [slice(at, at + 1) for at in range(len(calls))]
+    assert together == [stacks.of_each(calls[one], calls[one], ops[one])[0] for one in each]
     told = [stack.frames[-1].line if stack else None for stack in together]
     assert told == [None if kind in ("silent", "other") else k for k, kind in enumerate(kinds)]
