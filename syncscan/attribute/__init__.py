@@ -166,7 +166,7 @@ class _Attributor:
 
     def _site_of(self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str) -> _Site:
         led = "" if forward == NONE else self.trace.name(forward)
-        asked = stack, ops, scopes, led, point.api, point.diagnosis.use.value
+        asked = stack, ops, scopes, led, point.api, point.diagnosis.use
         site = self.sites.get(asked)
         if site is None:
             site = self.sites[asked] = self._site(point, forward, stack, ops, scopes, root)

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from syncscan.model.arrays import Int64
+from syncscan.model.engine import nodes
 from syncscan.model.finding import SyncPoint
 from syncscan.model.names import is_engine
-from syncscan.model.trace import HOST, NONE, Category, Trace
+from syncscan.model.trace import NONE, Category, Trace
 
 
 class ForwardOps:
@@ -23,9 +24,9 @@ class ForwardOps:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         s = trace.slices
-        nodes = (s.fwd_thread > 0) & (s.sequence != NONE)
-        nodes[trace.where(is_engine, *HOST)] = True
-        self._runs = np.array([nodes[trace.track_rows(track)].any() for track in range(len(trace.tracks))], np.bool_)
+        backward = (s.fwd_thread > 0) & (s.sequence != NONE)
+        backward[nodes(trace)] = True
+        self._runs = np.array([backward[trace.track_rows(track)].any() for track in range(len(trace.tracks))], np.bool_)
         """On which tracks a backward pass runs: sync points elsewhere, most of them, need no look at their ops."""
 
     @cached_property

@@ -10,9 +10,15 @@ from syncscan.model.trace import HOST, Trace, once
 
 
 @once
+def nodes(trace: Trace) -> Int64:
+    """Rows of the engine's ranges around the nodes of a graph, ascending."""
+    return trace.where(is_engine, *HOST)
+
+
+@once
 def node_begins(trace: Trace) -> Int64:
     """When the engine began each node of a graph, ns, ascending."""
-    return np.sort(trace.slices.ts[trace.where(is_engine, *HOST)])
+    return np.sort(trace.slices.ts[nodes(trace)])
 
 
-__all__ = ["node_begins"]
+__all__ = ["node_begins", "nodes"]

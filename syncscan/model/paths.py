@@ -110,9 +110,9 @@ class Paths:
             numbers = np.frombuffer(key, codes.dtype)
             names = self._named(tuple(numbers[numbers != _NONE].tolist()))
             alike = climbed[places, len(numbers) - len(names.every) :]
-            rows, ops = alike.tolist(), alike[:, list(names.is_op)].tolist()
-            found = map(Path, map(tuple, rows), map(tuple, ops), repeat(names))
-            self._known.update(zip(alike[:, -1].tolist(), found, strict=True))
+            levels = alike.T.tolist()
+            ops = zip(*compress(levels, names.is_op), strict=True) if names.ops else repeat(())
+            self._known.update(zip(levels[-1], map(Path, zip(*levels, strict=True), ops, repeat(names)), strict=True))
 
     def _climbed(self, row: int) -> Path:
         parent, chain, at = self._parent.item, list[int](), row  # a tenth of what int(parent[at]) costs

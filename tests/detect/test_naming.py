@@ -153,6 +153,15 @@ OF_KIND = {"api", "apis", "copy", "direction", "launches", "pageable", "pinned",
 """Facts of a call that its kind says; others would have to be asked for."""
 
 
+def test_of_a_read_back_in_an_op_no_rule_asks_whether_ddp_or_fsdp_wraps_the_module() -> None:
+    """Those wait outside of ops, by synchronises alone: each question fewer is one fewer for every call of a kind."""
+    (call,) = calls("aten::mul")
+    for rule in RULES:
+        rule.match(call)
+    scopes = {question for question in call.asked if question[0] in ("in_scope", "directly_in_scope", "scope_that")}
+    assert not [question for question in scopes if "Parallel" in str(question[1])]
+
+
 def test_rules_ask_for_all_that_differs_between_calls_of_a_kind() -> None:
     """What a rule took past the questions would be the same for calls that are named alike, and isn't."""
     package = Path(naming.__file__).parent

@@ -45,6 +45,18 @@ def test_many_chains_are_climbed_in_turns(monkeypatch: pytest.MonkeyPatch) -> No
     assert [trace.paths.to(row).names.ops for row in rows.tolist()] == [("aten::index", "aten::item")] * 5
 
 
+def test_chains_of_many_rows_are_those_of_each() -> None:
+    """One object a row, however often it is asked for; that of NONE is empty."""
+    t = TraceBuilder()
+    with t.scope("loss", 0, 20), t.op("aten::index", 1, 19):
+        t.op("aten::item", 2, 9)
+    trace = t.trace()
+    rows = np.array([2, NONE, 0, 2])
+    found = trace.paths.to_each(rows)
+    assert [(path.rows, path.ops) for path in found] == [((0, 1, 2), (1, 2)), ((), ()), ((0,), ()), ((0, 1, 2), (1, 2))]
+    assert found == [trace.paths.to(row) for row in rows.tolist()]
+
+
 def test_a_call_site_has_the_same_names_in_every_step() -> None:
     """The steps' numbers differ, and are no scope of the program's."""
     t = TraceBuilder()

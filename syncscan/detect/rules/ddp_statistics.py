@@ -59,8 +59,9 @@ _FORWARD = "DistributedDataParallel.forward"
 
 def match(call: Call) -> Match | None:
     """An event synchronise before the first op of DDP's forward, or inside its statistics."""
-    opens = call.directly_in_scope(_FORWARD) and not call.ops and not call.since_scope
-    if not ((opens and is_event_synchronise(call.facts.api)) or call.called("set_runtime_stats_and_log")):
+    waits = is_event_synchronise(call.facts.api) and not call.ops
+    opens = waits and call.directly_in_scope(_FORWARD) and not call.since_scope
+    if not (opens or call.called("set_runtime_stats_and_log")):
         return None
     return Match(
         title="DDP reads its timing events for its statistics",

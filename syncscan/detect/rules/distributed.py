@@ -55,7 +55,7 @@ or exchange the sizes one step ahead.
 
 def match(call: Call) -> Match | None:
     """A wait in the code of torch.distributed, not in the module it wraps."""
-    fsdp = call.in_scope("FullyShardedDataParallel._", "FSDP::") and call.facts.synchronises and not call.ops
+    fsdp = call.facts.synchronises and not call.ops and call.in_scope("FullyShardedDataParallel._", "FSDP::")
     if not (fsdp or call.in_library("torch/distributed")):
         return None
     return Match(

@@ -71,10 +71,10 @@ _FIX = (
 
 def match(call: Call) -> Match | None:
     """A read-back inside an optimizer's step."""
-    scope = call.scope_that(is_optimizer_step)
-    if not (scope or call.in_library("torch/optim")) or call.facts.direction == "HtoD":
+    if call.facts.direction == "HtoD" or not reads_back(call):
         return None
-    if not reads_back(call) or (call.in_closure and not _in_its_own_code(call, scope)):
+    scope = call.scope_that(is_optimizer_step)
+    if not (scope or call.in_library("torch/optim")) or (call.in_closure and not _in_its_own_code(call, scope)):
         return None
     name = scope.removeprefix("Optimizer.step#").removesuffix(".step") or "the optimizer"
     return Match(
