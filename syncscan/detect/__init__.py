@@ -63,16 +63,16 @@ def catalogue() -> tuple[RuleDoc, ...]:
 def _point(call: Call, diagnosis: Diagnosis) -> SyncPoint:
     facts = call.facts
     return SyncPoint(
-        facts.rows,
-        facts.api,
-        call.path.ops,
-        facts.track,
-        facts.ts,
-        facts.end,
-        facts.device,
-        facts.stream,
-        diagnosis,
-        facts.awaited,
+        calls=facts.rows,
+        api=facts.api,
+        ops=call.path.ops,
+        track=facts.track,
+        ts=facts.ts,
+        end=facts.end,
+        device=facts.device,
+        stream=facts.stream,
+        diagnosis=diagnosis,
+        awaited=facts.awaited,
     )
 
 
