@@ -8,14 +8,14 @@ import numpy as np
 
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.device_work import communicating
-from syncscan.model.interval import Interval, cover_of, union
+from syncscan.model.interval import cover_of, union
 from syncscan.model.names import is_host_collective
 from syncscan.model.runtime_calls import is_launch
 from syncscan.model.step import DeviceTime
 from syncscan.model.trace import HOST, Trace, once
 
 
-def device_times(trace: Trace, steps: Sequence[Interval]) -> tuple[DeviceTime, ...]:
+def device_times(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[DeviceTime, ...]:
     """How the devices spend a step, the busiest first; mean µs.
 
     A backend that communicates on the host (gloo, MPI, UCC) leaves no device work: its collectives count where the
@@ -23,7 +23,7 @@ def device_times(trace: Trace, steps: Sequence[Interval]) -> tuple[DeviceTime, .
 
     Args:
         trace: any trace.
-        steps: the steps to average over.
+        steps: the steps to average over, from when to when, ns.
     """
     inside = trace.launched_in(steps)
     rows, computing = trace.device_rows[inside], ~communicating(trace)[inside]
@@ -38,11 +38,12 @@ def device_times(trace: Trace, steps: Sequence[Interval]) -> tuple[DeviceTime, .
     return tuple(sorted(found, key=lambda d: (-d.busy_us - d.communication_us, d.device)))
 
 
-def _on_host(trace: Trace, steps: Sequence[Interval]) -> tuple[Int64, Int64]:
+def _on_host(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Int64, Int64]:
     """When a backend that communicates on the host did so in these steps; disjoint, ascending."""
     s = trace.slices
     rows = trace.where(is_host_collective, *HOST)
-    rows = rows[cover_of(steps).holds(s.ts[rows])]
+    if len(rows):
+        rows = rows[cover_of(steps).holds(s.ts[rows])]
     return _busy(trace, rows[np.argsort(s.ts[rows], kind="stable")])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from syncscan.cost.held import time_held
+from syncscan.cost.held import times_held
 from syncscan.model.finding import Confidence, Finding, Occurrence, Phase, Severity
 from syncscan.model.libraries import path_in_package
 from syncscan.model.short_id import short_id
@@ -25,7 +25,8 @@ def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tup
         if group is None:
             group = known[told_by] = groups.setdefault(_key(o), [])
         group.append(o)
-    found = [_finding(key, group, step) for key, group in groups.items()]
+    held = times_held([*groups.values()])
+    found = [_finding(key, group, ns, step) for (key, group), ns in zip(groups.items(), held, strict=True)]
     return tuple(sorted(found, key=lambda f: (f.severity is Severity.INFO, -f.bubble_us, -f.wait_us, f.id)))
 
 
@@ -49,11 +50,11 @@ def _told_phase(phase: Phase) -> Phase:
     return Phase.FORWARD if phase is Phase.OTHER else phase
 
 
-def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], step: StepSummary) -> Finding:
-    steps = max(step.count, 1)
-    wait = time_held(group) / steps / 1e3
+def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], held_ns: int, step: StepSummary) -> Finding:
+    steps, waits = max(step.count, 1), [o.cost.wait_ns for o in group]
+    wait = held_ns / steps / 1e3
     bubble = sum([o.cost.bubble_ns for o in group]) / steps / 1e3
-    worst = max(group, key=lambda o: o.cost.wait_ns)
+    worst = group[waits.index(max(waits))]
     return Finding(
         id=_id(key),
         diagnosis=worst.sync.diagnosis,

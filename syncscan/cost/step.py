@@ -8,10 +8,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.cost.devices import device_times
-from syncscan.cost.held import time_held
+from syncscan.cost.held import times_held
 from syncscan.model.finding import Occurrence
 from syncscan.model.integrity import Integrity
-from syncscan.model.interval import Interval, cover_of
+from syncscan.model.interval import cover_of
 from syncscan.model.names import is_loader
 from syncscan.model.period import step_intervals, step_period
 from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, ProcessSteps, StepSummary
@@ -44,7 +44,7 @@ def step_summary(
     if trace.info.capture.pretended:
         return replace(NOT_MEASURED, count=len(steps), reason=integrity.reason(), waits_withheld=True)
     own = [o for o in occurrences if not o.sync.diagnosis.intended]
-    devices = device_times(trace, [Interval(step.ts, step.end) for step in steps])
+    devices = device_times(trace, [(step.ts, step.end) for step in steps])
     busy, communication = (devices[0].busy_us, devices[0].communication_us) if devices else (0.0, 0.0)
     observed = max(step_period(trace) / 1e3, busy + communication)
     idle = max(0.0, observed - busy - communication)
@@ -53,7 +53,7 @@ def step_summary(
         count=len(steps),
         observed_us=observed,
         host_us=float(np.mean([s.end - s.ts for s in steps])) / 1e3 if steps else 0.0,
-        wait_us=time_held(own) / count / 1e3,
+        wait_us=times_held([own])[0] / count / 1e3,
         device_busy_us=busy,
         device_idle_us=idle,
         bubble_us=min(_bubbles(own, devices) / count / 1e3, idle),
@@ -77,8 +77,10 @@ def _bubbles(occurrences: Sequence[Occurrence], devices: Sequence[DeviceTime]) -
 def _input(trace: Trace, steps: Sequence[Step]) -> int:
     """Time of the DataLoader's `__next__` on the steps' own threads, in ns."""
     s, rows = trace.slices, trace.where(is_loader, *HOST)
+    if not len(rows):
+        return 0
     tracks = {step.track for step in steps}
     if NONE not in tracks:
         rows = rows[np.isin(s.track[rows], list(tracks))]
-    inside = cover_of([Interval(step.ts, step.end) for step in steps]).holds(s.ts[rows])
+    inside = cover_of([(step.ts, step.end) for step in steps]).holds(s.ts[rows])
     return int(s.dur[rows[inside]].sum())

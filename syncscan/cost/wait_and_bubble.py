@@ -79,11 +79,11 @@ class _Ruler:
     def _done(self, start: Int64, point_of: Int64) -> Int64:
         """When what each call waited for was done, as far as it was launched before; else when it began."""
         launched = np.minimum(start, np.array([each.before for each in self.awaited], np.int64)[point_of])
-        numbers: dict[tuple[Place, ...], int] = {}
-        streams = np.array([numbers.setdefault(each.streams, len(numbers)) for each in self.awaited], np.int64)
-        done, each = start.copy(), list(numbers)
-        for number, calls in grouped(streams[point_of]):  # most wait for the same few streams
-            for place in each[number]:
+        streams, first = [each.streams for each in self.awaited], dict[tuple[Place, ...], int]()
+        like = np.array(list(map(first.setdefault, streams, range(len(streams)))), np.int64)
+        done = start.copy()
+        for point, calls in grouped(like[point_of]):  # most wait for the same few streams as an earlier one
+            for place in streams[point]:
                 ends, some = self.work.of(*place).last_ends(launched[calls])
                 done[calls] = np.where(some, np.maximum(done[calls], ends), done[calls])
         return done

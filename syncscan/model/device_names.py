@@ -16,7 +16,7 @@ class DeviceNames:
 
     def __init__(self, trace: Trace) -> None:
         self._strings = trace.strings  # and not the trace, which keeps this
-        self._numbers: list[int] = distinct([n for category in DEVICE for n in trace.names_of(category)]).tolist()
+        self._numbers = sorted({number for category in DEVICE for number in trace.names_of(category)})
         names = [self._strings[number] for number in self._numbers]
         text = "\n".join(names).encode("ascii", "replace").lower()  # a byte for any character
         self._letters = np.frombuffer(text, np.uint8)

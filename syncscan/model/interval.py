@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -54,9 +55,8 @@ def union(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
     if not len(starts):
         return starts, ends
     reach = np.maximum.accumulate(ends)
-    first = np.concatenate(([True], starts[1:] > reach[:-1]))
-    last = np.concatenate((np.flatnonzero(first)[1:] - 1, [len(starts) - 1]))
-    return starts[first], reach[last]
+    gaps = np.flatnonzero(starts[1:] > reach[:-1])
+    return starts.take(np.concatenate(([0], gaps + 1))), reach.take(np.concatenate((gaps, [len(starts) - 1])))
 
 
 def union_of(intervals: Sequence[Interval]) -> list[Interval]:
@@ -133,7 +133,8 @@ class Cover:
         return until
 
 
-def cover_of(intervals: Sequence[Interval]) -> Cover:
+def cover_of(intervals: Sequence[tuple[int, int]]) -> Cover:
     """What these intervals cover, in any order."""
-    starts, ends = np.array(union_of(intervals), np.int64).reshape(-1, 2).T
-    return Cover(starts, ends)
+    starts, ends = np.fromiter(chain.from_iterable(intervals), np.int64).reshape(-1, 2).T
+    order = np.lexsort((ends, starts))
+    return Cover(*union(starts[order], ends[order]))

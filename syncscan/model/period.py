@@ -175,9 +175,11 @@ def _launching(trace: Trace, steps: Sequence[Interval]) -> int:
 def _waiting(trace: Trace, steps: Sequence[Interval], earlier: Interval) -> int:
     """How long the thread of these steps is in calls that wait, while the device works off earlier launches."""
     s = trace.slices
-    first = trace.device_rows[trace.launched_within(steps[0].begin, steps[-1].end)][:1]
+    first = trace.device_rows[trace.launched_within(steps[0].begin, steps[-1].end)[:1]]
+    if not len(first):
+        return 0
     calls = trace.where(waits_by_nature, *CALLS)
-    calls = calls[np.isin(s.track[calls], s.track[trace.calls_of(first)])]
+    calls = calls[s.track[calls] == s.track[trace.calls_of(first)]]
     starts, ends = union(s.ts[calls], s.end[calls])
     overlap = np.minimum(ends, earlier.end) - np.maximum(starts, earlier.begin)
     return int(overlap[overlap > 0].sum())

@@ -16,7 +16,7 @@ from syncscan.model.arrays import Bool, Int8, Int32, Int64, grouped, looked_up
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.file_state import FileState
 from syncscan.model.frame_chains import FrameChains
-from syncscan.model.interval import Interval, cover_of
+from syncscan.model.interval import cover_of
 from syncscan.model.names import is_step
 from syncscan.model.paths import Paths
 from syncscan.model.saved import Kept
@@ -502,7 +502,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
     def launched_in(self, intervals: Iterable[tuple[int, int]]) -> Bool:
         """A mask over `device_rows`: the work that was launched in any of these intervals (ns)."""
         launched, order = self.by_launch
-        cover = cover_of([Interval(begin, end) for begin, end in intervals if begin < end])
+        cover = cover_of([(begin, end) for begin, end in intervals if begin < end])
         mask = np.zeros(len(order), np.bool_)
         mask[order] = cover.holds_ascending(launched)
         return mask

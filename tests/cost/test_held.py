@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from syncscan.api import analyze_trace
+from syncscan.cost.held import times_held
+from syncscan.model.finding import Cost, Occurrence
 from tests.builder import MAIN, TraceBuilder
 
 
@@ -40,3 +44,20 @@ def test_waits_one_after_the_other_add_up() -> None:
             t.launch("busy", at=at, lasts=300)
             t.synchronize(at=at + 10)
     assert analyze_trace(t.trace()).step.wait_us == 2 * 291
+
+
+def occurrences(*waits: tuple[int, int]) -> list[Occurrence]:
+    """Sync points that begin at such times and wait so long, ns."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        t.launch("busy", at=0, lasts=300)
+        t.synchronize(at=10)
+    one = analyze_trace(t.trace()).findings[0].occurrences[0]
+    return [replace(one, sync=replace(one.sync, ts=ts), cost=Cost(wait, 0)) for ts, wait in waits]
+
+
+def test_only_waits_of_one_group_are_at_once() -> None:
+    """In any order, as far apart as a clock goes; a group without waits held nothing."""
+    late = 2**62
+    groups = [(30, 10), (0, 20), (10, 15)], [(5, 20), (late, 7), (40, 0)], [], [(0, 20), (15, 1)], [(7, 0)]
+    assert times_held([occurrences(*group) for group in groups]) == [35, 27, 0, 20, 0]

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.model.interval import Cover, Interval, union_of
+from syncscan.model.interval import Cover, Interval, cover_of, union_of
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: Interval(p[0], p[0] + p[1])))
 
@@ -44,6 +44,13 @@ def test_a_union_covers_what_its_intervals_cover(intervals: list[Interval]) -> N
 
 
 PAIRS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=6)
+
+
+@given(INTERVALS)
+def test_a_cover_is_of_the_union(intervals: list[Interval]) -> None:
+    """In any order, from none at all."""
+    covering = cover_of(intervals)
+    assert [*zip(covering.starts.tolist(), covering.ends.tolist(), strict=True)] == union_of(intervals)
 
 
 def cover(pairs: list[tuple[int, int]]) -> Cover:
