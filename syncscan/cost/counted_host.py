@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -27,7 +28,6 @@ from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 DEAREST = 20
 """Ops that are told; a report shows the first of them."""
-_NO_ROWS = np.zeros(0, np.int64)
 
 
 class _Kind(enum.IntEnum):
@@ -130,23 +130,24 @@ class _Counted:
         path = paths.of(rows, self.host.tops)
         known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
         itself = summed(self.host.itself.take(rows), which, len(known))
-        count = np.bincount(which, minlength=len(known))
         names = {k: self.trace.strings[known[k, 0]] for k in _largest(itself)}
         told = sorted(names, key=lambda k: (-itself[k], names[k]))[:DEAREST]
-        in_all = self._in_all(rows, which, told, len(known))
+        count, in_all = self._in_all(rows, which, told, len(known))
         return tuple(
             DearOp(
                 op=names[k],
                 scope=paths.names(int(known[k, 1])),
-                per_step=float(count[k]) / scale.steps,
+                per_step=count[n] / scale.steps,
                 us=scale.us(in_all[n]),
                 self_us=scale.us(itself[k]),
             )
             for n, k in enumerate(told)
         )
 
-    def _in_all(self, rows: Int64, which: Int32, told: Sequence[int], groups: int) -> list[float]:
-        """How long these groups of ops take with all that lies in them, ns; what lies in its own group counts once.
+    def _in_all(self, rows: Int64, which: Int32, told: Sequence[int], groups: int) -> tuple[list[int], list[float]]:
+        """How many ops these groups have, and how long they take with all that lies in them, ns.
+
+        What lies in an op of its own group counts once.
 
         Args:
             rows: of the ops.
@@ -159,9 +160,10 @@ class _Counted:
         group: Int16 = looked_up(number, which)
         mine = np.flatnonzero(group != NONE)
         group, rows = group[mine], rows[mine]
+        count: list[int] = np.bincount(group, minlength=len(told)).tolist()
         own = _outermost_of_group(self.host, rows, group)
         took: list[float] = np.bincount(group[own], self.host.in_all(rows[own]), len(told)).tolist()
-        return took
+        return count, took
 
 
 def _largest(times: Any) -> list[int]:
@@ -213,16 +215,14 @@ def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: 
 
 def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
     """Rows of calls of sync points, and how long they waited for the device, ns: of a point's calls the last ones."""
-    rows, lengths = [_NO_ROWS], [_NO_ROWS]
-    points = [(o.sync.calls, o.cost.wait_ns) for f in findings for o in f.occurrences if o.sync.calls]
-    while points:  # few have more than two calls
-        calls, left = np.array([each[-1] for each, _ in points], np.int64), np.array([ns for _, ns in points], np.int64)
-        rows.append(calls)
-        lengths.append(np.minimum(left, trace.slices.dur[calls]))
-        left -= lengths[-1]
-        rest = [(points[place][0][:-1], left.item(place)) for place in np.flatnonzero(left).tolist()]
-        points = [(each, ns) for each, ns in rest if each]
-    return np.concatenate(rows), np.concatenate(lengths)
+    occurrences = [o for f in findings for o in f.occurrences]
+    each = [o.sync.calls for o in occurrences]
+    calls, counts = np.array(list(chain.from_iterable(each)), np.int64), list(map(len, each))
+    lengths = trace.slices.dur.take(calls)
+    until = np.append(0, np.cumsum(lengths))  # how long all calls before each take, and behind them all calls
+    behind = np.repeat(until[np.cumsum(counts, dtype=np.int64)], counts) - until[1:]
+    left = np.repeat(np.array([o.cost.wait_ns for o in occurrences], np.int64), counts) - behind
+    return calls, np.minimum(np.maximum(left, 0), lengths)
 
 
 def _work_of(trace: Trace, launches: Int64) -> int:

@@ -106,9 +106,11 @@ def _add_itself(itself: Int64, thread: _Thread, begins: Int64, cover: Cover, par
     """
     first = thread.rows.start
     for some in blocks(len(begins)):
-        took = cover.within(begins[some], thread.end[some]) * thread.counted[some]
+        took, counted = cover.within(begins[some], thread.end[some]), thread.counted[some]
+        if not counted.all():  # nearly all do
+            took *= counted
         rows = slice(first + some.start, first + some.stop)
-        itself[rows] += took
+        itself[rows] = took
         np.subtract.at(itself, parent[rows].astype(np.int64), took)
 
 
