@@ -13,6 +13,9 @@ DEEPEST = 100
 MOST_BITS = 14_000
 """Integers of more bits are left out: Python reads no more than 4,300 digits (`sys.set_int_max_str_digits`)."""
 
+_UNWRITABLE = ValueError, OverflowError, RecursionError
+"""What msgspec raises for a value that it has no JSON for."""
+
 
 def whole_characters(text: str) -> str:
     """A text that can be encoded: a half of a character, which no UTF-8 holds, is U+FFFD."""
@@ -23,14 +26,18 @@ def encodable(value: Any) -> Any:
     """A value parsed from JSON, itself where it can be written again; else as `strict_value` makes it."""
     try:
         msgspec.json.encode(value)
-    except (ValueError, OverflowError, RecursionError):
+    except _UNWRITABLE:
         return strict_value(value)
     return value
 
 
 def indented(document: Any) -> str:
     """A document as JSON, two spaces a level, as strict as `strict_text`."""
-    return msgspec.json.format(msgspec.json.encode(encodable(document)), indent=2).decode()
+    try:
+        encoded = msgspec.json.encode(document)
+    except _UNWRITABLE:
+        encoded = msgspec.json.encode(strict_value(document))
+    return msgspec.json.format(encoded, indent=2).decode()
 
 
 def strict_value(value: Any) -> Any:

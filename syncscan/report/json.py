@@ -43,7 +43,8 @@ def render(analysis: Analysis) -> str:
 
 def document(analysis: Analysis) -> AnalysisDocument:
     """The analysis as plain dicts and lists, ready for any encoder."""
-    conclusion, shown = conclusion_of(analysis), analysis.shown
+    shown = analysis.shown
+    conclusion = conclusion_of(analysis, shown)
     return {
         "schema": SCHEMA,
         "syncscan": __version__,

@@ -14,7 +14,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import Bound
-from syncscan.model.view import Hidden
+from syncscan.model.view import Hidden, Shown
 from syncscan.report import dry, habits, host, remedies
 from syncscan.report.habits import ToldHabit
 from syncscan.report.phrases import (
@@ -140,9 +140,9 @@ class Story(Conclusion, frozen=True, kw_only=True):
         return sentences(self.reason, self.host_sentence if self.host_leads else "", *self.lacking, self.summary)
 
 
-def conclusion_of(analysis: Analysis) -> Conclusion:
-    """What the report of any analysis comes to."""
-    told, timeless, shown = remedies.told(analysis), dry.is_dry(analysis), analysis.shown
+def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
+    """What the report of any analysis comes to; of it that is shown which its own view lets through."""
+    told, timeless = remedies.told(analysis), dry.is_dry(analysis)
     listed = {f.id for f in shown.findings} | {h.id for h in shown.habits}
     return Conclusion(
         verdict=dry.verdict(analysis) if timeless else VERDICTS[analysis.step.bound],
@@ -155,7 +155,8 @@ def conclusion_of(analysis: Analysis) -> Conclusion:
 
 def story_of(analysis: Analysis) -> Story:
     """The story of any analysis; what can't be told of it is empty."""
-    conclusion, shown = conclusion_of(analysis), analysis.shown
+    shown = analysis.shown
+    conclusion = conclusion_of(analysis, shown)
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
     findings = {f.id: _finding(numbers[f.id], f, analysis) for f in shown.findings}
     found = {habit.id: habit for habit in habits.told(analysis, replayed(analysis.step))}
