@@ -128,6 +128,20 @@ def test_what_was_launched_before_a_copy_holds_a_full_queue_as_with_it(
     assert not told_as_by_a_replay_of_all(program([*copied, *between, *burst, *more]), 0)
 
 
+def test_a_queue_that_a_slow_host_keeps_from_being_full_is_full_without_what_made_it_slow() -> None:
+    """A call of 60 µs behind a removed copy of 50: while it is there what came before the copy is done in time.
+
+    Where the step without the copy is known, the one without that call is looked at as a whole, not told from it.
+    """
+    copied = [Run(0, 0.0, 100, (Feed(0, 100e3, 0),)), wait_for(0, finding=0, copy=0, copy_ns=50e3)]
+    slow = [wait_for(0, finding=1), wait_for(0, finding=3, call_ns=60e3), Run(0, 0.0, LAUNCH_QUEUE)]
+    more = [node for row in range(1, 12) for node in (Run(0, 90e3, 100, (Feed(0, 10e3, row),)), wait_for(0, finding=1))]
+    step = program([*copied, *slow, wait_for(0, finding=1), *more, *[wait_for(finding=2)] * 20])
+    ready = replay.prepare(Graph((step,), 1, STREAM, 0))
+    assert asked(ready, frozenset({0, 2})) is not None
+    assert asked(ready, frozenset({0, 2, 3})) is None
+
+
 def test_the_waits_before_and_behind_a_steps_end_are_removed_together() -> None:
     """400 launches up to each: from the one that is left around to itself there are 1,200, and the queue is full."""
 
