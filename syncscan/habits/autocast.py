@@ -82,7 +82,7 @@ def _repeated(context: Context, known: Mapping[int, int]) -> list[int]:
     s = context.trace.slices
     found: list[int] = []
     last: int | None = None
-    for weights in context.once(backward_passes) if known else ():
+    for weights in context.kept(backward_passes) if known else ():
         step = int(context.step_of(s.ts[weights[0]]))
         if step == last:
             sequences = _sequences_before(context, weights)

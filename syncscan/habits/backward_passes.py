@@ -30,4 +30,4 @@ def backward_passes(context: Context) -> list[Int64]:
 
 def parameters(context: Context) -> int:
     """How many parameters the program trains: as many as its fullest backward pass adds to; 0 without one."""
-    return max((len(mine) for mine in context.once(backward_passes)), default=0)
+    return max((len(mine) for mine in context.kept(backward_passes)), default=0)

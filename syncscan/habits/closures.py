@@ -18,7 +18,7 @@ def without_closures(context: Context, rows: list[int]) -> list[int]:
     if not rows:
         return []
     s, calls, each = context.trace.slices, context.launch_calls, np.array(rows, np.int64)
-    alone = _none_in(context.once(_backward), s.ts[each], s.end[each])
+    alone = _none_in(context.kept(_backward), s.ts[each], s.end[each])
     for track in distinct(s.track[each]).tolist():
         mine, others = s.track[each] == track, s.ts[calls[s.track[calls] != track]]
         alone[mine] &= _none_in(others, s.ts[each[mine]], s.end[each[mine]])

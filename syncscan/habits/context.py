@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int32, Int64, distinct
@@ -16,12 +15,12 @@ from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.host import SampledHost
 from syncscan.model.interval import Cover, Interval, ThreadInterval
+from syncscan.model.making import Making
 from syncscan.model.period import step_intervals
 from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
-T = TypeVar("T")
 _NO_ROWS = np.zeros(0, np.int64)
 NOTABLE = 0.01
 """What takes less than this part of a step isn't worth a word."""
@@ -35,8 +34,8 @@ LAUNCH_NS = 100_000
 """A launch takes the host this at most, with the Python and the dispatch before it; more is something else."""
 
 
-class Context(msgspec.Struct, frozen=True, dict=True):
-    """What the rules look at; everything in it is computed once, when it is first asked for."""
+class Context(Making, frozen=True):
+    """What the rules look at; everything in it is computed once, when it is first asked for: several ask the same."""
 
     trace: Trace
     findings: tuple[Finding, ...]
@@ -261,17 +260,6 @@ class Context(msgspec.Struct, frozen=True, dict=True):
             outer = np.where(inside & (s.category[at] == int(Category.CPU_OP)), at, outer)
             at = np.where(inside, s.parent[at], NONE)
         return outer
-
-    def once(self, ask: Callable[[Context], T]) -> T:
-        """What this function says of the context: several rules ask the same."""
-        if ask not in self._said:
-            self._said[ask] = ask(self)
-        said: T = self._said[ask]
-        return said
-
-    @cached_property
-    def _said(self) -> dict[Callable[[Context], Any], Any]:
-        return {}
 
     def launched(self, interval: ThreadInterval, *, any_thread: bool = False) -> Int64:
         """Rows of the device work that this interval of a host thread launched, in order."""

@@ -74,7 +74,7 @@ def factories(context: Context) -> dict[int, int]:
 
     It is the op right before the copy's, if it launched nothing: with no other op between.
     """
-    calls = np.array([copy.call for copy in context.once(pageable_copies)], np.int64)
+    calls = np.array([copy.call for copy in context.kept(pageable_copies)], np.int64)
     own = context.outer_ops(calls)
     calls, own = calls[own != NONE], own[own != NONE]
     before = _ops_before(context.trace, own)

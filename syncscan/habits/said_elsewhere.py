@@ -16,9 +16,9 @@ from syncscan.model.interval import ThreadInterval
 
 def said_elsewhere(context: Context) -> list[ThreadInterval]:
     """Where an optimizer or another loop goes through the parameters, and where gradients are filled with zeros."""
-    looping, zeroed = context.once(find_looping_optimizer), context.once(zeroed_gradients)
+    looping, zeroed = context.kept(find_looping_optimizer), context.kept(zeroed_gradients)
     scopes = [*(looping.steps if looping else ()), *(zeroed.scopes if zeroed else ())]
-    loops = [interval for loop in context.once(parameter_loops) for interval in loop.intervals]
+    loops = [interval for loop in context.kept(parameter_loops) for interval in loop.intervals]
     return sorted([*(context.interval(row) for row in scopes), *loops], key=lambda interval: interval.begin)
 
 

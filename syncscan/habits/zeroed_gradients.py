@@ -54,7 +54,7 @@ def _work(context: Context, rows: list[int]) -> Int64:
 def _additions(context: Context, scopes: list[int]) -> list[int]:
     """The `add_`s that add a gradient to zeros: those of the first backward pass behind each of these scopes."""
     s, trace = context.trace.slices, context.trace
-    passes = context.once(backward_passes)
+    passes = context.kept(backward_passes)
     begins = np.array([s.ts[mine[0]] for mine in passes], np.int64)
     firsts = distinct(np.searchsorted(begins, s.end[scopes]))
     gradients = [passes[first] for first in firsts.tolist() if first < len(passes)]

@@ -17,6 +17,7 @@ from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.file_state import FileState
 from syncscan.model.frame_chains import FrameChains
 from syncscan.model.interval import cover_of
+from syncscan.model.making import Making
 from syncscan.model.names import is_step
 from syncscan.model.paths import Paths
 from syncscan.model.saved import Kept
@@ -220,7 +221,7 @@ class TraceInfo(msgspec.Struct, frozen=True):
     that isn't known. The end of its list is read event by event, whatever it is like."""
 
 
-class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
+class Trace(Making, frozen=True, eq=False):
     """One recorded trace: strings, tracks, slices, frames, flows and steps, linked and ready to be analysed."""
 
     info: TraceInfo
@@ -231,17 +232,6 @@ class Trace(msgspec.Struct, frozen=True, eq=False, dict=True):
     flows: Flows
     steps: tuple[Step, ...]
     steps_found: StepsFound = NO_STEPS
-
-    def kept(self, make: Callable[[Trace], Made]) -> Made:
-        """What this makes of the trace: made once, for every stage that asks."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        made: Made = self._made[make]
-        return made
-
-    @cached_property
-    def _made(self) -> dict[Any, Any]:
-        return {}
 
     def name(self, row: int) -> str:
         """The name of the slice in this row."""

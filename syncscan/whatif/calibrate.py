@@ -16,7 +16,7 @@ import msgspec
 from syncscan.model.step import REPEATABILITY
 from syncscan.model.step_times import NOISY
 from syncscan.whatif.graph import Graph
-from syncscan.whatif.replay import Replay, period, prepare
+from syncscan.whatif.replay import Replay, period
 
 Takes: TypeAlias = "Callable[[float, float], float]"
 """From the scales of host and device to the replayed step's time, ns."""
@@ -92,10 +92,10 @@ def calibrate(
     """
     guessed = guess(graph, slices, stacks)
     if unprofiled_ns is None:
-        replay, recorded = prepare(graph, guessed), prepare(graph)
+        replay, recorded = Replay(graph, guessed), Replay(graph)
         mine = period(replay)
         unit = period(recorded) / mine if mine else 1.0
-        slack = (recorded, prepare(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
+        slack = (recorded, Replay(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
         return Calibration(
             replay,
             unit,
@@ -107,7 +107,7 @@ def calibrate(
             notes=(_UNKNOWN.format(1.0 - guessed),),
         )
 
-    replay_with = cache(lambda *scales: prepare(graph, *scales))  # of the found ones the period is asked for again
+    replay_with = cache(lambda *scales: Replay(graph, *scales))  # of the found ones the period is asked for again
     times = Times(lambda *scales: period(replay_with(*scales)))
     replay = replay_with(*scales(times, guessed, unprofiled_ns))
     notes = (_DEVICE.format(replay.stretch),) if abs(replay.stretch - 1.0) > 0.02 else ()
@@ -207,7 +207,7 @@ def scales(times: Times, guessed: float, target: float, rounds: int = ROUNDS) ->
 
 def reach(graph: Graph, known_ns: float) -> float:
     """The time nearest to this one that any plausible scale of host and device gives the step."""
-    least, most = (period(prepare(graph, *scales)) for scales in ((MIN_SCALE, MIN_STRETCH), (MAX_SCALE, MAX_STRETCH)))
+    least, most = (period(Replay(graph, *scales)) for scales in ((MIN_SCALE, MIN_STRETCH), (MAX_SCALE, MAX_STRETCH)))
     return min(max(known_ns, least), most)
 
 

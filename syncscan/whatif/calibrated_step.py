@@ -14,7 +14,7 @@ from syncscan.model.trace import Trace
 from syncscan.whatif.calibrate import Calibration
 from syncscan.whatif.graph import Graph, HostWait
 from syncscan.whatif.power import slowdown
-from syncscan.whatif.replay import Replay, Steady, period, prepare, steady
+from syncscan.whatif.replay import Replay, Steady, period, steady
 from syncscan.whatif.replays import Without, foresee
 from syncscan.whatif.shares import NOTABLE, Shares, shares_of
 from syncscan.whatif.surroundings import Surroundings
@@ -62,7 +62,7 @@ class CalibratedStep:
 
     def replay_of(self, graph: Graph) -> Replay:
         """Another graph of the same step, with the scales of this calibration."""
-        return prepare(graph, self.replay.scale, self.replay.stretch)
+        return Replay(graph, self.replay.scale, self.replay.stretch)
 
     def after(self, removed: frozenset[int]) -> Steady:
         """The step without these findings: others come as late to its collectives, and its input, as they did."""
@@ -194,7 +194,7 @@ class CalibratedStep:
     @cached_property
     def _hot(self) -> Replay:
         replay = self.replay
-        return prepare(self.graph, replay.scale, replay.stretch * (1.0 + self._slowdown))
+        return Replay(self.graph, replay.scale, replay.stretch * (1.0 + self._slowdown))
 
     def _throttled(self, removed: frozenset[int]) -> float:
         """The step if the device slows down as far as it loses its pauses."""

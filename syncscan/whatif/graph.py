@@ -7,20 +7,18 @@ events becomes a few dozen nodes without loss (max-plus algebra; `replay` has th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from syncscan.model.arrays import Float64
+from syncscan.model.making import Making
 from syncscan.model.trace import NONE
 from syncscan.whatif.waits import Wait
-
-Made = TypeVar("Made")
 
 BLOCK = 128
 """Launches in one node at most: the grain at which the launch queue's limit acts."""
@@ -192,7 +190,7 @@ class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(n.host_ns for n in self.nodes if isinstance(n, Run | HostWait | Collective) and n.thread == 0)
 
 
-class Graph(msgspec.Struct, frozen=True, eq=False, dict=True):
+class Graph(Making, frozen=True, eq=False):
     """The programs of the chosen steps in time order; threads and streams are numbered, the step's thread is 0."""
 
     programs: tuple[Program, ...]
@@ -205,17 +203,6 @@ class Graph(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     added_from: int = NONE
     """From this stream number on, streams are the ones that a pipeline would add; NONE without."""
-
-    def kept(self, make: Callable[[Graph], Made]) -> Made:
-        """What this makes of the graph, made once."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        made: Made = self._made[make]
-        return made
-
-    @cached_property
-    def _made(self) -> dict[Any, Any]:
-        return {}
 
     @property
     def occupied_ns(self) -> float:

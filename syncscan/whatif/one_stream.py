@@ -29,8 +29,8 @@ MOST_CHANGED = 0.2
 """If a larger part of the segments is different, a replay from the begin costs less (measured on a detector's 752)."""
 
 
-class Columns(msgspec.Struct, frozen=True, eq=False):
-    """Segments with a replay's scales applied, all times in ns; see `Segments`."""
+class ScaledSegments(msgspec.Struct, frozen=True, eq=False):
+    """Segments with the scales of a replay applied, all times in ns; see `Segments`."""
 
     segments: Segments
     scale: float
@@ -42,13 +42,13 @@ class Columns(msgspec.Struct, frozen=True, eq=False):
     own: Float64
 
 
-def columns_of(segments: Segments, scale: float, stretch: float) -> Columns:
+def scaled(segments: Segments, scale: float, stretch: float) -> ScaledSegments:
     """The segments of a graph, the host's times multiplied by `scale` and the device's by `stretch`."""
     late, ends = np.full(len(segments.host), -np.inf), scale * segments.late_host + stretch * segments.late_device
     if len(ends):
         late[segments.launching] = np.maximum.reduceat(ends, segments.late_first)
     host, work, own = scale * segments.host, stretch * segments.work, scale * segments.own
-    return Columns(segments, scale, stretch, host, work, late, own)
+    return ScaledSegments(segments, scale, stretch, host, work, late, own)
 
 
 class Cycle(NamedTuple):
@@ -97,13 +97,13 @@ class OneStream:
     """Some programs of a replay, which follow one another around and around.
 
     Args:
-        columns: the segments of all of them.
+        segments: those of all programs.
         around: these ones'.
     """
 
-    def __init__(self, columns: Columns, around: Around) -> None:
-        self._columns, self._around, self._length = columns, around, len(around.at)
-        all_of_them = columns.host, columns.work, columns.late, columns.own
+    def __init__(self, segments: ScaledSegments, around: Around) -> None:
+        self._scaled, self._around, self._length = segments, around, len(around.at)
+        all_of_them = segments.host, segments.work, segments.late, segments.own
         self._host, self._work, self._late, self._own = (column[around.at].tolist() for column in all_of_them)
         self._as_it_is = self._replayed(frozenset(), False)
         self._last = self._as_it_is
@@ -130,14 +130,14 @@ class OneStream:
     @cached_property
     def _left(self) -> tuple[list[float], list[float]]:
         """In place of `own` where a wait is removed; and where the op around it is, too."""
-        s, at = self._columns.segments, self._around.at
-        plain, whole = (self._columns.scale * column[at] for column in (s.own_removed, s.own_whole))
+        s, at = self._scaled.segments, self._around.at
+        plain, whole = (self._scaled.scale * column[at] for column in (s.own_removed, s.own_whole))
         return plain.tolist(), whole.tolist()
 
     @cached_property
     def _copy(self) -> list[float]:
         """What a removal saves of the stream's work."""
-        copy: list[float] = (self._columns.stretch * self._columns.segments.copy[self._around.at]).tolist()
+        copy: list[float] = (self._scaled.stretch * self._scaled.segments.copy[self._around.at]).tolist()
         return copy
 
     def _differing(self, known: Replayed, removed: frozenset[int], whole: bool) -> list[int] | None:
@@ -288,7 +288,7 @@ def _advance(
     """When the thread goes on behind each segment's wait, when the stream is done with what it adds; waits by finding.
 
     Args:
-        columns: as of `Columns` host, work, late, own and wake, and the number of each wait's finding.
+        columns: as of `ScaledSegments` host, work, late, own and wake, and the number of each wait's finding.
         now, end: of the segment before.
         findings: how many there are.
     """

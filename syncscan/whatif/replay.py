@@ -17,7 +17,7 @@ import numpy as np
 
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, Program
-from syncscan.whatif.one_stream import Columns, OneStream, columns_of
+from syncscan.whatif.one_stream import OneStream, ScaledSegments, scaled
 from syncscan.whatif.pace import BEGIN, Mark, Pace, left_of
 from syncscan.whatif.segments import segments_of
 from syncscan.whatif.waits import Wait
@@ -38,8 +38,10 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A graph with one scale of the host's own time and one of the device's, ready to be replayed again and again."""
 
     graph: Graph
-    scale: float
-    stretch: float
+    scale: float = 1.0
+    """Of the host's own time."""
+    stretch: float = 1.0
+    """Of the device's."""
 
     @cached_property
     def programs(self) -> tuple[Scaled, ...]:
@@ -57,7 +59,7 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         return {}
 
     @cached_property
-    def _around(self) -> dict[tuple[int, ...] | None, OneStream | None]:
+    def _one_streams(self) -> dict[tuple[int, ...] | None, OneStream | None]:
         return {}
 
     def chosen(self, steps: Sequence[int] | None) -> Sequence[Scaled]:
@@ -87,25 +89,20 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
     def quick(self, question: Question) -> Steady | None:
         """The steady state, where one thread and one stream soon come to it: see `one_stream`."""
         steps, removed, whole = question
-        if steps not in self._around:
-            self._around[steps] = self._one_stream(steps)
-        around = self._around[steps]
-        cycle = around and around.cycle(removed, whole)
+        if steps not in self._one_streams:
+            self._one_streams[steps] = self._one_stream(steps)
+        one_stream = self._one_streams[steps]
+        cycle = one_stream and one_stream.cycle(removed, whole)
         return self.answer(question, cycle.took, cycle.waits) if cycle else None
 
     def _one_stream(self, steps: Sequence[int] | None) -> OneStream | None:
-        columns = self._columns
-        return OneStream(columns, columns.segments.around(steps)) if columns and steps != () else None
+        mine = self._segments
+        return OneStream(mine, mine.segments.around(steps)) if mine and steps != () else None
 
     @cached_property
-    def _columns(self) -> Columns | None:
+    def _segments(self) -> ScaledSegments | None:
         segments = self.graph.kept(segments_of)
-        return columns_of(segments, self.scale, self.stretch) if segments else None
-
-
-def prepare(graph: Graph, scale: float = 1.0, stretch: float = 1.0) -> Replay:
-    """Apply `scale` to the host's own time and `stretch` to the device's."""
-    return Replay(graph, scale, stretch)
+        return scaled(segments, self.scale, self.stretch) if segments else None
 
 
 def _scaled(program: Program, scale: float, stretch: float) -> Scaled:
@@ -156,7 +153,7 @@ def steady(
     than the device worked in it, however its streams fall.
 
     Args:
-        replay: from `prepare`.
+        replay: of the graph, on its scales.
         removed: numbers of the findings whose waits are left out.
         steps: which programs to cycle through; all of them by default.
         whole: of the removed ones the host's time in the ops around them goes too.

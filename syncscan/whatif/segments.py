@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -90,7 +91,7 @@ class Around(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def waits(self) -> dict[int, int]:
-        """Where the thread waits for the stream, and the how manieth such place that is."""
+        """Where the thread waits for the stream, and which of those places it is."""
         return {place: number for number, place in enumerate(p for p, wake in enumerate(self.wake) if wake > -np.inf)}
 
     @cached_property
@@ -212,12 +213,16 @@ def _behind(numbers: Float64, segment: Int64, count: int) -> Float64:
     return np.append(0.0, sums)[ends[segment]] - sums
 
 
+_OF_PLACES = ("bounds", "late_first", "launching")
+"""The columns that count segments, or launches, from their program's first one."""
+
+
 def _joined(parts: Sequence[Segments]) -> Segments:
     """Those of several programs, one behind the other."""
     bounds = np.cumsum([0, *(len(part.host) for part in parts)]).tolist()
     launches = np.cumsum([0, *(len(part.late_host) for part in parts)]).tolist()
 
-    def column(name: str, added: Sequence[int] | None = None) -> np.ndarray:
+    def column(name: str, added: Sequence[int] | None = None) -> Any:
         columns = [getattr(part, name) for part in parts]
         return np.concatenate([c + more for c, more in zip(columns, added, strict=False)] if added else columns)
 
@@ -225,20 +230,5 @@ def _joined(parts: Sequence[Segments]) -> Segments:
         bounds=tuple(bounds),
         late_first=column("late_first", launches),
         launching=column("launching", bounds),
-        **{name: column(name) for name in _COLUMNS},
+        **{name: column(name) for name in Segments.__struct_fields__ if name not in _OF_PLACES},
     )
-
-
-_COLUMNS = (
-    "host",
-    "work",
-    "late_host",
-    "late_device",
-    "launches",
-    "own",
-    "wake",
-    "own_removed",
-    "own_whole",
-    "copy",
-    "finding",
-)

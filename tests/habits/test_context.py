@@ -98,4 +98,4 @@ def test_what_rules_ask_together_is_answered_once() -> None:
         asked.append(of)
         return NONE
 
-    assert [context.once(ask), context.once(ask), len(asked)] == [NONE, NONE, 1]
+    assert [context.kept(ask), context.kept(ask), len(asked)] == [NONE, NONE, 1]

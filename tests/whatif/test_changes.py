@@ -11,7 +11,7 @@ from syncscan.model.habit import Change
 from syncscan.model.interval import ThreadInterval
 from syncscan.whatif.build import build
 from syncscan.whatif.projector import Projector
-from syncscan.whatif.replay import period, prepare
+from syncscan.whatif.replay import Replay, period
 from syncscan.whatif.replayed_steps import find_steps, with_change
 from tests.builder import TraceBuilder
 
@@ -29,7 +29,7 @@ def trace():
 
 
 def step_us(trace, change):
-    return period(prepare(build(find_steps(trace, [], change=change)))) / 1e3
+    return period(Replay(build(find_steps(trace, [], change=change)))) / 1e3
 
 
 def rows(trace, name):
@@ -44,7 +44,7 @@ def intervals(trace, name):
 def test_an_empty_change_changes_nothing():
     """The replay of the step as it was."""
     t = trace()
-    assert step_us(t, Change()) == pytest.approx(period(prepare(build(find_steps(t, [])))) / 1e3)
+    assert step_us(t, Change()) == pytest.approx(period(Replay(build(find_steps(t, [])))) / 1e3)
 
 
 def test_host_time_that_is_cut_makes_the_step_shorter_until_the_device_sets_the_pace():
@@ -97,7 +97,7 @@ def test_a_change_of_found_steps_is_the_change_they_would_be_found_with(change):
     )
     assert (changed.left_out, changed.busy_ns, changed.waits) == (anew.left_out, anew.busy_ns, anew.waits)
     assert changed.launches.end.tolist() == anew.launches.end.tolist()
-    assert period(prepare(build(changed))) == period(prepare(build(anew)))
+    assert period(Replay(build(changed))) == period(Replay(build(anew)))
 
 
 def test_habits_of_recordings_are_projected_the_same_either_way(monkeypatch):

@@ -17,8 +17,8 @@ from syncscan.model.rank import CollectiveNode, RankGraph, RankProgram, RunNode,
 from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.rank_graph import corners, graph_of_rank
+from syncscan.whatif.replay import Replay
 from syncscan.whatif.replay import period as period_alone
-from syncscan.whatif.replay import prepare
 from tests.whatif.story import told
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -35,7 +35,7 @@ def test_one_rank_is_replayed_as_alone(name: str, scales: tuple[float, float]) -
     graph = graph_of_rank(projector, projector.steps.intervals, {})
     assert graph is not None
     removed = frozenset(range(len(analysis.findings)))
-    alone = prepare(projector.graph, *scales)
+    alone = Replay(projector.graph, *scales)
     job = Job((graph,), {})
     assert period(job, Scales(*scales)) == pytest.approx(period_alone(alone))
     assert period(job, Scales(*scales), Removal({0: removed})) == pytest.approx(period_alone(alone, removed))

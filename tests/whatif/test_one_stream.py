@@ -30,7 +30,7 @@ def test_what_it_tells_is_what_a_replay_of_all_comes_to(seed: int) -> None:
     random = Random(seed)
     findings = random.choice([4, 12, 40])
     steps = tuple(of_one_stream(random, findings) for _ in range(random.randint(1, 4)))
-    ready = replay.prepare(Graph(steps, 1, STREAM, 0, busy_ns=1e3), random.uniform(0.3, 1.3), random.uniform(0.5, 1.5))
+    ready = replay.Replay(Graph(steps, 1, STREAM, 0, busy_ns=1e3), random.uniform(0.3, 1.3), random.uniform(0.5, 1.5))
     for _ in range(8):
         gone = frozenset(random.sample(range(NONE, findings), random.choice([0, 1, 1, 2, 3, findings // 2])))
         chosen = None if random.random() < 0.7 else [random.randrange(len(steps))]
@@ -48,9 +48,7 @@ def test_a_queue_is_full_in_what_was_followed_where_it_is_in_a_replay_of_all(see
     """Of any removal that is followed from the step as it is, all times are known: those of a replay of all."""
     random = Random(seed)
     steps = tuple(of_one_stream(random, 12) for _ in range(random.randint(1, 4)))
-    columns = (
-        one_stream.columns_of(segments, 1.0, 1.0) if (segments := segments_of(Graph(steps, 1, STREAM, 0))) else None
-    )
+    columns = one_stream.scaled(segments, 1.0, 1.0) if (segments := segments_of(Graph(steps, 1, STREAM, 0))) else None
     assert columns
     around = one_stream.OneStream(columns, columns.segments.around(None))
     known = around._replayed(frozenset(), False)
@@ -80,7 +78,7 @@ def test_only_what_a_removed_wait_changes_is_replayed(monkeypatch: pytest.Monkey
 
     Two segments are replayed: its own, and the one that is as it was again.
     """
-    ready = replay.prepare(Graph((reading(*range(40)),), 1, STREAM, 0))
+    ready = replay.Replay(Graph((reading(*range(40)),), 1, STREAM, 0))
     assert asked(ready, frozenset()) == replay.steady(ready)
     monkeypatch.delattr(one_stream, "_advance")
     found, before = asked(ready, frozenset({20})), replay.steady(ready)
@@ -97,7 +95,7 @@ def test_a_full_launch_queue_is_left_to_a_replay_of_all() -> None:
 
     With the wait the queue is empty each time, and the replay tells it by itself.
     """
-    ready = replay.prepare(Graph((reading(0, 0, launches=LAUNCH_QUEUE // 2),), 1, STREAM, 0))
+    ready = replay.Replay(Graph((reading(0, 0, launches=LAUNCH_QUEUE // 2),), 1, STREAM, 0))
     assert asked(ready, frozenset()) is not None
     assert asked(ready, frozenset({0})) is None
     assert replay.steady(ready, frozenset({0})).period == pytest.approx(200e3)
@@ -105,7 +103,7 @@ def test_a_full_launch_queue_is_left_to_a_replay_of_all() -> None:
 
 def told_as_by_a_replay_of_all(step: Program, *gone: int) -> bool:
     """Whether the step without these findings is told; it takes what a replay of all comes to."""
-    ready = replay.prepare(Graph((step,), 1, STREAM, 0))
+    ready = replay.Replay(Graph((step,), 1, STREAM, 0))
     question = ready.question(frozenset(gone), None, False)
     found, expected = ready.quick(question), replay._replayed(ready, question)
     for steady in (found or expected, replay.steady(ready, frozenset(gone))):
@@ -137,7 +135,7 @@ def test_a_queue_that_a_slow_host_keeps_from_being_full_is_full_without_what_mad
     slow = [wait_for(0, finding=1), wait_for(0, finding=3, call_ns=60e3), Run(0, 0.0, LAUNCH_QUEUE)]
     more = [node for row in range(1, 12) for node in (Run(0, 90e3, 100, (Feed(0, 10e3, row),)), wait_for(0, finding=1))]
     step = program([*copied, *slow, wait_for(0, finding=1), *more, *[wait_for(finding=2)] * 20])
-    ready = replay.prepare(Graph((step,), 1, STREAM, 0))
+    ready = replay.Replay(Graph((step,), 1, STREAM, 0))
     assert asked(ready, frozenset({0, 2})) is not None
     assert asked(ready, frozenset({0, 2, 3})) is None
 
@@ -163,7 +161,7 @@ def test_a_long_way_without_a_wait_is_cut_where_a_queue_may_fill() -> None:
 def test_a_host_that_sets_the_pace_needs_no_wait_to_keep_its_queue_empty() -> None:
     """Its device is done with 1,024 launches long before it comes to launch as many again: told without any wait."""
     step = program([Run(0, 400e3, 300, (Feed(0, 100e3, 0),)), wait_for(0), Run(0, 400e3, 300, (Feed(0, 100e3, 1),))])
-    ready = replay.prepare(Graph((step,), 1, STREAM, 0))
+    ready = replay.Replay(Graph((step,), 1, STREAM, 0))
     found = asked(ready, frozenset({0}))
     assert found is not None
     assert found.period == pytest.approx(800e3)
@@ -179,5 +177,5 @@ def test_several_threads_streams_or_events_are_left_to_a_replay_of_all() -> None
         Graph((program([*step.nodes, Record(0, 0)]),), 1, STREAM, 0),
         Graph((), 1, STREAM, 0),
     ):
-        assert asked(replay.prepare(graph), frozenset()) is None
-    assert replay.prepare(Graph((step,), 1, STREAM, 0)).quick(((), frozenset(), False)) is None
+        assert asked(replay.Replay(graph), frozenset()) is None
+    assert replay.Replay(Graph((step,), 1, STREAM, 0)).quick(((), frozenset(), False)) is None

@@ -21,7 +21,7 @@ MORE = 12
 )
 def test_where_all_is_as_much_later_it_goes_on_like_that(steps: list[Program], gone: frozenset[int], last: int) -> None:
     """Once all has moved by one time each further cycle takes it too, with the same waits, whatever led in."""
-    ready = replay.prepare(Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS))
+    ready = replay.Replay(Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS))
     state = replay.State(ready)
 
     def cycle() -> dict[int, float]:
@@ -48,21 +48,21 @@ def test_other_threads_begin_with_the_step() -> None:
     """A thread that works 30 µs and launches 10 is waited for: 40 a step, though it could do the next 30 meanwhile."""
     step = program([Run(1, 30e3, 1, (Feed(0, 10e3, 0),)), wait_for(0, host_ns=5e3)])
     for threads in (2, 3):
-        ready = replay.prepare(Graph((step,), threads, ((0, 7),), 0))
+        ready = replay.Replay(Graph((step,), threads, ((0, 7),), 0))
         assert replay.steady(ready).period == pytest.approx(40e3)
 
 
 def test_no_step_takes_less_than_the_device_works_in_one_and_some_of_them_may() -> None:
     """What the device works is a mean over all steps, which says nothing of one of them."""
     step = program([Run(0, 1e3, 1, (Feed(0, 10e3, 0),))])
-    ready = replay.prepare(Graph((step, step), 1, ((0, 7),), 0, busy_ns=50e3))
+    ready = replay.Replay(Graph((step, step), 1, ((0, 7),), 0, busy_ns=50e3))
     assert replay.steady(ready).period == pytest.approx(50e3)
     assert replay.steady(ready, steps=[1]).period == pytest.approx(10e3)
 
 
 def test_the_host_works_less_by_the_op_where_that_goes_too() -> None:
     """9 µs of work, 7 of them in the op around a call of 2: without the call 9 are left, and without the op 2."""
-    ready = replay.prepare(Graph((program([wait_for(0, host_ns=9e3, call_ns=2e3, op_ns=7e3)]),), 1, ((0, 7),), 0))
+    ready = replay.Replay(Graph((program([wait_for(0, host_ns=9e3, call_ns=2e3, op_ns=7e3)]),), 1, ((0, 7),), 0))
     gone = frozenset({0})
     left = [replay.steady(ready).host, *(replay.steady(ready, gone, whole=whole).host for whole in (False, True))]
     assert left == pytest.approx([11e3, 9e3, 2e3])
@@ -70,4 +70,4 @@ def test_the_host_works_less_by_the_op_where_that_goes_too() -> None:
 
 def test_a_trace_without_steps_takes_no_time() -> None:
     """Nothing to replay is no error: a trace may hold ops alone."""
-    assert replay.steady(replay.prepare(Graph((), 1, (), 0))) == replay.Steady(0.0, {}, 0.0, 0.0)
+    assert replay.steady(replay.Replay(Graph((), 1, (), 0))) == replay.Steady(0.0, {}, 0.0, 0.0)

@@ -28,7 +28,7 @@ def test_at_once_they_have_the_numbers_of_one_after_the_other(
     """Bit for bit: time, waits and their order, the host's work, the device's; of several scales, and of one step."""
     graph = Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS, busy_ns=1e3)
     chosen = None if one is None else [one % len(steps)]
-    alone, together = ([replay.prepare(graph, *scales) for scales in SCALES] for _ in range(2))
+    alone, together = ([replay.Replay(graph, *scales) for scales in SCALES] for _ in range(2))
     waiting = [(gone, n, whole) for gone, n, whole in asked if alone[n].question(gone, chosen, whole)[1]]
     expected = [repr(replay.steady(alone[n], gone, chosen, whole)) for gone, n, whole in waiting]
     with pytest.MonkeyPatch.context() as patch:
@@ -52,7 +52,7 @@ def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
         ]
     )
     graph = Graph((step,), 1, ((0, 7), (0, 20)), 1)
-    alone, together = replay.prepare(graph), replay.prepare(graph)
+    alone, together = replay.Replay(graph), replay.Replay(graph)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "MANY", 1)
         replays.foresee([replays.Without(together, frozenset({1}))])
@@ -63,7 +63,7 @@ def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
 
 def test_few_are_left_to_be_asked_for() -> None:
     """Columns of a few numbers take longer than the numbers one by one; and what waits nowhere is as it was."""
-    ready = replay.prepare(Graph((program([wait_for()]),), THREADS, (), 0))
+    ready = replay.Replay(Graph((program([wait_for()]),), THREADS, (), 0))
     replays.foresee(replays.Without(ready, frozenset({n})) for n in range(100))
     assert ready.known == {}
 
@@ -74,7 +74,7 @@ def test_what_one_thread_and_one_stream_tell_is_left_to_be_asked_for() -> None:
     told = program([node for row, wait in enumerate(waits) for node in (Run(0, 9e3, 50, (Feed(0, 5e3, row),)), wait)])
     held = program([node for row, wait in enumerate(waits) for node in (Run(0, 5e3, 500, (Feed(0, 9e3, row),)), wait)])
     for step, left in ((told, True), (held, False)):
-        ready = replay.prepare(Graph((step,), 1, ((0, 7),), 0))
+        ready = replay.Replay(Graph((step,), 1, ((0, 7),), 0))
         sets = [frozenset({n}) for n in range(20)] + [frozenset(range(20))]
         replays.foresee(replays.Without(ready, gone) for gone in sets)
         assert [replay.Replay.question(ready, gone, None, False) in ready.known for gone in sets] == [not left] * 21

@@ -80,7 +80,7 @@ def find(context: Context) -> Iterable[Habit]:
     work = context.trace.device_rows
     computes = ~context.trace.called(work, lambda n: n.startswith("Mem"))
     computing = set(distinct(s.stream[work[computes]]).tolist())
-    mine = [c for c in context.once(pinned_copies) if int(s.stream[c.row]) in computing]
+    mine = [c for c in context.kept(pinned_copies) if int(s.stream[c.row]) in computing]
     if context.length_us(c.row for c in mine) < 5 * context.notable_us:  # alone they take no longer
         return
     alone = sum(_alone(context, c.row) for c in mine) / context.count / 1e3

@@ -57,8 +57,8 @@ def find(context: Context) -> Iterable[Habit]:
 
     A copy behind which the host waits is a sync, whose finding says what it costs: here only the making counts.
     """
-    before = context.once(factories)
-    built = {c.call: (c, before[c.call]) for c in context.once(pageable_copies) if c.call in before}
+    before = context.kept(factories)
+    built = {c.call: (c, before[c.call]) for c in context.kept(pageable_copies) if c.call in before}
     for group in context.by_scope(built):
         mine = [built[call] for call in group]
         making = context.length_us(row for _, row in mine) * context.host_scale

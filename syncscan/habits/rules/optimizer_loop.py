@@ -55,7 +55,7 @@ STAY = (0.1, 0.0, 0.4)
 
 def find(context: Context) -> Iterable[Habit]:
     """Optimizer steps of many small kernels that aren't batched, and hold the step for sure."""
-    looping = context.once(find_looping_optimizer)
+    looping = context.kept(find_looping_optimizer)
     if looping is None:
         return
     yield context.habit(

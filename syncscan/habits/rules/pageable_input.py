@@ -64,8 +64,8 @@ def find(context: Context) -> Iterable[Habit]:
 
     One behind which the host waits is a sync: its finding says what a pinned copy would gain.
     """
-    before = context.once(factories)
-    calls = [c for c in context.once(pageable_copies) if c.call not in context.sync_calls and c.call not in before]
+    before = context.kept(factories)
+    calls = [c for c in context.kept(pageable_copies) if c.call not in context.sync_calls and c.call not in before]
     for group in context.by_scope(c.call for c in calls):
         members = set(group)
         mine = [c for c in calls if c.call in members]

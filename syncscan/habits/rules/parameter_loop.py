@@ -62,7 +62,7 @@ recording lengthens some ops more than others (measured: 1.2 to 1.5 of a recorde
 
 def find(context: Context) -> Iterable[Habit]:
     """A round of ops on single tensors that each step repeats about as often as it has parameters."""
-    for loop in context.once(parameter_loops):
+    for loop in context.kept(parameter_loops):
         yield context.habit(ADVICE, loop.first, loop.took_us, _evidence(context, loop), _changes(loop))
 
 

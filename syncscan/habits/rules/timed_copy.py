@@ -66,10 +66,10 @@ ADVICE = Advice(
 
 def find(context: Context) -> Iterable[Habit]:
     """Copies to the device between the two events of timed parts."""
-    timed = union_of([Interval(timing.begin, timing.end) for timing in context.once(event_timings)])
+    timed = union_of([Interval(timing.begin, timing.end) for timing in context.kept(event_timings)])
     if not timed:
         return
-    copies = [*context.once(pageable_copies), *context.once(pinned_copies)]
+    copies = [*context.kept(pageable_copies), *context.kept(pinned_copies)]
     begins, ends = (np.array(column, np.int64) for column in zip(*timed, strict=True))
     inside = Cover(begins, ends).holds(context.trace.slices.ts[[c.call for c in copies]])
     mine = list(itertools.compress(copies, inside.tolist()))

@@ -76,7 +76,7 @@ def find(context: Context) -> Iterable[Habit]:
 
     What the step would gain without the wait is said of the sync itself.
     """
-    syncs = [timing.sync for timing in context.once(event_timings)]
+    syncs = [timing.sync for timing in context.kept(event_timings)]
     idle = _idle_behind(context, syncs)
     if len(syncs) < max(2, context.count) or idle < context.notable_us:
         return
