@@ -174,7 +174,8 @@ class Columns(msgspec.Struct):
         for column in ID_COLUMNS[category]:
             numbers = _ID_OF_ARGS[column](args)
             if column not in _RARE or numbers.count(NONE) < len(numbers):
-                yield column, _ints(numbers, TYPES[column])
+                ids = _ints(numbers, TYPES[column])
+                yield column, _by_either_name(ids, args) if column == "external" else ids
         if category == Category.MEMCPY:
             yield "name", [self._strings[_copy(event)] for event in group]
         if category == Category.KERNEL and any(a.group is not None for a in args):
@@ -307,11 +308,14 @@ def _ints(values: list[int], dtype: Any) -> Any:
         return np.array([value if limits.min <= value <= limits.max else NONE for value in values], dtype)
 
 
-def _external(all_args: list[Args]) -> list[int]:
-    """The id under either of its names: torch 1.10 and older write it in lower case (`categories.ARGS`)."""
-    ids = [args.external for args in all_args]
-    if NONE in ids:
-        return [args.external_old if i == NONE else i for i, args in zip(ids, all_args, strict=True)]
+def _by_either_name(ids: Any, all_args: list[Args]) -> Any:
+    """External ids, and what stands under their other name where none is usable: torch 1.10 and older write it in lower
+    case (`categories.ARGS`).
+    """
+    missing = np.flatnonzero(ids == NONE)
+    if len(missing):
+        ids = ids.copy()
+        ids[missing] = _ints([all_args[place].external_old for place in missing.tolist()], ids.dtype)
     return ids
 
 
@@ -320,7 +324,7 @@ _RARE = frozenset({"copy_kind"})
 
 _ID_OF_ARGS: dict[str, Callable[[list[Args]], list[int]]] = {
     "correlation": lambda all_args: [args.correlation for args in all_args],
-    "external": _external,
+    "external": lambda all_args: [args.external for args in all_args],
     "sequence": lambda all_args: [args.sequence for args in all_args],
     "fwd_thread": lambda all_args: [args.fwd_thread for args in all_args],
     "device": lambda all_args: [args.device for args in all_args],
