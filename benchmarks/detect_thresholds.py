@@ -17,7 +17,7 @@ import numpy as np
 
 from syncscan import load
 from syncscan.detect import Call, calls_of
-from syncscan.model.device_work import DeviceWork
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.runtime_calls import (
     api_name,
     is_copy,

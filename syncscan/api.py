@@ -1,4 +1,4 @@
-"""The pipeline on one screen: load → detect → attribute → cost → whatif → Analysis."""
+"""The pipeline on one screen: load → detect → attribute → cost → whatif → host → habits → Analysis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, source_files, with_excerpts
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
+from syncscan.facts.integrity import integrity_of
 from syncscan.habits import documentation
+from syncscan.host import host_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.names import is_step
@@ -163,7 +165,7 @@ def analyze_trace(
     over("detect")
     places = attribute(trace, points, files)
     over("attribute")
-    integrity = cost.integrity_of(trace, lacks)
+    integrity = integrity_of(trace, lacks)
     costs = cost.costs_of(trace, points, integrity)
     occurrences = list(map(Occurrence, points, places, costs))
     measured = cost.step_summary(trace, occurrences, integrity, processes)
@@ -174,7 +176,7 @@ def analyze_trace(
     doubt = projector.doubt(step_ms)
     gains = whatif.project_gains(projector, measured)
     over("whatif")
-    host_time = cost.host_of(trace, gains.step, gains.findings)
+    host_time = host_of(trace, gains.step, gains.findings)
     over("host")
     timed = not trace.info.capture.pretended
     found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled) if timed else ((), ())

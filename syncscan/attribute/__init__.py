@@ -19,11 +19,11 @@ from syncscan.attribute.program import path_in_program, program_root
 from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
 from syncscan.attribute.use import use_of
 from syncscan.attribute.warned import WarnedLines
+from syncscan.facts.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint, Use
 from syncscan.model.names import program_op
-from syncscan.model.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.trace import NONE, Trace
 
 

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from syncscan.facts.engine import nodes
 from syncscan.model.arrays import Int64
-from syncscan.model.engine import nodes
 from syncscan.model.finding import SyncPoint
 from syncscan.model.names import is_engine
 from syncscan.model.trace import NONE, Category, Trace

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from syncscan.facts.engine import node_begins
 from syncscan.model.arrays import Int64
-from syncscan.model.engine import node_begins
 from syncscan.model.finding import Phase
 from syncscan.model.names import is_backward, is_loader, is_optimizer
 from syncscan.model.paths import Path, PathNames

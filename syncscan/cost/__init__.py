@@ -1,8 +1,6 @@
-"""From attributed sync points to their costs, the findings they make, the measured step, and its host's time."""
+"""From attributed sync points to their costs, the findings they make and the measured step."""
 
 from syncscan.cost.collectives import collectives_of
-from syncscan.cost.host import host_of
-from syncscan.cost.integrity import integrity_of
 from syncscan.cost.merge import merged_findings, without_preparation
 from syncscan.cost.processes import apart
 from syncscan.cost.step import step_summary
@@ -12,8 +10,6 @@ __all__ = [
     "apart",
     "collectives_of",
     "costs_of",
-    "host_of",
-    "integrity_of",
     "merged_findings",
     "step_summary",
     "without_preparation",

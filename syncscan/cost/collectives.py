@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from syncscan.facts.device_work import DeviceWork, communicating
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork, communicating
 from syncscan.model.finding import Finding
 from syncscan.model.interval import Interval
 from syncscan.model.names import is_loader

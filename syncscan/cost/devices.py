@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from syncscan.facts.device_work import communicating
 from syncscan.model.arrays import Int64, distinct
-from syncscan.model.device_work import communicating
 from syncscan.model.interval import cover_of, union
 from syncscan.model.names import is_host_collective
 from syncscan.model.runtime_calls import is_launch

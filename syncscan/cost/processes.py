@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from syncscan.cost.devices import device_times
 from syncscan.errors import UsageError
+from syncscan.facts.period import step_period
+from syncscan.facts.processes import of_process, processes, share_correlations
 from syncscan.model.integrity import Lack
 from syncscan.model.interval import Interval
-from syncscan.model.period import step_period
-from syncscan.model.processes import of_process, processes, share_correlations
 from syncscan.model.step import ProcessSteps
 from syncscan.model.trace import Trace
 

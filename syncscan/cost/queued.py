@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.trace import NONE, Trace
 
 _NEVER = np.iinfo(np.int64).max

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from syncscan.cost.devices import device_times
 from syncscan.cost.held import times_held
+from syncscan.facts.period import step_intervals, step_period
 from syncscan.model.finding import Occurrence
 from syncscan.model.integrity import Integrity
 from syncscan.model.interval import cover_of
 from syncscan.model.names import is_loader
-from syncscan.model.period import step_intervals, step_period
 from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, ProcessSteps, StepSummary
 from syncscan.model.trace import HOST, NONE, Step, Trace
 

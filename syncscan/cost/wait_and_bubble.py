@@ -8,8 +8,8 @@ from itertools import chain
 import numpy as np
 
 from syncscan.cost.queued import Queued
+from syncscan.facts.device_work import DeviceWork, communicating
 from syncscan.model.arrays import Int64, distinct, grouped
-from syncscan.model.device_work import DeviceWork, communicating
 from syncscan.model.finding import Awaited, Cost, Place, SyncPoint
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.runtime_calls import is_async_copy

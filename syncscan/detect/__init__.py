@@ -15,8 +15,8 @@ from syncscan.detect.naming import Naming
 from syncscan.detect.neighbours import Neighbours, Windows
 from syncscan.detect.rule import document
 from syncscan.detect.rules import PREAMBLE, RULES
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Bool, distinct
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
 from syncscan.model.rule_doc import RuleDoc

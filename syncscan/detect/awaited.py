@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 
 from syncscan.detect.waits import CLOCKS_NS, PROMPT_NS
+from syncscan.facts.device_work import DeviceWork
+from syncscan.facts.stated_edges import stated_edges
 from syncscan.model.arrays import Int64, distinct
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import (
     is_event_record,
@@ -25,7 +26,6 @@ from syncscan.model.runtime_calls import (
     is_stream_wait,
     waits_by_nature,
 )
-from syncscan.model.stated_edges import stated_edges
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 SHORT_NS = 50_000

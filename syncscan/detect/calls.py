@@ -14,9 +14,9 @@ from syncscan.detect.closing_sync import profiler_sync
 from syncscan.detect.launches import blocking_launch
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model import runtime_calls
 from syncscan.model.arrays import Bool, Int64, among, blocks, looked_up
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from syncscan.detect.blocking_call import BlockingCall, Columns
+from syncscan.facts.recorded_stacks import RecordedStacks
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
 from syncscan.model.names import frame_parts
 from syncscan.model.paths import Path, PathNames
-from syncscan.model.recorded_stacks import RecordedStacks
 from syncscan.model.trace import NONE, Trace
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from syncscan.facts.engine import node_begins
 from syncscan.model.arrays import Bool, Int32, Int64, grouped, looked_up
-from syncscan.model.engine import node_begins
 from syncscan.model.names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Category, Trace
 

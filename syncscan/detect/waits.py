@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Bool, Int64
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Place
 from syncscan.model.runtime_calls import is_of_a_stream, waits_by_nature
 from syncscan.model.trace import NONE, Trace

@@ -8,9 +8,9 @@ from typing import Any
 
 from syncscan import api
 from syncscan.cost import collectives_of
+from syncscan.facts.period import step_intervals
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Removal
-from syncscan.model.period import step_intervals
 from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
 from syncscan.model.steps_found import FoundBy
 from syncscan.version import __version__

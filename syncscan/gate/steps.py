@@ -7,9 +7,9 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from syncscan.facts.period import step_times
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Spread, StepChange
-from syncscan.model.period import step_times
 from syncscan.model.step import BOUND_FROM
 
 T95 = (12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from syncscan.facts.device_work import DeviceWork
+from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int32, Int64, distinct
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.host import SampledHost
 from syncscan.model.interval import Cover, Interval, ThreadInterval
 from syncscan.model.making import Making
-from syncscan.model.period import step_intervals
 from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace

@@ -7,9 +7,9 @@ from pathlib import PurePath
 from typing import Any
 
 from syncscan.errors import UsageError
+from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.phases import PhaseSummary
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, picture, remedies, source
 from syncscan.report.assets import template

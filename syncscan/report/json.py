@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from syncscan.facts.period import earlier_work, later_work
+from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Source
 from syncscan.model.json_text import indented
-from syncscan.model.period import earlier_work, later_work
-from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.projection import Group, Overlap
 from syncscan.model.step import DeviceTime, StepSummary
 from syncscan.model.trace import Category, Trace

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
+from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Source
-from syncscan.model.phases import PhaseSummary
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, remedies, source
 from syncscan.report.habits import ToldHabit

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from syncscan.facts.period import earlier_work, later_work
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
-from syncscan.model.period import earlier_work, later_work
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Trace

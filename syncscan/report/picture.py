@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 
 from syncscan.errors import MissingExtra, UsageError
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Severity
 from syncscan.model.interval import Interval
 from syncscan.model.picture import Picture

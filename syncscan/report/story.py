@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import asdict
 
+from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
-from syncscan.model.phases import PhaseSummary, phases_of
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden, Shown
 from syncscan.report import dry, habits, host, remedies

@@ -17,10 +17,10 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
-from syncscan.model.phases import PhaseSummary
 from syncscan.model.printable import printable
 from syncscan.report.details import details, flagged_lines
 from syncscan.report.habits import ToldHabit

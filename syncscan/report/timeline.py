@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Occurrence
 from syncscan.model.interval import Interval, union
 from syncscan.model.names import is_collective_kernel, is_host_collective, is_loader

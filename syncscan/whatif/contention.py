@@ -10,8 +10,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from syncscan.facts.device_work import communicating
 from syncscan.model.arrays import Float64, Int64, distinct, median, quantile
-from syncscan.model.device_work import communicating
 from syncscan.model.interval import union
 from syncscan.model.trace import Category, Trace
 

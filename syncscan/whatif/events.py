@@ -11,10 +11,10 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from syncscan.facts.stated_edges import stated_edges
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.interval import Interval
 from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
-from syncscan.model.stated_edges import stated_edges
 from syncscan.model.trace import CALLS, Trace
 from syncscan.whatif.launches import Launches
 

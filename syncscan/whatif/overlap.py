@@ -9,11 +9,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.errors import UsageError
+from syncscan.facts.device_work import DeviceWork
+from syncscan.facts.period import step_intervals, work_of_steps
 from syncscan.model.arrays import Bool, Int64
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.interval import union
 from syncscan.model.names import is_step
-from syncscan.model.period import step_intervals, work_of_steps
 from syncscan.model.projection import Overlap
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.launches import Launches

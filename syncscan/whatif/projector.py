@@ -9,10 +9,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.errors import UsageError
+from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
 from syncscan.model.integrity import SOUND, Integrity
-from syncscan.model.period import step_period
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import NOT_MEASURED, StepSummary

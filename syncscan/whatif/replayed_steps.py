@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from syncscan.facts.period import busy_time, step_intervals
 from syncscan.model.habit import Change
 from syncscan.model.interval import Interval, ThreadInterval, cover_of
-from syncscan.model.period import busy_time, step_intervals
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif import changes
 from syncscan.whatif.events import EventEdge, Events, first_waiters

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from syncscan.facts.full_queue import held_by_queue
 from syncscan.model.arrays import median, quantile
 from syncscan.model.finding import Place, Removal, SyncPoint
-from syncscan.model.full_queue import held_by_queue
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from syncscan.cost.queued import Queued
-from syncscan.model.device_work import DeviceWork
+from syncscan.facts.device_work import DeviceWork
 from tests.builder import TraceBuilder
 
 

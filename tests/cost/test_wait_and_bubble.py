@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from syncscan.cost import costs_of, step_summary
 from syncscan.detect import detect
-from syncscan.model.device_work import DeviceWork
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.finding import Attribution, Cost, Occurrence, Phase, SyncPoint
 from syncscan.model.integrity import SOUND
 from syncscan.model.trace import Trace

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from syncscan.detect.awaited import place_of
 from syncscan.detect.calls import blocking_calls
-from syncscan.model.device_work import DeviceWork
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.finding import Awaited
 from syncscan.model.trace import NONE
 from tests.builder import MAIN, TraceBuilder

@@ -7,7 +7,7 @@ import pytest
 from syncscan.detect import detect
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.calls import blocking_calls
-from syncscan.model.device_work import DeviceWork
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.finding import Cause, SyncPoint
 from syncscan.model.runtime_calls import api_name
 from syncscan.model.trace import NONE

@@ -8,7 +8,7 @@ import pytest
 
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.calls import blocking_calls
-from syncscan.model.device_work import DeviceWork
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.trace import NONE, Trace
 from tests.builder import MAIN, TraceBuilder
 

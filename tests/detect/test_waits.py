@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from syncscan.detect.waits import Waits
-from syncscan.model.device_work import DeviceWork
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.finding import Place
 from syncscan.model.trace import NONE
 from tests.builder import MAIN, TraceBuilder

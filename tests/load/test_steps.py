@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from syncscan.errors import UsageError
+from syncscan.facts.period import step_intervals
 from syncscan.load import with_steps
-from syncscan.model.period import step_intervals
 from syncscan.model.step_marks import ServingPhase
 from syncscan.model.steps_found import FoundBy, StepsFound
 from syncscan.model.trace import Trace

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan import api
-from syncscan.model.period import step_intervals
+from syncscan.facts.period import step_intervals
 from syncscan.model.rank import CollectiveNode, RankGraph, RankProgram, RunNode, WaitNode
 from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
 from syncscan.whatif.projector import Projector

@@ -44,9 +44,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from syncscan.facts.device_names import DeviceNames
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
-from syncscan.model.device_names import DeviceNames
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import NONE, Category, Vendor
 from syncscan.model.units import duration

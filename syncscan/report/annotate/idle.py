@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from syncscan.facts.device_work import DeviceWork, Work
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork, Work
 from syncscan.model.finding import Finding
 from syncscan.model.interval import Cover, union
 from syncscan.model.names import is_loader

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.interval import Interval
 from syncscan.model.step import StepSummary

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int32, Int64, blocks
 from syncscan.model.interval import Cover, cover_of, union
 from syncscan.model.names import is_autograd_thread, is_engine, is_loader
-from syncscan.model.period import step_intervals
 from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace, of_categories
 
 _BEFORE_ALL = np.iinfo(np.int64).min

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncscan.facts.device_names import DeviceNames
 from syncscan.model import names
-from syncscan.model.device_names import DeviceNames
 from tests.builder import TraceBuilder
 
 WORDS = ("ab", "bca")

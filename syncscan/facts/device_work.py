@@ -9,8 +9,8 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
+from syncscan.facts.device_names import DeviceNames
 from syncscan.model.arrays import Bool, Int64, distinct
-from syncscan.model.device_names import DeviceNames
 from syncscan.model.finding import Place
 from syncscan.model.interval import union
 from syncscan.model.names import COLLECTIVE_WORDS, is_collective_kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.model.phases import PhaseSummary, phases_of
+from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.step_marks import ServingPhase
 from tests.builder import TraceBuilder
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncscan.cost.counted_host import counted_host
-from syncscan.cost.sampled_host import sampled_of
+from syncscan.host.counted import counted_host
+from syncscan.host.sampled import sampled_of
 from syncscan.model.finding import Finding
 from syncscan.model.host import Host
 from syncscan.model.step import StepSummary

@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import msgspec
 
+from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import median
-from syncscan.model.period import step_intervals
 from syncscan.model.step_marks import ServingPhase
 from syncscan.model.trace import Trace
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Int64
-from syncscan.model.device_work import DeviceWork
 from syncscan.model.integrity import SOUND, Integrity, Lack
 from syncscan.model.names import waits_for_event
 from syncscan.model.runtime_calls import is_graph_launch, is_launch

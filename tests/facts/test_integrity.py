@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from syncscan.api import analyze, analyze_trace
-from syncscan.cost.integrity import integrity_of
 from syncscan.errors import UsageError
+from syncscan.facts.integrity import integrity_of
 from syncscan.model.integrity import SOUND
 from syncscan.model.step import Bound
 from tests.builder import TraceBuilder

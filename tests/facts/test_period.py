@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from syncscan.facts.period import earlier_work, later_work, step_intervals, step_period
 from syncscan.load import with_steps
 from syncscan.model.interval import Interval
-from syncscan.model.period import earlier_work, later_work, step_intervals, step_period
 from tests.builder import TraceBuilder
 
 

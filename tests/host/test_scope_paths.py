@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.cost.scope_paths import ScopePaths, _made_by
+from syncscan.host.scope_paths import ScopePaths, _made_by
 from syncscan.model.arrays import Int64
 from syncscan.model.trace import NONE, Category
 from tests.builder import MAIN, TraceBuilder

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from syncscan.cost.host_rows import HostRows, host_rows
-from syncscan.cost.scope_paths import ScopePaths
+from syncscan.facts.full_queue import held_by_queue
+from syncscan.host.rows import HostRows, host_rows
+from syncscan.host.scope_paths import ScopePaths
 from syncscan.model.arrays import Bool, Int8, Int16, Int32, Int64, looked_up, numbered_pairs, summed
 from syncscan.model.finding import Finding
-from syncscan.model.full_queue import held_by_queue
 from syncscan.model.host import CountedHost, DearOp
 from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_memcpy, manages_memory
 from syncscan.model.step import StepSummary

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from syncscan.api import analyze_trace
-from syncscan.cost.counted_host import _outermost_of_group, _waited
+from syncscan.facts.period import step_intervals
+from syncscan.host.counted import _outermost_of_group, _waited
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Cost
 from syncscan.model.host import CountedHost, DearOp
 from syncscan.model.names import is_autograd_thread, is_loader
-from syncscan.model.period import step_intervals
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 from tests.builder import TraceBuilder
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from syncscan.facts.stated_edges import stated_edges
 from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
-from syncscan.model.stated_edges import stated_edges
 from tests.builder import MAIN, TraceBuilder
 
 RECORDS = (100.0, 200.0)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncscan.facts.recorded_stacks import RecordedStacks, _TimedCalls
 from syncscan.model.capture import TimedCall
-from syncscan.model.recorded_stacks import RecordedStacks, _TimedCalls
 from syncscan.model.trace import NONE
 from tests.builder import TraceBuilder
 
