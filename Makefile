@@ -8,7 +8,7 @@ SECONDS ?= 3600
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs dist fuzz audit bench mutants clean
+.PHONY: help demo test lint docs dist fuzz audit bench stages mutants clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -42,7 +42,11 @@ audit: $(VENV)/audit ## Look for known vulnerabilities in the versions that CI i
 
 bench: $(VENV)/bench $(VENV)/test ## Measure: what must be fast, and reading big traces beside other readers
 	$(BIN)/python -m pytest -m bench
+	$(BIN)/python -m benchmarks.stages
 	$(BIN)/python -m benchmarks.reading
+
+stages: $(VENV)/test ## Hold each stage of an analysis to its ceiling, over the repository's recordings
+	$(BIN)/python -m benchmarks.stages
 
 mutants: $(VENV)/mutants ## Change the code and count the changes that no test notices; SAMPLE=300 SEED=1 for a quick look
 	$(BIN)/python -m benchmarks.mutants constants

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cost_of_waits, wandering
+from benchmarks import cost_of_waits, stages, wandering
 from syncscan import load
 from syncscan.detect import detect
 
@@ -111,3 +111,17 @@ def test_what_the_tests_read_is_there_when_the_code_is_mutated() -> None:
         pytest.skip("what is tracked is told by git alone")
     tracked = subprocess.run(["git", "ls-tree", "-d", "--name-only", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     assert set(tracked.stdout.split()) - copied == {".github"}
+
+
+def test_a_stage_above_its_ceiling_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One at its ceiling isn't, and one that has no ceiling yet is."""
+    monkeypatch.setattr(stages, "CEILINGS", {"load": 0.5, "detect": 0.2})
+    assert stages.above_ceiling({"load": 0.5, "detect": 0.21, "unknown": 0.001}) == ["detect", "unknown"]
+
+
+def test_every_stage_of_an_analysis_has_a_ceiling(capsys: pytest.CaptureFixture[str]) -> None:
+    """Measured once over one recording: the stages that the clock names are those of the table."""
+    recording = ROOT / "sample_traces" / "clean.pt.trace.json.gz"
+    _, seconds = stages.measured([recording], runs=1)
+    assert set(seconds) == set(stages.CEILINGS)
+    assert min(seconds.values()) > 0
