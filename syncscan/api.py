@@ -110,7 +110,7 @@ def analyze(
         return analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files, clock=clock)
     except MemoryError:
         raise TraceTooLarge(
-            f"{os.fspath(path)} needs more memory than there is, or than was allowed.", "Record fewer steps."
+            f"{os.fspath(path)} needs more memory than is available or allowed.", "Record fewer steps."
         ) from None
 
 

@@ -13,24 +13,24 @@ from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.version import __version__
 
 COMMANDS = {
-    "demo": "The whole story on this machine: capture a step, analyse it, say what to do.",
+    "demo": "See syncscan at work: two recorded steps, and one captured on this machine.",
     "profile": "Run an unchanged training script under the profiler and report its syncs.",
-    "analyze": "Flag the host-device syncs of a trace, name them and say what they cost.",
-    "fleet": "All ranks of a job, joined: who holds it up, and what removing a sync gains it.",
-    "whatif": "The step without chosen syncs: what removing them would really gain.",
-    "diff": "What changed from one recording to another, and what the step gained.",
-    "check": "The gate for CI: limits, an allow-list, a baseline.",
-    "report": "One self-contained HTML file: timeline, findings, projections.",
-    "annotate": "The same trace with findings drawn on tracks of their own.",
+    "analyze": "Find the host-device syncs in a trace, with their causes and costs.",
+    "fleet": "Join all ranks of a job: which one delays it, and what removing a sync gains.",
+    "whatif": "Project the step without chosen syncs: what removing them would really gain.",
+    "diff": "Compare two recordings: which syncs changed, and what the step gained.",
+    "check": "Fail CI when syncs exceed limits, an allow-list or a baseline.",
+    "report": "Write one self-contained HTML file: timeline, findings, projections.",
+    "annotate": "Write a copy of a trace with findings drawn on separate tracks.",
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
     "prove": "Run two programs in turn: is the change a real gain, and is the result the same?",
-    "dryrun": "Run a program on the CPU as if on a GPU, and list where it would wait.",
-    "lint": "Guess from the source alone, without running it, where it would wait.",
-    "time": "Time a step or an inference right: warmed up, on the device's clock.",
+    "dryrun": "Run a program on a simulated GPU, and list where it would wait.",
+    "lint": "Find likely waits in source code, without running it.",
+    "time": "Time a step or an inference: warmed up, on the device's clock.",
     "rules": "List the rules.",
-    "explain": "Explain a rule, a habit or a finding: what it is, what it costs, what to use instead.",
+    "explain": "Explain a rule, habit or finding: why it costs time, what to use instead.",
     "repair": "Write a valid trace from a broken one.",
-    "mcp": "Answer programs, such as assistants in editors, about the traces of this folder.",
+    "mcp": "Serve this folder's traces to coding assistants (Model Context Protocol).",
 }
 """Command → its line in `--help`; kept here so that help imports no command."""
 
@@ -62,7 +62,7 @@ class _Lazy(click.Group):
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
         if name not in ("profile", "dryrun") and any(_is_empty(word) for word in args[1:]):
-            raise click.UsageError(f"An argument of '{name}' is empty: is it a shell variable that isn't set?", ctx)
+            raise click.UsageError(f"An argument of '{name}' is empty; is a shell variable unset?", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -97,7 +97,7 @@ def main() -> None:
         output.explain(e)
         sys.exit(e.exit_code)
     except MemoryError:
-        why = "This needs more memory than there is, or than was allowed."
+        why = "This needs more memory than is available or allowed."
         output.explain(TraceTooLarge(why, "Record fewer steps, or allow more with --max-memory."))
         sys.exit(TraceTooLarge.exit_code)
     except OSError as e:

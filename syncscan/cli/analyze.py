@@ -27,14 +27,22 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit", "brief
 
 @click.command("analyze")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE; NAME.syncscan.json saves all.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the report to FILE. NAME.syncscan.json saves the whole analysis."
+)
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--evidence", metavar="NAME", help="A finding or habit for a pull request, by number, id or rule.")
-@click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
+@click.option(
+    "--evidence",
+    metavar="NAME",
+    help="Print one finding or habit as evidence for a pull request, by number, id or rule.",
+)
+@click.option(
+    "-v", "--verbose", count=True, help="Add why each one waits, what to do about it, and when to leave it alone."
+)
 @page_option
-@click.option("--timings", is_flag=True, help="Say on stderr what each stage of the analysis took.")
-@click.option("--all", "everything", is_flag=True, help="Show all; the text shows 10 unasked.")
+@click.option("--timings", is_flag=True, help="Print the time of each analysis stage on stderr.")
+@click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
 @view_options
 @options
 @needs(
@@ -61,14 +69,14 @@ def command(
 ) -> None:
     """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.
 
-    Of several traces one that can't be read costs only its own report, and the exit code; text and Markdown end with
-    one table of all of them, JSON is a list.
+    With several traces, one that can't be read is skipped and makes the exit code non-zero. Text and Markdown then end
+    with a table of all traces, and JSON is a list.
 
-    --top, --all, --min-saves, --select, --ignore and --user-only choose what is listed; what is said of the step is of
-    all of it. --steps A:B analyzes less.
+    --top, --all, --min-saves, --select, --ignore and --user-only choose which rows are listed. Step totals always cover
+    the whole step. --steps A:B analyzes fewer steps.
 
     TRACE is a file that torch.profiler wrote (.json, .json.gz, .json.zst), a folder of them, or - for standard input.
-    An analysis that was saved with -o NAME.syncscan.json takes a trace's place in every command that asks something.
+    Every command that reads a trace also reads an analysis that was saved with -o NAME.syncscan.json.
     """
     from syncscan import api
     from syncscan.model.stage_clock import StageClock
@@ -76,7 +84,7 @@ def command(
     form = _form(form, output, evidence)
     paths = api.find(traces)
     if len(paths) > 1 and form not in ("text", "json", "csv", "markdown", "github"):
-        raise UsageError(f"{_asked_for(form)} takes one trace at a time, and these are {len(paths)}.")
+        raise UsageError(f"{_asked_for(form)} takes one trace; {len(paths)} were given.")
     refuse_unknown(view)
     refuse(output, force, *paths)
     reports, rows, failed = [], [], 0
@@ -127,7 +135,7 @@ def _form(form: str, output: str | None, evidence: str | None) -> str:
         return form
     if evidence or given(click.get_current_context(), "form"):
         what = "--evidence" if evidence else "--format"
-        raise UsageError(f"{output} is the name of a saved analysis.", f"Leave out {what}, or give another name.")
+        raise UsageError(f"{output} is a name for saved analyses.", f"Leave out {what}, or choose another file name.")
     return "saved"
 
 

@@ -17,10 +17,10 @@ from syncscan.cli.streams import refuse_pipe
 
 @click.command("annotate")
 @click.argument("trace")
-@click.option("-o", "--output", required=True, metavar="OUT", help="File to write, NAME.pt.trace.json.gz.")
-@click.option("--around", metavar="FINDING", help="Only the part around this finding: its id, or its number from 1.")
-@click.option("--margin-ms", type=Finite(min=0), help="With --around: how much to show on both sides.")
-@click.option("--untangle", is_flag=True, help="Move overlapping slices to other rows: Perfetto drops them.")
+@click.option("-o", "--output", required=True, metavar="OUT", help="Output file, NAME.pt.trace.json.gz.")
+@click.option("--around", metavar="FINDING", help="Write only the part around this finding, by id or number (from 1).")
+@click.option("--margin-ms", type=Finite(min=0), help="With --around: milliseconds to include on both sides.")
+@click.option("--untangle", is_flag=True, help="Move overlapping slices to separate rows, since Perfetto drops them.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options
 @needs(Need("margin_ms", "around"), Need("untangle", "around", never=True))
@@ -33,9 +33,9 @@ def command(
     force: bool,
     asked: Asked,
 ) -> None:
-    """Write TRACE again with tracks of its own for findings, steps and idle devices, for Trace View and Perfetto.
+    """Write a copy of TRACE with added tracks for findings, steps and idle devices, for Trace View and Perfetto.
 
-    What was recorded stays as it is and in order, unless --untangle is given. A broken trace is repaired on the way.
+    Recorded events stay unchanged and in order, unless --untangle is given. A broken trace is repaired on the way.
     """
     from syncscan.integrations import annotated_copy
 

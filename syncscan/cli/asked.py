@@ -74,15 +74,19 @@ class _Steps(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             return value
         match = _SLICE.fullmatch(str(value))
         if match is None:
-            self.fail(f"{value!r} is neither 'auto' nor 'none' nor A:B, such as 1:3.", param, ctx)
+            self.fail(f"{value!r} is not 'auto', 'none' or A:B, such as 1:3.", param, ctx)
         return slice(*(int(number) if number else None for number in match.groups()))
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add these options to a command, which gets them as one argument, `asked`."""
-    step_ms = click.option("--step-ms", type=Finite(min=0, min_open=True), help="The step's time without the profiler.")
-    process = click.option("--process", metavar="PID", help="Of a trace of several processes, the one to analyze.")
-    cache = click.option("--cache", is_flag=True, help="Keep what is read of TRACE beside it, for the next time.")
+    step_ms = click.option(
+        "--step-ms", type=Finite(min=0, min_open=True), help="Step time without the profiler, in milliseconds."
+    )
+    process = click.option("--process", metavar="PID", help="Analyze this process, in a trace that holds several.")
+    cache = click.option(
+        "--cache", is_flag=True, help="Cache the parsed trace next to TRACE, to read it faster next time."
+    )
     return step_ms(_of_steps(process(memory.option(cache(_asking(command))))))
 
 
@@ -94,7 +98,9 @@ def options_of_several(command: Callable[..., Any]) -> Callable[..., Any]:
 def options_of_a_job(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add those that mean something of all ranks of a job at once."""
     step_ms = click.option(
-        "--step-ms", type=Finite(min=0, min_open=True), help="The job's step's time without the profiler."
+        "--step-ms",
+        type=Finite(min=0, min_open=True),
+        help="The job's step time without the profiler, in milliseconds.",
     )
     return step_ms(_of_steps(memory.option_of_processes(_asking(command))))
 
@@ -109,19 +115,19 @@ def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_steps(command: Callable[..., Any]) -> Callable[..., Any]:
-    scope = click.option("--step-scope", metavar="GLOB", help="Take every range of this name as a step.")
+    scope = click.option("--step-scope", metavar="GLOB", help="Treat every range with this name as a step.")
     steps = click.option(
         "--steps",
         type=_Steps(),
         default="auto",
         show_default=True,
         metavar="auto|none|A:B",
-        help="Find the steps; take the whole trace as one; or analyze only those from A to before B, counted from 0.",
+        help="Find the steps, treat the whole trace as one step, or analyze steps A to B - 1 (counted from 0).",
     )
     roots = click.option(
         "--source-root",
         multiple=True,
         metavar="DIR|OLD=NEW",
-        help="Where sources lie: below DIR, or what the trace has below OLD below NEW.",
+        help="Look for sources under DIR, or map the recorded prefix OLD to NEW (repeatable).",
     )
     return scope(steps(roots(command)))

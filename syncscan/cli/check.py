@@ -28,16 +28,22 @@ FAILED = 1
 
 @click.command("check")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
-@click.option("--syncs", type=Finite(min=0), metavar="N", help="The most syncs a step.")
-@click.option("--wait-ms", type=Finite(min=0), metavar="MS", help="The longest wait a step.")
-@click.option("--recoverable", metavar="SHARE", help="What removing them may save at most, such as 2% of the step.")
-@click.option("--limit", multiple=True, metavar="LIMIT", help="Of some syncs: scope:loss*,syncs=0; may be given again.")
-@click.option("--held-up", metavar="SHARE", help="Of a job: how long its latest ranks may hold it up, such as 2%.")
-@click.option("--fleet", is_flag=True, help="Take the traces as the ranks of one job, and its figures.")
-@click.option("--config", metavar="FILE", help="Where [tool.syncscan] stands.  [default: the nearest pyproject.toml]")
-@click.option("--baseline", metavar="FILE", help="What was known before, and counts for no limit.")
-@click.option("--update-baseline", is_flag=True, help="Write what there is now to the baseline, and pass.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("--syncs", type=Finite(min=0), metavar="N", help="Allow at most N syncs per step.")
+@click.option("--wait-ms", type=Finite(min=0), metavar="MS", help="Allow at most MS of waiting per step.")
+@click.option("--recoverable", metavar="SHARE", help="Allow at most this recoverable share of the step, such as 2%.")
+@click.option(
+    "--limit", multiple=True, metavar="LIMIT", help="Limit a subset of syncs, such as scope:loss*,syncs=0 (repeatable)."
+)
+@click.option(
+    "--held-up",
+    metavar="SHARE",
+    help="For a job: allow its slowest ranks to delay it by at most this share, such as 2%.",
+)
+@click.option("--fleet", is_flag=True, help="Treat the traces as the ranks of one job.")
+@click.option("--config", metavar="FILE", help="File with [tool.syncscan].  [default: the nearest pyproject.toml]")
+@click.option("--baseline", metavar="FILE", help="File of known syncs, which don't count toward any limit.")
+@click.option("--update-baseline", is_flag=True, help="Write the current syncs to the baseline, and pass.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @options
@@ -58,28 +64,28 @@ def command(
     force: bool,
     asked: Asked,
 ) -> None:
-    """Hold each TRACE to the limits of [tool.syncscan] in pyproject.toml, or to those given here: exit 0, or 1.
+    """Check each TRACE against the limits in [tool.syncscan] of pyproject.toml, or those given here; exit 1 on failure.
 
-    Without any limit no sync is allowed but those that the allow-list, a comment `# syncscan: allow[RULE] reason` on
-    their line, or the baseline exempts.
+    Without a limit, no sync is allowed. Syncs in the allow-list, in the baseline, or on a line with a comment
+    `# syncscan: allow[RULE] reason` are exempt.
 
-    With --fleet, or of a saved job (NAME.fleet.json), syncs and waits are those of the rank that has the most, and
-    shares are parts of the job's step.
+    With --fleet or a saved job (NAME.fleet.json), the rank with the most syncs or the longest wait counts, and shares
+    are relative to the job's step.
     """
     from syncscan import api
 
     of_job = fleet or is_saved(traces)
     if held_up and not of_job:
-        raise UsageError("--held-up is of a job.", "Add --fleet, or name a saved job, NAME.fleet.json.")
+        raise UsageError("--held-up applies to a job.", "Add --fleet, or give a saved job, NAME.fleet.json.")
     rules = _rules(config, (syncs, wait_ms, recoverable, held_up), limit, baseline)
     if of_job:
         _check_job(traces, asked, rules, update_baseline, form, output, force)
         return
     paths = api.find(traces)
     if len(paths) > 1 and form == "sarif":
-        raise UsageError(f"--format {form} takes one trace at a time, and these are {len(paths)}.")
+        raise UsageError(f"--format {form} takes one trace; {len(paths)} were given.")
     if update_baseline and not rules.baseline:
-        raise UsageError("--update-baseline needs to know which.", "Add --baseline FILE.")
+        raise UsageError("--update-baseline needs --baseline FILE.", "Add it, or set baseline in [tool.syncscan].")
     refuse(output, force, *paths)
     known = _known(rules.baseline, update_baseline)
     analyses = [asked.analysis_of(path) for path in paths]
@@ -103,11 +109,11 @@ def _check_job(
     from syncscan import api, files, gate
 
     if form == "sarif":
-        raise UsageError("--format sarif is of one trace.", "Use another.")
+        raise UsageError("--format sarif supports a single trace.", "Use another format for a job.")
     if asked.process is not None:
-        raise UsageError("--process is of one trace.", "Leave it out.")
+        raise UsageError("--process applies to a single trace.", "Leave it out for a job.")
     if update and not rules.baseline:
-        raise UsageError("--update-baseline needs to know which.", "Add --baseline FILE.")
+        raise UsageError("--update-baseline needs --baseline FILE.", "Add it, or set baseline in [tool.syncscan].")
     refuse(output, force, *traces)
     known = _known(rules.baseline, update)
     job = fleet_from(traces, asked)

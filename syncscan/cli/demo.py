@@ -24,10 +24,10 @@ NOTHING = PACKAGE / "demo" / "masked_loss.h200.pt.trace.json.gz"
 
 @click.command("demo")
 @click.option(
-    "--out", default="syncscan-out", show_default=True, metavar="FOLDER", help="Where the captured trace goes."
+    "--out", default="syncscan-out", show_default=True, metavar="FOLDER", help="Folder for the captured trace."
 )
 def command(out: str) -> None:
-    """Show a step that gains by losing its wait, and one that waits far longer and gains nothing; say what that means.
+    """Show a step that gets faster without its wait, and one that waits far longer and gains nothing.
 
     The first reads its loss before it makes the next batch. The second has the masked loss of a segmentation network:
     nonzero, unique and a boolean mask. Both were recorded on an H200; the second is captured on this machine too.

@@ -25,14 +25,14 @@ FAILED = 1
 
 @click.command("diff")
 @click.argument("states", nargs=-1, metavar="BEFORE AFTER")
-@click.option("--before", multiple=True, metavar="TRACE", help="A recording of the earlier state; may be given again.")
-@click.option("--after", multiple=True, metavar="TRACE", help="A recording of the later state; may be given again.")
-@click.option("--fail-on", type=click.Choice(("new",)), help="Exit 1 where a sync is new, or waits more often.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("--before", multiple=True, metavar="TRACE", help="Recording of the earlier state (repeatable).")
+@click.option("--after", multiple=True, metavar="TRACE", help="Recording of the later state (repeatable).")
+@click.option("--fail-on", type=click.Choice(("new",)), help="Exit 1 if a sync is new or waits more often.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @page_option
-@click.option("--fleet", is_flag=True, help="Take the traces of each state as the ranks of one job.")
+@click.option("--fleet", is_flag=True, help="Treat the traces of each state as the ranks of one job.")
 @options_of_several
 @needs(Need("page", "form", ("brief",)))
 def command(
@@ -47,10 +47,10 @@ def command(
     fleet: bool,
     asked: Asked,
 ) -> None:
-    """Say which syncs are gone, new or changed from BEFORE to AFTER, where their wait went, and what the step gained.
+    """Show which syncs were removed, added or changed from BEFORE to AFTER, where their wait went, and the step's gain.
 
-    Each is a trace, a saved analysis, or a folder of them: several recordings of a state tell noise from change. With
-    --fleet each is a job, or a saved one, NAME.fleet.json.
+    Each state is a trace, a saved analysis, or a folder of them; several recordings of a state separate noise from
+    change. With --fleet each state is a job, or a saved job, NAME.fleet.json.
     """
     from syncscan import api
 
@@ -77,7 +77,7 @@ def _diff_jobs(
     from syncscan.gate.fleet_comparison import diff_fleets
 
     if form not in ("text", "json", "markdown"):
-        raise UsageError(f"--format {form} is of single traces.", "Of jobs there are text, json and markdown.")
+        raise UsageError(f"--format {form} doesn't support jobs.", "Use text, json or markdown.")
     refuse(output, force, *sides[0], *sides[1])
     before, after = (fleet_from(side, asked) for side in sides)
     found = diff_fleets(before, after)
@@ -103,7 +103,7 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
         return (states[0],), (states[1],)
     if not states and before and after:
         return before, after
-    raise UsageError("A diff takes BEFORE and AFTER, or --before and --after, each once or more.")
+    raise UsageError("diff needs BEFORE and AFTER, or at least one --before and one --after.")
 
 
 def _rendered(found: Diff, analyses: list[list[Analysis]], form: str, page: int, to_terminal: bool) -> str:

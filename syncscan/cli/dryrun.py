@@ -30,16 +30,18 @@ class _Enough(BaseException):
 @click.command(
     "dryrun",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    short_help="Run a program on the CPU as if on a GPU, and list its waits.",
+    short_help="Run a program on a simulated GPU, and list where it would wait.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module, to be run as by `python -m`.")
-@click.option("--steps", type=click.IntRange(1), default=3, show_default=True, help="Steps to run, after the first.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
+@click.option("--steps", type=click.IntRange(1), default=3, show_default=True, help="Steps to run after the first one.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--like", metavar="TRACE", help="Say what each costs in this recording of the same code, of any size.")
-@click.option("-v", "--verbose", count=True, help="Also why each one waits, what to do, and when to leave it alone.")
-@click.option("--all", "everything", is_flag=True, help="Show all; the text shows 10 unasked.")
+@click.option("--like", metavar="TRACE", help="Take costs from this recording of the same code, at any input size.")
+@click.option(
+    "-v", "--verbose", count=True, help="Add why each one waits, what to do about it, and when to leave it alone."
+)
+@click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @needs(Need("verbose", "form", ("text",)), Need("everything", "form", ("text",)))
@@ -55,12 +57,12 @@ def command(
     script: str,
     args: tuple[str, ...],
 ) -> None:
-    """Run SCRIPT with ARGS on the CPU while torch believes in a GPU, and report where the host would wait for it.
+    """Run SCRIPT with ARGS on the CPU with a simulated GPU, and report where the host would wait for the device.
 
-    SCRIPT is left as it is and ends after some steps; a step ends where an optimizer's step returns. FILE.py:FUNCTION
-    calls a function without arguments, once a step. What the program prints goes to stderr. Nothing is timed: the
-    findings have no costs, unless --like names a recording (a trace, or a saved analysis) that does: its figures are
-    taken as they are, and it says where its sizes are others. The exit code is 1 where the program failed.
+    SCRIPT isn't changed and is stopped after some steps; a step ends when an optimizer's step() returns.
+    FILE.py:FUNCTION calls a function without arguments, once per step. The program's output goes to stderr. Nothing is
+    timed, so findings have no costs unless --like names a recording (a trace or a saved analysis): its figures are used
+    as they are, with a note where its sizes differ. The exit code is 1 if the program failed.
     """
     from syncscan import api, report
     from syncscan.pretend import pretend_gpu
@@ -91,11 +93,11 @@ def _parts(script: str) -> tuple[str, str]:
 
 def _function(file: str, name: str) -> Callable[[], object]:
     if not Path(file).is_file():
-        raise UsageError(f"{file} is no file.", "Give a Python file and a function in it: FILE.py:FUNCTION.")
+        raise UsageError(f"{file} doesn't exist.", "Give a Python file and a function in it: FILE.py:FUNCTION.")
     sys.path.insert(0, str(Path(file).resolve().parent))
     spec = importlib.util.spec_from_file_location(Path(file).stem, Path(file).resolve())
     if spec is None or spec.loader is None:
-        raise UsageError(f"{file} can't be imported.", "Its name has to end in .py.")
+        raise UsageError(f"{file} can't be imported.", "Its name must end in .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -125,7 +127,7 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
     from syncscan.capture.main_script import run_main
 
     if not module and not Path(script).exists():
-        raise UsageError(f"{script} is no file.", "Give a script, or FILE.py:FUNCTION.")
+        raise UsageError(f"{script} doesn't exist.", "Give a script, or FILE.py:FUNCTION.")
     with _steps_of_optimizers(steps, pretended):
         failed = run_main(script, args, module=module, ends_quietly=_Enough).code != 0
     if failed:

@@ -25,14 +25,13 @@ from syncscan.errors import UsageError
     )
 )
 def command(name: str, trace: str | None, form: str, asked: Asked) -> None:
-    """Explain NAME: what it finds, why that costs time, how it shows in a trace, what to use instead, when to leave it.
+    """Explain NAME: what it finds, why it costs time, how it looks in a trace, what to use instead, when it is fine.
 
-    NAME is an id from `syncscan rules` or from a report, of a sync's rule, of a habit, of a finding; its beginning does
-    where that is enough, e.g. boolean-i. With TRACE it is also a number of the report's list, and what was measured
-    there comes first.
+    NAME is the id of a rule, habit or finding from `syncscan rules` or a report; an unambiguous prefix is enough, such
+    as boolean-i. With TRACE, NAME can also be a number from the report's list, and its measurements are shown first.
     """
     if os.path.isfile(name):  # noqa: PTH113 - Path.is_file raises for names that are too long
-        raise UsageError(f"{name} is a file: what to explain comes first.", f"syncscan explain {trace or 1} {name}")
+        raise UsageError(f"{name} is a file; the name to explain comes first.", f"syncscan explain {trace or 1} {name}")
     from syncscan import api
 
     analysis = asked.analysis_of(trace) if trace is not None else None

@@ -15,5 +15,5 @@ class Finite(click.FloatRange):
         """The number that an option's text is."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value} is no number to count with.", param, ctx)
+            self.fail(f"{value} is not a finite number.", param, ctx)
         return number

@@ -22,12 +22,12 @@ FORMATS = ("text", "json", "html", "markdown", "csv", "parquet")
 
 @click.command("fleet")
 @click.argument("where", nargs=-1, required=True, metavar="FOLDER|GLOB|URL...")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE; NAME.fleet.json saves the job.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE. NAME.fleet.json saves the job.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--store", metavar="DIR", help="Keep what is found of each rank here, and take it from here next time.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of this machine.  [default: one a core]")
-@click.option("--scheduler", metavar="ADDRESS", help="Have the workers of this Dask scheduler read the traces instead.")
+@click.option("--store", metavar="DIR", help="Cache each rank's result in DIR, and reuse it next time.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: one per core]")
+@click.option("--scheduler", metavar="ADDRESS", help="Read the traces on the workers of this Dask scheduler.")
 @options_of_a_job
 @needs(Need("jobs", "scheduler", never=True))
 def command(
@@ -40,18 +40,18 @@ def command(
     scheduler: str | None,
     asked: Asked,
 ) -> None:
-    """Join the traces of a job's ranks: who holds the others up and why, and what removing which sync gains the job.
+    """Join the traces of a job's ranks: which rank delays the others and why, and what removing a sync gains the job.
 
-    Each FOLDER, GLOB or URL (anything that fsspec opens, such as s3://bucket/run) names traces of torch.profiler, one a
-    rank. One that can't be read is listed in the report and doesn't stop the rest. A job that was saved with
-    -o NAME.fleet.json is shown again, and is what `check` and `diff` take in place of its traces.
+    Each FOLDER, GLOB or URL (anything that fsspec opens, such as s3://bucket/run) names torch.profiler traces, one per
+    rank. A trace that can't be read is listed in the report and doesn't stop the rest. A job that was saved with
+    -o NAME.fleet.json can be shown again here, and replaces its traces in `check` and `diff`.
     """
     form = _form(form, output)
     if form == "parquet" and output is None:
-        raise UsageError("--format parquet needs a file.", "Give one with -o.")
+        raise UsageError("--format parquet needs an output file.", "Add -o FILE.")
     if is_saved(where) and (store or jobs or scheduler):
         option = "--store" if store else "--jobs" if jobs else "--scheduler"
-        raise UsageError(f"{option} means nothing of a saved job.", "Leave it out.")
+        raise UsageError(f"{option} has no effect on a saved job.", "Leave it out.")
     refuse(output, force, *where)
     fleet = fleet_from(where, asked, store=store, jobs=jobs, scheduler=scheduler)
     if form == "parquet":
@@ -67,7 +67,7 @@ def _form(form: str, output: str | None) -> str:
     if output is None or not named_as_fleet(output):
         return form
     if form != "json" and given(click.get_current_context(), "form"):
-        raise UsageError(f"{output} is the name of a saved job, which is JSON.", "Leave out --format.")
+        raise UsageError(f"{output} is a name for saved jobs, which are JSON.", "Leave out --format.")
     return "json"
 
 

@@ -27,7 +27,7 @@ def is_saved(where: Sequence[str]) -> bool:
     """
     saved = [name for name in where if named_as_fleet(name)]
     if saved and len(where) > 1:
-        raise UsageError(f"{saved[0]} is a whole job already.", "Name it alone.")
+        raise UsageError(f"{saved[0]} already holds a whole job.", "Give it alone.")
     return bool(saved)
 
 
@@ -76,13 +76,15 @@ def _saved(path: str) -> Fleet:
     try:
         text = Path(path).read_bytes()
     except FileNotFoundError:
-        raise TraceNotFound(f"{path} isn't there.", again) from None
+        raise TraceNotFound(f"{path} doesn't exist.", again) from None
     except (OSError, ValueError) as e:
         raise TraceUnreadable(f"{path} can't be read: {getattr(e, 'strerror', None) or e}.", again) from None
     try:
         return fleet_of(text)
     except (ValueError, RecursionError) as e:
-        raise TraceUnreadable(f"{path} is no fleet that this syncscan reads: {str(e)[:200]}.", again) from None
+        raise TraceUnreadable(
+            f"{path} is not a saved job that this version of syncscan can read: {str(e)[:200]}.", again
+        ) from None
 
 
 def _warnings(fleet: Fleet) -> list[str]:

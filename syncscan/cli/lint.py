@@ -20,15 +20,15 @@ FAILED, UNREADABLE = 1, 3
 
 @click.command("lint")
 @click.argument("paths", nargs=-1, required=True, metavar="PATHS...")
-@click.option("--select", multiple=True, metavar="RULE", help="Show these only: ids or globs, with commas.")
-@click.option("--ignore", multiple=True, metavar="RULE", help="Hide these: ids or globs, with commas.")
+@click.option("--select", multiple=True, metavar="RULE", help="Show only these rules: ids or globs, comma-separated.")
+@click.option("--ignore", multiple=True, metavar="RULE", help="Hide these rules: ids or globs, comma-separated.")
 @click.option(
     "--fail-on",
     type=click.Choice(["guess", "medium"]),
-    help="Exit 1 on any guess, or on one that isn't of low severity.",
+    help="Exit 1 on any warning, or only on medium severity.",
 )
-@click.option("--config", metavar="FILE", help="Where [tool.syncscan] stands.  [default: the nearest pyproject.toml]")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("--config", metavar="FILE", help="File with [tool.syncscan].  [default: the nearest pyproject.toml]")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def command(
@@ -41,13 +41,13 @@ def command(
     output: str | None,
     force: bool,
 ) -> None:
-    """Guess from the source alone where a training program would make its host wait for the device.
+    """Find in the source alone where a training program would probably make its host wait for the device.
 
-    PATHS are Python files, notebooks and folders, - is standard input. Nothing is run or imported. Each guess names the
-    line, the rule that a trace would name it by, and what makes it run in each step; types and devices can't be known.
-    Comments `# syncscan: allow[RULE] reason`, syncscan.allow and [[tool.syncscan.allow]] are honoured.
+    PATHS are Python files, notebooks and folders; - is standard input. Nothing is run or imported, so types and devices
+    are inferred and a warning can be wrong. Each warning names the line, the rule, and why it runs in every step.
+    Comments `# syncscan: allow[RULE] reason`, syncscan.allow and [[tool.syncscan.allow]] are honored.
 
-    The exit code is 0, with --fail-on 1 where there is such a guess, and 3 where a file that was named can't be read.
+    The exit code is 0; with --fail-on it is 1 if there is such a warning; it is 3 if a named file can't be read.
     """
     from syncscan import api
     from syncscan.cli.view import globs, refuse_unknown

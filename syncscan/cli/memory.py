@@ -22,13 +22,13 @@ class _Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         match = _SIZE.fullmatch(str(value).strip())
         size = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
         if not LEAST <= size < 2**62:
-            self.fail(f"{value} is no size from 100M on, such as 4G.", param, ctx)
+            self.fail(f"{value} is not a size of at least 100M, such as 4G.", param, ctx)
         return int(size)
 
 
 def option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--max-memory` to a command, which is held to it; its value is bytes, or None."""
-    return _option(command, "this", _limit)
+    return _option(command, "this command", _limit)
 
 
 def option_of_reading(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,13 +42,13 @@ def option_of_processes(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _option(command: Callable[..., Any], what: str, callback: Callable[..., Any] | None) -> Callable[..., Any]:
-    more = "a trace that needs more is refused. [default: most of what is free]"
+    more = "a trace that needs more is refused.  [default: most of the free memory]"
     return click.option(
         "--max-memory",
         type=_Size(),
         metavar="SIZE",
         callback=callback,
-        help=f"Memory that {what} may take, e.g. 4G; {more}",
+        help=f"Memory that {what} may use, such as 4G; {more}",
     )(command)
 
 

@@ -44,24 +44,30 @@ SAMPLE = f"""How long to sample where the host is, after the last cycle and with
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     short_help="Run a training script under the profiler and report.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module, to be run as by `python -m`.")
-@click.option("--wait", default=1, show_default=True, help="Steps of a cycle without the profiler.")
-@click.option("--warmup", default=4, show_default=True, help="Steps of a cycle that the profiler warms up on.")
-@click.option("--active", default=3, show_default=True, help="Steps of a cycle that are recorded.")
-@click.option("--repeat", default=1, show_default=True, help="Cycles; each writes a trace.")
-@click.option("--calibrate", default=10, show_default=True, help="Steps timed without the profiler, after 3 to settle.")
+@click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
+@click.option("--wait", default=1, show_default=True, help="Steps per cycle before the profiler starts.")
+@click.option("--warmup", default=4, show_default=True, help="Steps per cycle for the profiler to warm up.")
+@click.option("--active", default=3, show_default=True, help="Steps per cycle to record.")
+@click.option("--repeat", default=1, show_default=True, help="Number of cycles; each writes a trace.")
+@click.option(
+    "--calibrate", default=10, show_default=True, help="Steps to time without the profiler, after 3 to settle."
+)
 @click.option("--sample", type=float, metavar="SECONDS", help=SAMPLE)
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
 )
-@click.option("--name", "prefix", help="What the file's name begins with; the script's name if not given.")
-@click.option("--stacks/--no-stacks", default=False, show_default=True, help="Record Python frames too; dearer.")
-@click.option("--shapes/--no-shapes", default=False, show_default=True, help="Record the shapes of inputs.")
-@click.option("--keep-running", is_flag=True, help="Let the script run to its end after the last cycle.")
-@click.option("--start-at", type=int, metavar="STEP", help="Begin the capture after so many steps.")
-@click.option("--every", type=int, metavar="N", help="Begin another capture every N steps; the script runs on.")
+@click.option("--name", "prefix", help="Prefix of the file name.  [default: the script's name]")
 @click.option(
-    "--on-signal", metavar="NAME", help="Begin a capture whenever this signal comes, e.g. USR2; the script runs on."
+    "--stacks/--no-stacks", default=False, show_default=True, help="Also record Python frames, at a higher cost."
+)
+@click.option("--shapes/--no-shapes", default=False, show_default=True, help="Record input shapes.")
+@click.option("--keep-running", is_flag=True, help="Let the script run on to its end after the last cycle.")
+@click.option("--start-at", type=int, metavar="STEP", help="Start the capture after this many steps.")
+@click.option("--every", type=int, metavar="N", help="Start another capture every N steps; the script runs on.")
+@click.option(
+    "--on-signal",
+    metavar="NAME",
+    help="Start a capture whenever this signal arrives, such as USR2; the script runs on.",
 )
 @click.option(
     "--open",
@@ -95,11 +101,11 @@ def command(
 ) -> None:
     """Run SCRIPT with ARGS, record a few of its training steps, and report their syncs.
 
-    The script is left as it is. A step ends where an optimizer's step returns, or where the script calls prof.step(),
-    if it uses syncscan.profile itself. When the last cycle is recorded and the host was sampled, the script is ended.
-    Options for syncscan come before SCRIPT, the script's own after it. The exit code is the script's.
+    The script isn't changed. A step ends when an optimizer's step() returns, or when the script calls prof.step(), if
+    it uses syncscan.profile itself. The script is stopped once the last cycle is recorded and the host has been
+    sampled. Options for syncscan come before SCRIPT, the script's own after it. The exit code is the script's.
 
-    A job runs at full speed until --start-at, --every or --on-signal begin a capture, and after it.
+    A job runs at full speed until --start-at, --every or --on-signal starts a capture, and again after it.
     """
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan

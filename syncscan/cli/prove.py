@@ -27,7 +27,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
         if found is None:
-            self.fail(f"'{value}' is no time; write 90s, 5m or 1h.", param, ctx)
+            self.fail(f"'{value}' is not a duration; write 90s, 5m or 1h.", param, ctx)
         return float(found[1]) * _UNITS[found[2]]
 
 
@@ -41,28 +41,36 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     "revisions",
     multiple=True,
     metavar="REV",
-    help="Run SCRIPT at this git revision, and at the second one, or as it stands if only one is given.",
+    help="Run SCRIPT at this git revision and at a second one; if only one is given, the second is the working tree.",
 )
-@click.option("--limit", type=_Duration(), default="5m", show_default=True, help="How long all may take.")
+@click.option("--limit", type=_Duration(), default="5m", show_default=True, help="Time limit for the whole comparison.")
 @click.option(
     "--matters",
     type=Finite(0),
     default=0.5,
     show_default=True,
     metavar="PERCENT",
-    help="A difference below this part of a step doesn't matter.",
+    help="Smallest relative difference of the step that matters.",
 )
-@click.option("--steps", type=click.IntRange(1), default=10, show_default=True, help="Seeded steps to compare.")
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Number of seeded steps whose results are compared.",
+)
 @click.option(
     "--tolerance",
     type=Finite(0),
     default=1e-5,
     show_default=True,
-    help="How far losses may lie apart, relative; parameters a hundred times as far of how they moved.",
+    help="Allowed relative difference of losses; for parameters, 100 times this, relative to how far they moved.",
 )
-@click.option("--apart", is_flag=True, help="Never have both programs in memory at a time.")
-@click.option("--trace", metavar="TRACE", help="A trace of BEFORE, to show what it projects beside what is measured.")
-@click.option("--remove", multiple=True, metavar="SELECTOR", help="With --trace: what AFTER removes. [default: all]")
+@click.option("--apart", is_flag=True, help="Never hold both programs in memory at once.")
+@click.option("--trace", metavar="TRACE", help="Trace of BEFORE, to show its projection next to the measurement.")
+@click.option(
+    "--remove", multiple=True, metavar="SELECTOR", help="With --trace: the syncs that AFTER removes.  [default: all]"
+)
 @click.option("--format", "form", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
@@ -84,14 +92,14 @@ def command(
     before: str,
     rest: tuple[str, ...],
 ) -> None:
-    """Measure whether AFTER is faster than BEFORE, and whether it computes the same.
+    """Measure whether AFTER is faster than BEFORE, and whether both compute the same results.
 
-    Both are scripts, run with ARGS, or functions (file.py:function), of which each call is a step; a function that
-    returns another makes the step. With --rev one of them runs at two git revisions. They run in fresh processes, take
-    turns, and without a profiler, until the difference is known to a tenth of itself or the limit is over. Options come
-    before BEFORE.
+    Both are scripts, run with ARGS, or functions (file.py:function). Each call of a function is a step; a function
+    that returns a function builds the step. With --rev, one script runs at two git revisions. Both run in fresh
+    processes, in turn and without a profiler, until the difference is known to a tenth of itself or the limit is
+    reached. Options come before BEFORE.
 
-    Exit code 0: a gain, and the same result. 1: not proven. 2: a wrong command.
+    Exit code 0: a gain, and equal results. 1: not proven. 2: a usage error.
     """
     from syncscan.proof.prove import prove
     from syncscan.report import proof as report

@@ -12,13 +12,13 @@ from syncscan.cli.output import refuse, say, warn
 
 @click.command("repair")
 @click.argument("trace")
-@click.option("-o", "--output", required=True, metavar="OUT", help="File to write; packed if its name ends in .gz.")
+@click.option("-o", "--output", required=True, metavar="OUT", help="Output file; compressed if its name ends in .gz.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @memory.option
 def command(trace: str, output: str, force: bool, max_memory: int | None) -> None:
-    """Write TRACE as valid JSON, as much of it as can be read, and say what was repaired and what is lost.
+    """Write as much of TRACE as can be read as valid JSON, and say what was repaired and what is lost.
 
-    What is valid stays as it was written. TRACE may be packed, or - for standard input.
+    Valid parts stay as they were written. TRACE may be compressed, or - for standard input.
     """
     from syncscan import files, load
     from syncscan.load.valid_json import ValidText

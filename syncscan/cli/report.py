@@ -28,9 +28,9 @@ def command(
     asked: Asked,
     view: View,
 ) -> None:
-    """Write one HTML file about TRACE, to open offline or to mail: verdict, timeline, findings, projections.
+    """Write one self-contained HTML file about TRACE: verdict, timeline, findings, projections.
 
-    --top, --min-saves, --select, --ignore and --user-only choose what is listed, as in `analyze`.
+    --top, --min-saves, --select, --ignore and --user-only choose which rows are listed, as in `analyze`.
     """
     from syncscan.report import html
 

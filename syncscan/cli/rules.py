@@ -18,7 +18,7 @@ SCHEMA = "syncscan.rules/1"
 @click.command("rules")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 def command(form: str) -> None:
-    """List the rules: those that name a sync point, the first that fits does; and those that find a habit."""
+    """List the rules that name a sync point (the first that matches wins), and those that find a habit."""
     from syncscan import api
 
     click.echo(_RENDERERS[form](api.rules(), api.habit_rules()))

@@ -22,13 +22,15 @@ _PACKAGE = Path(__file__).parent.parent
 
 @click.command("time")
 @click.argument("target", metavar="SCRIPT:FUNCTION")
-@click.option("--inputs", metavar="NAME", help="A function of SCRIPT that makes the arguments, of a batch size.")
-@click.option("--device", help="cuda, cuda:1, xpu or cpu; the machine's accelerator if it has one, else the CPU.")
-@click.option("--repetitions", type=click.IntRange(1), default=100, show_default=True, help="Samples at least.")
-@click.option("--seconds", type=Finite(0), default=1.0, show_default=True, help="Time to sample at least.")
-@click.option("--throughput", is_flag=True, help="Find the batch size with the most samples a second.")
-@click.option("--max-batch", type=click.IntRange(1), default=1 << 20, help="The largest batch size to try.")
-@click.option("--compare-naive", is_flag=True, help="Show what usual mistakes would have said.")
+@click.option("--inputs", metavar="NAME", help="Function in SCRIPT that makes the arguments for a batch size.")
+@click.option("--device", help="cuda, cuda:1, xpu or cpu.  [default: the accelerator, or the CPU if there is none]")
+@click.option(
+    "--repetitions", type=click.IntRange(1), default=100, show_default=True, help="Minimum number of samples."
+)
+@click.option("--seconds", type=Finite(0), default=1.0, show_default=True, help="Minimum time to sample.")
+@click.option("--throughput", is_flag=True, help="Find the batch size with the most samples per second.")
+@click.option("--max-batch", type=click.IntRange(1), default=1 << 20, help="Largest batch size to try.")
+@click.option("--compare-naive", is_flag=True, help="Also show the figures that common timing mistakes give.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
@@ -46,10 +48,10 @@ def command(
     output: str | None,
     force: bool,
 ) -> None:
-    """Time FUNCTION of SCRIPT right: warmed up until stable, by the device's clock, many times, one-off costs apart.
+    """Time FUNCTION of SCRIPT: warmed up until stable, on the device's clock, many times, with one-off costs apart.
 
-    FUNCTION is called with what --inputs makes, else with nothing (with --throughput: with the batch size). SCRIPT is
-    imported, so what stands under `if __name__ == "__main__":` does not run. On a CPU the host's clock is used.
+    FUNCTION is called with the arguments that --inputs makes, or without any (with --throughput: with the batch size).
+    SCRIPT is imported, so code under `if __name__ == "__main__":` doesn't run. On a CPU the host's clock is used.
     """
     from syncscan.capture import target as targets
     from syncscan.capture.timing import time_step

@@ -29,7 +29,7 @@ class _Saving(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """As (µs, part of a step), one of them 0."""
         match = _LEAST.fullmatch(str(value).strip())
         if match is None:
-            self.fail(f"{value} is neither a time, such as 100us or 1ms, nor a part of the step, such as 2%.")
+            self.fail(f"{value} is neither a time, such as 100us or 1ms, nor a share of the step, such as 2%.")
         number, unit = float(match[1]), match[2]
         return (0.0, number / 100) if unit == "%" else (number * _UNITS[unit], 0.0)
 
@@ -58,13 +58,21 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         )
         return command(view=view, **arguments)
 
-    top = click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show the N that save the most.")
+    top = click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show the N rows that save the most.")
     least = click.option(
-        "--min-saves", type=_Saving(), default="0us", metavar="TIME", help="Hide what saves less: 100us, 1ms, 2%."
+        "--min-saves",
+        type=_Saving(),
+        default="0us",
+        metavar="TIME",
+        help="Hide rows that save less, such as 100us, 1ms or 2%.",
     )
-    select = click.option("--select", multiple=True, metavar="RULE", help="Show these only: ids or globs, with commas.")
-    ignore = click.option("--ignore", multiple=True, metavar="RULE", help="Hide these: ids or globs, with commas.")
-    user = click.option("--user-only", is_flag=True, help="Hide findings in libraries' code.")
+    select = click.option(
+        "--select", multiple=True, metavar="RULE", help="Show only these rules: ids or globs, comma-separated."
+    )
+    ignore = click.option(
+        "--ignore", multiple=True, metavar="RULE", help="Hide these rules: ids or globs, comma-separated."
+    )
+    user = click.option("--user-only", is_flag=True, help="Hide findings in library code.")
     return top(least(select(ignore(user(with_view)))))
 
 
@@ -84,7 +92,7 @@ def refuse_unknown(view: View) -> None:
 
                 close = difflib.get_close_matches(glob.strip("*?"), ids, 3, 0.4)
                 hint = f"Did you mean {' or '.join(close)}?" if close else "syncscan rules lists them."
-                raise UsageError(f"{option} {glob}: there is no such rule.", hint)
+                raise UsageError(f"{option} {glob}: no rule matches.", hint)
 
 
 def viewed(analysis: Analysis, view: View) -> Analysis:
@@ -97,8 +105,8 @@ def viewed(analysis: Analysis, view: View) -> Analysis:
 
     if view.user_only and analysis.findings and all(f.where.owner == "unknown" for f in analysis.findings):
         raise UsageError(
-            f"--user-only: {analysis.trace.info.path} tells of no finding whose code it is in.",
-            "Record it with syncscan profile, or with_stack=True.",
+            f"--user-only: {analysis.trace.info.path} doesn't record whose code its findings are in.",
+            "Record it with syncscan profile, or with with_stack=True.",
         )
     return replace(analysis, view=view)
 

@@ -12,10 +12,12 @@ from syncscan.cli.terminal import colors, width
 
 @click.command("whatif")
 @click.argument("trace", metavar="TRACE")
-@click.option("--remove", multiple=True, metavar="SELECTOR", help="What to remove; may be given again. [default: all]")
-@click.option("--keep-timing", is_flag=True, help="Keep explicit synchronises: they are wanted for timing.")
-@click.option("--pipeline", multiple=True, metavar="SCOPE", help="Bound what running SCOPE a step ahead would save.")
-@click.option("--beside", metavar="SCOPE", default="", help="With --pipeline: beside this scope only.")
+@click.option("--remove", multiple=True, metavar="SELECTOR", help="Syncs to remove (repeatable).  [default: all]")
+@click.option("--keep-timing", is_flag=True, help="Keep explicit synchronize calls, which are wanted for timing.")
+@click.option(
+    "--pipeline", multiple=True, metavar="SCOPE", help="Give an upper bound for running SCOPE one step ahead."
+)
+@click.option("--beside", metavar="SCOPE", default="", help="With --pipeline: overlap with this scope only.")
 @click.option("--format", "form", type=click.Choice(("text", "json", "brief")), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
@@ -34,7 +36,7 @@ def command(
     page: int,
     asked: Asked,
 ) -> None:
-    """Replay the step of TRACE without some of its syncs: what that would really gain, and what limits it then.
+    """Replay the step of TRACE without some of its syncs: the real gain, and what limits the step then.
 
     SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID.
     """

@@ -40,7 +40,7 @@ def outcome_of(path: str, options: Mapping[str, Any], most: int | None) -> Outco
     except TraceTooLarge as e:
         return Outcome(reason=redacted(str(e)), too_large=True)
     except MemoryError:
-        return Outcome(reason="it needs more memory than there is, or than was allowed.", too_large=True)
+        return Outcome(reason="it needs more memory than is available or allowed.", too_large=True)
     except SyncscanError as e:
         return Outcome(reason=redacted(str(e)))
     except Exception as e:  # one trace doesn't stop the rest

@@ -62,7 +62,7 @@ def test_around_writes_less(trace: Path, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["--margin-ms", "1"], "--margin-ms"),
-        (["--around", "1", "--untangle"], "--untangle means nothing beside --around"),
+        (["--around", "1", "--untangle"], "--untangle has no effect together with --around"),
         (["--around", "nope"], "is called 'nope'"),
     ],
 )
@@ -113,7 +113,7 @@ def test_pipes_are_refused(command: list[str]) -> None:
     error = run(*command, f"/dev/fd/{read_end}").exception
     os.close(read_end)
     assert isinstance(error, UsageError)
-    assert str(error) == f"/dev/fd/{read_end} can't be read twice. Save the trace to a file first."
+    assert str(error) == f"/dev/fd/{read_end} can't be read twice, which this command needs. Save the trace to a file first."
 
 
 def test_other_places_that_are_no_trace(tmp_path: Path) -> None:

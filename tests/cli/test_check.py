@@ -62,7 +62,7 @@ def test_nothing_of_the_user_s_is_taken_for_a_baseline(trace: str) -> None:
     Path("mine.json").write_text("{}")
     assert "no baseline" in str(run(trace, "--baseline", "mine.json", "--update-baseline").exception)
     assert Path("mine.json").read_text() == "{}"
-    assert "needs to know which" in str(run(trace, "--update-baseline").exception)
+    assert "needs --baseline FILE" in str(run(trace, "--update-baseline").exception)
     assert "can't be read" in str(run(trace, "--baseline", "absent.json").exception)
 
 

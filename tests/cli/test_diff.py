@@ -58,7 +58,7 @@ def test_each_format_is_written(states: tuple[str, str], tmp_path: Path, form: s
 @pytest.mark.parametrize("args", [[], ["x"], ["x", "y", "z"], ["x", "y", "--before", "z"], ["--before", "x"]])
 def test_a_wrong_call_is_told(args: list[str]) -> None:
     """Two states are needed, named one way."""
-    assert "takes BEFORE and AFTER" in str(run(*args).exception)
+    assert "needs BEFORE and AFTER" in str(run(*args).exception)
 
 
 def test_saved_analyses_are_states_too(states: tuple[str, str], tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from syncscan.cli import main
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="devices and signals as Linux has them")
 COMMAND = (sys.executable, "-m", "syncscan")
-CLEARED = "nothing half-written is left"
+CLEARED = "no partial output is left"
 WRITERS = ("analyze", "whatif", "report", "annotate", "repair")
 
 
@@ -149,7 +149,7 @@ def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) ->
         process.send_signal(number)
         assert process.wait(30) not in (0, 2, 3)
         said = process.stderr.read()
-    assert said.strip() == ("Aborted!" if number == signal.SIGINT else f"syncscan: ended by {number.name}; {CLEARED}.")
+    assert said.strip() == ("Aborted!" if number == signal.SIGINT else f"syncscan: stopped by {number.name}; {CLEARED}.")
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
