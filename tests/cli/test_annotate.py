@@ -113,7 +113,8 @@ def test_pipes_are_refused(command: list[str]) -> None:
     error = run(*command, f"/dev/fd/{read_end}").exception
     os.close(read_end)
     assert isinstance(error, UsageError)
-    assert str(error) == f"/dev/fd/{read_end} can't be read twice, which this command needs. Save the trace to a file first."
+    why = "can't be read twice, which this command needs. Save the trace to a file first."
+    assert str(error) == f"/dev/fd/{read_end} {why}"
 
 
 def test_other_places_that_are_no_trace(tmp_path: Path) -> None:

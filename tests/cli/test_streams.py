@@ -149,7 +149,8 @@ def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) ->
         process.send_signal(number)
         assert process.wait(30) not in (0, 2, 3)
         said = process.stderr.read()
-    assert said.strip() == ("Aborted!" if number == signal.SIGINT else f"syncscan: stopped by {number.name}; {CLEARED}.")
+    stopped = f"syncscan: stopped by {number.name}; {CLEARED}."
+    assert said.strip() == ("Aborted!" if number == signal.SIGINT else stopped)
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
