@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from syncscan.cli.asked import Asked, options
+from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, page_option, refuse, say, warn
 from syncscan.cli.terminal import colors, links, width
@@ -62,7 +62,7 @@ def command(
     evidence: str | None,
     verbose: int,
     page: int,
-    asked: Asked,
+    analysis_options: AnalysisOptions,
     view: View,
     everything: bool,
     timings: bool,
@@ -91,7 +91,7 @@ def command(
     for path in paths:
         try:
             clock = StageClock()
-            analysis = viewed(asked.analysis_of(path, clock), view)
+            analysis = viewed(analysis_options.analysis_of(path, clock), view)
         except TraceError as error:
             if len(paths) == 1:
                 raise
@@ -128,7 +128,7 @@ def _say_timings(clock: StageClock, waits: int) -> None:
 
 
 def _form(form: str, output: str | None, evidence: str | None) -> str:
-    """What to write: a name that saved analyses have says so itself."""
+    """Return the format to write: a file name for saved analyses decides it."""
     from syncscan import load
 
     if output is None or not load.named_as_saved(output):

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from syncscan import files
-from syncscan.cli.asked import Asked, options
+from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import refuse, say, warn
@@ -31,7 +31,7 @@ def command(
     margin_ms: float | None,
     untangle: bool,
     force: bool,
-    asked: Asked,
+    analysis_options: AnalysisOptions,
 ) -> None:
     """Write a copy of TRACE with added tracks for findings, steps and idle devices, for Trace View and Perfetto.
 
@@ -42,7 +42,7 @@ def command(
     out = Path(output)
     refuse_pipe(trace)
     refuse(output, force, trace)
-    analysis = asked.analysis_of(trace)
+    analysis = analysis_options.analysis_of(trace)
     margin_ns = None if margin_ms is None else int(margin_ms * 1e6)
     with reading(trace, "writing") as progress:
         text = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from syncscan.cli.asked import Asked, options
+from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.finite import Finite
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
@@ -62,7 +62,7 @@ def command(
     form: str,
     output: str | None,
     force: bool,
-    asked: Asked,
+    analysis_options: AnalysisOptions,
 ) -> None:
     """Check each TRACE against the limits in [tool.syncscan] of pyproject.toml, or those given here; exit 1 on failure.
 
@@ -79,7 +79,7 @@ def command(
         raise UsageError("--held-up applies to a job.", "Add --fleet, or give a saved job, NAME.fleet.json.")
     rules = _rules(config, (syncs, wait_ms, recoverable, held_up), limit, baseline)
     if of_job:
-        _check_job(traces, asked, rules, update_baseline, form, output, force)
+        _check_job(traces, analysis_options, rules, update_baseline, form, output, force)
         return
     paths = api.find(traces)
     if len(paths) > 1 and form == "sarif":
@@ -88,10 +88,10 @@ def command(
         raise UsageError("--update-baseline needs --baseline FILE.", "Add it, or set baseline in [tool.syncscan].")
     refuse(output, force, *paths)
     known = _known(rules.baseline, update_baseline)
-    analyses = [asked.analysis_of(path) for path in paths]
+    analyses = [analysis_options.analysis_of(path) for path in paths]
     for analysis in analyses:
         warn(analysis.warnings)
-    roots = asked.source_root or ()
+    roots = analysis_options.source_root or ()
     verdicts = _together([api.check(analysis, rules, known, source_roots=roots) for analysis in analyses])
     if update_baseline:
         _update(rules.baseline, analyses, [api.check(a, rules, source_roots=roots) for a in analyses])
@@ -103,21 +103,27 @@ def command(
 
 
 def _check_job(
-    traces: tuple[str, ...], asked: Asked, rules: Rules, update: bool, form: str, output: str | None, force: bool
+    traces: tuple[str, ...],
+    analysis_options: AnalysisOptions,
+    rules: Rules,
+    update: bool,
+    form: str,
+    output: str | None,
+    force: bool,
 ) -> None:
     """Hold one job to the limits."""
     from syncscan import api, files, gate
 
     if form == "sarif":
         raise UsageError("--format sarif supports a single trace.", "Use another format for a job.")
-    if asked.process is not None:
+    if analysis_options.process is not None:
         raise UsageError("--process applies to a single trace.", "Leave it out for a job.")
     if update and not rules.baseline:
         raise UsageError("--update-baseline needs --baseline FILE.", "Add it, or set baseline in [tool.syncscan].")
     refuse(output, force, *traces)
     known = _known(rules.baseline, update)
-    job = fleet_from(traces, asked)
-    roots = asked.source_root or ()
+    job = fleet_from(traces, analysis_options)
+    roots = analysis_options.source_root or ()
     if update:
         _replaceable(rules.baseline)
         baseline = api.baseline_of_fleet(job, rules, source_roots=roots)
@@ -155,7 +161,7 @@ def _rules(
 
 
 def _together(verdicts: list[Verdict]) -> list[Verdict]:
-    """What fits nothing in one recording may fit another: only what fits none of them is told."""
+    """Keep only the unused and stale entries that match nothing in any of the recordings."""
     everywhere = set.intersection(*(set(v.unused) for v in verdicts))
     met = {text for v in verdicts for text in v.met}
     return [
@@ -213,6 +219,6 @@ def _judged(analysis: Analysis, verdict: Verdict) -> Analysis:
 
     guilty = {f.id for f in verdict.guilty}
     findings = (replace(f, severity=Severity.HIGH if f.id in guilty else Severity.INFO) for f in analysis.findings)
-    said = (*(v.sentence for v in verdict.violations), *verdict.said)
+    sentences = (*(v.sentence for v in verdict.violations), *verdict.said)
     order = sorted(findings, key=lambda f: f.severity is Severity.INFO)
-    return replace(analysis, findings=tuple(order), warnings=(*said, *analysis.warnings))
+    return replace(analysis, findings=tuple(order), warnings=(*sentences, *analysis.warnings))

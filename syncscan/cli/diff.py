@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.asked import Asked, options_of_several
+from syncscan.cli.analysis_options import AnalysisOptions, options_of_several
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, say, warn
@@ -45,7 +45,7 @@ def command(
     force: bool,
     page: int,
     fleet: bool,
-    asked: Asked,
+    analysis_options: AnalysisOptions,
 ) -> None:
     """Show which syncs were removed, added or changed from BEFORE to AFTER, where their wait went, and the step's gain.
 
@@ -56,35 +56,40 @@ def command(
 
     named = _sides(states, before, after)
     if fleet or all(map(is_saved, named)):
-        _diff_jobs(named, asked, fail_on, form, output, force)
+        _diff_jobs(named, analysis_options, fail_on, form, output, force)
         return
     sides = [api.find(side) for side in named]
     refuse(output, force, *sides[0], *sides[1])
-    analyses = [[asked.analysis_of(path) for path in side] for side in sides]
+    analyses = [[analysis_options.analysis_of(path) for path in side] for side in sides]
     for analysis in (*analyses[0], *analyses[1]):
         warn(analysis.warnings)
-    found = api.diff(*analyses)
-    deliver(_rendered(found, analyses, form, page, output is None), output, force)
-    if fail_on and (worse := found.worse):
+    comparison = api.diff(*analyses)
+    deliver(_rendered(comparison, analyses, form, page, output is None), output, force)
+    if fail_on and (worse := comparison.worse):
         say(f"{len(worse)} sync{'s are' if len(worse) > 1 else ' is'} new, or waits more often than before.")
         click.get_current_context().exit(FAILED)
 
 
 def _diff_jobs(
-    sides: tuple[tuple[str, ...], ...], asked: Asked, fail_on: str | None, form: str, output: str | None, force: bool
+    sides: tuple[tuple[str, ...], ...],
+    analysis_options: AnalysisOptions,
+    fail_on: str | None,
+    form: str,
+    output: str | None,
+    force: bool,
 ) -> None:
-    """The same of two jobs."""
+    """Compare two jobs, print the result, and exit 1 if `--fail-on` applies."""
     from syncscan.gate.fleet_comparison import diff_fleets
 
     if form not in ("text", "json", "markdown"):
         raise UsageError(f"--format {form} doesn't support jobs.", "Use text, json or markdown.")
     refuse(output, force, *sides[0], *sides[1])
-    before, after = (fleet_from(side, asked) for side in sides)
-    found = diff_fleets(before, after)
-    deliver(_rendered_of_jobs(found, form, output is None), output, force)
-    if fail_on and (worse := found.worse):
-        said = "sync is" if len(worse) == 1 else "syncs are"
-        say(f"{len(worse)} {said} new, or waits more often or on more ranks than before.")
+    before, after = (fleet_from(side, analysis_options) for side in sides)
+    comparison = diff_fleets(before, after)
+    deliver(_rendered_of_jobs(comparison, form, output is None), output, force)
+    if fail_on and (worse := comparison.worse):
+        subject = "sync is" if len(worse) == 1 else "syncs are"
+        say(f"{len(worse)} {subject} new, or waits more often or on more ranks than before.")
         click.get_current_context().exit(FAILED)
 
 

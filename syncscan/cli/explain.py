@@ -6,7 +6,7 @@ import os
 
 import click
 
-from syncscan.cli.asked import Asked, options
+from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
 from syncscan.cli.terminal import colors, width
@@ -24,7 +24,7 @@ from syncscan.errors import UsageError
         for option in ("step_ms", "step_scope", "steps", "process", "source_root", "max_memory", "cache")
     )
 )
-def command(name: str, trace: str | None, form: str, asked: Asked) -> None:
+def command(name: str, trace: str | None, form: str, analysis_options: AnalysisOptions) -> None:
     """Explain NAME: what it finds, why it costs time, how it looks in a trace, what to use instead, when it is fine.
 
     NAME is the id of a rule, habit or finding from `syncscan rules` or a report; an unambiguous prefix is enough, such
@@ -34,7 +34,7 @@ def command(name: str, trace: str | None, form: str, asked: Asked) -> None:
         raise UsageError(f"{name} is a file; the name to explain comes first.", f"syncscan explain {trace or 1} {name}")
     from syncscan import api
 
-    analysis = asked.analysis_of(trace) if trace is not None else None
+    analysis = analysis_options.analysis_of(trace) if trace is not None else None
     warn(analysis.warnings if analysis else ())
     text = api.explanation(name, analysis)
     click.echo(_rendered(text) if form == "text" and colors() else text, nl=False)

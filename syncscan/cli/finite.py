@@ -1,4 +1,4 @@
-"""From an option's text to a number that can be counted with: neither NaN nor endless."""
+"""A click type for finite numbers: neither NaN nor infinite."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.asked import Asked, options_of_a_job
+from syncscan.cli.analysis_options import AnalysisOptions, options_of_a_job
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, deliver_bytes, refuse
@@ -38,7 +38,7 @@ def command(
     store: str | None,
     jobs: int | None,
     scheduler: str | None,
-    asked: Asked,
+    analysis_options: AnalysisOptions,
 ) -> None:
     """Join the traces of a job's ranks: which rank delays the others and why, and what removing a sync gains the job.
 
@@ -53,7 +53,7 @@ def command(
         option = "--store" if store else "--jobs" if jobs else "--scheduler"
         raise UsageError(f"{option} has no effect on a saved job.", "Leave it out.")
     refuse(output, force, *where)
-    fleet = fleet_from(where, asked, store=store, jobs=jobs, scheduler=scheduler)
+    fleet = fleet_from(where, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
     if form == "parquet":
         from syncscan.report import fleet_parquet
 
@@ -63,7 +63,7 @@ def command(
 
 
 def _form(form: str, output: str | None) -> str:
-    """What to write: the name of a saved job says so itself."""
+    """Return the format to write: a file name for saved jobs decides it."""
     if output is None or not named_as_fleet(output):
         return form
     if form != "json" and given(click.get_current_context(), "form"):

@@ -1,4 +1,4 @@
-"""From what a command is given for a job, its traces or a saved fleet, to the Fleet: with progress on stderr."""
+"""Read the job that a command is given, from its traces or a saved job, with progress on stderr."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from syncscan.cli.asked import Asked
+from syncscan.cli.analysis_options import AnalysisOptions
 from syncscan.cli.output import warn
 from syncscan.cli.progress import counting
 from syncscan.errors import TraceNotFound, TraceUnreadable, UsageError
@@ -33,7 +33,7 @@ def is_saved(where: Sequence[str]) -> bool:
 
 def fleet_from(
     where: Sequence[str],
-    asked: Asked,
+    analysis_options: AnalysisOptions,
     *,
     store: str | None = None,
     jobs: int | None = None,
@@ -43,7 +43,7 @@ def fleet_from(
 
     Args:
         where: folders, globs, URLs or traces; or one saved fleet.
-        asked: of each trace's analysis.
+        analysis_options: of each trace's analysis.
         store: where what is kept of each rank is written.
         jobs: processes of this machine.
         scheduler: address of a Dask scheduler.
@@ -61,9 +61,9 @@ def fleet_from(
             out=store,
             jobs=jobs,
             scheduler=scheduler,
-            max_memory=asked.max_memory,
+            max_memory=analysis_options.max_memory,
             progress=progress,
-            **asked.of_each(),
+            **analysis_options.of_each(),
         )
     warn(_warnings(fleet))
     return fleet
@@ -96,6 +96,6 @@ def _warnings(fleet: Fleet) -> list[str]:
         for warning in rank.of.warnings:
             ranks[warning].append(rank.number)
     count = len(fleet.ranks)
-    said = [f"{ranks_said(numbers, count)}: {warning}" for warning, numbers in ranks.items()]
-    more = len(said) - WARNINGS
-    return said[:WARNINGS] + ([f"{more} more, which `syncscan analyze` says of each trace."] if more > 0 else [])
+    sentences = [f"{ranks_said(numbers, count)}: {warning}" for warning, numbers in ranks.items()]
+    more = len(sentences) - WARNINGS
+    return sentences[:WARNINGS] + ([f"{more} more, which `syncscan analyze` says of each trace."] if more > 0 else [])

@@ -1,4 +1,4 @@
-"""From a command that only reads to a process that begins and ends without what only other programs need."""
+"""Start and stop a command that only reads traces without the costs that only other programs need."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ What analyses the ranks of a job are processes of syncscan's own."""
 
 _IMPORTING = 100_000
 """New objects after which cycles are looked for, while things are imported."""
-_ANALYSING = 1_000_000
-"""The same, while traces are analysed: thousands of waits make a hundred thousand objects and no cycle worth the
-fiftieth of the time that looking through them once takes, nor the twentieth that the usual 700 do."""
+_ANALYZING = 1_000_000
+"""New objects between two searches while traces are analyzed. Thousands of waits make 100,000 objects and hardly a cycle;
+one search takes a fiftieth of the analysis, and the default of 700 objects takes a twentieth."""
 _GENERATIONS = gc.get_threshold()[1:]
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MOST_ARENAS = -1, -3, -8
 """Parameters of glibc's mallopt(3), of its malloc.h."""
@@ -58,12 +58,12 @@ def _keep_freed_memory() -> None:
 
 
 def before_reading() -> None:
-    """From here on look for cycles more often, but not in what was imported.
+    """Look for cycles more often from here on, but not in imported modules.
 
     What an earlier trace of the same command left in a cycle is let go before the next: a trace is large.
     """
     if gc.get_threshold()[0] == _IMPORTING:
         gc.freeze()
-        gc.set_threshold(_ANALYSING, *_GENERATIONS)
-    elif gc.get_threshold()[0] == _ANALYSING:
+        gc.set_threshold(_ANALYZING, *_GENERATIONS)
+    elif gc.get_threshold()[0] == _ANALYZING:
         gc.collect()

@@ -1,4 +1,4 @@
-"""From the options that a command was given to an error where one of them would be ignored for want of another."""
+"""Refuse an option that would be ignored because another one is missing."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def given(context: click.Context, parameter: str) -> bool:
 
 def name(command: click.Command, parameter: str) -> str:
     """How the user writes an option or an argument: the longest of its names."""
-    found = next(p for p in command.params if p.name == parameter)
-    if not isinstance(found, click.Option):
+    option = next(p for p in command.params if p.name == parameter)
+    if not isinstance(option, click.Option):
         return parameter.upper()
-    return "/".join(max(names, key=len) for names in (found.opts, found.secondary_opts) if names)
+    return "/".join(max(names, key=len) for names in (option.opts, option.secondary_opts) if names)
 
 
 def _check(need: Need, context: click.Context) -> None:

@@ -13,7 +13,7 @@ import click
 
 from syncscan import files
 from syncscan.cli import memory
-from syncscan.cli.asked import Asked, options
+from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
 from syncscan.cli.progress import reading
@@ -58,7 +58,7 @@ def command(
     host: str,
     port: int | None,
     no_browser: bool,
-    asked: Asked,
+    analysis_options: AnalysisOptions,
     view: View,
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
@@ -74,7 +74,7 @@ def command(
         from syncscan.integrations import trace_view
 
         trace_view.check()
-    analysis = viewed(asked.analysis_of(trace), view)
+    analysis = viewed(analysis_options.analysis_of(trace), view)
     warn(analysis.warnings)
     memory.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)

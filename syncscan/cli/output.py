@@ -69,7 +69,7 @@ def say(text: str) -> None:
 
 
 def explain(error: SyncscanError) -> None:
-    """What went wrong and what to do, on stderr; a path or a name in it may hold anything."""
+    """Print what went wrong and what to do on stderr; escape codes in paths or names are made harmless."""
     click.echo(f"syncscan: {printable(error.message, lines=True)}", err=True)
     if error.hint:
         click.echo(f"  {printable(error.hint, lines=True)}", err=True)

@@ -48,7 +48,7 @@ def counting(doing: str, things: str) -> Iterator[Counted]:
     """Give a callback that draws how many things are done, at what rate, and what time is left.
 
     Args:
-        doing: said first, as in `analyzing`.
+        doing: description first, as in `analyzing`.
         things: what is counted.
     """
     if not sys.stderr.isatty():
@@ -64,8 +64,8 @@ def counting(doing: str, things: str) -> Iterator[Counted]:
         task = bar.add_task("", total=None)
 
         def counted(done: int, failed: int, total: int, name: str) -> None:
-            said = _said(done, failed, time.monotonic() - began, things)
-            bar.update(task, completed=done, total=total, description=said, refresh=True)
+            description = _said(done, failed, time.monotonic() - began, things)
+            bar.update(task, completed=done, total=total, description=description, refresh=True)
 
         yield counted
 

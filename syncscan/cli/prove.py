@@ -25,10 +25,10 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if found is None:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
+        if match is None:
             self.fail(f"'{value}' is not a duration; write 90s, 5m or 1h.", param, ctx)
-        return float(found[1]) * _UNITS[found[2]]
+        return float(match[1]) * _UNITS[match[2]]
 
 
 @click.command(
@@ -107,7 +107,7 @@ def command(
     refuse(output, force, *((trace,) if trace else ()))
     after, arguments = (None, rest) if revisions else (rest[0] if rest else None, rest[1:])
     projected = _projected(trace, remove) if trace else None
-    found = prove(
+    proof = prove(
         before,
         after,
         arguments=arguments,
@@ -121,13 +121,13 @@ def command(
         progress=say if sys.stderr.isatty() else None,
     )
     if form == "json":
-        text = report.render_json(found)
+        text = report.render_json(proof)
     elif form == "markdown":
-        text = report.render_markdown(found)
+        text = report.render_markdown(proof)
     else:
-        text = report.render_text(found, width=width(), color=output is None and colors())
+        text = report.render_text(proof, width=width(), color=output is None and colors())
     deliver(text, output, force)
-    sys.exit(0 if found.proven else 1)
+    sys.exit(0 if proof.proven else 1)
 
 
 def _projected(trace: str, remove: tuple[str, ...]) -> Projection:

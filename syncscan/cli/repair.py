@@ -28,6 +28,6 @@ def command(trace: str, output: str, force: bool, max_memory: int | None) -> Non
     with load.open_events(trace) as source:
         text = ValidText(source, trace, lost=lambda: source.lost)
         files.write(out, text.document(), force)
-        said = [s for s in (source.lost, *text.damage.sentences()) if s]
-    warn(said)
-    say(f"Wrote {output}: {'repaired' if said else 'nothing was broken'}.")
+        sentences = [s for s in (source.lost, *text.damage.sentences()) if s]
+    warn(sentences)
+    say(f"Wrote {output}: {'repaired' if sentences else 'nothing was broken'}.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncscan.cli.asked import Asked, options
+from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.view import options as view_options
 from syncscan.cli.view import refuse_unknown, viewed
@@ -25,7 +25,7 @@ def command(
     trace: str,
     output: str,
     force: bool,
-    asked: Asked,
+    analysis_options: AnalysisOptions,
     view: View,
 ) -> None:
     """Write one self-contained HTML file about TRACE: verdict, timeline, findings, projections.
@@ -37,7 +37,7 @@ def command(
     target = None if output == "-" else output
     refuse_unknown(view)
     refuse(target, force, trace)
-    analysis = viewed(asked.analysis_of(trace), view)
+    analysis = viewed(analysis_options.analysis_of(trace), view)
     warn(analysis.warnings)
     text = html.render(analysis)
     deliver(text, target, force, f", {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network")

@@ -1,4 +1,4 @@
-"""What stdout is: how wide, and whether it takes colours."""
+"""Ask stdout for its width, and whether it shows colors and links."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _VTE = 5000
 
 
 def links() -> bool:
-    """Whether to write hyperlinks: stdout takes colours, and the terminal is known to show links.
+    """Whether to write hyperlinks: stdout shows colors, and the terminal is known to show links.
 
     FORCE_HYPERLINK=1 says so of any other terminal, and 0 of none.
     """
     env = os.environ
     if not colors() or env.get("TERM") == "dumb":
         return False
-    if asked := env.get("FORCE_HYPERLINK"):
-        return asked != "0"
+    if forced := env.get("FORCE_HYPERLINK"):
+        return forced != "0"
     vte = env.get("VTE_VERSION", "")
     return (
         env.get("TERM_PROGRAM") in _KNOWN
@@ -40,5 +40,5 @@ def links() -> bool:
 
 
 def colors() -> bool:
-    """Whether to write colours: stdout is a terminal and NO_COLOR isn't set (https://no-color.org)."""
+    """Whether to write colors: stdout is a terminal and NO_COLOR isn't set (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

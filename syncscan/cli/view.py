@@ -1,4 +1,4 @@
-"""From the options that say which findings and habits are shown to a view."""
+"""Options that choose which findings and habits are shown."""
 
 from __future__ import annotations
 

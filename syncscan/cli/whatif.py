@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from syncscan.cli.asked import Asked, options
+from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, warn
 from syncscan.cli.terminal import colors, width
@@ -34,7 +34,7 @@ def command(
     output: str | None,
     force: bool,
     page: int,
-    asked: Asked,
+    analysis_options: AnalysisOptions,
 ) -> None:
     """Replay the step of TRACE without some of its syncs: the real gain, and what limits the step then.
 
@@ -43,7 +43,7 @@ def command(
     from syncscan.report import whatif
 
     refuse(output, force, trace)
-    analysis = asked.analysis_of(trace)
+    analysis = analysis_options.analysis_of(trace)
     warn(analysis.warnings)
     projection = analysis.whatif(*(remove or ("all",)), keep_timing=keep_timing)
     pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]

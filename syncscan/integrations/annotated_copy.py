@@ -1,4 +1,4 @@
-"""From a trace file and its Analysis to an annotated trace file, written whole or not at all."""
+"""Write an annotated copy of a trace file, completely or not at all."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def annotated(
     with _opened(analysis, path) as (source, text):
         if finding is None:
             with _drawn(analysis) as added:
-                yield from annotate(analysis, text.head, _told(text.pieces(), source, progress), added)
+                yield from annotate(analysis, text.head, _reporting(text.pieces(), source, progress), added)
         else:
-            events = _told(text.events(), source, progress)
+            events = _reporting(text.events(), source, progress)
             yield from annotate_around(analysis, text.head, events, finding, margin_ns)
 
 
@@ -73,7 +73,7 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 
     def pieces() -> Iterator[bytes]:
         with _opened(analysis, path) as (source, text):
-            yield from _told(text.pieces(), source, progress)
+            yield from _reporting(text.pieces(), source, progress)
 
     with _drawn(analysis, perfetto=True) as added:
         yield from annotate(analysis, head, untangled(pieces), added)
@@ -82,7 +82,7 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
     """The text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
     with _opened(analysis, path) as (source, text):
-        yield from document(text.head, analysis.trace.info.metadata, _told(text.pieces(), source, progress), ())
+        yield from document(text.head, analysis.trace.info.metadata, _reporting(text.pieces(), source, progress), ())
 
 
 @contextmanager
@@ -118,10 +118,10 @@ def _drawn(analysis: Analysis, perfetto: bool = False) -> Iterator[Iterator[byte
         yield made()
 
 
-def _told(pieces: Iterable[bytes], source: ByteStream, progress: Progress | None) -> Iterator[bytes]:
-    told = 0
+def _reporting(pieces: Iterable[bytes], source: ByteStream, progress: Progress | None) -> Iterator[bytes]:
+    reported = 0
     for piece in pieces:
-        if progress and source.done != told:
-            told = source.done
-            progress(told, source.size)
+        if progress and source.done != reported:
+            reported = source.done
+            progress(reported, source.size)
         yield piece

@@ -51,7 +51,7 @@ def server(root: Path) -> MCPServer:
 
 
 class Traces:
-    """The traces below a folder, analysed when they are asked for and kept for the next question.
+    """Traces below a folder, analyzed on demand and cached for the next question.
 
     Args:
         root: the folder; a path that leads out of it, also by a symbolic link, isn't read.
@@ -68,14 +68,14 @@ class Traces:
             TraceNotFound: there is none.
         """
         try:
-            found = (self.root / path).resolve()
+            resolved = (self.root / path).resolve()
         except (OSError, ValueError, RuntimeError):
             raise UsageError(f"{path!r} is no path.") from None
-        if not found.is_relative_to(self.root):
+        if not resolved.is_relative_to(self.root):
             raise UsageError(f"{path} isn't below the folder that the server was started in.", "Copy it there.")
-        if not found.exists():
+        if not resolved.exists():
             raise TraceNotFound(f"There is no file {path} below the folder that the server was started in.")
-        return found
+        return resolved
 
     def below(self, path: str) -> list[str]:
         """The traces that a path means, as paths from the folder on: a file itself, those in a folder.
@@ -84,7 +84,7 @@ class Traces:
             TraceNotFound: there are none.
             UsageError: it lies elsewhere.
         """
-        return [str(Path(found).relative_to(self.root)) for found in api.find([str(self.inside(path))])]
+        return [str(Path(trace).relative_to(self.root)) for trace in api.find([str(self.inside(path))])]
 
     def program(self, name: str) -> str:
         """A script, or a function of a file, by its path and maybe `:function`; both lie below the folder.
@@ -103,10 +103,10 @@ class Traces:
             TraceError: it can't be read.
             UsageError: the folder holds several.
         """
-        found = self.below(path)
-        if len(found) > 1:
-            raise UsageError(f"{path} holds {len(found)} traces: name one.", f"There are {', '.join(found[:MOST])}.")
-        file = self.inside(found[0])
+        traces = self.below(path)
+        if len(traces) > 1:
+            raise UsageError(f"{path} holds {len(traces)} traces: name one.", f"There are {', '.join(traces[:MOST])}.")
+        file = self.inside(traces[0])
         state = file.stat()
         return _analyzed(str(file), state.st_mtime_ns, state.st_size)
 
@@ -121,7 +121,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
     """The tools; their docstrings and signatures are what a client's model reads."""
 
     def analyze(trace: str, page: int = 1) -> str:
-        """Analyse a trace of torch.profiler: what limits the step, what to change first, every host-device sync.
+        """Analyze a trace of torch.profiler: what limits the step, what to change first, every host-device sync.
 
         Args:
             trace: path of a .json, .json.gz or .json.zst file, or of a folder that holds one.

@@ -78,8 +78,8 @@ class Perfetto:
         self._server = Server(host, port, partial(_Handler, gate, trace, viewer))
         self.base = f"{self._server.origin}{gate.prefix}"
         """Where everything is served."""
-        asked = {} if viewer else {"url": f"{self.base}/localtrace"}
-        self.url = f"{self.base if viewer else ONLINE}/#!/?{_query({**asked, **_place(opening)})}"
+        query = {} if viewer else {"url": f"{self.base}/localtrace"}
+        self.url = f"{self.base if viewer else ONLINE}/#!/?{_query({**query, **_place(opening)})}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class Perfetto:
 
 
 def _place(opening: Opening | None) -> dict[str, str]:
-    """What the viewer's address says of where to open: rows on top, rows opened, the slice selected, the times shown.
+    """Return the part of the viewer's address that opens a place: pinned rows, open rows, selected slice, visible time.
 
     Source: perfetto.dev, "Deep linking to the Perfetto UI" and "Commands Automation Reference".
     """
@@ -138,8 +138,8 @@ class _Handler(Handler, http.server.SimpleHTTPRequestHandler):
     def _script(self, file: Path) -> bytes:
         """The viewer's own script, which asks its makers nothing, and this server below the secret alone."""
         script = file.read_bytes().replace(_WHO_IS_IT, b"data:text/javascript,").replace(_LINKED, _SHOWN)
-        for asked in _AT_ROOT:
-            script = script.replace(asked, asked.replace(b"/", self.gate.prefix.encode() + b"/", 1))
+        for address in _AT_ROOT:
+            script = script.replace(address, address.replace(b"/", self.gate.prefix.encode() + b"/", 1))
         return script.replace(_LOCAL_TRACE, _LOCAL_TRACE.replace(b"}/", b"}" + self.gate.prefix.encode() + b"/"))
 
     def do_HEAD(self) -> None:

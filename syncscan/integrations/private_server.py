@@ -1,4 +1,4 @@
-"""What our servers have in common: they answer who knows their secret and asks by their name, and nobody else."""
+"""Base of the local servers: they answer only requests with their secret and their own host name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Gate:
         """How every path begins: 128 random bits, which no other user or site can guess."""
 
     def inside(self, path: str, host: str | None) -> str | None:
-        """What a path asks for, from its slash behind the secret on; None if it may not be answered.
+        """Return the path behind the secret, with its slash; None if the request may not be answered.
 
         A browser sends the name by which it found the server as `Host`: a page whose name suddenly points to this
         machine (DNS rebinding) asks by that name.

@@ -55,7 +55,7 @@ class RunSteps:
 
     @property
     def analysis(self) -> Analysis:
-        """What `syncscan.analyze` says of the last trace.
+        """Return the analysis of the last trace.
 
         Raises:
             UsageError: none was written.
@@ -66,14 +66,14 @@ class RunSteps:
 
 
 class StepCallback:
-    """What the trainers' callbacks are made with, and what they say afterwards."""
+    """Base of the trainers' callbacks: the steps to record, and their analysis afterwards."""
 
     def __init__(self, first: int, last: int, out: str | os.PathLike[str] = "syncscan-out", **options: Any) -> None:
         self.steps = RunSteps(first, last, out, **options)
 
     @property
     def analysis(self) -> Analysis:
-        """What `syncscan.analyze` says of the recorded steps."""
+        """Return the analysis of the recorded steps."""
         return self.steps.analysis
 
 

@@ -57,9 +57,9 @@ def check() -> None:
         raise MissingExtra("TensorBoard's PyTorch plugin (torch-tb-profiler) isn't installed.", _INSTALL)
     setuptools = _version("setuptools")
     if _number(tensorboard) < (2, 21) and (setuptools is None or _number(setuptools) >= (82,)):
-        found = f"setuptools {setuptools} has none" if setuptools else "setuptools isn't installed"
+        problem = f"setuptools {setuptools} has none" if setuptools else "setuptools isn't installed"
         raise UsageError(
-            f"TensorBoard {tensorboard} can't start: it needs pkg_resources, and {found}.",
+            f"TensorBoard {tensorboard} can't start: it needs pkg_resources, and {problem}.",
             "pip install 'tensorboard>=2.21' (or 'setuptools<82').",
         )
 
@@ -202,8 +202,8 @@ class Pages:
                 break
             time.sleep(_ASK_AGAIN)
             status, headers, body = self._asked(environ)
-        kept = [(k, v) for k, v in headers if k.lower() != "content-length"]
-        start_response(status, [*kept, ("Content-Length", str(len(body)))])
+        passed_on = [(k, v) for k, v in headers if k.lower() != "content-length"]
+        start_response(status, [*passed_on, ("Content-Length", str(len(body)))])
         yield body
 
     def _asked(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
@@ -259,7 +259,7 @@ class Meanwhile:
         return json.dumps({**known, "runs": sorted(self._ready | set(self._files))}).encode()
 
     def answer(self, path: str, query: str) -> Callable[[Callable[..., Any]], Iterable[bytes]] | None:
-        """What to answer to a request of Trace View; None where the plugin is to."""
+        """Return the answer to a request of Trace View; None to leave it to the plugin."""
         run = urllib.parse.parse_qs(query).get("run", [""])[0]
         if run in self._ready or run not in self._files:
             return None
@@ -288,8 +288,8 @@ def plugins_page(page: bytes, offline: bool, size: str = "") -> bytes:
     """The plugin's page, which says what it waits for; offline with a stub in place of the chart loader."""
     if offline:
         page = _CHART_LOADER.sub(lambda _: _script("charts.js"), page)
-    said = f"TensorBoard reads the trace{f', {size},' if size else ''} before it shows it."
-    return page + _script("waiting.js", waiting={"said": said, "until": "a view"})
+    sentence = f"TensorBoard reads the trace{f', {size},' if size else ''} before it shows it."
+    return page + _script("waiting.js", waiting={"said": sentence, "until": "a view"})
 
 
 def with_viewer_inside(page: bytes, opening: Opening | None = None) -> bytes:

@@ -48,7 +48,7 @@ class Opened(Protocol):
         ...
 
     def fingerprint(self) -> tuple[Fingerprint, str]:
-        """What its seeded steps have computed, and the device's name."""
+        """Return the fingerprint of its seeded steps, and the device's name."""
         ...
 
     def close(self) -> None:
@@ -73,8 +73,8 @@ class Opens(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked for; as in `prove`."""
+class ProofOptions:
+    """Options of a comparison, as in `prove`."""
 
     limit_s: float = LIMIT_S
     matters: float = MATTERS
@@ -109,9 +109,9 @@ def running(trials: Opens, runs: Sequence[Run], seeded: int = 0) -> Iterator[lis
 class Course:
     """Measures pair after pair until the gain is known, or the time is over."""
 
-    def __init__(self, trials: Opens, asked: Asked, clock: Callable[[], float], deadline: float) -> None:
-        self._trials, self._asked, self._now, self._deadline = trials, asked, clock, deadline
-        self.apart = asked.apart
+    def __init__(self, trials: Opens, options: ProofOptions, clock: Callable[[], float], deadline: float) -> None:
+        self._trials, self._options, self._now, self._deadline = trials, options, clock, deadline
+        self.apart = options.apart
         self.pairs: list[Pair] = []
         self.stopped, self.clock = "", ""
         self.notes: list[str] = []
@@ -137,16 +137,16 @@ class Course:
                 return
             gain = estimate.gain_of(self.pairs)
             self._tell(gain)
-            self.stopped = estimate.enough(self.pairs, self._asked.matters)
+            self.stopped = estimate.enough(self.pairs, self._options.matters)
             if not self.stopped and 2 * self._now() - began > self._deadline:
                 self.stopped = self._over()
 
     def _over(self) -> str:
-        return f"the limit of {self._asked.limit_s:g} s leaves no time for another pair"
+        return f"the limit of {self._options.limit_s:g} s leaves no time for another pair"
 
     def _tell(self, gain: Gain | None) -> None:
         known = f", {gain.share:.1%} ({gain.low:.1%} to {gain.high:.1%})" if gain else ""
-        self._asked.progress(f"pair {len(self.pairs)}: {self.pairs[-1].gain:.1%} less{known}")
+        self._options.progress(f"pair {len(self.pairs)}: {self.pairs[-1].gain:.1%} less{known}")
 
     def _pair(self) -> Pair:
         """Measure a pair; anew with fewer steps where a script has fewer, and apart where both can't run at a time."""

@@ -124,10 +124,10 @@ class Process:
 
 def marked(mark: str) -> list[int]:
     """The processes that carry this mark; none where the system doesn't tell."""
-    found = []
+    pids = []
     with contextlib.suppress(OSError):
         for folder in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
                 if folder.name.isdigit() and f"{MARK}={mark}".encode() in (folder / "environ").read_bytes():
-                    found.append(int(folder.name))
-    return found
+                    pids.append(int(folder.name))
+    return pids

@@ -1,4 +1,4 @@
-"""What a user called a program goes in, what to run comes out: a script with its arguments, or a function of a file."""
+"""Programs that a user names: a script with its arguments, or a function of a file."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.projection import Projection
 from syncscan.model.proof import Fingerprint, Gain, Proof, Result, Same, Side, Verdict
 from syncscan.proof import estimate, sameness
-from syncscan.proof.course import LIMIT_S, MATTERS, SEEDED, Asked, Course, Opens, Run, running
+from syncscan.proof.course import LIMIT_S, MATTERS, SEEDED, Course, Opens, ProofOptions, Run, running
 from syncscan.proof.program import Program, program
 from syncscan.proof.trial import Trials
 from syncscan.proof.worktree import at_revision
@@ -56,10 +56,10 @@ def prove(
         ProgramFailed: a program failed, or makes no steps.
     """
     _possible(limit_s, matters, steps, tolerance)
-    asked = Asked(limit_s, matters, steps, tolerance, apart, progress or (lambda sentence: None))
+    options = ProofOptions(limit_s, matters, steps, tolerance, apart, progress or (lambda sentence: None))
     with _programs(before, after, arguments, revisions) as programs, Trials(programs, limit_s) as trials:
         names = programs[Side.BEFORE].name, programs[Side.AFTER].name
-        return measured(trials, names, asked, projected)
+        return measured(trials, names, options, projected)
 
 
 def _possible(limit_s: float, matters: float, steps: int, tolerance: float) -> None:
@@ -87,18 +87,18 @@ def _programs(
     if bool(first.function) != bool(second.function):
         raise UsageError(f"{before} and {after} are a script and a function.", "Give two scripts, or two functions.")
     with contextlib.ExitStack() as worktrees:
-        found = [
+        checked_out = [
             worktrees.enter_context(at_revision(one, revision))
             for one, revision in zip((first, second), revisions, strict=False)
         ]
-        one, other = [*found, *(first, second)[len(found) :]]
+        one, other = [*checked_out, *(first, second)[len(checked_out) :]]
         yield {Side.BEFORE: one, Side.AFTER: other}
 
 
 def measured(
     trials: Opens,
     names: tuple[str, str],
-    asked: Asked,
+    options: ProofOptions,
     projected: Projection | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Proof:
@@ -107,27 +107,27 @@ def measured(
     Args:
         trials: starts them.
         names: what they are called.
-        asked: the limits.
+        options: the limits.
         projected: what was projected.
         clock: tells the time in seconds.
     """
     began = clock()
     try:
-        result, device = _compared(trials, asked)
+        result, device = _compared(trials, options)
     except TimeoutError:
-        why = f"{names[0]} and {names[1]} had not made {asked.steps} steps each after {asked.limit_s:g} s."
+        why = f"{names[0]} and {names[1]} had not made {options.steps} steps each after {options.limit_s:g} s."
         raise ProgramFailed(why, "Give them longer with --limit.") from None
-    asked.progress(f"result after {result.steps} seeded steps: {result.same.value}")
-    course = Course(trials, asked, clock, began + asked.limit_s)
+    options.progress(f"result after {result.steps} seeded steps: {result.same.value}")
+    course = Course(trials, options, clock, began + options.limit_s)
     course.run()
     gain = estimate.gain_of(course.pairs)
     return Proof(
         before=names[0],
         after=names[1],
         device=device,
-        verdict=verdict(gain, asked.matters, result.same),
+        verdict=verdict(gain, options.matters, result.same),
         gain=gain,
-        matters=asked.matters,
+        matters=options.matters,
         pairs=tuple(course.pairs),
         result=result,
         steps=course.steps,
@@ -141,7 +141,7 @@ def measured(
 
 
 def verdict(gain: Gain | None, matters: float, same: Same) -> Verdict:
-    """What a gain and a result come to."""
+    """Return the verdict of a gain and a comparison of results."""
     if same is Same.NO:
         return Verdict.DIFFERENT
     if gain is None:
@@ -153,21 +153,21 @@ def verdict(gain: Gain | None, matters: float, same: Same) -> Verdict:
     return Verdict.PROVEN if gain.low > matters and same is Same.YES else Verdict.UNKNOWN
 
 
-def _compared(trials: Opens, asked: Asked) -> tuple[Result, str]:
+def _compared(trials: Opens, options: ProofOptions) -> tuple[Result, str]:
     """Whether both compute the same; where they don't to the last bit, the first is run again, twice."""
-    (first, device), (other, _) = _fingerprints(trials, ((Side.BEFORE, False), (Side.AFTER, False)), asked)
+    (first, device), (other, _) = _fingerprints(trials, ((Side.BEFORE, False), (Side.AFTER, False)), options)
     if first == other:
-        return sameness.judge(first, other, tolerance=asked.tolerance), device
-    (again, _), (rounded, _) = _fingerprints(trials, ((Side.BEFORE, False), (Side.BEFORE, True)), asked)
-    return sameness.judge(first, other, again, rounded, asked.tolerance), device
+        return sameness.judge(first, other, tolerance=options.tolerance), device
+    (again, _), (rounded, _) = _fingerprints(trials, ((Side.BEFORE, False), (Side.BEFORE, True)), options)
+    return sameness.judge(first, other, again, rounded, options.tolerance), device
 
 
-def _fingerprints(trials: Opens, runs: tuple[Run, Run], asked: Asked) -> list[tuple[Fingerprint, str]]:
+def _fingerprints(trials: Opens, runs: tuple[Run, Run], options: ProofOptions) -> list[tuple[Fingerprint, str]]:
     """The fingerprints of two runs, at the same time unless that was excluded or fails."""
-    if not asked.apart:
+    if not options.apart:
         with contextlib.suppress(ProgramFailed):
-            return _at_once(trials, runs, asked.steps)
-    return [found for run in runs for found in _at_once(trials, (run,), asked.steps)]
+            return _at_once(trials, runs, options.steps)
+    return [fingerprint for run in runs for fingerprint in _at_once(trials, (run,), options.steps)]
 
 
 def _at_once(trials: Opens, runs: Sequence[Run], steps: int) -> list[tuple[Fingerprint, str]]:

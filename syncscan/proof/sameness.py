@@ -48,15 +48,15 @@ def judge(
         rounded: of the first program with each parameter moved by one rounding error; likewise.
         tolerance: relative, of losses.
     """
-    found = _Distances.between(first, other)
+    distances = _Distances.between(first, other)
     own, noise = (_Distances.between(first, run) if run is not None else NONE for run in (again, rounded))
 
     def result(same: Same, why: str = "") -> Result:
         itself, rounding = (None if d is NONE else d.largest for d in (own, noise))
-        left_out = _not_compared(first, other, found)
-        return Result(same, len(first.losses), found.largest, itself, rounding, first.source, why, left_out)
+        left_out = _not_compared(first, other, distances)
+        return Result(same, len(first.losses), distances.largest, itself, rounding, first.source, why, left_out)
 
-    if not found.losses and not found.parameters:
+    if not distances.losses and not distances.parameters:
         return result(Same.UNKNOWN, NOTHING)
     if not all(map(math.isfinite, (x for step in first.losses for loss in step.numbers for x in loss))):
         return result(Same.UNKNOWN, "the first program computes infinity or NaN")
@@ -64,7 +64,7 @@ def judge(
         return result(Same.UNKNOWN, "the first program differs from itself by too much to tell")
     if _begin(first, other) > max(tolerance, OWN * (_begin(first, again) if again is not None else 0.0)):
         return result(Same.NO, BEGINS)
-    wrong = [what for what in ("losses", "parameters") if _apart(what, found, own, noise, tolerance)]
+    wrong = [what for what in ("losses", "parameters") if _apart(what, distances, own, noise, tolerance)]
     return result(Same.NO, f"the {' and '.join(wrong)} differ") if wrong else result(Same.YES)
 
 
@@ -110,7 +110,7 @@ def _fitting(values: Sequence[float], count: int) -> Sequence[float]:
 
 
 def _losses(one: Sequence[Tensors], other: Sequence[Tensors]) -> list[float]:
-    """Of the same loss in each step: the largest difference as a part of the largest loss; none if they don't match."""
+    """Return, per loss, the largest difference relative to the largest value; nothing if the losses don't match."""
     if [t.shapes for t in one] != [t.shapes for t in other]:
         return []
     steps = [zip(a.numbers, b.numbers, strict=True) for a, b in zip(one, other, strict=True)]

@@ -90,7 +90,7 @@ class Trial:
         return Turn(answer["mean_us"], answer["clock"])
 
     def fingerprint(self) -> tuple[Fingerprint, str]:
-        """What its seeded steps have computed, and the device's name."""
+        """Return the fingerprint of its seeded steps, and the device's name."""
         answer = self._answer("fingerprint")
         self._same_revision(answer["strays"])
         return _fingerprint(answer["fingerprint"]), answer["device"]

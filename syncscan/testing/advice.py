@@ -1,10 +1,10 @@
-"""A rule's id goes in, what to write instead comes out."""
+"""Advice of a rule: the code to write instead."""
 
 from __future__ import annotations
 
 
 def instead(rule: str) -> str:
-    """What a rule's documentation says to write instead: its sentence, and the code; "" for no rule."""
+    """Return what a rule's documentation says to write instead: its sentence and its code; "" for no rule."""
     from syncscan import api
 
     document = next((document for document in api.rules() if document.id == rule), None)

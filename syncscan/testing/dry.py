@@ -68,15 +68,15 @@ class DryRun:
 
     @property
     def said(self) -> str:
-        """The same in a sentence."""
+        """Return the coverage as a sentence."""
         return " ".join(self._session.coverage()) if self._session is not None else ""
 
     @cached_property
     def syncs(self) -> list[GuardedSync]:
         """All that were seen, the rule of each known; once it is over."""
         occurrences = [(o.sync.ts, f.rule) for f in self.analysis.findings for o in f.occurrences]
-        found = [replace(sync, rule=_rule_at(met, occurrences)) for sync, met in self._taken]
-        return [*(replace(sync, allowed=written_reason(sync)) for sync in found), *self._guard.allowed]
+        seen = [replace(sync, rule=_rule_at(met, occurrences)) for sync, met in self._taken]
+        return [*(replace(sync, allowed=written_reason(sync)) for sync in seen), *self._guard.allowed]
 
     def _saw(self, met: Met) -> None:
         if self._guard.steps < self._warmup:

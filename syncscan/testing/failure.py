@@ -22,7 +22,7 @@ MOST = 5
 
 
 def of_guarded(limit: Limit, syncs: Sequence[GuardedSync]) -> str:
-    """What a guard saw, those that a block or the mark allows left out, held to the limit.
+    """Return the failure message if a guard saw more syncs than the limit, "" if not; allowed syncs don't count.
 
     Args:
         limit: of which `wait_ms` is not asked: a guard knows no times.
@@ -39,12 +39,12 @@ def of_guarded(limit: Limit, syncs: Sequence[GuardedSync]) -> str:
         return ""
     places = Counter((sync.place, sync.kind) for sync in shown)
     firsts = {(sync.place, sync.kind): sync for sync in reversed(shown)}
-    told = [_guarded(firsts[place], times) for place, times in places.most_common()]
-    return _text(f"{_syncs(most)} {where}; {limit}.", told)
+    lines = [_guarded(firsts[place], times) for place, times in places.most_common()]
+    return _text(f"{_syncs(most)} {where}; {limit}.", lines)
 
 
 def of_analysis(limit: Limit, analysis: Analysis, syncs: Sequence[GuardedSync] = ()) -> str:
-    """What a recording shows, held to the limit.
+    """Return the failure message if a recording exceeds the limit, "" if not.
 
     Args:
         limit: of the test.

@@ -1,4 +1,4 @@
-"""A mark's arguments go in, what a test may do comes out: how often it may wait, how long, and where."""
+"""Limits that a pytest mark sets: how often a test may wait, how long, and where."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Frames = Iterable[tuple[str, int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What `no_syncs` or `limit_syncs` asks for.
+    """Limit that `no_syncs` or `limit_syncs` sets.
 
     `syncs` and `wait_ms` hold for each step, or, without `per_step`, for all of the test's steps together; `warmup`
     steps are left out where the test tells steps. `allow` are globs with a reason each.
@@ -33,7 +33,7 @@ class Limit:
         return next((why for glob, why in self.allow if any(matches(glob, *frame) for frame in known)), "")
 
     def __str__(self) -> str:
-        """What is allowed, in a few words."""
+        """Return the limit in a few words."""
         where = "in a step" if self.per_step else "in the test"
         parts = [] if self.syncs is None else [f"{self.syncs} sync{'' if self.syncs == 1 else 's'} {where}"]
         parts += [] if self.wait_ms is None else [f"{self.wait_ms:g} ms of waiting {where}"]

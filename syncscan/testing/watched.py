@@ -37,7 +37,7 @@ class Watched:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the recording found, the largest gain first; empty without one."""
+        """Return the findings of the recording, the largest gain first; none without a recording."""
         return self.analysis.findings if self.analysis is not None else ()
 
     def step(self) -> None:
@@ -68,7 +68,7 @@ class Watched:
     def record(
         self, folder: Path | None = None, name: str = "test", warmup: int = 0, guarded: bool = False
     ) -> Iterator[None]:
-        """Record the steps of this block and analyse them; a block that tells no steps is one.
+        """Record the steps of this block and analyze them; a block without steps counts as one.
 
         Args:
             folder: where the trace is to be kept; thrown away if not given.
@@ -82,11 +82,11 @@ class Watched:
         from syncscan import api
         from syncscan.capture.session import profile
 
-        said: list[str] = []
+        sentences: list[str] = []
         begun = self.steps
         plan = {"wait": 0, "settle": 0, "calibrate": 0, "warmup": warmup, "active": LONGEST}
         with tempfile.TemporaryDirectory(prefix="syncscan-") as throwaway, ExitStack() as open_now:
-            session = profile(folder or throwaway, name, **plan, notify=said.append)  # type: ignore[arg-type]
+            session = profile(folder or throwaway, name, **plan, notify=sentences.append)  # type: ignore[arg-type]
             open_now.enter_context(session)
             open_now.enter_context(self._telling(session.step))
             if guarded:
@@ -96,7 +96,9 @@ class Watched:
                 session.step()
             open_now.close()
             if not session.paths:
-                raise UsageError(session.failed or f"Nothing was recorded: {' '.join(said) or 'no step was told.'}")
+                raise UsageError(
+                    session.failed or f"Nothing was recorded: {' '.join(sentences) or 'no step was told.'}"
+                )
             self.trace = session.paths[-1]
             self.analysis = api.analyze(self.trace)
 

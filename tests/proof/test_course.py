@@ -9,7 +9,7 @@ import pytest
 
 from syncscan.errors import ProgramFailed
 from syncscan.model.proof import Fingerprint, Gain, Same, Side, Tensors, Verdict
-from syncscan.proof.course import Asked
+from syncscan.proof.course import ProofOptions
 from syncscan.proof.prove import measured, verdict
 from syncscan.proof.trial import Ready, TooFewSteps, Turn
 
@@ -92,7 +92,7 @@ def steady(before: float, after: float) -> Callable[[Side, int], float]:
 def test_a_real_gain_is_proven_with_three_pairs() -> None:
     """Where every pair says the same, and all processes are ended."""
     world = Fakes(steady(10_000.0, 7_000.0))
-    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.verdict, len(proof.pairs), world.running) == (Verdict.PROVEN, 3, 0)
     assert proof.gain is not None
     assert proof.gain.share == pytest.approx(0.3)
@@ -104,7 +104,7 @@ def test_a_real_gain_is_proven_with_three_pairs() -> None:
 def test_they_take_turns_and_each_next_pair_begins_with_the_other() -> None:
     """The first turn of each is its warm-up alone, and counts for nothing."""
     world = Fakes(steady(10_000.0, 7_000.0))
-    measured(world, NAMES, Asked(), clock=world.clock)
+    measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert world.log[:14] == "AB" + "ABBA" * 3
     assert world.log[14:28] == "BA" + "BAAB" * 3
 
@@ -112,7 +112,7 @@ def test_they_take_turns_and_each_next_pair_begins_with_the_other() -> None:
 def test_a_drift_of_the_machine_cancels() -> None:
     """A step that takes 1 % longer in each turn than in the one before is as long in both programs."""
     world = Fakes(lambda side, turn: 10_000.0 * (1 + 0.01 * turn))
-    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert all(abs(pair.gain) < 1e-9 for pair in proof.pairs)
     assert proof.verdict is Verdict.NO_GAIN
 
@@ -120,7 +120,7 @@ def test_a_drift_of_the_machine_cancels() -> None:
 def test_a_pause_of_the_machine_moves_nothing() -> None:
     """Neither one that falls into a turn of each program."""
     world = Fakes(lambda side, turn: (10_000.0 if side is Side.BEFORE else 7_000.0) * (9 if turn % 14 in (3, 8) else 1))
-    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert [round(pair.gain, 9) for pair in proof.pairs] == [0.3] * 3
 
 
@@ -130,14 +130,14 @@ def test_a_pause_of_the_machine_moves_nothing() -> None:
 def test_no_gain_is_not_proven(after: float, verdict: Verdict) -> None:
     """None, one that doesn't matter, and a loss."""
     world = Fakes(steady(10_000.0, after))
-    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.verdict, proof.proven) == (verdict, False)
 
 
 def test_a_gain_with_another_result_is_not_proven() -> None:
     """However large it is."""
     world = Fakes(steady(10_000.0, 5_000.0), lambda side, run: 1.0 if side is Side.BEFORE else 1.1)
-    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.verdict, proof.result.same) == (Verdict.DIFFERENT, Same.NO)
     assert world.runs == 4 + 2 * 3  # the first program twice more
 
@@ -146,7 +146,7 @@ def test_no_further_pair_is_measured_where_a_gain_is_ruled_out() -> None:
     """The loss isn't known to a tenth, but that it is one; a slower program is told apart from one that only may be."""
     steps = (10_200.0, 10_300.0, 10_400.0)
     world = Fakes(lambda side, turn: 10_000.0 if side is Side.BEFORE else steps[(turn - 1) // 14 % 3])
-    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.verdict, proof.stopped) == (Verdict.SLOWER, "a gain of more than 0.5% is ruled out")
     assert verdict(Gain(-0.014, -0.037, 0.004), 0.005, Same.YES) is Verdict.NO_GAIN
 
@@ -155,7 +155,7 @@ def test_noise_goes_on_until_the_limit() -> None:
     """What isn't known then is said to be unknown."""
     slower = (0.8, 1.2)
     world = Fakes(lambda side, turn: 10_000.0 * (slower[(turn - 1) // 14 % 2] if side is Side.BEFORE else 1.0))
-    proof = measured(world, NAMES, Asked(limit_s=60.0), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(limit_s=60.0), clock=world.clock)
     assert proof.verdict is Verdict.UNKNOWN
     assert "60 s" in proof.stopped
     assert world.now <= 60
@@ -164,14 +164,14 @@ def test_noise_goes_on_until_the_limit() -> None:
 def test_too_short_a_limit_tells_no_gain() -> None:
     """One pair is no interval; what was compared is said all the same."""
     world = Fakes(steady(10_000.0, 7_000.0), start_s=5.0)
-    proof = measured(world, NAMES, Asked(limit_s=20.0), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(limit_s=20.0), clock=world.clock)
     assert (proof.gain, proof.verdict, proof.result.same) == (None, Verdict.UNKNOWN, Same.YES)
 
 
 def test_two_that_can_not_run_at_a_time_run_one_after_the_other() -> None:
     """As where the device has memory for one; a note says so."""
     world = Fakes(steady(10_000.0, 7_000.0), at_a_time=1)
-    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.verdict, proof.together, world.running) == (Verdict.PROVEN, False, 0)
     assert len(proof.notes) == 1
     assert "AABB" in world.log
@@ -180,14 +180,14 @@ def test_two_that_can_not_run_at_a_time_run_one_after_the_other() -> None:
 def test_a_short_script_has_shorter_turns() -> None:
     """As many steps as it has; one with too few is told how many are needed."""
     world = Fakes(steady(10_000.0, 7_000.0), most_steps=60)
-    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.verdict, proof.steps) == (Verdict.PROVEN, 30)
     with pytest.raises(ProgramFailed, match="22 are needed"):
-        measured(Fakes(steady(1.0, 1.0), most_steps=20), NAMES, Asked(), clock=world.clock)
+        measured(Fakes(steady(1.0, 1.0), most_steps=20), NAMES, ProofOptions(), clock=world.clock)
 
 
 def test_slow_steps_have_fewer_turns() -> None:
     """Two of each program, of at least four steps."""
     world = Fakes(steady(1e6, 7e5))
-    proof = measured(world, NAMES, Asked(), clock=world.clock)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.steps, world.log[:6]) == (8, "AB" + "ABBA")

@@ -1,4 +1,4 @@
-"""From the options that say what of a trace is analysed to its analysis: the same for every command that reads one."""
+"""Options that choose how a trace is analyzed, shared by every command that reads one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _SLICE = re.compile(r"(\d{0,9}):(\d{0,9})")
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What was asked of an analysis; its parts are those of `api.analyze`."""
+class AnalysisOptions(msgspec.Struct, frozen=True):
+    """Options of an analysis, named as the parameters of `api.analyze`."""
 
     step_ms: float | None
     step_scope: str | None
@@ -33,7 +33,7 @@ class Asked(msgspec.Struct, frozen=True):
     cache: bool
 
     def analysis_of(self, trace: str, clock: StageClock | None = None) -> Analysis:
-        """Read and analyse a trace, with a bar where that takes a while.
+        """Return the analysis of a trace, with a progress bar if reading takes long.
 
         Args:
             trace: its path.
@@ -57,7 +57,7 @@ class Asked(msgspec.Struct, frozen=True):
             )
 
     def of_each(self) -> dict[str, Any]:
-        """The same for each of many traces, as parts of `api.analyze`: a process is of one alone."""
+        """Return those that apply to each of many traces, as keywords of `api.analyze`."""
         return {
             "step_ms": self.step_ms,
             "step_scope": self.step_scope,
@@ -79,7 +79,7 @@ class _Steps(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add these options to a command, which gets them as one argument, `asked`."""
+    """Add these options to a command, which gets them as one argument, `analysis_options`."""
     step_ms = click.option(
         "--step-ms", type=Finite(min=0, min_open=True), help="Step time without the profiler, in milliseconds."
     )
@@ -107,11 +107,13 @@ def options_of_a_job(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
-    def with_asked(**arguments: Any) -> Any:
-        asked = Asked(**{name: arguments.pop(name, None) for name in Asked.__struct_fields__})
-        return command(asked=asked, **arguments)
+    def with_options(**arguments: Any) -> Any:
+        analysis_options = AnalysisOptions(
+            **{name: arguments.pop(name, None) for name in AnalysisOptions.__struct_fields__}
+        )
+        return command(analysis_options=analysis_options, **arguments)
 
-    return with_asked
+    return with_options
 
 
 def _of_steps(command: Callable[..., Any]) -> Callable[..., Any]:
