@@ -13,8 +13,8 @@ import msgspec
 from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.code_place import CodePlace
 from syncscan.detect.neighbours import Neighbours
+from syncscan.facts.paths import Path
 from syncscan.model.names import is_backward_node, is_optimizer_step, program_op
-from syncscan.model.paths import Path
 from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import NONE, Category, Trace
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from syncscan.facts.engine import node_begins
-from syncscan.model.arrays import Bool, Int32, Int64, grouped, looked_up
+from syncscan.facts.nesting import innermost_that
+from syncscan.model.arrays import Int32, Int64, grouped
 from syncscan.model.names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Category, Trace
 
@@ -33,7 +34,7 @@ class Neighbours:
         worker[trace.where(is_wrapper, Category.CPU_OP)] = False
         self._works = worker
         """Which slices are ops that do work themselves, not only hold others."""
-        bare = ~_covered(trace.slices.parent, worker)
+        bare = innermost_that(worker, trace.slices.parent) == NONE
         self._before = np.flatnonzero(scopes & bare)
         self._after = np.flatnonzero((scopes | trace.is_category(*CALLS)) & bare)
         self._backward = node_begins(trace)
@@ -213,37 +214,3 @@ class _Thread(NamedTuple):
     starts: Int64
     """When each begins, ns."""
     names: Int32
-
-
-def _covered(parent: Int32, worker: Bool) -> Bool:
-    """For each row, whether an op that does work is around it.
-
-    Nearly always it is the innermost one around it, or none is. The others lie in scopes, of which there are few.
-    """
-    inside = parent != NONE
-    covered: Bool = looked_up(worker, parent)
-    covered &= inside
-    left = np.flatnonzero(inside & ~covered)
-    around = parent.take(left)
-    holds = np.zeros(len(parent), np.bool_)
-    holds[around] = True
-    _climb(parent, covered, np.flatnonzero(holds & inside & ~covered))
-    covered[left] = covered.take(around)
-    return covered
-
-
-def _climb(parent: Int32, covered: Bool, rows: Int64) -> None:
-    """Mark those of these rows of which something around is marked; each round doubles how far is looked.
-
-    Args:
-        parent: of each row.
-        covered: the marks: those of rows whose own parent does work.
-        rows: those without a mark that lie in something and hold something.
-    """
-    outwards, up = np.full(len(parent), NONE, np.int32), parent.take(rows)
-    outwards[rows] = up
-    while len(rows):
-        covered[rows] = covered[up]
-        left = ~covered[rows] & (outwards[up] != NONE)
-        rows = rows[left]
-        outwards[rows] = up = outwards[up[left]]

@@ -77,7 +77,7 @@ def host_rows(trace: Trace) -> HostRows:
     covers = *[working] * len(autograd), working.without(elsewhere)
     for thread, begins, cover in zip(threads, (*since, own.begin), covers, strict=True):
         counted[thread.rows] = thread.counted
-        in_steps[thread.rows] = thread.counted & whole.holds_ascending(thread.begin)
+        in_steps[thread.rows] = thread.counted & whole.holds(thread.begin)
         _add_itself(itself, thread, begins, cover, s.parent)
     np.maximum(itself, 0, out=itself)
     return HostRows(
