@@ -45,7 +45,7 @@ class ScopePaths:
 
     @cached_property
     def _paths(self) -> Int32:
-        """For each slice the number of its own path, NONE without scopes and in scopes too deep; at the end that of NONE.
+        """For each slice the number of its path, NONE without scopes and in scopes too deep; and, last, NONE for NONE.
 
         Scopes are numbered level by level, those around one before it.
         """
