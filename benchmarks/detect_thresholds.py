@@ -38,7 +38,8 @@ def measure(paths: Sequence[Path]) -> None:
         work = DeviceWork(trace)
         for call in calls_of(trace):
             facts = call.facts
-            done = work.of(facts.device, facts.stream).last_end(facts.ts) if facts.device != NONE else None
+            ends, some = work.last_ends([(facts.device, facts.stream)], np.array([facts.ts]))
+            done = ends.item() if some.item() else None
             if not waits_by_nature(facts.apis[0]):
                 unknown.append(facts.end - facts.ts)
             elif done is not None and done - facts.ts > 200_000 and facts.end >= done:

@@ -19,6 +19,8 @@ from syncscan.attribute.program import path_in_program, program_root
 from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
 from syncscan.attribute.use import use_of
 from syncscan.attribute.warned import WarnedLines
+from syncscan.facts.frames import frames_around
+from syncscan.facts.paths import Paths
 from syncscan.facts.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import Frame
@@ -138,22 +140,20 @@ class _Attributor:
         homes = np.where(forward == NONE, self._host_rows(points, columns), forward)
         names, recorded = self._frames_around(homes), self._recorded(columns, forward)
         warned = self._warned(points, recorded)
-        known: dict[tuple[int, int, int], _Stack] = {}
+        known: dict[tuple[_Names, RecordedStack | None, tuple[Frame, ...]], _Stack] = {}
         stacks = []
         for parts in zip(names, recorded, warned, strict=True):
-            same = id(parts[0]), id(parts[1]), id(parts[2])  # the lists keep them, and those of one site are one object
-            stack = known.get(same)
-            if stack is None:
-                stack = known[same] = _Stack(*parts)
-            stacks.append(stack)
+            if parts not in known:
+                known[parts] = _Stack(*parts)
+            stacks.append(known[parts])
         return _Origins(forward, homes, stacks)
 
     def attributions(
         self, points: Sequence[SyncPoint], columns: _Columns, origins: _Origins, root: str
     ) -> Iterator[Attribution]:
         """Say where each sync point belongs, in a program that was started from the folder `root`."""
-        paths, parent = self.trace.paths, self.trace.slices.parent
-        own, home = paths.to_each(parent[columns.first]), paths.to_each(parent[origins.homes])
+        path_of, parent = self.trace.kept(Paths).to, self.trace.slices.parent
+        own, home = (list(map(path_of, parent[rows].tolist())) for rows in (columns.first, origins.homes))
         steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, own)
         forward = origins.forward.tolist()
         for point, led, stack, path, place, phase, step in zip(
@@ -184,7 +184,7 @@ class _Attributor:
 
     def _frames_around(self, rows: Int64) -> list[tuple[str, ...]]:
         s = self.trace.slices
-        return self.trace.frames_around_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
+        return frames_around(self.trace, s.track[rows], s.ts[rows], s.end[rows])
 
     def _host_rows(self, points: Sequence[SyncPoint], columns: _Columns) -> Int64:
         """The row whose surroundings tell the place: the call, or its op where only a sync row shows the wait."""

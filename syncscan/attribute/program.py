@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import is_library
@@ -13,7 +13,7 @@ from syncscan.model.libraries import is_library
 _DRIVE = re.compile(r"[A-Za-z]:/")
 
 
-def program_root(stacks: Iterable[Sequence[Frame]]) -> str:
+def program_root(stacks: Iterable[tuple[Frame, ...]]) -> str:
     """The folder of the file that most stacks begin in: the script's own, wherever on a disk it lies.
 
     A program is known by its entry: what it imports differs from run to run, and so would a folder common to all files.
@@ -21,25 +21,18 @@ def program_root(stacks: Iterable[Sequence[Frame]]) -> str:
     the folder common to the user's files that have one; empty where none has.
 
     Args:
-        stacks: frames of the program and its libraries, outermost first; those of one call site are one object.
+        stacks: frames of the program and its libraries, outermost first.
     """
     entries: Counter[str] = Counter()
-    counted = _counted(stacks)
-    for stack, times in counted:
+    counted = Counter(stacks)
+    for stack, times in counted.items():
         entry = next((frame.file for frame in stack if not is_library(frame.file)), "")
         if _is_absolute(_posix(entry)):
             entries[posixpath.dirname(_posix(entry))] += times
     if entries:
         return max(entries, key=lambda folder: (entries[folder], folder))
-    users = {_posix(frame.file) for stack, _ in counted for frame in stack if not is_library(frame.file)}
+    users = {_posix(frame.file) for stack in counted for frame in stack if not is_library(frame.file)}
     return _common_folder(set(filter(_is_absolute, users)))
-
-
-def _counted(stacks: Iterable[Sequence[Frame]]) -> list[tuple[Sequence[Frame], int]]:
-    """Each of these with how often it comes, told by identity: comparing takes as long as going through one."""
-    every = list(stacks)
-    times = Counter(map(id, every))
-    return [(stack, times[place]) for place, stack in {id(stack): stack for stack in every}.items()]
 
 
 def path_in_program(file: str, root: str) -> str:

@@ -16,7 +16,7 @@ What analyses the ranks of a job are processes of syncscan's own."""
 _IMPORTING = 100_000
 """New objects after which cycles are looked for, while things are imported."""
 _ANALYZING = 1_000_000
-"""New objects between two searches while traces are analyzed. Thousands of waits make 100,000 objects and hardly a cycle;
+"""New objects between two searches while traces are analyzed. Thousands of waits make 100,000 objects but few cycles;
 one search takes a fiftieth of the analysis, and the default of 700 objects takes a twentieth."""
 _GENERATIONS = gc.get_threshold()[1:]
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MOST_ARENAS = -1, -3, -8

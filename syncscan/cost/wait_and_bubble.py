@@ -139,7 +139,7 @@ class _Ruler:
         begin, end = self.begin[places], self.end[places]
         launched = self.queued.waiting_from(device, until)
         until = np.where(launched < end, np.minimum(until, launched), until)
-        idle = until - work.idle_since(released)
+        idle = until - work.idle_from(released)
         bubbles[places] = np.maximum(0, np.minimum(idle, end - begin))
 
 

@@ -18,6 +18,7 @@ from syncscan.detect.rule import document
 from syncscan.detect.rule_set import RuleSet
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.facts.device_work import DeviceWork
+from syncscan.facts.paths import Paths
 from syncscan.model.arrays import Bool, distinct
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.names import is_service_thread
@@ -41,7 +42,7 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     neighbours = Neighbours(trace)
     calls = blocking_calls(trace, trace.kept(DeviceWork))
     columns = columns_of(calls)
-    paths = trace.paths.to_each(columns.arounds)
+    paths = list(map(trace.kept(Paths).to, columns.arounds.tolist()))
     places, (earlier, later) = places_of(trace, calls, columns, paths), _surroundings(neighbours, trace, columns)
     texts, around = neighbours.texts, cache(ops_around)
     for facts, path, place, before, after in zip(calls, paths, places, texts(earlier), texts(later), strict=True):

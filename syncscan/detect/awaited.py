@@ -17,7 +17,7 @@ import numpy as np
 from syncscan.detect.waits import CLOCKS_NS, PROMPT_NS
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.stated_edges import stated_edges
-from syncscan.model.arrays import Int64, distinct
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import (
     is_event_record,
@@ -59,77 +59,47 @@ class AwaitedWork:
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
         self._trace, self._work = trace, work
 
-    def of(self, rows: tuple[int, ...], api: str, track: int, supposed: Place) -> Awaited | None:
-        """What a call waited for; None where no device worked.
+    def of(
+        self, first: Int64, last: Int64, apis: Sequence[str], tracks: Sequence[int], supposed: Sequence[Place]
+    ) -> list[Awaited | None]:
+        """Return what each of some calls waited for; None where no device worked.
 
         Args:
-            rows: its slices, in time order.
-            api: the name of the last of them.
-            track: the thread that was held.
+            first, last: the first and the last slice of each; the same where it has one.
+            apis: the names of the last ones.
+            tracks: the threads that were held.
             supposed: the device and stream that the trace tells or that were used last; stream NONE for all of them.
         """
+        told = self._told(first, last).tolist()
+        return list(map(self._of, last.tolist(), apis, tracks, supposed, told))
+
+    def _of(self, row: int, api: str, track: int, supposed: Place, told: bool) -> Awaited | None:
+        """Return what the call waited for whose last slice this is; `told` if the trace says where."""
         if supposed[0] == NONE:
             return None
         if is_event_synchronise(api) or api == EVENT_ROW:
-            return self._of_event(rows[-1], track, supposed)
-        return self._of_streams(rows, api, track, supposed)
-
-    def of_each(
-        self, first: Int64, last: Int64, apis: Sequence[str], tracks: Sequence[int], supposed: Sequence[Place]
-    ) -> list[Awaited | None]:
-        """The same for each of many calls of one slice or two.
-
-        Args:
-            first, last: the slices of each call; the same where it has one.
-            apis, tracks, supposed: of each, as of `of`.
-        """
-        awaited = self._named_streams(first, last, supposed)
-        for call in [call for call, known in enumerate(awaited) if known is None]:
-            one, other = first.item(call), last.item(call)
-            rows = (one,) if one == other else (one, other)
-            awaited[call] = self.of(rows, apis[call], tracks[call], supposed[call])
-        return awaited
-
-    def _named_streams(self, first: Int64, last: Int64, places: Sequence[Place]) -> list[Awaited | None]:
-        """What those calls waited for whose stream is named by a copy or a synchronisation row: most of them, at once.
-
-        Args:
-            first, last: the first and the last slice of each call.
-            places: as supposed.
-        """
-        slices = self._trace.slices
-        row = self._trace.sync_rows_of(last)
-        named = ((row != NONE) & (slices.stream[row] != NONE)) | (self._trace.copies_of(first) != NONE)
-        named &= ~self._trace.called(last, is_event_synchronise)
-        found: list[Awaited | None] = [None] * len(places)
-        calls = [call for call in np.flatnonzero(named).tolist() if NONE not in places[call]]
-        on, before = [places[call] for call in calls], slices.ts[last[calls]] + 1
-        ends, some = self._work.last_ends(on, before)
-        done = [end if any_ else None for end, any_ in zip(ends.tolist(), some.tolist(), strict=True)]
-        for call, awaited in zip(calls, map(Awaited, zip(on), before.tolist(), done), strict=True):
-            found[call] = awaited
-        return found
+            return self._of_event(row, track, supposed)
+        return self._of_streams(row, api, track, supposed, told)
 
     # streams and devices
 
-    def _of_streams(self, rows: tuple[int, ...], api: str, track: int, supposed: Place) -> Awaited:
+    def _told(self, first: Int64, last: Int64) -> Bool:
+        """Return for which calls a copy of their own or a synchronization row says where they wait."""
+        s = self._trace.slices
+        row = np.where(s.category[last] == Category.SYNC, last, self._trace.sync_rows_of(last))
+        by_row = (s.stream[row] != NONE) | self._trace.called(row, DEVICE_ROW.__eq__)
+        told: Bool = ((row != NONE) & by_row) | (self._trace.copies_of(first) != NONE)
+        return told
+
+    def _of_streams(self, row: int, api: str, track: int, supposed: Place, told: bool) -> Awaited:
         """All work launched before the call: on what is told, else on what explains the block, else as supposed."""
-        row, named = rows[-1], self._launched_before(rows[-1], self._streams(*supposed))
-        one_stream = _of_one_stream(api)
+        named, one_stream = self._launched_before(row, self._streams(*supposed)), _of_one_stream(api)
         undecided = one_stream and len(named.streams) > 1
-        if self._told(rows) or (self._explains(named, row) and not undecided):
+        if told or (self._explains(named, row) and not undecided):
             return named
         if not waits_by_nature(api) and api != STREAM_ROW:
             return self._done_by_return(named, row)
         return self._latest(self._drained(row, track, one_stream), row) or self._unexplained(named, row)
-
-    def _told(self, rows: tuple[int, ...]) -> bool:
-        """Whether a copy of its own or a synchronisation row says where the call waits."""
-        slices, last = self._trace.slices, rows[-1]
-        own = slices.category.item(last) == Category.SYNC
-        row = last if own else self._trace.sync_rows_of(np.array([last])).item()
-        by_row = row != NONE and (slices.stream.item(row) != NONE or self._trace.name(row) == DEVICE_ROW)
-        return bool(by_row or self._trace.copy_of(rows[0]) != NONE)
 
     def _streams(self, device: int, stream: int = NONE) -> tuple[Place, ...]:
         if stream != NONE:
@@ -141,8 +111,9 @@ class AwaitedWork:
         return self._awaited(streams, self._trace.slices.ts.item(row) + 1)
 
     def _awaited(self, streams: tuple[Place, ...], before: int, of_event: bool = False) -> Awaited:
-        ends = [self._work.of(*place).last_end(before) for place in streams]
-        return Awaited(streams, before, max([end for end in ends if end is not None], default=None), of_event)
+        at = np.array([before])
+        each = (self._work.of(*place).last_ends(at) for place in streams)
+        return Awaited(streams, before, max((end.item() for end, some in each if some), default=None), of_event)
 
     def _drained(self, row: int, track: int, one_stream: bool) -> Iterator[Awaited]:
         """What a call may have waited for: each stream of its process, or each device as a whole."""

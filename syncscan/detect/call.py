@@ -11,8 +11,8 @@ from syncscan.detect.blocking_call import BlockingCall
 from syncscan.detect.code_place import CodePlace
 from syncscan.detect.neighbours import Neighbours
 from syncscan.detect.ops_around import OpsAround
+from syncscan.facts.paths import Path
 from syncscan.model.names import is_optimizer_step
-from syncscan.model.paths import Path
 from syncscan.model.runtime_calls import is_synchronise
 from syncscan.model.trace import NONE, Category, Trace
 

@@ -83,10 +83,10 @@ class _RuntimeCalls:
         first_apis, last_apis = self._apis(rows), self._apis(last)
         threads, first_is_longer = slices.track[rows].tolist(), (slices.dur[rows] >= slices.dur[last]).tolist()
         supposed = self._waits.places(rows, last)
-        awaited = self._awaited.of_each(rows, last, last_apis, threads, supposed)
+        each = list(zip(rows.tolist(), behind.tolist(), first_apis, last_apis, strict=True))
+        awaited = self._awaited.of(rows, last, last_apis, threads, supposed)
         places = list(map(place_of, awaited, last_apis, supposed))
         waited = self._waits.waited(begin, end, places, first_apis)
-        each = list(zip(rows.tolist(), behind.tolist(), first_apis, last_apis, strict=True))
         return map(
             BlockingCall,
             [(row,) if after == NONE else (row, after) for row, after, _, _ in each],
@@ -116,15 +116,18 @@ class _RuntimeCalls:
             row: its runtime slice.
             launches: how many wait.
         """
-        (place,), track = self._waits.last_launches(np.array([row])), int(self._trace.slices.track[row])
+        rows, track = np.array([row]), int(self._trace.slices.track[row])
+        (api,) = self._apis(rows)
+        (place,) = places = self._waits.last_launches(rows)
+        (awaited,) = self._awaited.of(rows, rows, [api], [track], places)
         return wait_of_row(
             self._trace,
             row,
-            api=self._api(row),
+            api=api,
             track=track,
-            around=self._around(np.array([row])).item(),
+            around=self._around(rows).item(),
             place=place,
-            awaited=self._awaited.of((row,), self._api(row), track, place),
+            awaited=awaited,
             launches=launches,
         )
 
@@ -189,9 +192,6 @@ class _RuntimeCalls:
 
     def _apis(self, rows: Int64) -> list[str]:
         return [self._api_of[name] for name in self._trace.slices.name[rows].tolist()]
-
-    def _api(self, row: int) -> str:
-        return self._apis(np.array([row]))[0]
 
     def _around(self, rows: Int64) -> Int64:
         """The innermost host slice around each call: by time, or by `External id` where calls are on other tracks."""

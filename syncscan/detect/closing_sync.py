@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncscan.facts.frames import frames_around
 from syncscan.model.runtime_calls import is_device_synchronise
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -24,7 +25,7 @@ def profiler_sync(trace: Trace) -> int:
 
 
 def _in_a_step(trace: Trace, row: int) -> bool:
-    return trace.step_at(int(trace.slices.ts[row])) is not None
+    return bool(trace.in_steps(trace.slices.ts[[row]]).any())
 
 
 def _in_an_op(trace: Trace, row: int) -> bool:
@@ -39,6 +40,6 @@ def _launches_follow(trace: Trace, row: int) -> bool:
 
 def _called(trace: Trace, row: int) -> bool:
     """Whether Python frames show that the program called it: there are some, and none of them is the profiler's."""
-    slices = trace.slices
-    names = trace.frames_around(int(slices.track[row]), int(slices.ts[row]), int(slices.end[row]))
+    s, rows = trace.slices, [row]
+    (names,) = frames_around(trace, s.track[rows], s.ts[rows], s.end[rows])
     return any("synchronize" in name for name in names) and not any("profiler" in name for name in names)

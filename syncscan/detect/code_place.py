@@ -9,11 +9,12 @@ from itertools import takewhile
 import numpy as np
 
 from syncscan.detect.blocking_call import BlockingCall, Columns
+from syncscan.facts.frames import frames_around
+from syncscan.facts.paths import Path
 from syncscan.facts.recorded_stacks import RecordedStacks
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
 from syncscan.model.names import frame_parts
-from syncscan.model.paths import Path, PathNames
 from syncscan.model.trace import NONE, Trace
 
 
@@ -136,15 +137,8 @@ def places_of(trace: Trace, calls: Sequence[BlockingCall], columns: Columns, pat
     """
     every = _frames(trace, calls, columns, paths)
     known: dict[tuple[tuple[str, ...], tuple[str, ...]], CodePlace] = {}
-    of_site: dict[tuple[PathNames, int], CodePlace] = {}  # by identity: calls of one site get the same tuples
-    found = []
-    for path, frames in zip(paths, every, strict=True):
-        place = of_site.get((path.names, id(frames)))
-        if place is None:
-            place = known.setdefault((path.names.scopes, frames), CodePlace(path.names.scopes, frames))
-            of_site[path.names, id(frames)] = place
-        found.append(place)
-    return found
+    sites = [(path.names.scopes, frames) for path, frames in zip(paths, every, strict=True)]
+    return [known.get(site) or known.setdefault(site, CodePlace(*site)) for site in sites]
 
 
 def _frames(
@@ -152,7 +146,7 @@ def _frames(
 ) -> list[tuple[str, ...]]:
     """The Python frames around each call: the profiler's, else what capture recorded of the call itself."""
     if len(trace.frames):
-        return trace.frames_around_each(columns.tracks, columns.begins, columns.ends)
+        return frames_around(trace, columns.tracks, columns.begins, columns.ends)
     first, last = (np.array([call.rows[at] for call in calls], np.int64) for at in (0, -1))
     outermost = np.array([path.ops[0] if path.ops else NONE for path in paths], np.int64)
     recorded = trace.kept(RecordedStacks).of_each(first, last, outermost)

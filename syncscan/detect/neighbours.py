@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from syncscan.facts.engine import node_begins
-from syncscan.model.arrays import Bool, Int32, Int64, grouped, looked_up
+from syncscan.facts.nesting import innermost_that
+from syncscan.model.arrays import Int32, Int64, grouped
 from syncscan.model.names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Category, Trace
 
@@ -33,7 +34,7 @@ class Neighbours:
         worker[trace.where(is_wrapper, Category.CPU_OP)] = False
         self._works = worker
         """Which slices are ops that do work themselves, not only hold others."""
-        bare = ~_covered(trace.slices.parent, worker)
+        bare = innermost_that(worker, trace.slices.parent) == NONE
         self._before = np.flatnonzero(scopes & bare)
         self._after = np.flatnonzero((scopes | trace.is_category(*CALLS)) & bare)
         self._backward = node_begins(trace)
@@ -42,7 +43,7 @@ class Neighbours:
         self._is_step = np.zeros(len(trace.strings), np.bool_)
         ranges = (number for category in _RANGES for number in trace.names_of(category))
         self._is_step[[number for number in ranges if is_step(trace.strings[number])]] = True
-        self._tracks: dict[tuple[int, int], _Thread] = {}
+        self._known_threads: dict[tuple[bool, int], _Thread] = {}
         self._known: dict[bytes, tuple[str, ...]] = {}
 
     def around_each(self, rows: Int32 | Int64) -> Arounds:
@@ -78,7 +79,7 @@ class Neighbours:
             arounds: what goes on then: left out, and so is what came before a step among it.
         """
         offset, behind = np.zeros(len(tracks), np.int64), np.zeros(len(tracks), np.int64)
-        for here, thread in self._threads(self._before, tracks):
+        for here, thread in self._threads(tracks):
             offset[here], behind[here] = thread.first, thread.first + thread.starts.searchsorted(starts[here])
         first = np.maximum(behind - _MOST, offset)
         call, places = arounds.calls, arounds.places
@@ -98,7 +99,7 @@ class Neighbours:
         What comes after a step's begin is left out.
         """
         first, behind = np.zeros(len(tracks), np.int64), np.zeros(len(tracks), np.int64)
-        for here, thread in self._threads(self._after, tracks):
+        for here, thread in self._threads(tracks, after=True):
             at, marks = thread.starts.searchsorted(ends[here]), np.flatnonzero(self._is_step[thread.names])
             until = np.append(marks, len(thread.names))[marks.searchsorted(at)]
             first[here], behind[here] = thread.first + at, thread.first + np.minimum(at + _MOST, until)
@@ -136,13 +137,13 @@ class Neighbours:
 
     def next_start(self, track: int, end: int) -> int | None:
         """When the next op, scope or bare runtime call begins; None after the last."""
-        starts = self._on(self._after, track).starts
+        starts = self._thread(track, after=True).starts
         at = int(starts.searchsorted(end))
         return int(starts[at]) if at < len(starts) else None
 
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
         """Names of the ops and scopes that began from `start` on and before `end`."""
-        thread = self._on(self._before, track)
+        thread = self._thread(track)
         lo, hi = thread.starts.searchsorted([start, end]).tolist()
         return self._named(thread.names[lo:hi].tobytes())
 
@@ -166,19 +167,19 @@ class Neighbours:
         places[self._before] = np.arange(len(self._before))
         return places
 
-    def _threads(self, rows: Int64, tracks: Int64) -> list[tuple[Int64, _Thread]]:
-        """For each different one of these tracks where it stands among them, and those of the rows that lie on it."""
-        return [(here, self._on(rows, track)) for track, here in grouped(tracks)]
+    def _threads(self, tracks: Int64, *, after: bool = False) -> list[tuple[Int64, _Thread]]:
+        """For each different one of these tracks where it stands among them, and its thread's slices, see `_thread`."""
+        return [(here, self._thread(track, after=after)) for track, here in grouped(tracks)]
 
-    def _on(self, rows: Int64, track: int) -> _Thread:
-        """Those of these rows that lie on a track; kept, as every call asks."""
-        key = (id(rows), track)
-        if key not in self._tracks:
-            run = self._trace.track_rows(track)
+    def _thread(self, track: int, *, after: bool = False) -> _Thread:
+        """The slices of a track that may come before a call, or after one; kept, as every call asks."""
+        key = after, track
+        if key not in self._known_threads:
+            rows, run = self._after if after else self._before, self._trace.track_rows(track)
             first, behind = np.searchsorted(rows, [run.start, run.stop]).tolist()
             mine = rows[first:behind]
-            self._tracks[key] = _Thread(first, self._trace.slices.ts[mine], self._trace.slices.name[mine])
-        return self._tracks[key]
+            self._known_threads[key] = _Thread(first, self._trace.slices.ts[mine], self._trace.slices.name[mine])
+        return self._known_threads[key]
 
 
 class Arounds(NamedTuple):
@@ -213,37 +214,3 @@ class _Thread(NamedTuple):
     starts: Int64
     """When each begins, ns."""
     names: Int32
-
-
-def _covered(parent: Int32, worker: Bool) -> Bool:
-    """For each row, whether an op that does work is around it.
-
-    Nearly always it is the innermost one around it, or none is. The others lie in scopes, of which there are few.
-    """
-    inside = parent != NONE
-    covered: Bool = looked_up(worker, parent)
-    covered &= inside
-    left = np.flatnonzero(inside & ~covered)
-    around = parent.take(left)
-    holds = np.zeros(len(parent), np.bool_)
-    holds[around] = True
-    _climb(parent, covered, np.flatnonzero(holds & inside & ~covered))
-    covered[left] = covered.take(around)
-    return covered
-
-
-def _climb(parent: Int32, covered: Bool, rows: Int64) -> None:
-    """Mark those of these rows of which something around is marked; each round doubles how far is looked.
-
-    Args:
-        parent: of each row.
-        covered: the marks: those of rows whose own parent does work.
-        rows: those without a mark that lie in something and hold something.
-    """
-    outwards, up = np.full(len(parent), NONE, np.int32), parent.take(rows)
-    outwards[rows] = up
-    while len(rows):
-        covered[rows] = covered[up]
-        left = ~covered[rows] & (outwards[up] != NONE)
-        rows = rows[left]
-        outwards[rows] = up = outwards[up[left]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from syncscan.facts.paths import PathNames
 from syncscan.model.names import is_backward_node, program_op
-from syncscan.model.paths import PathNames
 from syncscan.model.trace import NONE
 
 

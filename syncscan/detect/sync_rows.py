@@ -43,7 +43,7 @@ def _blocking_call(trace: Trace, waits: Waits, awaited: AwaitedWork, row: int, t
     name = trace.name(row)
     device = int(slices.device[row]) if slices.device[row] != NONE else waits.first_device
     supposed = (device, NONE if name == DEVICE_ROW else int(slices.stream[row]))
-    held_by = awaited.of((row,), name, track, supposed)
+    (held_by,) = awaited.of(np.array([row]), np.array([row]), [name], [track], [supposed])
     return wait_of_row(
         trace,
         row,

@@ -35,13 +35,8 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     begins: Int64
     """When the entries began, ascending."""
 
-    def last_end(self, launched_before: int) -> int | None:
-        """When the work launched before this time ends; None if there is none."""
-        at = int(self.launched.searchsorted(launched_before))
-        return self.done.item(at - 1) if at else None
-
     def last_ends(self, launched_before: Int64) -> tuple[Int64, Bool]:
-        """The same for each of these times: the ends, and whether there is any."""
+        """Return when the work launched before each of these times ends, and whether there is any."""
         at = self.launched.searchsorted(launched_before)
         return (self.done[at - 1], at > 0) if len(self.done) else (np.zeros(len(at), np.int64), at > 0)
 
@@ -51,13 +46,8 @@ class Work(msgspec.Struct, frozen=True, eq=False):
             return 0
         return self._busy_until(end) - self._busy_until(start)
 
-    def idle_from(self, at: int) -> int:
-        """From when on nothing ran: this time, or else the end of what ran then."""
-        k = int(self.busy_from.searchsorted(at, side="right"))
-        return max(at, self.busy_to.item(k - 1)) if k else at
-
-    def idle_since(self, times: Int64) -> Int64:
-        """The same for each of these times."""
+    def idle_from(self, times: Int64) -> Int64:
+        """Return from when on nothing ran: each of these times (ns), or else the end of what ran then."""
         k = self.busy_from.searchsorted(times, side="right")
         return np.where(k > 0, np.maximum(times, self.busy_to[k - 1]), times) if len(self.busy_to) else times
 

@@ -70,11 +70,11 @@ def read_baseline(path: Path) -> Baseline:
 
 def baseline_of(analyses: Iterable[Analysis], left_out: Iterable[Finding] = ()) -> Baseline:
     """What is to be known from now on: every sync of these recordings but for those that are exempt anyway."""
-    exempt = {id(f) for f in left_out}
+    exempt = set(left_out)
     known: dict[Key, Entry] = {}
     for analysis in analyses:
         for key, site in _counted(analysis).items():
-            if all(id(f) in exempt for f in site.findings):
+            if exempt.issuperset(site.findings):
                 continue
             before = known.get(key)
             per_step = max(site.per_step, before.per_step if before else 0.0)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.facts.device_work import DeviceWork
+from syncscan.facts.paths import Paths
 from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int32, Int64, distinct
 from syncscan.model.finding import Confidence, Finding
@@ -19,7 +20,7 @@ from syncscan.model.interval import Cover, Interval, ThreadInterval
 from syncscan.model.making import Making
 from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
-from syncscan.model.trace import DEEPEST, NONE, Category, Trace
+from syncscan.model.trace import NONE, Category, Trace
 
 _NO_ROWS = np.zeros(0, np.int64)
 NOTABLE = 0.01
@@ -66,6 +67,11 @@ class Context(Making, frozen=True):
     def work(self) -> DeviceWork:
         """The device's side, as sorted arrays."""
         return self.trace.kept(DeviceWork)
+
+    @property
+    def paths(self) -> Paths:
+        """The chains of host slices, by the row of the innermost."""
+        return self.trace.kept(Paths)
 
     @property
     def host_scale(self) -> float:
@@ -135,10 +141,6 @@ class Context(Making, frozen=True):
     def inside(self, ts: Int64) -> Bool:
         """Which of these times lie in a step."""
         return self._in_steps.holds(ts)
-
-    def inside_ascending(self, ts: Int64) -> Bool:
-        """The same of times in ascending order, for less."""
-        return self._in_steps.holds_ascending(ts)
 
     def step_of(self, ts: Any) -> Any:
         """The place of the step that each of these times lies in, or behind; -1 before the first."""
@@ -217,7 +219,7 @@ class Context(Making, frozen=True):
     @cached_property
     def _launched_inside(self) -> Any:
         """Which of that was launched in a step."""
-        return self.inside_ascending(self._launched[1])
+        return self.inside(self._launched[1])
 
     @cached_property
     def _launched_on(self) -> dict[int, tuple[Int64, Int64]]:
@@ -249,18 +251,6 @@ class Context(Making, frozen=True):
             mine = rows[places]
             yield places, work, np.searchsorted(at, s.ts[mine]), np.searchsorted(at, s.end[mine])
 
-    def outer_ops(self, rows: Int64) -> Int64:
-        """For each of these host slices the row of the outermost op around it, NONE without."""
-        s, outer = self.trace.slices, np.full(len(rows), NONE, np.int64)
-        at = s.parent[rows].astype(np.int64)
-        for _ in range(DEEPEST):
-            inside = at != NONE
-            if not inside.any():
-                break
-            outer = np.where(inside & (s.category[at] == int(Category.CPU_OP)), at, outer)
-            at = np.where(inside, s.parent[at], NONE)
-        return outer
-
     def launched(self, interval: ThreadInterval, *, any_thread: bool = False) -> Int64:
         """Rows of the device work that this interval of a host thread launched, in order."""
         rows, at, _, tracks = self._launched
@@ -271,11 +261,11 @@ class Context(Making, frozen=True):
 
     def scope(self, row: int) -> tuple[str, ...]:
         """Names of the scopes around a host slice, outermost first, the profiler's steps left out."""
-        return self.trace.paths.to(self.trace.slices.parent.item(row)).names.scopes
+        return self.paths.to(self.trace.slices.parent.item(row)).names.scopes
 
     def op(self, row: int) -> str:
         """The outermost op around a host slice; empty without."""
-        op = self.trace.outermost_op(row)
+        op = self.paths.outermost_op(row)
         return self.trace.name(op) if op != NONE else ""
 
     @cached_property

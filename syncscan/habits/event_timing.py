@@ -41,7 +41,7 @@ def event_timings(context: Context) -> list[EventTiming]:
 
 def _own(context: Context, sync: int) -> bool:
     """Whether a synchronise is the program's own, not an op's."""
-    return context.trace.outermost_op(sync) == NONE
+    return context.paths.outermost_op(sync) == NONE
 
 
 def _asked_twice(context: Context, rows: Int64) -> Int64:

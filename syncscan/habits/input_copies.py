@@ -65,7 +65,7 @@ def _waited_behind(trace: Trace, calls: Int64) -> Int64:
 
 def copying(context: Context, call: int) -> int:
     """Row of what copies: the outermost op around a runtime call, or the call itself where no op is."""
-    op = context.trace.outermost_op(call)
+    op = context.paths.outermost_op(call)
     return call if op == NONE else op
 
 
@@ -75,7 +75,7 @@ def factories(context: Context) -> dict[int, int]:
     It is the op right before the copy's, if it launched nothing: with no other op between.
     """
     calls = np.array([copy.call for copy in context.kept(pageable_copies)], np.int64)
-    own = context.outer_ops(calls)
+    own = np.array(list(map(context.paths.outermost_op, calls.tolist())), np.int64)
     calls, own = calls[own != NONE], own[own != NONE]
     before = _ops_before(context.trace, own)
     calls, before = calls[before != NONE], before[before != NONE]

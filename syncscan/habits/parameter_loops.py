@@ -120,7 +120,7 @@ def _outer_ops(context: Context) -> Int64:
     outer: list[Int64] = []
     for track, run in zip(sorted(set(tracks)), runs, strict=True):
         mine = run.start + np.flatnonzero(s.category[run] == int(Category.CPU_OP))
-        mine = mine[context.inside_ascending(s.ts[mine])]
+        mine = mine[context.inside(s.ts[mine])]
         mine = mine[_in_no_other(s.ts.take(mine), s.end.take(mine))]
         scopes = np.array([row for row in optimizers if s.track[row] == track], np.int64)
         outer.append(mine[~_inside(s.ts[mine], s.ts[scopes], s.end[scopes])])

@@ -80,15 +80,17 @@ class _Counted:
         """Rows of the calls that count."""
         self.kinds = _kinds(trace, self.calls)
         waiting, waited = _waits(trace, host, findings, self.calls[self.kinds == _Kind.LAUNCH])
-        host.itself[waiting] -= waited  # what is left is the host's own work
+        self.itself = host.itself.copy()
+        """How long each slice takes the host itself, without those that lie in it and without waits, ns."""
+        self.itself[waiting] -= waited
         self.waits = int(waited.sum())
 
     def summary(self, step: StepSummary) -> CountedHost:
         """All of it, put on the scale that the step has."""
         known, launches = step.host_scale, self.launches
         scale = _Scale(len(self.trace.main_steps), 1.0 if known is None else known)
-        in_ops = int(self.host.itself.take(self.ops).sum())
-        in_calls = summed(self.host.itself.take(self.calls), self.kinds, len(_Kind)).tolist()
+        in_ops = int(self.itself.take(self.ops).sum())
+        in_calls = summed(self.itself.take(self.calls), self.kinds, len(_Kind)).tolist()
         own_ns = self.host.steps_ns - self.waits
         return CountedHost(
             dispatch_us=scale.us(in_ops),
@@ -129,7 +131,7 @@ class _Counted:
         paths, rows = ScopePaths(self.trace), self.ops_in_steps
         path = paths.of(rows, self.host.tops)
         known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
-        itself = summed(self.host.itself.take(rows), which, len(known))
+        itself = summed(self.itself.take(rows), which, len(known))
         names = {k: self.trace.strings[known[k, 0]] for k in _largest(itself)}
         told = sorted(names, key=lambda k: (-itself[k], names[k]))[:DEAREST]
         count, in_all = self._in_all(rows, which, told, len(known))
@@ -162,7 +164,7 @@ class _Counted:
         group, rows = group[mine], rows[mine]
         count: list[int] = np.bincount(group, minlength=len(told)).tolist()
         own = _outermost_of_group(self.host, rows, group)
-        took: list[float] = np.bincount(group[own], self.host.in_all(rows[own]), len(told)).tolist()
+        took: list[float] = np.bincount(group[own], self.host.in_all(rows[own], self.itself), len(told)).tolist()
         return count, took
 
 

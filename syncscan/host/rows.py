@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.period import step_intervals
-from syncscan.model.arrays import Bool, Int32, Int64, blocks
+from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import Cover, cover_of, union
 from syncscan.model.names import is_autograd_thread, is_engine, is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace, of_categories
@@ -45,19 +45,19 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
     input_ns: int
     """In a DataLoader's `__next__`, with all that it does."""
 
-    def in_all(self, rows: Int64) -> Int64:
-        """Of each of these, which ascend, the sum of `itself` over it and those that lie in it.
+    def in_all(self, rows: Int64, itself: Int64) -> Int64:
+        """Return for each of these rows, which ascend, the sum of a column over it and those that lie in it.
 
-        That column is used up: a second one as long would be new memory, which costs more than the sums.
+        Args:
+            rows: of these slices.
+            itself: how long each slice of the trace takes without those that lie in it, ns.
         """
-        sums = np.cumsum(self.itself, out=self.itself)
         behind, ts, end = rows + 1, self.slices.ts, self.slices.end[rows]
-        holding = np.flatnonzero(ts.take(behind, mode="clip") < end)  # of the rest nothing is looked for
         for run in self.threads:
-            mine = holding[slice(*np.searchsorted(rows[holding], [run.start, run.stop]).tolist())]
-            behind[mine] = np.maximum(behind[mine], run.start + np.searchsorted(ts[run], end[mine]))
-        total: Int64 = sums[behind - 1]
-        total -= np.where(rows > 0, sums[rows - 1], 0)
+            own = slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())
+            behind[own] = np.maximum(behind[own], run.start + np.searchsorted(ts[run], end[own]))
+        sums = np.append(0, np.cumsum(itself))
+        total: Int64 = sums[behind] - sums[rows]
         return total
 
 
@@ -77,8 +77,10 @@ def host_rows(trace: Trace) -> HostRows:
     covers = *[working] * len(autograd), working.without(elsewhere)
     for thread, begins, cover in zip(threads, (*since, own.begin), covers, strict=True):
         counted[thread.rows] = thread.counted
-        in_steps[thread.rows] = thread.counted & whole.holds_ascending(thread.begin)
-        _add_itself(itself, thread, begins, cover, s.parent)
+        in_steps[thread.rows] = thread.counted & whole.holds(thread.begin)
+        took = cover.within(begins, thread.end) * thread.counted
+        itself[thread.rows] = took
+        np.subtract.at(itself, s.parent[thread.rows].astype(np.int64), took)
     np.maximum(itself, 0, out=itself)
     return HostRows(
         slices=s,
@@ -90,28 +92,6 @@ def host_rows(trace: Trace) -> HostRows:
         steps_ns=whole.length,
         input_ns=whole.length - working.length,
     )
-
-
-def _add_itself(itself: Int64, thread: _Thread, begins: Int64, cover: Cover, parent: Int32) -> None:
-    """Write how long the slices of a thread took by themselves, nothing for those that don't count.
-
-    Those around others stand before them, so that what these took in all is still known where it is taken away.
-
-    Args:
-        itself: ns of every row, and one more at the end that stands for none.
-        thread: whose slices.
-        begins: from when on each counts.
-        cover: the time that counts.
-        parent: of every row.
-    """
-    first = thread.rows.start
-    for some in blocks(len(begins)):
-        took, counted = cover.within(begins[some], thread.end[some]), thread.counted[some]
-        if not counted.all():  # nearly all do
-            took *= counted
-        rows = slice(first + some.start, first + some.stop)
-        itself[rows] = took
-        np.subtract.at(itself, parent[rows].astype(np.int64), took)
 
 
 def _loader(trace: Trace, main: int) -> Cover:

@@ -33,7 +33,7 @@ class Evaluator:
         self.environment = environment
         self._hints = hints
         self._is_module = is_module or (lambda name: False)
-        self._known: dict[int, Value] = {}
+        self._known: dict[ast.expr, Value] = {}
         self._below: dict[str, set[str]] = {}
         """Name → what was bound of its attributes and items."""
         for name in [name for name in environment if "." in name or "[" in name]:
@@ -68,9 +68,9 @@ class Evaluator:
         """What an expression is taken for."""
         if node is None:
             return HOST
-        if id(node) not in self._known:
-            self._known[id(node)] = self._value(node)
-        return self._known[id(node)]
+        if node not in self._known:
+            self._known[node] = self._value(node)
+        return self._known[node]
 
     def element(self, node: ast.expr) -> Value:
         """What iterating over an expression gives."""

@@ -14,6 +14,8 @@ from syncscan.lint.tree import children, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
+_Name = tuple[ast.ClassDef | None, str]
+"""A function as it is called: the class that it is a method of, None without, and its own name."""
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _OPTIMIZER = re.compile(r"(optim|^opt\d?$|_opt$|^opt_|^svi$)", re.I)
@@ -65,7 +67,7 @@ class Place(msgspec.Struct, frozen=True):
 NOWHERE = Place()
 
 
-class _Seen(msgspec.Struct):
+class _Seen(msgspec.Struct, eq=False):
     """What a function does by itself."""
 
     node: Function | None
@@ -76,7 +78,7 @@ class _Seen(msgspec.Struct):
     """The class that `self` is of: its own, or that of the method it is nested in."""
     steps: list[tuple[Loop, ...]] = msgspec.field(default_factory=list)
     """The loops around each call of `backward` or an optimizer's `step`, outermost first."""
-    calls: list[tuple[str, tuple[Loop, ...]]] = msgspec.field(default_factory=list)
+    calls: list[tuple[_Name, tuple[Loop, ...]]] = msgspec.field(default_factory=list)
     """Functions of the same file that it calls, with the loops around."""
     loops: list[Loop] = msgspec.field(default_factory=list)
     """All loops in it."""
@@ -94,12 +96,12 @@ class Places:
     """
 
     def __init__(self, tree: ast.Module) -> None:
-        self._of_function: dict[int, Place] = {}
-        self._of_loop: dict[int, Place] = {}
-        self._of_running: dict[int, Place] = {}
-        self._around_steps: set[int] = set()
+        self._of_function: dict[ast.AST | None, Place] = {}
+        self._of_loop: dict[ast.AST, Place] = {}
+        self._of_running: dict[ast.AST, Place] = {}
+        self._around_steps: set[ast.AST] = set()
         self._seen = list(_functions(tree))
-        self._by_name: dict[str, list[_Seen]] = defaultdict(list)
+        self._by_name: dict[_Name, list[_Seen]] = defaultdict(list)
         for seen in self._seen:
             if seen.node is not None:
                 self._by_name[_called_as(seen)].append(seen)
@@ -109,52 +111,52 @@ class Places:
 
     def of_function(self, function: Function) -> Place:
         """Of a function's whole body."""
-        return self._of_function.get(id(function), NOWHERE)
+        return self._of_function.get(function, NOWHERE)
 
     def of_loop(self, loop: Loop) -> Place:
         """Of a loop's body."""
-        return self._of_loop.get(id(loop), NOWHERE)
+        return self._of_loop.get(loop, NOWHERE)
 
     def of_running(self, loop: Loop) -> Place:
         """Of the body of a loop that runs a model: what it is where nothing around it is a place."""
-        return self._of_running.get(id(loop), NOWHERE)
+        return self._of_running.get(loop, NOWHERE)
 
     def _find_steps(self) -> None:
         """Functions that make a step, and the innermost loops around one; through calls within the file."""
-        stepping = {id(s) for s in self._seen if any(not loops for loops in s.steps) and not _never(s)}
+        stepping = {s for s in self._seen if any(not loops for loops in s.steps) and not _never(s)}
         grown = True
         while grown:
             grown = False
             for seen in self._seen:
                 through = [
-                    loops for name, loops in seen.calls if any(id(s) in stepping for s in self._by_name.get(name, ()))
+                    loops for name, loops in seen.calls if any(s in stepping for s in self._by_name.get(name, ()))
                 ]
                 for loops in (*seen.steps, *through):
-                    self._around_steps.update(map(id, loops))
+                    self._around_steps.update(loops)
                     if loops and not seen.name.startswith("test_"):
-                        self._of_loop.setdefault(id(loops[-1]), Place(f"a training loop (line {loops[-1].lineno})"))
-                    elif not loops and id(seen) not in stepping and not _never(seen):
-                        stepping.add(id(seen))
+                        self._of_loop.setdefault(loops[-1], Place(f"a training loop (line {loops[-1].lineno})"))
+                    elif not loops and seen not in stepping and not _never(seen):
+                        stepping.add(seen)
                         grown = True
         for seen in self._seen:
-            if seen.node is not None and id(seen) in stepping:
-                self._of_function[id(seen.node)] = Place(f"{seen.name}, which makes a training step")
+            if seen.node is not None and seen in stepping:
+                self._of_function[seen.node] = Place(f"{seen.name}, which makes a training step")
 
     def _find_named(self) -> None:
         """Functions that a framework calls in each step, and loops over a data loader."""
         for seen in self._seen:
             node = seen.node
-            if node is None or seen.owner is None or id(node) in self._of_function:
+            if node is None or seen.owner is None or node in self._of_function:
                 continue
             of = f"{seen.owner.name}.{node.name}"
             if node.name == "forward" and seen.owner.bases and _MODULES.search(_base(seen.owner)):
-                self._of_function[id(node)] = Place(f"{of}, a module's forward")
+                self._of_function[node] = Place(f"{of}, a module's forward")
             elif node.name == "backward" and _base(seen.owner).endswith("Function"):
-                self._of_function[id(node)] = Place(f"{of}, a backward pass")
+                self._of_function[node] = Place(f"{of}, a backward pass")
             elif node.name in _STEPS:
-                self._of_function[id(node)] = Place(f"{of}, called for each batch")
+                self._of_function[node] = Place(f"{of}, called for each batch")
             elif node.name in _EVALUATIONS:
-                self._of_function[id(node)] = Place(f"{of}, called for each batch", evaluation=True)
+                self._of_function[node] = Place(f"{of}, called for each batch", evaluation=True)
         self._find_loops()
 
     def _find_loops(self) -> None:
@@ -164,32 +166,32 @@ class Places:
             loaders = seen.loaders | own
             for loop in seen.loops:
                 if isinstance(loop, ast.For) and _over_loader(loop, loaders):
-                    steps = id(loop) in self._around_steps
+                    steps = loop in self._around_steps
                     said = "a training loop" if steps else "a loop over a data loader"
-                    self._of_loop.setdefault(id(loop), Place(f"{said} (line {loop.lineno})", evaluation=not steps))
+                    self._of_loop.setdefault(loop, Place(f"{said} (line {loop.lineno})", evaluation=not steps))
             if seen.name.startswith("test_"):
                 continue
             named = _EVALUATES.search(seen.name) is not None
             for loop in seen.runs:
-                evaluates = named and id(loop) not in self._around_steps
-                self._of_running[id(loop)] = Place(f"a loop that runs a model (line {loop.lineno})", evaluates)
+                evaluates = named and loop not in self._around_steps
+                self._of_running[loop] = Place(f"a loop that runs a model (line {loop.lineno})", evaluates)
 
     def _find_reached(self) -> None:
         """Functions that such a place calls, and what they call."""
-        waiting = sorted(self._seen, key=lambda s: not self._of_function.get(id(s.node), NOWHERE).evaluation)
+        waiting = sorted(self._seen, key=lambda s: not self._of_function.get(s.node, NOWHERE).evaluation)
         while waiting:
             seen = waiting.pop()
-            whole = self._of_function.get(id(seen.node), NOWHERE) if seen.node is not None else NOWHERE
+            whole = self._of_function.get(seen.node, NOWHERE) if seen.node is not None else NOWHERE
             for name, loops in seen.calls:
-                place = whole or next((p for loop in loops if (p := self._of_loop.get(id(loop)))), NOWHERE)
+                place = whole or next((p for loop in loops if (p := self._of_loop.get(loop))), NOWHERE)
                 if not place:
                     continue
                 for other in self._by_name.get(name, ()):
-                    if other.node is None or id(other.node) in self._of_function or _never(other):
+                    if other.node is None or other.node in self._of_function or _never(other):
                         continue
                     root = place.root or place.said
                     said = f"{other.name}, called from {root}"
-                    self._of_function[id(other.node)] = Place(said, place.evaluation, root)
+                    self._of_function[other.node] = Place(said, place.evaluation, root)
                     waiting.append(other)
 
 
@@ -251,18 +253,17 @@ def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
     if loops and MODELS_OWN.search(_last(function)):
         seen.runs.append(loops[-1])
     if isinstance(function, ast.Name):
-        seen.calls.append((function.id, loops))
+        seen.calls.append(((None, function.id), loops))
     elif isinstance(function, ast.Attribute):
         receiver = function.value
         if _is_step(call):
             seen.steps.append(loops)
-        elif isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
-            seen.calls.append((f"{id(seen.within)}.{function.attr}", loops))
+        elif seen.within and isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
+            seen.calls.append(((seen.within, function.attr), loops))
 
 
-def _called_as(seen: _Seen) -> str:
-    name = seen.node.name if seen.node is not None else ""
-    return f"{id(seen.owner)}.{name}" if seen.owner else name
+def _called_as(seen: _Seen) -> _Name:
+    return seen.owner, seen.node.name if seen.node is not None else ""
 
 
 def _never(seen: _Seen) -> bool:

@@ -74,7 +74,7 @@ class Walk:
         self._found: dict[tuple[int, int, str], Found] = {}
         self._later: list[Callable[[], None]] = []
         self._evaluator = Evaluator(self._names, {}, hints_of(tree, self._names))
-        self._attributes: dict[int, tuple[Environment, frozenset[str]]] = {}
+        self._attributes: dict[ast.ClassDef, tuple[Environment, frozenset[str]]] = {}
         self._made: list[ast.expr] = []
         """Expressions that stand in no source; kept, as values are remembered by identity."""
 
@@ -127,9 +127,9 @@ class Walk:
         self._evaluator = before
 
     def _attributes_of(self, owner: ast.ClassDef) -> tuple[Environment, frozenset[str]]:
-        if id(owner) not in self._attributes:
-            self._attributes[id(owner)] = attributes_of(owner, self._names)
-        return self._attributes[id(owner)]
+        if owner not in self._attributes:
+            self._attributes[owner] = attributes_of(owner, self._names)
+        return self._attributes[owner]
 
     def _of_ClassDef(self, node: ast.ClassDef, around: _Around) -> None:
         name = f"{around.function}.{node.name}" if around.function else node.name

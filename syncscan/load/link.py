@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from syncscan.facts.nesting import innermost_until
 from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
 from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
 from syncscan.load.table import is_empty
-from syncscan.model.arrays import Int32, Int64, blocks, distinct, looked_up
+from syncscan.model.arrays import Int32, Int64, distinct
 from syncscan.model.trace import (
     CALLS,
     DEEPEST,
@@ -34,8 +35,6 @@ from syncscan.model.trace import (
 
 _SLACK_NS = 2
 """By how much a slice may end behind the one around it: kineto rounds the two ends of nested ops apart."""
-_ROUNDS = 32
-"""More than the doublings that any number of rows takes; what is left then lies behind deep nesting."""
 # torch 1.8 calls a stream's thread "stream 7", or "stream 7 user".
 _DIGITS = re.compile(r"(?:stream )?(\d{1,9})(?: .*)?")
 
@@ -179,70 +178,27 @@ def _halves(track: Int32, ts: Int64, end: Int64) -> list[slice]:
 
 
 def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
-    """For each interval the number of the innermost one around it on its track, NONE without.
+    """Return for each interval the number of the innermost one around it on its track, NONE without.
 
     One lies around another if it comes before it, ends after the other starts, and ends no earlier, give or take
-    `_SLACK_NS`. All are arrays of one length, sorted by (track, ts, -end).
+    `_SLACK_NS`.
 
-    What doesn't lie around an interval but comes directly before it is skipped together with all that doesn't lie
-    around that one: in a usual trace each round doubles how far the search looks back. Behind deep nesting it goes
-    up one level a round: what is still searching after `_ROUNDS` is swept, one interval after the other.
+    Args:
+        rows: the number of each.
+        track, ts, end: of each, sorted by (track, ts, -end).
     """
-    if not len(rows):
-        return rows
-    at = np.arange(-1, len(rows) - 1)
-    at[1:][track[1:] != track[:-1]] = NONE
-    # What is searched for is carried along: gathering it anew in each round takes half as long again.
-    outside = (end[:-1] <= ts[1:]) | (end[:-1] + _SLACK_NS < end[1:])
-    searching = np.flatnonzero(outside & (at[1:] != NONE)) + 1
-    begin, over, around = ts[searching], end[searching], at[searching]
-    for _ in range(_ROUNDS):
-        around = at.take(around)
-        at[searching] = around
-        ends = end.take(around)
-        left = np.flatnonzero((around != NONE) & ((ends <= begin) | (ends + _SLACK_NS < over)))
-        if not len(left):
-            break
-        searching, begin, over, around = (column.take(left) for column in (searching, begin, over, around))
-    else:
-        for one in distinct(track[searching]).tolist():
-            first, last = np.searchsorted(track, [one, one + 1]).tolist()
-            at[first:last] = _swept(ts[first:last].tolist(), end[first:last].tolist(), first)
-    return np.where(at == NONE, NONE, rows.take(at))
-
-
-def _swept(ts: Sequence[int], end: Sequence[int], first: int) -> list[int]:
-    """The same for the intervals of one track, numbered from `first`.
-
-    What doesn't lie around an interval lies around none behind that which the interval itself doesn't lie around.
-    """
-    around: list[int] = []
-    innermost = []
-    for i, (begin, over) in enumerate(zip(ts, end, strict=True)):
-        while around and (end[around[-1]] <= begin or end[around[-1]] + _SLACK_NS < over):
-            around.pop()
-        innermost.append(first + around[-1] if around else NONE)
-        around.append(i)
-    return innermost
+    around = innermost_until(track, end, np.maximum(ts + 1, end - _SLACK_NS))
+    return np.where(around == NONE, NONE, rows.take(around)) if len(rows) else rows
 
 
 def _too_deep(parent: Int32) -> int:
-    """How many slices have more than `DEEPEST` others around them: those in a slice that has as many around it.
-
-    Of the slices that hold others, a third of all; each round doubles how far up is looked.
-    """
-    up, holds = np.append(parent, np.int32(NONE)), np.zeros(len(parent) + 1, np.bool_)  # NONE is the place at the end
-    for rows in blocks(len(parent)):
-        holds[parent[rows]] = True
-    left = np.flatnonzero(holds[:-1])
-    for _ in range(DEEPEST.bit_length() - 1):
-        up[left] = up[up[left]]
-        left = left[up[left] != NONE]
-    if not len(left):
-        return 0
-    deep = np.zeros(len(up), np.bool_)
-    deep[left] = True
-    return int(np.count_nonzero(looked_up(deep, parent)))
+    """Return how many slices have more than `DEEPEST` others around them."""
+    around = parent
+    for _ in range(DEEPEST):
+        around = parent.take(around[around != NONE])
+        if not len(around):
+            break
+    return int(np.count_nonzero(around != NONE))
 
 
 def _shared_correlations(s: Slices) -> int:

@@ -46,29 +46,6 @@ def grouped(column: Any) -> Iterator[tuple[int, Int64]]:
         yield column.item(int(places[0])), places
 
 
-def chains(rows: Int64, outwards: Any, most: int) -> Int64:
-    """For each of these rows itself and those around it, outermost first; -1 before the outermost.
-
-    Args:
-        rows: not -1.
-        outwards: of each row the one that it lies in; -1 without.
-        most: of a longer chain so many are told, the innermost.
-    """
-    levels, at = [rows], rows
-    while len(levels) < most:
-        at = np.where(at == -1, -1, outwards[at])
-        if not (at != -1).any():
-            break
-        levels.append(at)
-    return np.stack(levels[::-1], axis=1)
-
-
-def rows_as_bytes(table: Any) -> Iterator[bytes]:
-    """The bytes of each row of a two-dimensional table: equal where the rows are, and soon told apart."""
-    every, width = table.tobytes(), table.itemsize * table.shape[1]
-    return (every[begin : begin + width] for begin in range(0, len(every), width))
-
-
 def looked_up(table: Any, places: Any, first: int = 0) -> Any:
     """The entries of a table at these places; `take`, which makes 64-bit numbers of all narrower ones first.
 

@@ -110,12 +110,6 @@ class Cover:
         held: Bool = np.append(self.starts, _NEVER).take(over) <= times
         return held
 
-    def holds_ascending(self, times: Int64) -> Bool:
-        """The same of times in ascending order, for less."""
-        turns = np.searchsorted(times, np.stack([self.starts, self.ends], axis=1).ravel())
-        held: Bool = np.repeat(np.arange(len(turns) + 1) % 2 == 1, np.diff(turns, prepend=0, append=len(times)))
-        return held
-
     def without(self, other: Cover) -> Cover:
         """What of them the other doesn't cover."""
         each = self.starts, self.ends, other.starts, other.ends

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
@@ -12,14 +11,11 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int8, Int32, Int64, grouped, looked_up
+from syncscan.model.arrays import Bool, Int8, Int32, Int64, looked_up
 from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.file_state import FileState
-from syncscan.model.frame_chains import FrameChains
 from syncscan.model.interval import cover_of
 from syncscan.model.making import Making
-from syncscan.model.names import is_step
-from syncscan.model.paths import Paths
 from syncscan.model.saved import Kept
 from syncscan.model.step_marks import StepMark
 from syncscan.model.steps_found import NO_STEPS, StepsFound
@@ -241,46 +237,7 @@ class Trace(Making, frozen=True, eq=False):
 
     def ancestors(self, row: int) -> list[int]:
         """Rows of the host slices around this row, outermost first, itself left out; of more than DEEPEST the inner."""
-        parent = self.slices.parent.item  # a tenth of what int(parent[at]) costs
-        chain: list[int] = []
-        at = parent(row)
-        while at != NONE and len(chain) < DEEPEST:
-            chain.append(at)
-            at = parent(at)
-        return chain[::-1]
-
-    @cached_property
-    def paths(self) -> Paths:
-        """The chains of host slices, asked for by the row of the innermost."""
-        s = self.slices
-        steps = [number for number in self.names_of(Category.ANNOTATION) if is_step(self.strings[number])]
-        return Paths(self.strings, s.name, s.category, s.parent, steps, DEEPEST)
-
-    def outermost_op(self, row: int) -> int:
-        """The row of the outermost op around this row, NONE without."""
-        return next(iter(self.paths.to(self.slices.parent.item(row)).ops), NONE)
-
-    def frames_around(self, track: int, begin: int, end: int) -> tuple[str, ...]:
-        """Names of the Python frames of a thread around this time (ns), outermost first; empty without stacks."""
-        return self.frames_around_each(np.array([track]), np.array([begin]), np.array([end]))[0]
-
-    def frames_around_each(self, tracks: Int64 | Int32, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
-        """The same for each of these threads and times."""
-        found: list[tuple[str, ...]] = [()] * len(tracks)
-        for track, here in grouped(tracks) if len(self.frames) else ():
-            if track not in self._frame_chains:
-                mine = slice(*np.searchsorted(self.frames.track, [track, track + 1]).tolist())
-                columns = self.frames.name[mine], self.frames.ts[mine], self.frames.end[mine]
-                self._frame_chains[track] = FrameChains(self.strings, *columns)
-            names = self._frame_chains[track].around_each(begins[here], ends[here])
-            for place, around in zip(here.tolist(), names, strict=True):
-                found[place] = around
-        return found
-
-    @cached_property
-    def _frame_chains(self) -> dict[int, FrameChains]:
-        """Track → its frames, as they are asked for."""
-        return {}
+        return outwards(self.slices.parent, self.slices.parent.item(row))[::-1]
 
     def is_category(self, *categories: Category) -> Bool:
         """A mask over `slices`: rows of one of these categories."""
@@ -427,10 +384,6 @@ class Trace(Making, frozen=True, eq=False):
         started[calls[again]] = started[calls[np.searchsorted(known, known[again])]]
         return started
 
-    def copy_of(self, call: int) -> int:
-        """The row of the device copy that a call started, NONE without."""
-        return int(self.copies_of(np.array([call])).item())
-
     def copies_of(self, calls: Int64) -> Int64:
         """For each of these calls the row of the device copy that it started, NONE without."""
         return self._work_with(_COPIES, self.slices.correlation[calls])
@@ -496,7 +449,7 @@ class Trace(Making, frozen=True, eq=False):
         launched, order = self.by_launch
         cover = cover_of([(begin, end) for begin, end in intervals if begin < end])
         mask = np.zeros(len(order), np.bool_)
-        mask[order] = cover.holds_ascending(launched)
+        mask[order] = cover.holds(launched)
         return mask
 
     def launched_within(self, begin: int, end: int) -> Int64:
@@ -528,28 +481,23 @@ class Trace(Making, frozen=True, eq=False):
 
     def last_steps(self, times: Int64) -> Int64:
         """For each of these times the place in `steps` of the last step to have begun by then; NONE before any."""
-        return np.searchsorted(np.array(self._step_starts, np.int64), times, side="right") - 1
+        return self._step_starts.searchsorted(times, side="right") - 1
 
     def steps_at(self, times: Int64) -> list[Step | None]:
-        """For each of these times the step that goes on then, see `step_at`."""
+        """Return for each of these times (ns) the step that goes on then, the last one begun; None between steps."""
         steps: tuple[Step | None, ...] = (*self.steps, None)
         return [steps[k] for k in np.where(self.in_steps(times), self.last_steps(times), NONE).tolist()]
 
     def in_steps(self, times: Int64) -> Bool:
-        """Which of these times lie in a step, see `step_at`."""
+        """Return which of these times (ns) lie in a step, see `steps_at`."""
         ends = np.array([*(step.end for step in self.steps), 0], np.int64)  # NONE, which is -1, is the place at the end
         last = self.last_steps(times)
         inside: Bool = (last != NONE) & (times < ends[last])
         return inside
 
-    def step_at(self, ts: int) -> Step | None:
-        """The step that goes on at this time (ns), the last one to have begun; None between steps."""
-        k = bisect_right(self._step_starts, ts) - 1
-        return self.steps[k] if k >= 0 and ts < self.steps[k].end else None
-
     @cached_property
-    def _step_starts(self) -> list[int]:
-        return [step.ts for step in self.steps]
+    def _step_starts(self) -> Int64:
+        return np.array([step.ts for step in self.steps], np.int64)
 
     def track_rows(self, track: int) -> slice:
         """The run of rows that lie on this track."""
@@ -568,6 +516,16 @@ def of_categories(column: Int8, categories: Iterable[Category]) -> Bool:
     for category in categories:
         mask |= column == int(category)
     return mask
+
+
+def outwards(parent: Int32, row: int) -> list[int]:
+    """Return this row and those around it, the outermost last; of more than DEEPEST the inner. None for NONE."""
+    around = parent.item  # a tenth of what int(parent[row]) costs
+    rows: list[int] = []
+    while row != NONE and len(rows) < DEEPEST:
+        rows.append(row)
+        row = around(row)
+    return rows
 
 
 def once(make: Callable[[Trace], Made]) -> Callable[[Trace], Made]:

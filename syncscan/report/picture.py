@@ -196,13 +196,13 @@ def _visible_work(t: Trace, rows: Int64, view: Interval) -> Int64:
 
 def _idle(analysis: Analysis, device: int, view: Interval) -> list[Bar]:
     work = analysis.trace.kept(DeviceWork).of(device)
-    found = [
-        Bar(work.idle_from(o.sync.released), o.cost.bubble_ns, _IDLE, duration(o.cost.bubble_ns / 1e3))
-        for f in analysis.findings
-        for o in f.occurrences
-        if o.sync.device == device and o.cost.bubble_ns > 0
+    waits = [o for f in analysis.findings for o in f.occurrences if o.sync.device == device and o.cost.bubble_ns > 0]
+    begins = work.idle_from(np.array([o.sync.released for o in waits], np.int64)).tolist()
+    return [
+        Bar(begin, o.cost.bubble_ns, _IDLE, duration(o.cost.bubble_ns / 1e3))
+        for begin, o in zip(begins, waits, strict=True)
+        if view.touches(begin, begin + o.cost.bubble_ns)
     ]
-    return [b for b in found if view.touches(int(b.begin), int(b.begin + b.length))]
 
 
 # the host

@@ -176,11 +176,11 @@ def _idle(trace: Trace, found: Sequence[Occurrence], groups: Sequence[Group], or
     """Where the bubbles lie: each from when its sync point's wait was over and the device had nothing to do."""
     work = trace.kept(DeviceWork)
     group = {g.device: at for at, g in enumerate(groups) if g.device != NONE}
-    parts = [
-        (work.of(o.sync.device).idle_from(o.sync.released), o.cost.bubble_ns, at, group[o.sync.device])
-        for at, o in enumerate(found)
-        if o.sync.device in group and o.cost.bubble_ns > 0
-    ]
+    parts: list[tuple[int, int, int, int]] = []
+    for device, number in group.items():
+        of_device = [(at, o) for at, o in enumerate(found) if o.sync.device == device and o.cost.bubble_ns > 0]
+        begins = work.of(device).idle_from(np.array([o.sync.released for _, o in of_device], np.int64)).tolist()
+        parts += [(begin, o.cost.bubble_ns, at, number) for begin, (at, o) in zip(begins, of_device, strict=True)]
     columns = list(zip(*sorted(parts), strict=True)) if parts else [(), (), (), ()]
     return {
         "start": pack([t - origin for t in columns[0]], delta=True),

@@ -58,14 +58,6 @@ class _OwnTime:
         own: Float64 = (ts - self.out_before[last] - in_last).astype(np.float64)
         return own
 
-    def at_one(self, ts: int) -> float:
-        """The same for a single time, for a tenth of what an array of one costs."""
-        last = int(self.begins.searchsorted(ts)) - 1
-        if last < 0:
-            return float(ts)
-        in_last = min(ts - self.begins.item(last), self.lengths.item(last))
-        return float(ts - self.out_before.item(last) - in_last)
-
 
 class _Meeting(msgspec.Struct, frozen=True):
     """Where host and streams meet, and a program is cut: a wait, an event's record, or a stream's wait for it.
@@ -176,7 +168,8 @@ class _Writer:
         feeds: Sequence[list[Feed]],
     ) -> list[Node]:
         """The runs before each meeting, and that; then those behind the last one, and the rest of the step."""
-        draft, each = _Draft([own.at_one(step.begin) for own in self.own_times]), iter(feeds)
+        begins, ends = zip(*(own.at(np.array(step)).tolist() for own in self.own_times), strict=True)
+        draft, each = _Draft(list(begins)), iter(feeds)
         for runs, meeting in itertools.zip_longest(between, meetings):
             for run in runs:
                 thread = self.thread_of.item(run.start)
@@ -184,7 +177,7 @@ class _Writer:
                 draft.nodes.append(Run(thread, host_ns, run.stop - run.start, tuple(next(each))))
             if meeting is not None:
                 self._meeting(draft, meeting)
-        draft.nodes.append(Run(0, draft.advance(0, self.own_times[0].at_one(step.end))))
+        draft.nodes.append(Run(0, draft.advance(0, ends[0])))
         return draft.nodes
 
     def _between(self, meetings: Sequence[_Meeting], first: int, end: int) -> list[list[slice]]:
@@ -244,7 +237,7 @@ class _Writer:
 
     def _collective(self, draft: _Draft, at: int) -> Collective:
         work, thread = self.launches, int(self.thread_of[at])
-        host_ns = draft.advance(thread, self.own_times[thread].at_one(int(work.returned[at])))
+        host_ns = draft.advance(thread, self.returned.item(at))
         gap, latency = float(work.gap[at]), float(work.latency[at])
         return Collective(thread, host_ns, int(work.stream[at]), gap, latency, int(work.rows[at]))
 

@@ -83,7 +83,7 @@ class Events:
         target = int(work.stream[first])
         for record in self._candidates(row):
             for stream in self._streams(record):
-                done = work.done(stream, int(s.ts[record]))
+                done = work.done(stream, s.ts[[record]]).item()
                 if stream != target and done <= int(work.start[first]) + SKEW_NS:
                     return EventEdge(int(s.ts[row]), target, EventRecord(int(s.ts[record]), stream), first)
         return None

@@ -69,17 +69,10 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def done(self, stream: int, before: int) -> int:
-        """When all that was launched on this stream before a time ended, in ns; 0 if there is none."""
+    def done(self, stream: int, before: Int64) -> Int64:
+        """Return when all ended that was launched on this stream before each of these times, ns; 0 if there is none."""
         issued, done = self.by_stream[stream]
-        at = int(issued.searchsorted(before))
-        return done.item(at - 1) if at else 0
-
-    def done_each(self, stream: int, before: Int64) -> list[int]:
-        """The same of many times."""
-        issued, done = self.by_stream[stream]
-        ended: list[int] = np.append(0, done)[issued.searchsorted(before)].tolist()
-        return ended
+        return np.append(0, done)[issued.searchsorted(before)]
 
 
 def find_launches(trace: Trace, begin: int, end: int) -> Launches:

@@ -188,7 +188,7 @@ class _Ruler:
         """What each waited for, in the numbers that streams have here; work of steps that aren't replayed is none."""
         streams = [self._streams(point.awaited.streams) if point.awaited else () for point in self.points]
         before = [point.awaited.before if point.awaited else 0 for point in self.points]
-        ended = [self.launches.done_each(k, np.array(before, np.int64)) for k in range(len(self.launches.streams))]
+        ended = [self.launches.done(k, np.array(before, np.int64)).tolist() for k in range(len(self.launches.streams))]
         found = []
         for at, (point, numbers) in enumerate(zip(self.points, streams, strict=True)):
             done = max([ended[number][at] for number in numbers], default=0)

@@ -8,9 +8,9 @@ from syncscan.attribute.program import path_in_program, program_root
 from syncscan.model.capture import Frame
 
 
-def stack(*files: str) -> list[Frame]:
+def stack(*files: str) -> tuple[Frame, ...]:
     """A stack through these files, outermost first."""
-    return [Frame(file, 1, "f") for file in files]
+    return tuple(Frame(file, 1, "f") for file in files)
 
 
 @pytest.mark.parametrize("home", ["/home/a/project", "/mnt/jobs/17/checkout", "C:\\Users\\a\\project"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -293,7 +294,7 @@ def test_idle_time_is_blamed_once(first: list[tuple[str, int, int]], second: lis
         (begin, begin + cost.bubble_ns)
         for point, cost in points
         if cost.bubble_ns
-        for begin in [work.idle_from(point.released)]
+        for begin in work.idle_from(np.array([point.released])).tolist()
     ]
     assert all(work.busy_within(*bubble) == 0 for bubble in bubbles)
     assert all(before[1] <= after[0] for before, after in itertools.pairwise(sorted(bubbles)))

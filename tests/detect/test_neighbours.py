@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.detect import calls_of, neighbours
-from syncscan.detect.neighbours import Neighbours, _covered
+from syncscan.detect.neighbours import Neighbours
+from syncscan.facts.paths import Paths
 from syncscan.model.names import is_step, is_wrapper
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 from tests.builder import TraceBuilder
@@ -19,20 +20,6 @@ nested = st.recursive(
     lambda inside: st.tuples(st.sampled_from(("op", "scope", "step")), st.integers(0, 2), st.lists(inside, max_size=4)),
     max_leaves=12,
 )
-
-
-@given(st.lists(st.tuples(st.integers(NONE, 400), st.booleans()), max_size=60), st.booleans())
-def test_covered_by_any_ancestor(rows: list[tuple[int, bool]], chained: bool) -> None:
-    """As a walk up from each row says, in any tree and in a single deep branch."""
-    parent = [NONE if not i else i - 1 if chained else min(p, i - 1) for i, (p, _) in enumerate(rows)]
-    worker = [works for _, works in rows]
-    expected = []
-    for row in range(len(rows)):
-        around = []
-        while (row := parent[row]) != NONE:
-            around.append(worker[row])
-        expected.append(any(around))
-    assert _covered(np.array(parent, np.int32), np.array(worker, np.bool_)).tolist() == expected
 
 
 def written(t: TraceBuilder, parts: list[object], at: int) -> int:
@@ -75,7 +62,7 @@ def test_before_and_after_are_what_a_look_at_every_slice_says(
     trace = t.trace()
     s = trace.slices
     calls = np.flatnonzero(trace.is_category(*CALLS))
-    paths = [trace.paths.to(row) for row in s.parent[calls].tolist()]
+    paths = [trace.kept(Paths).to(row) for row in s.parent[calls].tolist()]
     ranges = trace.is_category(Category.CPU_OP, Category.ANNOTATION)
     with pytest.MonkeyPatch.context() as m:
         m.setattr(neighbours, "_MOST", most)

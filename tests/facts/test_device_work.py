@@ -46,10 +46,9 @@ def test_busy_intervals_are_merged():
 def test_last_end_is_that_of_the_work_launched_before():
     """What was launched later doesn't count; before the first launch there is nothing."""
     work = two_streams().of(0)
-    assert work.last_end(0) is None
-    assert work.last_end(10_000) == 101_000
-    assert work.last_end(60_000) == 151_000
-    assert work.last_end(300_000) == 151_000
+    ends, some = work.last_ends(np.array([0, 10_000, 60_000, 300_000]))
+    assert some.tolist() == [False, True, True, True]
+    assert ends[some].tolist() == [101_000, 151_000, 151_000]
 
 
 def test_work_launched_before_the_recording_began():

@@ -59,15 +59,6 @@ def test_what_slices_launched_is_looked_up_together(context: Context) -> None:
 
 @settings(max_examples=25)
 @given(contexts())
-def test_outermost_ops_are_looked_up_together(context: Context) -> None:
-    """As going up from each slice does."""
-    rows = _host_rows(context.trace)
-    expected = [context.trace.outermost_op(row) for row in rows]
-    assert context.outer_ops(np.array(rows, np.int64)).tolist() == expected
-
-
-@settings(max_examples=25)
-@given(contexts())
 def test_a_closure_holds_a_backward_op_or_another_thread_s_launch(context: Context) -> None:
     """Looked for in each slice by itself."""
     trace, s = context.trace, context.trace.slices

@@ -24,6 +24,12 @@ def test_every_module_in_the_folder_is_in_the_list_and_the_other_way_round() -> 
     assert modules == {rule.__name__.rpartition(".")[2] for rule in folder.RULES}
 
 
+def test_a_file_is_called_as_its_habit() -> None:
+    """Who reads an id in a report finds its rule by that name."""
+    ids = [rule.ADVICE.rule for rule in folder.RULES]
+    assert ids == [rule.__name__.rpartition(".")[2].replace("_", "-") for rule in folder.RULES]
+
+
 def test_no_two_rules_have_a_name() -> None:
     """A habit's isn't a sync's either, so that `syncscan explain` takes both."""
     ids = [*DOCS, *(doc.id for doc in sync_rules())]

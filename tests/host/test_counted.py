@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from syncscan.api import analyze_trace
+from syncscan.facts.paths import Paths
 from syncscan.facts.period import step_intervals
 from syncscan.host.counted import _outermost_of_group, _waited
 from syncscan.model.arrays import Int64
@@ -317,7 +318,7 @@ def oracle(trace: Trace) -> tuple[dict[str, float], dict[tuple[str, tuple[str, .
             inner = max((row for row in at if s.track[row] == track), default=None)
             found[_kind(trace, inner)] += 1
             if inner is not None and s.category[inner] == Category.CPU_OP:
-                ops[trace.name(inner), trace.paths.to(trace.slices.parent.item(inner)).names.scopes] += 1
+                ops[trace.name(inner), trace.kept(Paths).to(trace.slices.parent.item(inner)).names.scopes] += 1
     count = len(trace.main_steps)
     return {k: v / count for k, v in found.items()}, {k: v / count for k, v in ops.items()}
 

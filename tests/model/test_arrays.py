@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.model import arrays
-from syncscan.model.arrays import grouped, looked_up, median, numbered, numbered_pairs, quantile, rows_as_bytes, summed
+from syncscan.model.arrays import grouped, looked_up, median, numbered, numbered_pairs, quantile, summed
 
 FLOATS = st.lists(st.floats(-1e12, 1e12), min_size=1)
 INTS = st.lists(st.integers(-(1 << 53), 1 << 53), min_size=1)
@@ -62,10 +62,3 @@ def test_sums_and_look_ups_of_blocks_are_those_of_the_whole(rows: list[tuple[int
         patch.setattr(arrays, "_BLOCK", block)
         assert summed(column, which, 5).tolist() == [sum(c for c, w in rows if w == k) for k in range(5)]
         assert looked_up(np.arange(50, 60), which, -5).tolist() == [55 + w for w in which.tolist()]
-
-
-@given(st.lists(st.lists(st.integers(-1, 1), min_size=3, max_size=3), max_size=6))
-def test_rows_of_a_table_are_told_apart_by_their_bytes(rows: list[list[int]]) -> None:
-    """One text a row, from which it can be read again; none of no rows."""
-    table = np.array(rows, np.int32).reshape(-1, 3)
-    assert [np.frombuffer(row, np.int32).tolist() for row in rows_as_bytes(table)] == rows

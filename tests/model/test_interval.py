@@ -73,4 +73,3 @@ def test_a_cover_counts_each_moment_once(
     assert rest.length == len(left)
     assert rest.within(begins, ends).tolist() == [len(left & set(range(*pair))) for pair in sorted(asked)]
     assert rest.holds(np.arange(41)).tolist() == [t in left for t in range(41)]
-    assert rest.holds_ascending(begins).tolist() == [t in left for t in begins.tolist()]

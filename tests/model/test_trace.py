@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncscan.facts.paths import Paths
 from syncscan.model.trace import CALLS, NONE, Category, Slices, Trace, once
 from tests.builder import TraceBuilder, names
 
@@ -42,32 +43,13 @@ def test_ops_and_scopes_are_told_apart():
     trace = nested().trace()
     (call,) = [r for r in range(len(trace.slices)) if trace.name(r) == "cudaStreamSynchronize"]
     around = [*trace.ancestors(call), call]
-    path = trace.paths.to(around[-1])
+    paths = Paths(trace)
+    path = paths.to(around[-1])
     assert list(path.rows) == around
     assert names(trace, path.ops) == ["aten::index", "aten::nonzero"]
     assert path.names.scopes == ("loss",)
-    assert trace.name(trace.outermost_op(call)) == "aten::index"
-    assert trace.outermost_op(trace.outermost_op(call)) == NONE
-
-
-def test_frames_around_are_outermost_first():
-    """Those that hold a time on their thread, edges included."""
-    t = TraceBuilder()
-    with t.frame("train.py(1): main", 0, 100):
-        t.frame("other.py(2): before", 1, 5)
-        with t.frame("train.py(10): step", 10, 90):
-            t.frame("inner.py(4): call", 20, 30)
-            t.call("cudaStreamSynchronize", 20, 30)
-    with t.thread("worker"):
-        t.frame("worker.py(3): run", 0, 100)
-        t.call("cudaStreamSynchronize", 40, 50)
-    trace = t.trace()
-    main, worker = (k for k, track in enumerate(trace.tracks) if track.tid in ("100", "101"))
-    outer = ("train.py(1): main", "train.py(10): step")
-    assert trace.frames_around(main, 20_000, 30_000) == (*outer, "inner.py(4): call")
-    assert trace.frames_around(main, 20_000, 30_001) == outer
-    assert trace.frames_around(main, 19_999, 30_000) == outer
-    assert trace.frames_around(worker, 20_000, 30_000) == ("worker.py(3): run",)
+    assert trace.name(paths.outermost_op(call)) == "aten::index"
+    assert paths.outermost_op(paths.outermost_op(call)) == NONE
 
 
 def test_device_work_has_no_parent():
@@ -271,7 +253,7 @@ def test_the_steps_of_many_times_are_those_of_each(times: list[int]) -> None:
     for number, begin in enumerate((5, 20)):
         t.step(begin, begin + 10, number)
     trace, asked = t.trace(), np.array(times, np.int64) * 1000
-    each = [trace.step_at(ts) for ts in asked.tolist()]
+    each = [next((s for s in trace.steps if s.ts <= ts < s.end), None) for ts in asked.tolist()]
     assert trace.steps_at(asked) == each
     assert trace.in_steps(asked).tolist() == [step is not None for step in each]
     assert not without.in_steps(asked).any()

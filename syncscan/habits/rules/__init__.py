@@ -9,36 +9,36 @@ from syncscan.habits.context import Context
 from syncscan.habits.rules import (
     allocation_storm,
     autocast_casts,
-    cold_start,
     collate_on_step,
     copy_in_line,
     data_parallel,
-    few_workers,
     first_touch,
     fp32_matmul,
-    frozen_scope,
+    frozen_scope_in_line,
     garbage_collection,
     gradients_zeroed,
-    host_built,
+    host_built_tensor,
     inline_pin,
     launch_bound,
+    loader_few_workers,
+    loader_no_workers,
     lock_held,
     logging_on_step,
-    no_workers,
+    no_warm_up,
     optimizer_loop,
     pageable_input,
     parameter_loop,
     progress_bar,
-    serial_streams,
-    timed_copy,
-    timing_sync,
+    streams_in_turn,
+    timed_transfer,
+    timing_sync_in_loop,
     tokenise_on_step,
 )
 from syncscan.model.habit import Advice, Habit
 
 
 class Rule(Protocol):
-    """A module that knows one habit.
+    """A module that knows one habit; its file is called as the habit's id, with underscores.
 
     Its docstring has a summary line and then, as `## …`, the headings of `habits.documentation.HEADINGS` but for those
     whose words are the advice's.
@@ -52,12 +52,12 @@ class Rule(Protocol):
 
 
 RULES: tuple[Rule, ...] = (
-    timing_sync,
-    timed_copy,
-    cold_start,
-    no_workers,
-    few_workers,
-    host_built,
+    timing_sync_in_loop,
+    timed_transfer,
+    no_warm_up,
+    loader_no_workers,
+    loader_few_workers,
+    host_built_tensor,
     pageable_input,
     inline_pin,
     data_parallel,
@@ -76,6 +76,6 @@ RULES: tuple[Rule, ...] = (
     collate_on_step,
     launch_bound,
     copy_in_line,
-    frozen_scope,
-    serial_streams,
+    frozen_scope_in_line,
+    streams_in_turn,
 )

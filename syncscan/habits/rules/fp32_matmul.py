@@ -45,6 +45,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.facts.device_names import DeviceNames
+from syncscan.facts.nesting import innermost_that
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.habit import Advice, Area, Change, Habit
@@ -151,13 +152,9 @@ def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:
 
 
 def _in_product(context: Context, calls: Int64) -> Bool:
-    """Which of these calls lie in a product's op: all go up their chains of parents together."""
-    trace, parent = context.trace, context.trace.slices.parent
+    """Return which of these calls lie in a product's op."""
+    trace = context.trace
     product = np.zeros(len(trace.slices), np.bool_)
     product[trace.where(PRODUCTS.__contains__, Category.CPU_OP)] = True
-    found = np.zeros(len(calls), dtype=np.bool_)
-    at = parent[calls]
-    while (at != NONE).any():
-        found |= (at != NONE) & product[at]
-        at = np.where(at != NONE, parent[at], NONE)
-    return found
+    inside: Bool = innermost_that(product, trace.slices.parent)[calls] != NONE
+    return inside

@@ -62,14 +62,15 @@ def idle_times(analysis: Analysis, device: int) -> IdleTimes:
 def _bubbles(analysis: Analysis, device: int, work: Work) -> tuple[Int64, Int64, Int64]:
     """The bubbles on this device: begin, end and the place of the finding, in order; they never overlap."""
     found = [
-        (begin, begin + o.cost.bubble_ns, place)
+        (o.sync.released, o.cost.bubble_ns, place)
         for place, f in enumerate(analysis.findings)
         for o in f.occurrences
         if o.sync.device == device and o.cost.bubble_ns > 0
-        for begin in [work.idle_from(o.sync.released)]
     ]
-    begin, end, place = np.array(sorted(found), np.int64).reshape(-1, 3).T
-    return begin, end, place
+    released, length, place = np.array(found, np.int64).reshape(-1, 3).T
+    begin = work.idle_from(released)
+    order = np.lexsort((place, length, begin))
+    return begin[order], (begin + length)[order], place[order]
 
 
 def _loading(trace: Trace) -> Cover:

@@ -1,0 +1,97 @@
+"""From the columns of a trace's host slices to the chain of slices around any of them, its names told once."""
+
+from __future__ import annotations
+
+from itertools import compress
+
+import msgspec
+import numpy as np
+
+from syncscan.model.arrays import Int64
+from syncscan.model.names import is_step, is_wrapper
+from syncscan.model.trace import NONE, Category, Trace, outwards
+
+_KINDS = 16
+"""More than there are categories: a name and a category are one number."""
+
+
+class PathNames(msgspec.Struct, frozen=True, eq=False):
+    """What a chain of slices is called; every chain of the same names and kinds has the same object."""
+
+    every: tuple[str, ...]
+    """All names, outermost first; every annotation of a step has the name of the first."""
+    ops: tuple[str, ...]
+    """Those of ops."""
+    scopes: tuple[str, ...]
+    """Those of annotations; the profiler's steps are none."""
+    is_op: tuple[bool, ...]
+    worker: int
+    """Which of the ops is the outermost that does work itself, not only holds others; NONE without."""
+
+
+class Path(msgspec.Struct, frozen=True, eq=False):
+    """A chain of slices, each inside the one before."""
+
+    rows: tuple[int, ...]
+    """Outermost first."""
+    ops: tuple[int, ...]
+    """Those of them that are ops."""
+    names: PathNames
+
+    @property
+    def worker(self) -> int:
+        """The row of the outermost op that does work itself, not only holds others; NONE without."""
+        return self.ops[self.names.worker] if self.names.worker != NONE else NONE
+
+
+NOWHERE = Path((), (), PathNames((), (), (), (), NONE))
+
+
+class Paths:
+    """Leads from a slice of a trace to those around it; remembers the chains that were needed before."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._strings, self._slices, self._ancestors = trace.strings, trace.slices, trace.ancestors
+        steps = [number for number in trace.names_of(Category.ANNOTATION) if is_step(trace.strings[number])]
+        self._same = np.arange(len(trace.strings))
+        self._same[steps] = min(steps, default=NONE)  # one call site has the same chain in each step
+        self._known: dict[int, Path] = {NONE: NOWHERE}
+        self._names: dict[tuple[int, ...], PathNames] = {}
+
+    def to(self, row: int) -> Path:
+        """Return the chain of the slice in this row and all around it; an empty one for NONE."""
+        known = self._known.get(row)
+        if known is None:
+            rows = tuple(outwards(self._slices.parent, row)[::-1])
+            names = self._named(tuple(self._codes(np.array(rows)).tolist()))
+            known = self._known[row] = Path(rows, tuple(compress(rows, names.is_op)), names)
+        return known
+
+    def outermost_op(self, row: int) -> int:
+        """Return the row of the outermost op around this row, NONE without."""
+        return next(iter(self.to(self._slices.parent.item(row)).ops), NONE)
+
+    def _codes(self, rows: Int64) -> Int64:
+        """For each of these rows a number of its name and category."""
+        name, category = self._slices.name[rows], self._slices.category[rows]
+        codes: Int64 = np.where(category == int(Category.ANNOTATION), self._same[name], name)
+        return codes * _KINDS + category
+
+    def _named(self, codes: tuple[int, ...]) -> PathNames:
+        known = self._names.get(codes)
+        if known is None:
+            every = tuple(self._strings[code // _KINDS] for code in codes)
+            is_op = tuple(code % _KINDS == Category.CPU_OP for code in codes)
+            is_scope = (code % _KINDS == Category.ANNOTATION for code in codes)
+            ops = tuple(compress(every, is_op))
+            known = self._names[codes] = PathNames(
+                every=every,
+                ops=ops,
+                scopes=tuple(name for name in compress(every, is_scope) if not is_step(name)),
+                is_op=is_op,
+                worker=next((at for at, op in enumerate(ops) if not is_wrapper(op)), NONE),
+            )
+        return known
+
+
+__all__ = ["NOWHERE", "Path", "PathNames", "Paths"]
