@@ -201,7 +201,6 @@ def test_a_step_of_10000_launches_is_replayed_a_hundred_times_by_its_waits(monke
         step(state, program, removed)
 
     monkeypatch.setattr(replay.State, "step", counted)
-    monkeypatch.setattr(replay.Replay, "quick", lambda self, question: None)
     plan: list[Item] = [*[("launch", 3.0)] * 500, ("read", 0.0)] * 20
     analysis = api.analyze_trace(told(plan, steps=1, warm_up=0).trace())
     nodes.clear()
@@ -215,7 +214,6 @@ def test_a_removal_that_changes_none_of_the_replayed_steps_is_not_replayed(monke
     step = analysed([("launch", 100.0), ("work", 300.0), ("read", 0.0)], step_ms=0.5)._projector.calibrated()
     waiting, elsewhere = frozenset({NONE, *range(9)}), frozenset({10_000})
     before = replay.steady(step.replay)
-    monkeypatch.delattr(replay.Replay, "quick")
     assert replay.steady(step.replay, elsewhere) is before
     assert replay.steady(step.replay, elsewhere, whole=True) is before
     with pytest.raises(AttributeError):
