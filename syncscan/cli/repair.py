@@ -29,5 +29,6 @@ def command(trace: str, output: str, force: bool, max_memory: int | None) -> Non
         text = ValidText(source, trace, lost=lambda: source.lost)
         files.write(out, text.document(), force)
         said = [s for s in (source.lost, *text.damage.sentences()) if s]
-    warn(said)
+    another = load.written_by_another(trace)
+    warn([*said, str(another)] if another else said)
     say(f"Wrote {output}: {'repaired' if said else 'nothing was broken'}.")
