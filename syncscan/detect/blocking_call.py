@@ -48,6 +48,8 @@ class BlockingCall(msgspec.Struct, frozen=True):
     """Size of its copy; NONE without."""
     launches: int = 0
     """How many launches of the trace waited for their own kernel; only on the one call that stands for them all."""
+    queries: int = 0
+    """How often it asked, where it is a loop that asks until the device is done; `rows` are these queries then."""
 
     @property
     def direction(self) -> str:

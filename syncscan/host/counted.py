@@ -22,7 +22,7 @@ from syncscan.host.scope_paths import ScopePaths
 from syncscan.model.arrays import Bool, Int8, Int16, Int32, Int64, looked_up, numbered_pairs, summed
 from syncscan.model.finding import Finding
 from syncscan.model.host import CountedHost, DearOp
-from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_memcpy, manages_memory
+from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_memcpy, is_query, manages_memory
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -81,7 +81,7 @@ class _Counted:
         self.kinds = _kinds(trace, self.calls)
         waiting, waited = _waits(trace, host, findings, self.calls[self.kinds == _Kind.LAUNCH])
         host.itself[waiting] -= waited  # what is left is the host's own work
-        self.waits = int(waited.sum())
+        self.waits = int(waited.sum()) + _between_queries(trace, host, findings)
 
     def summary(self, step: StepSummary) -> CountedHost:
         """All of it, put on the scale that the step has."""
@@ -223,6 +223,13 @@ def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
     behind = np.repeat(until[np.cumsum(counts, dtype=np.int64)], counts) - until[1:]
     left = np.repeat(np.array([o.cost.wait_ns for o in occurrences], np.int64), counts) - behind
     return calls, np.minimum(np.maximum(left, 0), lengths)
+
+
+def _between_queries(trace: Trace, host: HostRows, findings: Iterable[Finding]) -> int:
+    """How long the steps' threads waited between the queries of a loop that polls, ns."""
+    loops = [o for f in findings for o in f.occurrences if is_query(o.sync.api) and host.counted[o.sync.calls[0]]]
+    between = [o.cost.wait_ns - int(trace.slices.dur[list(o.sync.calls)].sum()) for o in loops]
+    return sum(max(0, ns) for ns in between)
 
 
 def _work_of(trace: Trace, launches: Int64) -> int:

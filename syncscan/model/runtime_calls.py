@@ -18,6 +18,7 @@ _STREAM_SYNCHRONISE = re.compile(r"\w*StreamSynchronize")
 _OF_A_STREAM = re.compile(r"\w*(Stream|Event)\w*")
 _ELAPSED_TIME = re.compile(r"(cuda|hip)EventElapsedTime")
 _EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery")
+_QUERY = re.compile(r"(cuda|hip|cu)(Event|Stream)Query")
 _DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
 _SYNCHRONISE = re.compile(
     r"\w*(Stream|Device|Event|Ctx|Context|Queue|List|Fence|Host)_?Synchronize\w*|(\w+_)?synchronize"
@@ -83,6 +84,11 @@ def is_event_record(name: str) -> bool:
 def is_event_query(name: str) -> bool:
     """Whether it asks if an event is reached, without waiting."""
     return _is(_EVENT_QUERY, name)
+
+
+def is_query(name: str) -> bool:
+    """Whether it asks if an event is reached or a stream is done, without waiting."""
+    return _is(_QUERY, name)
 
 
 def is_elapsed_time(name: str) -> bool:

@@ -219,9 +219,12 @@ def test_the_chain_leads_to_the_rule(rule: str, wait: Wait) -> None:
 
 
 def test_every_rule_has_an_example_here() -> None:
-    """A rule that nothing leads to would be dead; launch blocking is a matter of the whole trace (test_calls.py)."""
+    """A rule that nothing leads to would be dead.
+
+    Launch blocking is a matter of the whole trace (test_calls.py), polling of many calls (test_polling.py).
+    """
     with_example = {rule for rule, _ in EXAMPLES} | {rule for rule, *_ in KNOWN}
-    assert {doc.id for doc in catalogue()} - with_example == {"launch-blocking"}
+    assert {doc.id for doc in catalogue()} - with_example == {"launch-blocking", "polling"}
 
 
 CLOSURE = ["train.py(3): main", "torch/optim/adam.py(9): step", "lightning/pytorch/plugins/precision.py(5): closure"]

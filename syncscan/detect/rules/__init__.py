@@ -60,6 +60,7 @@ from syncscan.detect.rules import (
     pageable_readback,
     peft,
     pin_memory,
+    polling,
     print_tensor,
     prod_backward,
     pyro,
@@ -181,6 +182,7 @@ RULES: tuple[Rule, ...] = (
     pageable_readback,
     cpu,
     # synchronises
+    polling,
     timing,
     explicit_sync,
     unclassified,
