@@ -26,7 +26,7 @@ class BlockingCall(msgspec.Struct, frozen=True):
     api: str
     """The runtime call's name without version suffix, e.g. `cudaStreamSynchronize`; the longest of `rows`."""
     apis: tuple[str, ...]
-    """Names of all `rows`."""
+    """Names of all `rows`; one where they are the queries of a loop."""
     ts: int
     """When the first of `rows` begins."""
     end: int
@@ -48,8 +48,6 @@ class BlockingCall(msgspec.Struct, frozen=True):
     """Size of its copy; NONE without."""
     launches: int = 0
     """How many launches of the trace waited for their own kernel; only on the one call that stands for them all."""
-    queries: int = 0
-    """How often it asked, where it is a loop that asks until the device is done; `rows` are these queries then."""
 
     @property
     def direction(self) -> str:

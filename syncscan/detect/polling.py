@@ -64,7 +64,7 @@ def _call(trace: Trace, rows: list[int], api: str, awaited: Awaited) -> Blocking
     return BlockingCall(
         rows=tuple(rows),
         api=api,
-        apis=(api,) * len(rows),
+        apis=(api,),
         ts=slices.ts.item(rows[0]),
         end=slices.end.item(rows[-1]),
         track=slices.track.item(rows[0]),
@@ -73,5 +73,4 @@ def _call(trace: Trace, rows: list[int], api: str, awaited: Awaited) -> Blocking
         stream=stream,
         waited=True,
         awaited=awaited,
-        queries=len(rows),
     )

@@ -23,6 +23,8 @@ if device == "cuda":
 
 ## Use instead
 
+Not recorded: how often it asks, and whether it must at all, is another matter on each machine.
+
 ```python
 result = (x @ x).sum()
 ```
@@ -42,6 +44,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.runtime_calls import is_query
 
 ID = "polling"
 NAME = "Polling for an event or a stream"
@@ -59,7 +62,7 @@ Where other work is done between two queries, or on a thread that does nothing e
 
 def match(call: Call) -> Match | None:
     """A loop of queries that ended when the device was done."""
-    if not call.facts.queries:
+    if not is_query(call.facts.api):
         return None
     what = "an event" if "Event" in call.facts.api else "a stream"
     return Match(
