@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from syncscan.facts.loader_before import loader_before
 from syncscan.facts.period import earlier_work, later_work
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
@@ -20,8 +21,8 @@ from syncscan.model.trace import Trace
 from syncscan.report.units import duration, percent, times
 
 ACROSS = 0.05
-"""Work across the steps' begin and across their end is worth sentences where the two differ by more than this part of a
-step. As much at both ends is the queue of a host that runs ahead all the time, and takes nothing from a step's time."""
+"""What the loader took before the first step is worth a sentence where it is more than this part of a step. Work across
+the steps' begin and across their end is where the two differ by more than that. As much at both ends is the queue of a host that runs ahead all the time, and takes nothing from a step's time."""
 
 
 def real(findings: Sequence[Finding]) -> list[Finding]:
@@ -57,7 +58,7 @@ def _shorter(s: StepSummary, us: float) -> str:
 
 def steps_found(analysis: Analysis) -> str:
     """How the steps were found, and what of the device's work lies across their begin and their end."""
-    return " ".join((_how_found(analysis.trace), *_across(analysis)))
+    return " ".join((_how_found(analysis.trace), *_loader(analysis), *_across(analysis)))
 
 
 def _how_found(trace: Trace) -> str:
@@ -83,6 +84,14 @@ def _all_found(trace: Trace, count: int) -> str:
         return "The whole trace counts as one step, as asked for."
     whole = "all from first launch to last completion" if len(trace.device_rows) else "the whole trace"
     return f"No steps are marked and nothing repeats: {whole} counts as one."
+
+
+def _loader(analysis: Analysis) -> Iterator[str]:
+    """How long the loader took before the first step, where it matters and no number holds it."""
+    us = loader_before(analysis.trace) / 1e3
+    if us > ACROSS * analysis.step.observed_us:
+        took = f"The DataLoader took {duration(us)} before the first launch"
+        yield f"{took}, which is in none of these numbers: mark the steps (prof.step()) to see what it costs."
 
 
 def _across(analysis: Analysis) -> Iterator[str]:
