@@ -21,8 +21,9 @@ from syncscan.model.trace import Trace
 from syncscan.report.units import duration, percent, times
 
 ACROSS = 0.05
-"""What the loader took before the first step is worth a sentence where it is more than this part of a step. Work across
-the steps' begin and across their end is where the two differ by more than that. As much at both ends is the queue of a host that runs ahead all the time, and takes nothing from a step's time."""
+"""Work across the steps' begin and across their end is worth sentences where the two differ by more than this part of a
+step; what the loader took before the first, where it is more than that. As much work at both ends is the queue of a
+host that runs ahead all the time, and takes nothing from a step's time."""
 
 
 def real(findings: Sequence[Finding]) -> list[Finding]:
