@@ -206,6 +206,8 @@ EXAMPLES: list[tuple[str, Wait]] = [
     ("explicit-sync", Wait(copy="", api="urQueueFinish")),
     ("explicit-sync", Wait(copy="", api="cudaStreamSynchronize")),
     ("explicit-sync", Wait(copy="", api="cudaEventSynchronize")),
+    ("module-loading", Wait("aten::mm", copy="", api="cudaFuncSetAttribute")),
+    ("module-loading", Wait(copy="", api="hipFuncSetAttribute")),
     ("unclassified", Wait("mylib::fused", copy="")),
 ]
 

@@ -47,6 +47,7 @@ from syncscan.detect.rules import (
     masked_select,
     megatron,
     metric_validation,
+    module_loading,
     nan_guard,
     nested_tensor,
     nms,
@@ -137,6 +138,7 @@ RULES: tuple[Rule, ...] = (
     allclose,
     nan_guard,
     graph_break,
+    module_loading,
     # memory
     pin_memory,
     empty_cache,
