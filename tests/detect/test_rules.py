@@ -208,6 +208,8 @@ EXAMPLES: list[tuple[str, Wait]] = [
     ("explicit-sync", Wait(copy="", api="cudaEventSynchronize")),
     ("module-loading", Wait("aten::mm", copy="", api="cudaFuncSetAttribute")),
     ("module-loading", Wait(copy="", api="hipFuncSetAttribute")),
+    ("split-sizes", Wait(TO, D2H, after=["aten::index", "c10d::alltoall_base_"])),
+    ("split-sizes", Wait(TO, D2H, after=["aten::to", "_c10d_functional::all_to_all_single"])),
     ("unclassified", Wait("mylib::fused", copy="")),
 ]
 
@@ -285,6 +287,11 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
         "an element that is read by name is no index of what follows",
         "item",
         Wait(ITEM, before=["aten::randn", "aten::select"], after=["aten::select"]),
+    ),
+    (
+        "a large copy before an all-to-all is no list of sizes",
+        "cpu",
+        Wait(TO, D2H, after=["nccl:all_to_all"], size=1 << 20),
     ),
     ("a scope may be called barrier", "explicit-sync", Wait(copy="", scopes=["barrier-free"])),
 ]
