@@ -81,7 +81,8 @@ def analyze(
 
     Raises:
         UsageError: the trace holds no such process or no such steps, or a source root is no folder.
-        TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there, or nothing was recorded.
+        TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there, nothing was recorded, or another tool
+            than torch.profiler wrote it.
         TraceTooLarge: it doesn't fit into memory.
         UsageError: no range is called `step_scope`, or there is to be none; or the recorded step can't take `step_ms`.
     """
@@ -95,6 +96,8 @@ def analyze(
         raise UsageError("A scope that makes steps, and no steps: both can't be.", "Leave one of them out.")
     try:
         trace = (_through_cache if cache else _read)(path, progress, max_memory)
+        if another := load.refused(trace, os.fspath(path)):
+            raise another
         if not len(trace.slices):
             raise _nothing_recorded(trace)
         if trace.info.kept:
@@ -169,7 +172,7 @@ def analyze_trace(
     costs = cost.costs_of(trace, points, integrity)
     occurrences = list(map(Occurrence, points, places, costs))
     measured = cost.step_summary(trace, occurrences, integrity, processes)
-    findings = cost.merged_findings(occurrences, measured)
+    findings = cost.told_once(trace, cost.merged_findings(occurrences, measured))
     over("cost")
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)

@@ -29,5 +29,6 @@ def command(trace: str, output: str, force: bool, max_memory: int | None) -> Non
         text = ValidText(source, trace, lost=lambda: source.lost)
         files.write(out, text.document(), force)
         sentences = [s for s in (source.lost, *text.damage.sentences()) if s]
-    warn(sentences)
+    another = load.written_by_another(trace)
+    warn([*sentences, str(another)] if another else sentences)
     say(f"Wrote {output}: {'repaired' if sentences else 'nothing was broken'}.")

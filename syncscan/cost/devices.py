@@ -12,7 +12,7 @@ from syncscan.model.interval import cover_of, union
 from syncscan.model.names import is_host_collective
 from syncscan.model.runtime_calls import is_launch
 from syncscan.model.step import DeviceTime
-from syncscan.model.trace import HOST, Trace, once
+from syncscan.model.trace import HOST, Category, Trace, once
 
 
 def device_times(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[DeviceTime, ...]:
@@ -36,6 +36,23 @@ def device_times(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Device
         exposed = _length(starts, ends) - busy + _idle_within(trace, on_host, starts, ends)
         found.append(DeviceTime(int(device), busy / len(steps) / 1e3, exposed / len(steps) / 1e3))
     return tuple(sorted(found, key=lambda d: (-d.busy_us - d.communication_us, d.device)))
+
+
+def in_pageable_copies(trace: Trace, steps: Sequence[tuple[int, int]], device: int) -> float:
+    """How long a device copies pageable memory in a step, of copies whose size isn't recorded; mean µs.
+
+    Args:
+        trace: any trace.
+        steps: the steps to average over, from when to when, ns.
+        device: whose number; NONE for a trace without device work.
+    """
+    rows = trace.where(lambda name: "Pageable" in name, Category.MEMCPY)
+    if not len(rows):
+        return 0.0
+    s, inside = trace.slices, np.zeros(len(trace.slices), np.bool_)
+    inside[trace.device_rows[trace.launched_in(steps)]] = True
+    copies = rows[inside[rows] & (s.device[rows] == device) & (s.bytes[rows] <= 0)]
+    return float(s.dur[copies].sum()) / len(steps) / 1e3
 
 
 def _on_host(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Int64, Int64]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.cost.devices import device_times
+from syncscan.cost.devices import device_times, in_pageable_copies
 from syncscan.cost.held import times_held
 from syncscan.facts.period import step_intervals, step_period
 from syncscan.model.finding import Occurrence
@@ -62,6 +62,9 @@ def step_summary(
         reason=integrity.reason(),
         waits_withheld=not integrity.waits,
         communication_us=communication,
+        pageable_us=in_pageable_copies(trace, [(step.ts, step.end) for step in steps], devices[0].device)
+        if devices
+        else 0.0,
         unprofiled_us=trace.info.capture.unprofiled_step_us,
         devices=devices,
         processes=processes,

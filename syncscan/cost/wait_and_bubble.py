@@ -12,7 +12,7 @@ from syncscan.facts.device_work import DeviceWork, communicating
 from syncscan.model.arrays import Int64, distinct, grouped
 from syncscan.model.finding import Awaited, Cost, Place, SyncPoint
 from syncscan.model.integrity import SOUND, Integrity
-from syncscan.model.runtime_calls import is_async_copy
+from syncscan.model.runtime_calls import is_async_copy, is_query
 from syncscan.model.trace import NONE, Trace
 
 
@@ -60,6 +60,10 @@ class _Ruler:
         point_of = np.repeat(np.arange(len(each)), list(map(len, each)))
         held = np.zeros(len(self.points), np.int64)
         np.add.at(held, point_of, self._each(calls, point_of))
+        polls = np.array([is_query(point.api) for point in self.points], np.bool_)
+        if polls.any():  # what holds the host lies between its queries
+            done = np.array([each.done or 0 for each in self.awaited], np.int64)
+            held = np.where(polls, done - self.begin, held)
         # Calls of one thread follow one another, but not in a damaged trace.
         waits: Int64 = np.minimum(held, self.end - self.begin)
         return waits

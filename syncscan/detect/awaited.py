@@ -81,6 +81,28 @@ class AwaitedWork:
             return self._of_event(row, track, supposed)
         return self._of_streams(row, api, track, supposed, told)
 
+    def of_poll(self, queries: Sequence[int], track: int, of_event: bool) -> Awaited | None:
+        """Return what a loop of queries waited for: work that ended between its last query but one and its last.
+
+        Between two queries nobody knows when, and host and device have clocks of their own: a query's distance counts.
+
+        Args:
+            queries: its slices, two or more, in time order.
+            track: the thread that asked.
+            of_event: it asked for an event, else for a stream.
+
+        Returns:
+            None where no work ended then: it isn't the device that it waited for, or nobody can tell what of it.
+        """
+        slices, first, last = self._trace.slices, queries[0], queries[-1]
+        before_last = slices.ts.item(queries[-2])
+        slack = max(CLOCKS_NS, min(slices.ts.item(last) - before_last, PROMPT_NS))
+        earliest, latest = max(before_last - CLOCKS_NS, slices.ts.item(first)), slices.end.item(last) + slack
+        records = self._before(first, track, TRIES) if of_event else []
+        marked = (mark for record in records for mark in self._marked(record))
+        possible = itertools.chain(marked, self._drained(first, track, one_stream=True))
+        return next((one for one in possible if one.done is not None and earliest <= one.done <= latest), None)
+
     # streams and devices
 
     def _told(self, first: Int64, last: Int64) -> Bool:

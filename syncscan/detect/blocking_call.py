@@ -26,7 +26,7 @@ class BlockingCall(msgspec.Struct, frozen=True):
     api: str
     """The runtime call's name without version suffix, e.g. `cudaStreamSynchronize`; the longest of `rows`."""
     apis: tuple[str, ...]
-    """Names of all `rows`."""
+    """Names of all `rows`; one where they are the queries of a loop."""
     ts: int
     """When the first of `rows` begins."""
     end: int

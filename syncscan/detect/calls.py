@@ -12,6 +12,7 @@ from syncscan.detect.awaited import AwaitedWork, place_of
 from syncscan.detect.blocking_call import BlockingCall, direction, wait_of_row
 from syncscan.detect.closing_sync import profiler_sync
 from syncscan.detect.launches import blocking_launch
+from syncscan.detect.polling import polls
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
 from syncscan.facts.device_work import DeviceWork
@@ -38,14 +39,15 @@ _ON_DEVICES = ("DtoD", "PtoP")
 def blocking_calls(trace: Trace, work: DeviceWork) -> list[BlockingCall]:
     """All calls of a trace that can wait for the device, in order of thread and time; the profiler's own is left out.
 
-    A copy and the synchronise behind it in the same op are one call, and so is a call inside another. Launches are
-    none, but where every launch waits for its kernel (`CUDA_LAUNCH_BLOCKING`): then the longest stands for them all.
+    A copy and the synchronise behind it in the same op are one call, and so is a call inside another, and a loop that
+    asks until the device is done. Launches are none, but where every launch waits for its kernel
+    (`CUDA_LAUNCH_BLOCKING`): then the longest stands for them all.
     """
     waits, awaited = Waits(trace, work), AwaitedWork(trace, work)
     runtime = _RuntimeCalls(trace, waits, awaited)
     blocks = cache(_blocks)
     found = [call for call in runtime.candidates() if blocks(call.apis, call.copy, call.waited)]
-    others = list(unseen_waits(trace, waits, awaited, found))
+    others = [*unseen_waits(trace, waits, awaited, found), *polls(trace, awaited)]
     longest = blocking_launch(trace)
     if longest is not None:
         others.append(runtime.of_launches(*longest))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from syncscan.dryrun import places, waits
 from syncscan.dryrun.ops import in_float
 from syncscan.dryrun.places import DEVICE, HOST, PINNED
 from syncscan.dryrun.session import Call, Session, Unsaid
+from syncscan.dryrun.values import mark_of
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
@@ -175,10 +177,16 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         result = self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": True}, HOST, moving=True)
         self._session.seen += 1
         if found:
-            self._session.wait(*found)
+            value = self._mark(tensor) if origin == DEVICE else ""
+            self._session.wait(*(replace(wait, value=value) for wait in found))
         else:
             self._session.recording.op("aten::to")
         return _placed(result, goal)
+
+    def _mark(self, tensor: Any) -> str:
+        """A mark of a tensor's values, for which nothing of it is recorded."""
+        with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+            return mark_of(tensor)
 
     # methods that name a device
 
@@ -259,7 +267,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             recording.op("aten::resolve_neg")
             self._session.seen += 1
             size = tensor.numel() * tensor.element_size()
-            self._session.wait(*_if_any(tensor, waits.to_host(size=size)))
+            self._session.wait(*_if_any(tensor, replace(waits.to_host(size=size), value=self._mark(tensor))))
         with self._session.calling(Call("tolist", place=HOST, moving=True)):
             return func(*args, **kwargs)
 

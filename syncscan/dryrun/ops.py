@@ -8,12 +8,14 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from syncscan.dryrun import nodes, places, waits
 from syncscan.dryrun.places import DEVICE, HOST
 from syncscan.dryrun.recording import AUTOGRAD, Wait
 from syncscan.dryrun.session import Call, Session, Unsaid
+from syncscan.dryrun.values import mark_of
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
@@ -124,7 +126,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             return
         if call.quiet or (node is not None and node.name().startswith(nodes.QUIET)):
             return
-        session.wait(*(_around(call, wait, args) for wait in found))
+        value = mark_of(args[_READ[name]]) if name in _READ and node is None else ""
+        session.wait(*(_around(call, replace(wait, value=value) if value else wait, args) for wait in found))
 
     def _of_node(self, node: Any) -> tuple[Wait, ...]:
         """What a node of the backward pass waits for itself, once: at its first op."""
@@ -146,6 +149,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 
 _LENGTHS = "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor"
 """What a GPU says of lengths that lie there (PackedSequence.cpp)."""
+_READ = {"aten::_local_scalar_dense": 0, "aten::copy_": 1}
+"""Op → the place among its arguments of the tensor that it brings to the host."""
 _NO_CALL = Call("", place=Unsaid)
 _INDEXES, _INDEXED = ("__getitem__", "__setitem__"), ("aten::index", "aten::index_put_")
 """What makes tensors of the lists in `x[[0, 2], 1]`, and the ops that it calls with them."""

@@ -35,17 +35,18 @@ class Wait:
     """What the host waits for in an op: the ops inside down to the call, outermost first, and the call's kind.
 
     `copy` is the copy's name as CUDA's profiler gives it, empty for a bare synchronise or `cudaFree`; `calls` the
-    runtime calls of the wait; `size` the bytes copied.
+    runtime calls of the wait; `size` the bytes copied; `value` a mark of what is read (`values.mark_of`), or empty.
     """
 
     ops: tuple[str, ...]
     calls: tuple[str, ...] = ("cudaMemcpyAsync", "cudaStreamSynchronize")
     copy: str = ""
     size: int = 0
+    value: str = ""
 
     def inside(self, *outer: str) -> Wait:
         """The same wait below further ops."""
-        return Wait((*outer, *self.ops), self.calls, self.copy, self.size)
+        return Wait((*outer, *self.ops), self.calls, self.copy, self.size, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class Recording:
     _stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
     _modules: dict[str, int] = field(default_factory=dict)
     _syncs: list[list[Any]] = field(default_factory=list)
+    _values: list[list[Any]] = field(default_factory=list)
     _led: set[int] = field(default_factory=set)
 
     def call(self) -> None:
@@ -181,6 +183,8 @@ class Recording:
             self.now += 100
             begins.append(self.now)
         self._synced(self.now, tid, place)
+        if wait.value:
+            self._values.append([BASE_NS + self.now + 100, wait.value])
         for at, name in enumerate(wait.calls):
             self.now += 100
             correlation = len(self.events) + 1_000
@@ -238,6 +242,7 @@ class Recording:
                     "notes": list(notes),
                     "coverage": {"ops": ops, "gaps": gaps},
                     "lines": self._lines(),
+                    "values": self._values,
                 },
                 "traceEvents": [*_labels(self.events), *self.events],
             }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.arrays import Int64, median
 from syncscan.model.interval import Interval, union
 from syncscan.model.runtime_calls import waits_by_nature
@@ -111,7 +112,8 @@ def step_period(trace: Trace) -> float:
     """The observed time of a step in ns: the host's mean one, or the device's pace where the device falls behind.
 
     A host that doesn't wait for the device runs ahead of it, so that its own steps look short (the launch queue takes
-    the rest); then the time from one step's last device work to the next one's tells.
+    the rest); then the time from one step's last device work to the next one's tells. What the profiler says that it
+    took of the host itself isn't the step's.
     """
     steps = step_intervals(trace)
     if not steps:
@@ -121,8 +123,8 @@ def step_period(trace: Trace) -> float:
     if done and earlier is not None:
         period = _period_behind(trace, steps, done, earlier)
     elif len(done) < 2:
-        alone = done[0] - steps[0].begin if done and trace.steps else 0.0
-        period = max(_mean_length(steps), alone)
+        alone = done[0] - steps[0].begin - _profilers(trace, steps[:1]) if done and trace.steps else 0.0
+        period = max(_mean_length(trace, steps), alone)
     else:
         period = _period_of_several(trace, steps, done)
     return max(period, busy_time(trace, steps) / len(steps))
@@ -133,14 +135,15 @@ def step_times(trace: Trace) -> list[int]:
     pace from one step's last work to the next one's.
     """
     steps = step_intervals(trace)
-    host = [step.length for step in steps]
+    own = profilers_own_within(trace, steps)
+    host = [step.length - profilers for step, profilers in zip(steps, own, strict=True)]
     device = [b - a for a, b in itertools.pairwise(_done(trace, steps))]
     period = step_period(trace)
     return min((times for times in (host, device) if times), key=lambda t: abs(float(np.mean(t)) - period), default=[])
 
 
 def _period_of_several(trace: Trace, steps: Sequence[Interval], done: list[int]) -> float:
-    host = _mean_length(steps)
+    host = _mean_length(trace, steps)
     count = len(done) - 1
     device = (done[-1] - done[0]) / count
     lag = [end - b for end, (_, b) in zip(done, steps, strict=True)]
@@ -160,16 +163,22 @@ def _period_behind(trace: Trace, steps: Sequence[Interval], done: list[int], ear
     return max(host, device) if tells else host
 
 
-def _mean_length(steps: Sequence[Interval]) -> float:
-    return float(np.mean([step.length for step in steps]))
+def _mean_length(trace: Trace, steps: Sequence[Interval]) -> float:
+    return float(np.mean([step.length for step in steps])) - _profilers(trace, steps) / len(steps)
+
+
+def _profilers(trace: Trace, steps: Sequence[Interval]) -> int:
+    """How long the profiler itself held the host in these steps."""
+    return sum(profilers_own_within(trace, steps))
 
 
 def _launching(trace: Trace, steps: Sequence[Interval]) -> int:
     """How long the host takes for these steps; for a window without steps from its first launch to its last."""
     if trace.steps:
-        return sum(step.length for step in steps)
+        return sum(step.length for step in steps) - _profilers(trace, steps)
     calls = trace.device_calls
-    return int(trace.slices.end[calls[calls != NONE]].max()) - steps[0].begin
+    launching = Interval(steps[0].begin, int(trace.slices.end[calls[calls != NONE]].max()))
+    return launching.length - _profilers(trace, [launching])
 
 
 def _waiting(trace: Trace, steps: Sequence[Interval], earlier: Interval) -> int:

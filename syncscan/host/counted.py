@@ -17,12 +17,15 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.full_queue import held_by_queue
+from syncscan.facts.period import step_intervals
+from syncscan.facts.profiler_overhead import profilers_own, profilers_own_within
 from syncscan.host.rows import HostRows, host_rows
 from syncscan.host.scope_paths import ScopePaths
 from syncscan.model.arrays import Bool, Int8, Int16, Int32, Int64, looked_up, numbered_pairs, summed
 from syncscan.model.finding import Finding
 from syncscan.model.host import CountedHost, DearOp
-from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_memcpy, manages_memory
+from syncscan.model.interval import cover_of
+from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_memcpy, is_query, manages_memory
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
@@ -83,7 +86,9 @@ class _Counted:
         self.itself = host.itself.copy()
         """How long each slice takes the host itself, without those that lie in it and without waits, ns."""
         self.itself[waiting] -= waited
-        self.waits = int(waited.sum())
+        self.waits = int(waited.sum()) + _between_queries(trace, host, findings)
+        self.steps_ns = host.steps_ns - _without_profilers(trace, self.itself, self.calls)
+        """All steps together, without what the profiler itself did in them."""
 
     def summary(self, step: StepSummary) -> CountedHost:
         """All of it, put on the scale that the step has."""
@@ -91,7 +96,7 @@ class _Counted:
         scale = _Scale(len(self.trace.main_steps), 1.0 if known is None else known)
         in_ops = int(self.itself.take(self.ops).sum())
         in_calls = summed(self.itself.take(self.calls), self.kinds, len(_Kind)).tolist()
-        own_ns = self.host.steps_ns - self.waits
+        own_ns = self.steps_ns - self.waits
         return CountedHost(
             dispatch_us=scale.us(in_ops),
             launches_us=scale.us(in_calls[_Kind.LAUNCH]),
@@ -225,6 +230,25 @@ def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
     behind = np.repeat(until[np.cumsum(counts, dtype=np.int64)], counts) - until[1:]
     left = np.repeat(np.array([o.cost.wait_ns for o in occurrences], np.int64), counts) - behind
     return calls, np.minimum(np.maximum(left, 0), lengths)
+
+
+def _without_profilers(trace: Trace, itself: Int64, calls: Int64) -> int:
+    """Take what the profiler did off the calls that it did it in; returns how long that was on the steps' thread."""
+    s, inside = trace.slices, cover_of(step_intervals(trace))
+    for track, begin, end in profilers_own(trace):
+        mine = calls[s.track[calls] == track]
+        overlap = np.minimum(s.end[mine], end) - np.maximum(s.ts[mine], begin)
+        if len(mine) and overlap.max() > 0 and inside.holds(np.array([begin])).item():
+            row = mine[overlap.argmax()]
+            itself[row] = max(0, itself.item(row) - int(overlap.max()))
+    return sum(profilers_own_within(trace, step_intervals(trace)))
+
+
+def _between_queries(trace: Trace, host: HostRows, findings: Iterable[Finding]) -> int:
+    """How long the steps' threads waited between the queries of a loop that polls, ns."""
+    loops = [o for f in findings for o in f.occurrences if is_query(o.sync.api) and host.counted[o.sync.calls[0]]]
+    between = [o.cost.wait_ns - int(trace.slices.dur[list(o.sync.calls)].sum()) for o in loops]
+    return sum(max(0, ns) for ns in between)
 
 
 def _work_of(trace: Trace, launches: Int64) -> int:

@@ -81,7 +81,7 @@ class Evaluator:
             return Value(Kind.BATCH, pinned=value.pinned, line=value.line)
         if value.kind is Kind.OUTPUT:
             return UNKNOWN
-        return value.but(scalar=False)
+        return value.but(scalar=False, listed=False)
 
     def _iterated(self, call: ast.Call) -> Value | None:
         """Of what wraps something to iterate over: `enumerate(x)`, `tqdm(x)`, `x.items()`."""
@@ -149,6 +149,8 @@ class Evaluator:
             return TENSOR
         if inner.kind is Kind.TENSOR:
             return Value(Kind.TENSOR, mask=inner.mask, sure=inner.sure)
+        if inner.kind is Kind.HOST:
+            return inner.but(listed=inner.listed and isinstance(node.slice, ast.Slice))
         return UNKNOWN if inner.kind is Kind.LOADER else inner
 
     def _of_Starred(self, node: ast.Starred) -> Value:
@@ -177,6 +179,8 @@ class Evaluator:
         if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant | ast.JoinedStr):
             return HOST
         result = joined([left, right])
+        if result.kind is Kind.HOST:
+            return result.but(listed=left.listed or right.listed)
         masks = [v for v in (left, right) if v.mask]
         logical = isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
         return result.but(mask=True) if masks and logical and result.tensor else result
@@ -194,14 +198,19 @@ class Evaluator:
         return result.but(mask=True, test=test) if result.kind in (Kind.TENSOR, Kind.UNKNOWN) else result
 
     def _of_Tuple(self, node: ast.Tuple | ast.List) -> Value:
-        return self._alike([self.value(e) for e in node.elts]).but(scalar=False) if node.elts else UNKNOWN
+        if not node.elts:
+            return UNKNOWN
+        return self._alike([self.value(e) for e in node.elts]).but(scalar=False, listed=False)
 
-    _of_List = _of_Tuple
+    def _of_List(self, node: ast.List) -> Value:
+        words = any(isinstance(constant(element), str) for element in node.elts)
+        return self._of_Tuple(node) if words else _listed(self._of_Tuple(node))
 
-    def _of_ListComp(self, node: ast.ListComp | ast.GeneratorExp) -> Value:
+    def _of_ListComp(self, node: ast.ListComp) -> Value:
+        return _listed(self._comprehended(node.generators, node.elt))
+
+    def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Value:
         return self._comprehended(node.generators, node.elt)
-
-    _of_GeneratorExp = _of_ListComp
 
     def _of_DictComp(self, node: ast.DictComp) -> Value:
         return self._comprehended(node.generators, node.value)
@@ -215,7 +224,7 @@ class Evaluator:
             self.assign(generator.target, self.element(generator.iter))
         value = self.value(element)
         self.replace(before)
-        return value.but(scalar=False)
+        return value.but(scalar=False, listed=False)
 
     def assign(self, target: ast.expr, value: Value) -> None:
         """Bind a target of an assignment or a loop, and all names in it."""
@@ -239,11 +248,15 @@ class Evaluator:
     def _function(self, name: str, call: ast.Call) -> Value:
         if name in known.HOST_FUNCTIONS or name.startswith(known.HOST_MODULES):
             same = name in ("copy.copy", "copy.deepcopy")
+            if name in known.ARRAYS:
+                return _listed(HOST)
             return self.value(call.args[0]) if same and call.args else HOST
         if name in ("sum", "max", "min", "abs") and call.args:
             inner = joined([self.element(call.args[0]) if len(call.args) == 1 else self.value(a) for a in call.args])
             return inner
-        if name in ("list", "tuple", "sorted", "reversed") and call.args:
+        if name in ("list", "sorted") and call.args:
+            return _listed(self.element(call.args[0]))
+        if name in ("tuple", "reversed") and call.args:
             return self.element(call.args[0])
         if name == "next" and call.args:
             return self.element(call.args[0])
@@ -344,13 +357,13 @@ class Evaluator:
         if name == "cpu":
             return CPU
         if name in ("item", "tolist", "numpy"):
-            return HOST
+            return HOST if name == "item" else _listed(HOST)
         if name in known.NEW:
             return self._on(d) if (d := argument(call, "device")) is not None else receiver
         if receiver.kind in (Kind.TENSOR, Kind.CPU, Kind.OUTPUT):
             return self._of_tensor(receiver, name, call)
         if receiver.kind in (Kind.HOST, Kind.BATCH):
-            return receiver
+            return receiver.but(listed=False)
         if receiver.kind in (Kind.LOADER, Kind.EVENT):
             return UNKNOWN
         if name in known.ONLY_TENSORS:
@@ -410,6 +423,11 @@ def is_cpu(node: ast.expr | None) -> bool:
         return is_cpu(node.args[0])
     value = constant(node)
     return isinstance(value, str) and value.partition(":")[0] == "cpu"
+
+
+def _listed(value: Value) -> Value:
+    """A list of this: of numbers it is one that can be an index."""
+    return value.but(listed=True) if value.kind is Kind.HOST else value
 
 
 def _loader(call: ast.Call) -> Value:

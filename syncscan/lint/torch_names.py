@@ -86,5 +86,10 @@ HOST_FUNCTIONS = frozenset(
     "len range str repr int float bool complex round isinstance issubclass hasattr type id hash ord chr format input "
     "open callable dir vars print time sorted_names".split()
 )
+ARRAYS = frozenset(
+    "numpy.array numpy.asarray numpy.arange numpy.flatnonzero numpy.argsort numpy.random.permutation "
+    "numpy.random.choice numpy.random.randint".split()
+)
+"""What makes an array that can be an index."""
 HOST_MODULES = ("numpy.", "math.", "time.", "os.", "random.", "json.", "re.", "pathlib.", "copy.", "itertools.", "sys.")
 """Their functions return host values; `copy` aside, which is looked at by itself."""

@@ -41,6 +41,8 @@ class Value(msgspec.Struct, frozen=True):
     """`isnan` and the like, where it answers that question."""
     pinned: bool = False
     """Of a loader and its batches: `pin_memory=True`."""
+    listed: bool = False
+    """A Python list of numbers, or a NumPy array: as an index it becomes a tensor, which is copied to the device."""
     line: int = 0
     """Of a loader and its batches: where the loader is made, when that is in the same file."""
 
@@ -93,5 +95,6 @@ def either(one: Value, other: Value) -> Value:
         scalar=one.scalar and other.scalar,
         sure=one.sure and other.sure,
         pinned=one.pinned and other.pinned,
+        listed=one.listed and other.listed,
         line=one.line,
     )

@@ -11,6 +11,7 @@ from syncscan.load import memory, reader, second_process
 from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
 from syncscan.load.cache import Cache, cache_beside
 from syncscan.load.folder import find, named_as_trace, natural, traces_among
+from syncscan.load.foreign import refused, written_by_another
 from syncscan.load.reference import parse
 from syncscan.load.saved import PEEK, is_saved, named_as_saved, open_events, read_saved
 from syncscan.load.split import PIECE
@@ -120,8 +121,10 @@ __all__ = [
     "open_bytes",
     "open_events",
     "parse",
+    "refused",
     "traces_among",
     "uncollected",
     "with_chosen_steps",
     "with_steps",
+    "written_by_another",
 ]

@@ -14,6 +14,7 @@ import msgspec
 
 from syncscan.errors import TraceEmpty, TraceUnreadable
 from syncscan.load.damage import DAMAGED_HEAD, DAMAGED_TAIL, UNFINISHED, Damage
+from syncscan.load.foreign import refusal
 from syncscan.load.metadata import Ending, Members, ending, metadata_before
 from syncscan.load.salvage import Place, Salvage, Salvaged
 from syncscan.load.split import Head, Piece, Splitter
@@ -46,7 +47,9 @@ def head_of(splitter: Splitter, path: str, lost: Lost) -> Head:
     sentence = lost()
     if not sentence and not splitter.bytes_read:
         raise TraceEmpty(f"{path} is empty.", "Record it again.")
-    raise no_trace(path, "there is no list of events in it", sentence)
+    raise (None if sentence else refusal(path, splitter.begin)) or no_trace(
+        path, "there is no list of events in it", sentence
+    )
 
 
 def no_trace(path: str, why: str, lost: str) -> TraceUnreadable:

@@ -16,6 +16,7 @@ from syncscan.load.frames import useful_frames
 from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
 from syncscan.load.table import is_empty
+from syncscan.load.windows_paths import with_backslashes
 from syncscan.model.arrays import Int32, Int64, distinct
 from syncscan.model.trace import (
     CALLS,
@@ -59,7 +60,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     flows = _sorted_flows(raw.flows, track_of)
     frames = _sorted_frames(raw.frames, track_of, raw.strings)
     frames = useful_frames(raw.strings, slices, frames, flows)
-    strings = _renumbered(raw.strings, slices, frames)
+    strings = _renumbered(_with_backslashes(raw.strings, frames), slices, frames)
     trace = Trace(
         info=_with_warnings(info, damage),
         strings=strings,
@@ -233,6 +234,20 @@ def _sorted_frames(columns: Arrays, track_of: Int32, strings: Sequence[str]) -> 
         text = _ranks([strings[i] for i in columns["name"][rows].tolist()])
         order[tied] = rows[np.lexsort((text, -dur[rows], ts[rows], track[rows]))]
     return Frames(columns.pop("name")[order], track[order], columns.pop("ts")[order], columns.pop("dur")[order])
+
+
+def _with_backslashes(strings: Sequence[str], frames: Frames) -> Sequence[str]:
+    """Return the names and, behind them, those that some frames have instead; changes the frames' in place."""
+    numbers = distinct(frames.name).tolist()
+    instead = {number: name for number in numbers if (name := with_backslashes(strings[number])) != strings[number]}
+    if not instead:
+        return strings
+    every = [*strings, *set(instead.values()).difference(strings)]
+    number_of = {name: number for number, name in enumerate(every)}
+    number = np.arange(len(every), dtype=np.int32)
+    number[list(instead)] = [number_of[name] for name in instead.values()]
+    frames.name[:] = number[frames.name]
+    return every
 
 
 def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple[str, ...]:

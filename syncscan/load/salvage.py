@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import json
 import re
 from collections.abc import Generator, Iterator
@@ -15,13 +16,20 @@ from syncscan.load.split import EVENT_KEYS, LONGEST
 
 _NEXT = re.compile(r"\{\s*\"(?:" + EVENT_KEYS.decode() + r")\"\s*:")
 _NEXT_PHASE = re.compile(r"\{\s*\"ph\"\s*:")
+_BETWEEN_EVENTS = "\0 ,\t\r\n"
 _BLANK = re.compile(r"[\s,\x00]*")
 LIST_END = re.compile(r"\]\s*(?:,\s*\"(?:[^\"\\]|\\.)*\"\s*:|\}|\Z)")
 """The end of a list of events: what follows is a member of the object around it, its end, or nothing."""
 _KEY = r"\"[^\"\\\n]{1,80}\"\s*:"
 _STRING = re.compile(rf"({_KEY}\s*\")(.*?)(\"(?=\s*(?:,\s*{_KEY}|\}})))", re.DOTALL)
+_NAME = re.compile(r"\"name\"\s*:\s*\"")
+_NAME_END = re.compile(rf"\"(?=\s*,\s*\"(?:{EVENT_KEYS.decode()}|cname|tdur|bind_id|scope)\"\s*:|\s*\}}[\s,\x00]*\Z)")
+"""Where the name of an event may end: before another of the Trace Event Format's keys, or with the event."""
+_MOST_ENDS = 16
+"""How many places are tried as the end of a name, or of the list of events: in an event hardly two look like one."""
 _BARE_QUOTE = re.compile(r"(?<!\\)((?:\\\\)*)\"")
 _BAD_ESCAPE = re.compile(r"\\(?![\\/bfnrtu\"])|\\u(?![0-9a-fA-F]{4})")
+_LONE_BACKSLASH = re.compile(r"(?<!\\)((?:\\\\)*)\\(?![\\\"])")
 _NOT_NUMBER = r"(?<=[\s:,\[])[+-]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])"
 _NOT_NUMBERS_BYTES = re.compile(_NOT_NUMBER.encode(), re.IGNORECASE)
 _NOT_NUMBERS = re.compile(_NOT_NUMBER, re.IGNORECASE)
@@ -47,9 +55,23 @@ def _integer(digits: str) -> int | None:
     return int(digits) if len(digits) < MOST_DIGITS else None
 
 
-_DECODER = json.JSONDecoder(strict=False, parse_int=_integer)
-
 Object = dict[str, Any]
+
+
+def _each_key_once(members: list[tuple[str, Any]]) -> Object:
+    """Return the object of these members.
+
+    Raises:
+        ValueError: one of them is there twice, so that a string must have ended elsewhere.
+    """
+    value = dict(members)
+    if len(value) < len(members):
+        raise ValueError("a key stands there twice")
+    return value
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_int=_integer)
+_DECODER_OF_KEYS = json.JSONDecoder(strict=False, parse_int=_integer, object_pairs_hook=_each_key_once)
 
 
 class Place(enum.Enum):
@@ -157,8 +179,9 @@ class Salvage:
                 if not last and end - at < LONGEST and _goes_on(e, solid):
                     return at
                 following = _NEXT.search(text, at + 1)
-                after = following.start() if following else end
-                event = self._repaired(text[at:after], offset + at, last and following is None)
+                list_end = None if following else _list_end_behind(text, at)
+                after = following.start() if following else end if list_end is None else list_end
+                event = self._repaired(text[at:after], offset + at, last and after == end)
                 if event is not None:
                     yield Salvaged(event, "")
                 continue
@@ -180,10 +203,10 @@ class Salvage:
             self._damage.skipped += len(text.strip().encode())
             return None
         event = repaired(text)
-        if event is not None:
+        if event is not None and (unfinished or _is_timed(event)):
             self._damage.repaired += 1
             return event
-        event = None if unfinished else _main_fields(text)
+        event = None if unfinished else _main_fields(text) or event
         if event is None:
             self._damage.dropped += 1
         else:
@@ -202,24 +225,88 @@ def _goes_on(error: Exception, end: int) -> bool:
     return in_string or end - error.pos < _LONGEST_WORD
 
 
+def _is_timed(event: Object) -> bool:
+    """Return whether what has a phase also has a time, but for labels, which need none."""
+    return "ts" in event or event.get("ph", "M") == "M"
+
+
+def _list_end_behind(text: str, begin: int) -> int | None:
+    """Return where the list of events ends behind a damaged event that no other follows; None if that isn't in sight.
+
+    Args:
+        text: holds the event, and the trace's end or a part of it; or an event that was cut, in which brackets are its
+            own.
+        begin: of the event.
+    """
+    at = begin + 1
+    if _NEXT_PHASE.search(text, at) or _whole_object(text[begin:] + "}"):
+        return None
+    ends = list(itertools.islice(LIST_END.finditer(text, at), _MOST_ENDS))
+    # Members of the object around the list that are whole can't be what is left of an event.
+    sure = (end for end in ends if _closes(text[end.start() + 1 :]))
+    likely = (end for end in ends if text[at : end.start()].rstrip().endswith("}"))
+    found = next(itertools.chain(sure, likely), None)
+    return None if found is None else found.start()
+
+
+def _closes(tail: str) -> bool:
+    """Return whether this text ends an object that begins before it, and nothing else stands in it."""
+    try:
+        _, end = _DECODER.raw_decode('{"": 0' + tail)
+    except (ValueError, RecursionError):
+        return False
+    return not tail[end - len('{"": 0') :].strip("\0 \t\r\n")
+
+
 def repaired(text: str) -> Object | None:
     """The object that begins here, once quotes, escapes and non-numbers are put right; None if that isn't enough.
 
     torch 2.13 writes quotes in scope names unescaped; older ones write `inf` and `nan` bare. A string is taken to end
-    at the first quote that is followed by the next key or by the object's end.
+    at the first quote that is followed by the next key or by the object's end. An event's name may hold what looks like
+    a key (kineto#1459): it ends where the next key is one that events have, if that makes an object of the whole text.
     """
     if len(text) > _LONGEST_REPAIR:
         return None
+    whole = next((event for event in map(_whole_object, _with_whole_name(text)) if event), None)
+    if whole is not None:
+        return whole
     try:
-        value, _ = _DECODER.raw_decode(plain_numbers(_STRING.sub(_quoted, text)))
+        value, _ = _DECODER.raw_decode(_with_whole_strings(text))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _quoted(match: re.Match[str]) -> str:
-    inner = _BAD_ESCAPE.sub(lambda m: "\\\\" + m[0][1:], match[2])
-    return match[1] + _BARE_QUOTE.sub(r'\1\\"', inner) + match[3]
+def _whole_object(text: str) -> Object | None:
+    """Return the object that this text is and nothing else, with each of its keys once; None for any other text."""
+    try:
+        value, end = _DECODER_OF_KEYS.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and not text[end:].strip(_BETWEEN_EVENTS) else None
+
+
+def _with_whole_name(text: str) -> Iterator[str]:
+    """The text with each name that an event may have here, the shortest first."""
+    if (name := _NAME.search(text)) is None:
+        return
+    before = _with_whole_strings(text[: name.start()])
+    for end in itertools.islice(_NAME_END.finditer(text, name.end()), _MOST_ENDS):
+        within = _escaped(text[name.end() : end.start()])
+        yield f'{before}{name[0]}{within}"{_with_whole_strings(text[end.end() :])}'
+
+
+def _with_whole_strings(text: str) -> str:
+    """The text with all its strings as JSON has them, and no numbers that it hasn't."""
+    return plain_numbers(_STRING.sub(lambda string: string[1] + _escaped(string[2]) + string[3], text))
+
+
+def _escaped(inner: str) -> str:
+    """What stands between the quotes of a string, as JSON has it."""
+    if _BAD_ESCAPE.search(inner):  # so none of its backslashes was escaped: a path of Windows (`windows_paths`)
+        of_a_server = "\\\\" if inner.startswith("\\\\") else ""  # two backslashes that are no escaped one
+        inner = of_a_server + _LONE_BACKSLASH.sub(r"\1\\\\", inner)
+    return _BARE_QUOTE.sub(r'\1\\"', inner)
 
 
 def _main_fields(text: str) -> Object | None:

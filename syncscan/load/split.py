@@ -32,6 +32,8 @@ _SEAM = 1 << 12
 """Bytes at the end of a piece among which its cut is looked for first."""
 _WORTHWHILE_GAP = 1 << 10
 """Bytes that are rather read than left out."""
+LOOKED_AT = 4 << 20
+"""Bytes of text in which signs of another tool are looked for: its events are alike, and labels stand at the begin."""
 _PATIENCE = 1 << 20
 """How far behind what looks like an event a list of events may still begin; if none does, the head is damaged.
 Capture's own table holds what looks like events, and stands before the list."""
@@ -103,6 +105,11 @@ class Splitter:
     def bytes_read(self) -> int:
         """Bytes of text read so far."""
         return self._before + self._to
+
+    @property
+    def begin(self) -> bytes:
+        """A copy of the text read so far that isn't given out yet, as much as tells who wrote it."""
+        return bytes(self._buffer[self._from : min(self._to, self._from + LOOKED_AT)])
 
     def head(self) -> Head | None:
         """Read up to the first event; None if there is none as far as a head can reach."""

@@ -23,7 +23,7 @@ from syncscan.model.trace import NONE, Category
 Grouped = Mapping[str, Sequence[Any]]
 """Events by their category: as `Event`, or as the type that their category has."""
 
-_LEFT_OUT = frozenset({"ac2g", "gpu_user_annotation", "cpu_instant_event", "Trace"})
+LEFT_OUT = frozenset({"ac2g", "gpu_user_annotation", "cpu_instant_event", "Trace"})
 """Categories that kineto writes and nobody here reads (its ActivityType.h and output_json.cpp)."""
 
 
@@ -78,7 +78,7 @@ _ARGS: dict[Category, tuple[Any, Any]] = {
 def _types() -> dict[type, str]:
     """The type of each category, whose tag it is."""
     types = {_type(_Timed, PYTHON): PYTHON}
-    types |= {_type(_Arrow, name): name for name in ARROWS} | {_type(_LeftOut, name): name for name in _LEFT_OUT}
+    types |= {_type(_Arrow, name): name for name in ARROWS} | {_type(_LeftOut, name): name for name in LEFT_OUT}
     for name, category in CATEGORIES.items():
         kind, none = _ARGS.get(category, (Args, NO_ARGS))
         types[_type(_Timed, name, ("args", kind, none))] = name

@@ -249,6 +249,13 @@ class Coverage(msgspec.Struct, frozen=True):
         return sum(gap.count for gap in self.gaps)
 
 
+class ReadValue(msgspec.Struct, frozen=True, array_like=True):
+    """What a dry run read back at a time: equal marks are of equal values."""
+
+    epoch_ns: Epoch
+    value: Annotated[str, msgspec.Meta(max_length=64)]
+
+
 class CaptureTable(msgspec.Struct, frozen=True):
     """What capture stored in the trace that it wrote; the defaults stand for what it didn't store."""
 
@@ -274,6 +281,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """Nothing was timed: a dry run wrote it, of a device that wasn't there."""
     coverage: Coverage | None = None
     """Of a dry run; None elsewhere."""
+    values: tuple[ReadValue, ...] = ()
+    """What a dry run read back; empty elsewhere."""
 
 
 NO_TABLE = CaptureTable()
@@ -305,6 +314,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         host=reader.part("host", HostSamples, None),
         pretended=reader.part("pretended", bool, False),
         coverage=reader.part("coverage", Coverage, None),
+        values=reader.part("values", tuple[ReadValue, ...], ()),
     )
     return table, tuple(reader.refused)
 

@@ -18,6 +18,7 @@ _STREAM_SYNCHRONISE = re.compile(r"\w*StreamSynchronize")
 _OF_A_STREAM = re.compile(r"\w*(Stream|Event)\w*")
 _ELAPSED_TIME = re.compile(r"(cuda|hip)EventElapsedTime")
 _EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery")
+_QUERY = re.compile(r"(cuda|hip|cu)(Event|Stream)Query")
 _DEVICE_SYNCHRONISE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
 _SYNCHRONISE = re.compile(
     r"\w*(Stream|Device|Event|Ctx|Context|Queue|List|Fence|Host)_?Synchronize\w*|(\w+_)?synchronize"
@@ -55,6 +56,10 @@ _ASKS = re.compile(
     r"\w*(Query|IsCapturing|GetCaptureInfo|GetAttribute|PointerGetAttribute|Occupancy|GetDevice|GetProperties|LastError"
     r"|MemGetInfo|GetLimit|ElapsedTime|PriorityRange|GetVersion|DriverGetVersion|RuntimeGetVersion|CtxGet)\w*"
 )
+_LOADS = re.compile(
+    r"(cuda|hip)(Func(Set|Get)\w*|Occupancy\w*|GetSymbol\w*|GetFuncBySymbol|(Module|Library|Kernel)\w*)"
+    r"|cu(Module(Load|Get)\w*|Library(Load|Get)\w*|Kernel\w*|Func(Load|Set|Get)\w*|Occupancy\w*)"
+)
 _LONGEST = 1000
 """Characters: far more than any call's name has. Some patterns take time that grows like the square of a name's."""
 
@@ -83,6 +88,11 @@ def is_event_record(name: str) -> bool:
 def is_event_query(name: str) -> bool:
     """Whether it asks if an event is reached, without waiting."""
     return _is(_EVENT_QUERY, name)
+
+
+def is_query(name: str) -> bool:
+    """Whether it asks if an event is reached or a stream is done, without waiting."""
+    return _is(_QUERY, name)
 
 
 def is_elapsed_time(name: str) -> bool:
@@ -191,6 +201,11 @@ def asks(name: str) -> bool:
 def comes_first(name: str) -> bool:
     """Whether programs make it when they do something for the first time: take memory, make a stream, load kernels."""
     return _is(_FIRST, name)
+
+
+def may_load_a_kernel(name: str) -> bool:
+    """Whether it asks for or sets something of a kernel, which CUDA loads for it if that wasn't used before."""
+    return _is(_LOADS, name)
 
 
 def only_asks(name: str) -> bool:

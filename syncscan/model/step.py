@@ -78,6 +78,9 @@ class StepSummary(msgspec.Struct, frozen=True):
     """The numbers that `bound` rests on, a sentence or some."""
     communication_us: float = 0.0
     """In exposed collectives on the busiest device: waiting for other ranks or the network."""
+    pageable_us: float = 0.0
+    """In copies of pageable memory of which the trace doesn't tell the size, on the busiest device: how much pinning
+    saves of them can't be projected."""
     unprofiled_us: float | None = None
     """The same step without the profiler, where capture timed it or the user gave it."""
     recoverable_us: float | None = None

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from syncscan.facts.period import earlier_work, later_work
+from syncscan.facts.loader_before import loader_before
+from syncscan.facts.period import earlier_work, later_work, step_intervals
+from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
 from syncscan.model.habit import Basis
@@ -19,9 +21,12 @@ from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Trace
 from syncscan.report.units import duration, percent, times
 
+PROFILERS = 0.01
+"""What the profiler's own rows take is worth a sentence where it is more than this part of the steps."""
 ACROSS = 0.05
 """Work across the steps' begin and across their end is worth sentences where the two differ by more than this part of a
-step. As much at both ends is the queue of a host that runs ahead all the time, and takes nothing from a step's time."""
+step; what the loader took before the first, where it is more than that. As much work at both ends is the queue of a
+host that runs ahead all the time, and takes nothing from a step's time."""
 
 
 def real(findings: Sequence[Finding]) -> list[Finding]:
@@ -57,7 +62,7 @@ def _shorter(s: StepSummary, us: float) -> str:
 
 def steps_found(analysis: Analysis) -> str:
     """How the steps were found, and what of the device's work lies across their begin and their end."""
-    return " ".join((_how_found(analysis.trace), *_across(analysis)))
+    return " ".join((_how_found(analysis.trace), *_profilers(analysis), *_loader(analysis), *_across(analysis)))
 
 
 def _how_found(trace: Trace) -> str:
@@ -83,6 +88,23 @@ def _all_found(trace: Trace, count: int) -> str:
         return "The whole trace counts as one step, as asked for."
     whole = "all from first launch to last completion" if len(trace.device_rows) else "the whole trace"
     return f"No steps are marked and nothing repeats: {whole} counts as one."
+
+
+def _profilers(analysis: Analysis) -> Iterator[str]:
+    """In how many steps the profiler itself held the host, and for how long, where that matters."""
+    own = profilers_own_within(analysis.trace, step_intervals(analysis.trace))
+    us, held = sum(own) / 1e3, sum(ns > 0 for ns in own)
+    if own and us > PROFILERS * analysis.step.observed_us * len(own):
+        where = "in it" if len(own) == 1 else f"in {held} of them" if held < len(own) else "in them"
+        yield f"The profiler's own work {where} ({duration(us)}, rows of category overhead) is left out of all times."
+
+
+def _loader(analysis: Analysis) -> Iterator[str]:
+    """How long the loader took before the first step, where it matters and no number holds it."""
+    us = loader_before(analysis.trace) / 1e3
+    if us > ACROSS * analysis.step.observed_us:
+        took = f"The DataLoader took {duration(us)} before the first launch"
+        yield f"{took}, which is in none of these numbers: mark the steps (prof.step()) to see what it costs."
 
 
 def _across(analysis: Analysis) -> Iterator[str]:

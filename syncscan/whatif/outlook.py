@@ -5,6 +5,7 @@ from __future__ import annotations
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound, Outlook, StepSummary
 from syncscan.model.units import duration
+from syncscan.whatif.shares import NOTABLE
 
 NOTHING = 0.02
 """A gain below this part of the step is lost in the noise of measuring it."""
@@ -41,12 +42,23 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
     if Bound.INPUT in (step.bound, all_gone.bound_after):
         return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper.", aside
     if step.bound is Bound.DEVICE:
-        return (
-            f"Nothing to gain from removing syncs: the device works {step.device_share or 0.0:.0%} of the step.",
-            aside,
-        )
+        works = f"the device works {step.device_share or 0.0:.0%} of the step"
+        if copies := _pageable(step):
+            return f"Nothing to gain from removing syncs alone: {works}. {copies}", f"{aside} {copies}".strip()
+        return f"Nothing to gain from removing syncs: {works}.", aside
     problem = "syncs are not your problem, launches are" if any_syncs else "it launches too slowly for the device"
     return f"The host is the limit: {problem} (CUDA graphs, torch.compile, a fused optimizer).", aside
+
+
+def _pageable(step: StepSummary) -> str:
+    """That a notable part of the step is copies of pageable memory; empty where it isn't, or a gain says it."""
+    share = step.pageable_us / step.observed_us if step.observed_us else 0.0
+    if share < NOTABLE:
+        return ""
+    return (
+        f"But {share:.0%} of the step is copies of pageable memory: pinned memory is copied faster (how much, the "
+        "trace can't tell without their size)."
+    )
 
 
 def _limit(all_gone: Projection, count: int) -> tuple[str, str]:

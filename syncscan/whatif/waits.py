@@ -14,7 +14,7 @@ from syncscan.model.arrays import median, quantile
 from syncscan.model.finding import Place, Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.names import is_torch_op
-from syncscan.model.runtime_calls import allocates, frees, is_memcpy
+from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.copies import Copies
 from syncscan.whatif.events import SKEW_NS, EventRecord
@@ -153,6 +153,8 @@ class _Ruler:
         """Measure one sync point of this finding, which waited for this."""
         last, row = self._end[point.calls[-1]], self._blocking(point, awaited.done)
         start, end, done = self._begin[row], self._end[row], awaited.done
+        if is_query(point.api):  # a loop of them waits, and none of them does
+            start = point.ts
         waited = done > start
         wake = min(max(float(end - done), 0.0), MAX_WAKE_NS) if waited else 0.0
         # What the host lost between waking up and returning beyond that is its own time again.

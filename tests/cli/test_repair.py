@@ -123,3 +123,15 @@ def _raised_by_load(path: Path) -> BaseException:
     with pytest.raises(TraceError) as caught:
         load(path)
     return caught.value
+
+
+def test_another_tools_trace_is_named(tmp_path: Path) -> None:
+    """It is written all the same: any viewer may read it, but syncscan won't."""
+    source, out = tmp_path / "t.json", tmp_path / "out.json"
+    source.write_text(
+        '{"traceEvents": [{"ph": "X", "cat": "FEE", "name": "f", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]}'
+    )
+    result = run(str(source), "-o", str(out))
+    assert result.exit_code == 0
+    assert "is a trace of VizTracer" in result.stderr
+    assert json.loads(out.read_bytes())["traceEvents"]

@@ -40,6 +40,7 @@ TRAIN = "transformers/trainer.py(1520): train"
 FIT = "lightning/pytorch/trainer/trainer.py(580): fit"
 ODE = "torchdiffeq/_impl/odeint.py(80): odeint"
 SHARD = "torch/distributed/fsdp/_fully_shard"
+SGLANG = "sglang/srt"
 CONNECTOR = "lightning/pytorch/trainer/connectors/logger_connector"
 
 KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
@@ -744,6 +745,52 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         Use.NOTHING,
         "It is meant",
         named("vllm/v1/worker/gpu_model_runner.py(3000): synchronize_input_prep", chain="", copy=""),
+    ),
+    (
+        "sglang",
+        Cause.CTRL,
+        Use.STEERS,
+        "--disable-overlap-schedule",
+        named(f"{SGLANG}/managers/scheduler_output_processor_mixin.py(440): process_batch_result_decode", chain=TO),
+    ),
+    (
+        "sglang",
+        Cause.CTRL,
+        Use.STEERS,
+        "It is meant",
+        named(
+            f"{SGLANG}/managers/scheduler_components/batch_result_processor.py(90): process_batch_result_prefill",
+            chain="",
+            copy="",
+        ),
+    ),
+    (
+        "sglang",
+        Cause.SHAPE,
+        Use.STEERS,
+        "same number in every block",
+        named(f"{SGLANG}/layers/attention/vision.py(330): resolve_max_seqlen"),
+    ),
+    (
+        "sglang",
+        Cause.SHAPE,
+        Use.STEERS,
+        "--mm-attention-backend",
+        named(f"{SGLANG}/layers/attention/vision.py(340): generate_patch_attention_mask", chain=TO),
+    ),
+    (
+        "sglang",
+        Cause.CTRL,
+        Use.STEERS,
+        "SGLANG_ENABLE_SPEC_V2",
+        named(f"{SGLANG}/speculative/eagle_info.py(280): verify", chain=TO),
+    ),
+    (
+        "sglang",
+        Cause.CHECK,
+        Use.STEERS,
+        "--enable-nan-detection",
+        named(f"{SGLANG}/layers/sampler.py(60): forward_cuda", chain=BOOL),
     ),
     (
         "diffusers",

@@ -206,6 +206,10 @@ EXAMPLES: list[tuple[str, Wait]] = [
     ("explicit-sync", Wait(copy="", api="urQueueFinish")),
     ("explicit-sync", Wait(copy="", api="cudaStreamSynchronize")),
     ("explicit-sync", Wait(copy="", api="cudaEventSynchronize")),
+    ("module-loading", Wait("aten::mm", copy="", api="cudaFuncSetAttribute")),
+    ("module-loading", Wait(copy="", api="hipFuncSetAttribute")),
+    ("split-sizes", Wait(TO, D2H, after=["aten::index", "c10d::alltoall_base_"])),
+    ("split-sizes", Wait(TO, D2H, after=["aten::to", "_c10d_functional::all_to_all_single"])),
     ("unclassified", Wait("mylib::fused", copy="")),
 ]
 
@@ -219,9 +223,12 @@ def test_the_chain_leads_to_the_rule(rule: str, wait: Wait) -> None:
 
 
 def test_every_rule_has_an_example_here() -> None:
-    """A rule that nothing leads to would be dead; launch blocking is a matter of the whole trace (test_calls.py)."""
+    """A rule that nothing leads to would be dead.
+
+    Launch blocking is a matter of the whole trace (test_calls.py), polling of many calls (test_polling.py).
+    """
     with_example = {rule for rule, _ in EXAMPLES} | {rule for rule, *_ in KNOWN}
-    assert {doc.id for doc in catalogue()} - with_example == {"launch-blocking"}
+    assert {doc.id for doc in catalogue()} - with_example == {"launch-blocking", "polling"}
 
 
 CLOSURE = ["train.py(3): main", "torch/optim/adam.py(9): step", "lightning/pytorch/plugins/precision.py(5): closure"]
@@ -280,6 +287,11 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
         "an element that is read by name is no index of what follows",
         "item",
         Wait(ITEM, before=["aten::randn", "aten::select"], after=["aten::select"]),
+    ),
+    (
+        "a large copy before an all-to-all is no list of sizes",
+        "cpu",
+        Wait(TO, D2H, after=["nccl:all_to_all"], size=1 << 20),
     ),
     ("a scope may be called barrier", "explicit-sync", Wait(copy="", scopes=["barrier-free"])),
 ]

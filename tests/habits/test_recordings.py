@@ -31,6 +31,7 @@ PAIRS = [
     ("timing-sync-in-loop", "inference.sync_each", "inference.right"),
     ("timed-transfer", "inference.transfer", "inference.sync_each"),
     ("no-warm-up", "inference.cold", "inference.sync_each"),
+    ("lazy-loading", "inference.cold", "inference.sync_each"),
     ("garbage-collection", "stalls.collect", "stalls.no_collect"),
     ("garbage-collection", "stalls.young", "stalls.seldom"),
     ("gradients-zeroed", "stalls.zeroed", "stalls.none"),

@@ -324,6 +324,35 @@ def test_a_first_step_beside_steps_of_no_time_is_nothing():
     assert "no-warm-up" not in rules(t)
 
 
+def first_use(lengths: list[float], name: str = "cudaFuncSetAttribute", overhead: bool = False) -> TraceBuilder:
+    """A step for each of these, with a call about a kernel that takes so many µs; as kineto records that it loads."""
+    t = TraceBuilder()
+    for start, length in zip(t.steps(len(lengths), lasts=2000), lengths, strict=True):
+        t.launch("k", at=start + 5, lasts=100)
+        t.call(name, start + 10, start + 10 + length)
+        if overhead and length > 100:
+            row = {"cat": "overhead", "name": "Lazy Function Loading", "pid": -1, "tid": 0}
+            t.event(ph="X", ts=start + 20, dur=20, args={}, **row)
+        t.launch("k", at=start + 1950, lasts=10)
+    return t
+
+
+@pytest.mark.parametrize("name", ["cudaFuncSetAttribute", "hipFuncGetAttributes", "cudaOccupancyMaxActiveClusters"])
+def test_one_long_call_about_a_kernel_loads_it(name):
+    """The others of its name say what it takes without; where all are long, that is what it takes."""
+    (habit,) = [h for h in rules(first_use([1500, *[2] * 13], name)).values() if h.rule == "lazy-loading"]
+    assert habit.cost_us == pytest.approx(1498 / 14)
+    assert f"the longest is {name}: 1.50 ms, one of 14 in the trace" in habit.evidence
+    assert "lazy-loading" not in rules(first_use([1500] * 14, name))
+    assert "lazy-loading" not in rules(first_use([90, *[2] * 13], name))
+
+
+def test_a_long_launch_loads_a_kernel_where_cupti_says_so():
+    """A launch is long for other reasons too."""
+    assert "lazy-loading" not in rules(first_use([1500, *[2] * 13], "cudaLaunchKernel"))
+    assert "lazy-loading" in rules(first_use([1500, *[2] * 13], "cudaLaunchKernel", overhead=True))
+
+
 PRODUCT = "sm80_xmma_gemm_f32f32_{}_f32_nn_n_tilesize128x128x8"
 
 

@@ -51,6 +51,54 @@ def test_unescaped_quotes(piece: int) -> None:
     assert said.startswith("2 events are not valid JSON and repaired (the first damage is at byte ")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        '{"device": "cpu", "dtype": "float32"}(12): run',
+        'f("a", "b": "c")',
+        'say "no", then "ts": 3, "dur": 4',
+        '"quoted", "name": "inner"',
+    ],
+)
+def test_a_name_that_holds_what_looks_like_keys(piece: int, name: str) -> None:
+    """A name ends where an event's next key follows, and the times behind it are the event's (kineto#1459)."""
+    trace = read(text().replace(b"op3", name.encode()), piece)
+    assert names(trace)[3] == name
+    assert trace.slices.ts.tolist() == [10_000 * i for i in range(20)]
+    assert trace.slices.external.tolist() == list(range(1, 21))
+    assert len(trace.info.warnings) == 1
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        EVENT.replace("op%d", 'my "scope", "a": "b"'),
+        EVENT.replace('"dur": 5', '"dur" 5'),
+        EVENT.removesuffix("}"),
+        EVENT.replace('"args": {', '"args": {"Input Dims": [[1, 2]], "x": , '),
+    ],
+)
+@pytest.mark.parametrize("tail", ['\n], "traceName": "t"}', "\n]}", '\n], "traceName": "t", "list": [{"a": [1]}]}\n'])
+def test_a_damaged_last_event_does_not_cut_the_trace(piece: int, last: str, tail: str) -> None:
+    """The list ends behind it: nothing is missing, and what stands behind the list is read."""
+    content = text().decode()
+    at = content.index(EVENT % (19, 190, 20))
+    numbers = (19, 190, 20)[3 - last.count("%d") :]
+    trace = read((content[:at] + last % numbers + tail).encode(), piece)
+    assert trace.info.complete
+    assert trace.slices.ts.tolist() == [10_000 * i for i in range(20)]
+    assert trace.info.metadata.get("traceName") == ("t" if "traceName" in tail else None)
+
+
+def test_a_cut_last_event_still_cuts_the_trace(piece: int) -> None:
+    """Brackets within the event are none of the list's."""
+    shapes = EVENT.replace('"args": {', '"args": {"Input Dims": [[1, 2], [3]], "Input type": ["float"], ')
+    content = text().decode()
+    content = content[: content.index("\n], ")] + ",\n" + shapes % (20, 200, 21)
+    for end in range(content.index('"Input Dims"') + 20, len(content)):
+        assert not read(content[:end].encode(), piece).info.complete
+
+
 def test_a_file_that_ends_in_the_middle(piece: int) -> None:
     """A crash leaves the list open and the last event cut."""
     content = text()

@@ -1,33 +1,48 @@
-"""`x[:n]`, `x[i]` with a scalar tensor, `x[index] = 1.0`: an index or a number crosses between host and device."""
+"""`x[:n]`, `x[i]` with a scalar tensor, `x[index] = 1.0`, `x[[0, 3]]`: an index or a number crosses between host and
+device.
+"""
 
 from __future__ import annotations
 
 import ast
 
 from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import Kind
+from syncscan.lint.values import TENSOR, Kind
 
-RULES = ("tensor-index", "scalar-assign")
+RULES = ("tensor-index", "scalar-assign", "cpu-index")
 LOOKS_AT = (ast.Subscript,)
 _INDEX = (
     "x.index_select(0, i.view(1)) or torch.gather for an index (a copy, not a view); for x[:n] mask with "
     "torch.arange(len(x), device=x.device) < n."
 )
+_LIST = (
+    "Make the index once, as a tensor on the device (a buffer: torch.tensor([…], device=x.device)); a range is a slice."
+)
+_ON_HOST = "Keep the tensor on the device too, or take the index from where the host knows it."
 
 
 def find(site: Site) -> Hit | None:
-    """A slice's bound that is a tensor, an index that is one without dimensions, or a number assigned by an index."""
+    """A slice's bound that is a tensor, an index that is a list or without dimensions, or a number that is assigned."""
     node = site.node
     if not isinstance(node, ast.Subscript):
         return None
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if any(isinstance(part, ast.Slice) and _bounds(part, site) for part in parts):
         return Hit("tensor-index", "a slice waits for its bound, a tensor", _INDEX)
-    indices = [v for part in parts if not isinstance(part, ast.Slice) and (v := site.value(part)).tensor]
+    given = [site.value(part) for part in parts if not isinstance(part, ast.Slice)]
+    whole = site.value(node.value)
+    if whole.kind in (Kind.TENSOR, Kind.OUTPUT) and any(v.listed for v in given):
+        sure = whole if whole.tensor else TENSOR
+        return (
+            Hit("cpu-index", "an index that is a list is copied to the device", _LIST) if site.waits_for(sure) else None
+        )
+    indices = [v for v in given if v.tensor]
     if not indices or not site.waits_for(*indices) or any(v.mask for v in indices):
         return None
     if isinstance(node.ctx, ast.Load):
-        if any(v.scalar for v in indices) and site.value(node.value).kind is not Kind.UNKNOWN:
+        if whole.kind is Kind.CPU:  # torch takes no other index of a device there than a number
+            return Hit("tensor-index", "a tensor on the host waits for its index, a tensor on the device", _ON_HOST)
+        if any(v.scalar for v in indices) and whole.kind is not Kind.UNKNOWN:
             return Hit("tensor-index", "an index waits for its number, a tensor", _INDEX)
         return None
     value = site.evaluator.assigned_value

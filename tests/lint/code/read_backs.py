@@ -71,6 +71,38 @@ def sample(net):
         net(t, a)
 
 
+JOINTS = [0, 3, 5, 7]
+ORDER = np.array([2, 0, 1])
+NAMES = ["a", "b"]
+
+
+def indexed(model, batch, schedule):
+    q = model(batch)
+    own = [1, 2]
+    alphas = torch.linspace(0, 1, 10)
+    q[:, [0, 3]].sum().backward()  # GUESS cpu-index
+    a, b = q[:, own], q[..., JOINTS]  # GUESS cpu-index
+    c, d = q[ORDER], q[[2 * i for i in range(4)]]  # GUESS cpu-index
+    e = q[:, sorted(own)] + q[own[:1]]  # GUESS cpu-index
+    q[own] = a  # GUESS cpu-index
+    f = q[own[0]] + q[tuple(own)] + q[0, 1] + batch[own] + schedule[own] + schedule[NAMES]
+    g = alphas[own] + alphas[q.argmax()]  # GUESS tensor-index
+    for t in q.argsort():
+        alphas[t]  # GUESS tensor-index
+    return b, c, d, e, f, g
+
+
+def shaped(model, batch):
+    x = model(batch)
+    n, b = x.max(), x.shape[0]
+    x.sum().backward()
+    torch.zeros((b, n), device=x.device)  # GUESS number-argument
+    torch.full(size=[n, 2], fill_value=0.0, device=x.device)  # GUESS number-argument
+    x.new_zeros((b, x[0])), x.view(n, -1)  # GUESS number-argument
+    x.expand(n, -1), x.reshape(b, x.sum())  # GUESS number-argument
+    return x.view(b, -1), x.view(torch.float32), torch.zeros((b, x.size(1))), x.reshape(x.shape), x.repeat(2, 1)
+
+
 def collate_fn(items):
     for item in items:
         torch.tensor(item).sum().item()

@@ -1,0 +1,76 @@
+"""From a trace's queries of events and streams to the loops of them in which a program waits for its device.
+
+`while not event.query(): ...` never blocks in a call, and holds the host all the same. A query by itself is no wait:
+torch's allocator asks for each event that it keeps, in an op, and NCCL's watchdog asks on a thread of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from syncscan.detect.awaited import AwaitedWork
+from syncscan.detect.blocking_call import BlockingCall
+from syncscan.model.arrays import Int64, distinct
+from syncscan.model.finding import Awaited
+from syncscan.model.runtime_calls import api_name, is_event_query, is_query
+from syncscan.model.trace import CALLS, NONE, Category, Trace
+
+FEWEST = 3
+"""Queries in a loop: a program that asks twice, and does something else when it isn't done, doesn't wait."""
+SHORTEST_NS = 100_000
+"""A loop takes at least as long: the allocator's bursts, the longest rows of queries without a wait, take some µs."""
+
+
+def polls(trace: Trace, awaited: AwaitedWork) -> Iterator[BlockingCall]:
+    """The loops of queries in which threads that give the device work waited for it; one wait each."""
+    slices, launching = trace.slices, _launching(trace)
+    for loop in _loops(trace):
+        rows: list[int] = loop.tolist()
+        first, last, name = rows[0], rows[-1], trace.name(rows[0])
+        track = slices.track.item(first)
+        if track not in launching or slices.end.item(last) - slices.ts.item(first) < SHORTEST_NS:
+            continue
+        found = awaited.of_poll(rows, track, is_event_query(name))
+        if found is not None:
+            yield _call(trace, rows, api_name(name), found)
+
+
+def _loops(trace: Trace) -> Iterator[Int64]:
+    """The rows of queries that follow one another with nothing between them, in no op: of each loop."""
+    rows = trace.where(is_query, *CALLS)
+    if len(rows) < FEWEST:
+        return
+    slices, around = trace.slices, trace.slices.parent[rows]
+    rows = rows[(around == NONE) | (slices.category[around] != Category.CPU_OP)]
+    alike = np.diff(rows) == 1  # what else a thread did has a row between them
+    for column in (slices.track, slices.parent, slices.name):
+        alike &= column[rows[1:]] == column[rows[:-1]]
+    for loop in np.split(rows, np.flatnonzero(~alike) + 1):
+        if len(loop) >= FEWEST:
+            yield loop
+
+
+def _launching(trace: Trace) -> set[int]:
+    """The tracks that give the device work."""
+    calls = trace.device_calls
+    return set(distinct(trace.slices.track[calls[calls != NONE]]).tolist())
+
+
+def _call(trace: Trace, rows: list[int], api: str, awaited: Awaited) -> BlockingCall:
+    """One loop as one call that blocks from its first query to its last."""
+    slices, (device, stream) = trace.slices, awaited.streams[0]
+    return BlockingCall(
+        rows=tuple(rows),
+        api=api,
+        apis=(api,),
+        ts=slices.ts.item(rows[0]),
+        end=slices.end.item(rows[-1]),
+        track=slices.track.item(rows[0]),
+        around=slices.parent.item(rows[0]),
+        device=device,
+        stream=stream,
+        waited=True,
+        awaited=awaited,
+    )

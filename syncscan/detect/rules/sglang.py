@@ -1,0 +1,129 @@
+"""SGLang waits for the tokens that it sampled, or for sizes that it reads in every layer.
+
+## What it finds
+
+The read of sampled tokens at the end of each batch, the longest segment that vision attention asks for in every block,
+what EAGLE's verification reads, checks of the sampler.
+
+## How it shows in the trace
+
+Frames of `sglang/srt/` around a copy to the host, an `aten::item` or an event's synchronise.
+
+## Example
+
+```python
+tokens = x.argmax(-1)
+result = tokens.tolist()
+```
+
+## Use instead
+
+Not run: it takes SGLang.
+
+```python
+tokens = x.argmax(-1)
+result = tokens.tolist()  # read while the next batch runs: the overlap scheduler, on unless it is turned off
+```
+
+## Versions
+
+Read in SGLang 0.4 to 0.5 and its main branch of 2026, not measured. `scheduler_output_processor_mixin.py` became
+`scheduler_components/batch_result_processor.py`; vision attention takes `max_seqlen` from the encoder where that hands
+it on (Kimi's since sgl-project/sglang#30878).
+
+## References
+
+- python/sglang/srt/managers/scheduler_output_processor_mixin.py (process_batch_result_decode), managers/utils.py
+- python/sglang/srt/layers/attention/vision.py, layers/sampler.py, speculative/eagle_info.py
+- https://github.com/sgl-project/sglang/pull/22936, https://github.com/sgl-project/sglang/pull/30878
+"""
+
+from __future__ import annotations
+
+from syncscan.detect.call import Call
+from syncscan.detect.places_in_libraries import LibraryPlace, match_at
+from syncscan.detect.rule import Match
+from syncscan.model.finding import Cause
+
+ID = "sglang"
+NAME = "SGLang waits for tokens or sizes"
+CAUSE = Cause.CTRL
+WHY = """\
+The scheduler needs the tokens on the host, to end requests and to send text; kernels are given sizes as numbers.
+"""
+WHEN_FINE = """\
+Where the next batch runs meanwhile: then the host waits for work, and not the device for the host.
+"""
+
+_PROCESSED = (
+    "process_batch_result_decode",
+    "process_batch_result_prefill",
+    "process_batch_result_dllm",
+    "process_batch_result_disagg_prefill",
+)
+_OVERLAP = (
+    "The overlap scheduler plans the next batch while this one runs. It is on by default: leave "
+    "--disable-overlap-schedule out, and look into the log for what turned it off."
+)
+_LENGTHS = (
+    "It is the same number in every block: have the encoder read it once a batch, or take it from the images' sizes on "
+    "the host, and hand max_seqlen on; later versions do so for some models (sgl-project/sglang#30878)."
+)
+_SAMPLING = (
+    "Send what needs it in batches of its own, or leave min_p and the check out: later versions decide by what the "
+    "host knows of the requests, and check for NaN only with --enable-nan-detection."
+)
+
+_PLACES = (
+    # scheduler_output_processor_mixin.py: next_token_ids.tolist() of a tensor on the device, where nothing overlaps
+    LibraryPlace(
+        file="sglang/srt/managers",
+        functions=_PROCESSED,
+        direction="DtoH",
+        title="SGLang waits for the sampled tokens before it plans the next batch",
+        fix=_OVERLAP,
+    ),
+    # the same file: result.copy_done.synchronize(), beside the batch that runs
+    LibraryPlace(
+        file="sglang/srt/managers",
+        functions=_PROCESSED,
+        title="SGLang waits for the sampled tokens of the batch before",
+        fix="It is meant: the scheduler overlaps already, and the device works on the next batch meanwhile. Larger "
+        "batches make it rarer for each token.",
+    ),
+    # layers/attention/vision.py, generate_patch_attention_mask: tuple(cu_seqlens.cpu().tolist())
+    LibraryPlace(
+        file="sglang/srt/layers/attention/vision.py",
+        functions=("generate_patch_attention_mask",),
+        title="SGLang's vision attention reads the segments' bounds in every block",
+        fix="--mm-attention-backend fa3 or triton_attn takes the bounds on the device; only sdpa makes a mask of them.",
+        cause=Cause.SHAPE,
+    ),
+    # layers/attention/vision.py: (cu_seqlens[1:] - cu_seqlens[:-1]).max().item(), in each backend's forward at first
+    LibraryPlace(
+        file="sglang/srt/layers/attention/vision.py",
+        title="SGLang's vision attention asks for the longest segment",
+        fix=_LENGTHS,
+        cause=Cause.SHAPE,
+    ),
+    # speculative/eagle_info.py, verify: accept_index.tolist(), predict.tolist(), out_cache_loc[evict_mask]
+    LibraryPlace(
+        file="sglang/srt/speculative",
+        functions=("verify",),
+        title="EAGLE's verification waits for what was accepted",
+        fix="The second version of speculative decoding leaves it on the device and overlaps (SGLANG_ENABLE_SPEC_V2=1 "
+        "where it isn't the default); more draft tokens a step make it rarer.",
+    ),
+    # layers/sampler.py, forward_cuda (0.4): if sampling_info.min_ps.any(), if not torch.all(success)
+    LibraryPlace(
+        file="sglang/srt/layers/sampler.py",
+        title="SGLang's sampler decides by a value on the device",
+        fix=_SAMPLING,
+        cause=Cause.CHECK,
+    ),
+)
+
+
+def match(call: Call) -> Match | None:
+    """A wait in one of the places of the table."""
+    return match_at(call, _PLACES)

@@ -1,0 +1,102 @@
+"""From a trace to the profiler's own work on its threads: time that a step has only while it is recorded.
+
+CUPTI says what it costs in rows of its own (`overhead`), which kineto writes on no thread's track: which thread was
+held is told by the call that the row lies in, or by the steps' thread doing nothing meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from syncscan.model.arrays import Int64
+from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
+from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace, once
+
+OWN = frozenset({"Activity Buffer Request", "Buffer Flush", "Instrumentation", "Resource", "UVM Activity Init"})
+"""Rows of what isn't done without a profiler (CUpti_ActivityOverheadKind; kineto's cupti_strings.cpp). The others are
+the driver's work: it compiles, it loads what is used for the first time, or its queue is full."""
+MOSTLY = 0.5
+"""A row lies in a call that covers more than this part of it."""
+
+
+def is_profilers_own(name: str) -> bool:
+    """Return whether an `overhead` row of this name is of what the profiler does, and not of the driver."""
+    return name in OWN
+
+
+@once
+def profilers_own(trace: Trace) -> tuple[ThreadInterval, ...]:
+    """Return where the profiler worked on host threads, in time order, and no two of one thread at once."""
+    rows = trace.where(is_profilers_own, Category.OVERHEAD)
+    if not len(rows):
+        return ()
+    held: dict[int, list[tuple[int, int]]] = {}
+    for track, begin, end in _placed(trace, rows):
+        held.setdefault(track, []).append((begin, end))
+    covers = {track: cover_of(intervals) for track, intervals in held.items()}
+    each = [
+        ThreadInterval(track, begin, end)
+        for track, cover in covers.items()
+        for begin, end in zip(cover.starts.tolist(), cover.ends.tolist(), strict=True)
+    ]
+    return tuple(sorted(each, key=lambda interval: (interval.begin, interval.track)))
+
+
+def profilers_own_within(trace: Trace, intervals: Iterable[Interval]) -> list[int]:
+    """Return how long the profiler held the steps' thread in each of these intervals, ns."""
+    main = _steps_track(trace)
+    mine = [(begin, end) for track, begin, end in profilers_own(trace) if track == main]
+    cover, each = cover_of(mine) if mine else None, list(intervals)
+    return [_covered(cover, one) for one in each] if cover else [0] * len(each)
+
+
+def _covered(cover: Cover, interval: Interval) -> int:
+    overlap = np.minimum(cover.ends, interval.end) - np.maximum(cover.starts, interval.begin)
+    return int(overlap[overlap > 0].sum())
+
+
+def _placed(trace: Trace, rows: Int64) -> Iterator[ThreadInterval]:
+    """The thread of each of these rows; a row that no thread was held by is left out."""
+    s, main = trace.slices, _steps_track(trace)
+    calls = np.flatnonzero(trace.is_category(*CALLS))
+    calls = calls[np.argsort(s.ts[calls], kind="stable")]
+    hosts = set(s.track[calls].tolist())
+    for row in rows.tolist():
+        track, begin, end = s.track.item(row), s.ts.item(row), s.end.item(row)
+        if track not in hosts:
+            track = _track_of_call(trace, calls, begin, end)
+            if track == NONE and not _does_anything(trace, main, begin, end):
+                track = main
+        if track != NONE:
+            yield ThreadInterval(track, begin, end)
+
+
+def _track_of_call(trace: Trace, calls: Int64, begin: int, end: int) -> int:
+    """The thread of the call that covers most of this time; NONE where none covers enough of it."""
+    s = trace.slices
+    near = calls[: int(s.ts[calls].searchsorted(end))]
+    overlap = np.minimum(s.end[near], end) - np.maximum(s.ts[near], begin)
+    if not len(near) or overlap.max() <= MOSTLY * (end - begin):
+        return NONE
+    return s.track.item(int(near[overlap.argmax()]))
+
+
+def _does_anything(trace: Trace, track: int, begin: int, end: int) -> bool:
+    """Whether anything of a thread begins or ends in this time."""
+    if track == NONE:
+        return True
+    s, mine = trace.slices, trace.track_rows(track)
+    host = trace.is_category(*HOST)[mine]
+    ts, ends = s.ts[mine][host], s.end[mine][host]
+    return bool((((ts > begin) & (ts < end)) | ((ends > begin) & (ends < end))).any())
+
+
+def _steps_track(trace: Trace) -> int:
+    """The thread that runs the steps, or launches the most where none are marked; NONE without one."""
+    if trace.main_steps:
+        return trace.main_steps[0].track
+    calls = trace.device_calls
+    tracks = trace.slices.track[calls[calls != NONE]]
+    return int(np.bincount(tracks).argmax()) if len(tracks) else NONE

@@ -1,0 +1,130 @@
+"""Kernels that are loaded when they are first used, in the steps that were recorded.
+
+## What it finds
+
+Calls that ask for or set a kernel's attributes and take over 100 µs, 20 times as long as is usual for them; launches as
+long in which CUPTI recorded that a kernel was loaded.
+
+## How it shows in the trace
+
+One of many `cudaFuncSetAttribute`, `cudaFuncGetAttributes`, `cudaOccupancyMaxActiveBlocksPerMultiprocessor…` takes
+milliseconds; rows `Lazy Function Loading` and `Runtime Triggered Module Loading` of category `overhead` lie in it.
+
+## Example
+
+```python
+import time
+
+begin = time.perf_counter()
+train(x, labels)
+first = time.perf_counter() - begin
+```
+
+## Use instead
+
+```python
+import time
+
+for _ in range(10):
+    train(x, labels)
+begin = time.perf_counter()
+train(x, labels)
+usual = time.perf_counter() - begin
+```
+
+## What it would save
+
+The step is replayed with the usual length of these calls. No later step has them.
+
+## References
+
+- https://docs.nvidia.com/cuda/cuda-programming-guide/04-special-topics/lazy-loading.html
+- sample_traces/programs/inference.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from syncscan.facts.full_queue import held_by_queue
+from syncscan.habits.context import Context
+from syncscan.model.arrays import quantile
+from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.interval import ThreadInterval
+from syncscan.model.runtime_calls import api_name, is_launch, may_load_a_kernel
+from syncscan.model.trace import CALLS, Category, Trace
+from syncscan.model.units import duration
+
+ADVICE = Advice(
+    rule="lazy-loading",
+    area=Area.HOST,
+    title="Kernels are loaded in the steps, when they are first used",
+    why=(
+        "CUDA loads a kernel and its module when it is first asked for or launched: tens of µs to tens of ms on the "
+        "host, and the device may have to be idle for it."
+    ),
+    fix=(
+        "Warm up before what counts, with every shape and dtype that comes; or CUDA_MODULE_LOADING=EAGER, which loads "
+        "all when the program starts."
+    ),
+    when_fine="In the first steps of a long run: it doesn't come again.",
+)
+LONG_NS = 100_000
+"""Such a call that takes longer loads something: of 466 in a cold start (H200, torch 2.11, `inference.cold`) eight do,
+in each CUPTI recorded it, and the others take 68 µs at most."""
+FACTOR = 20
+"""A call that loads takes so many times as long as most of its name: there 69 times at least."""
+_LOADING = frozenset({"Lazy Function Loading", "Runtime Triggered Module Loading"})
+
+
+def find(context: Context) -> Iterable[Habit]:
+    """Calls that load a kernel, where they take a notable time of the steps."""
+    trace = context.trace
+    rows = sorted((*_askers(context), *_launches(context)), key=trace.slices.ts.item)
+    intervals = [interval for interval in (_loading(trace, row) for row in rows) if interval.end > interval.begin]
+    took = sum(end - begin for _, begin, end in intervals) / context.count / 1e3
+    if took < context.notable_us:
+        return
+    longest = max(rows, key=trace.slices.dur.item)
+    name, alike = api_name(trace.name(longest)), len(trace.lengths_like(longest))
+    evidence = [
+        f"{len(rows)} calls take {duration(took)} a step longer than others of their names",
+        f"the longest is {name}: {duration(trace.slices.dur.item(longest) / 1e3)}, one of {alike} in the trace",
+    ]
+    yield context.habit(ADVICE, rows, took, evidence, [Change(host=tuple(intervals), unstretched=True)])
+
+
+def _askers(context: Context) -> list[int]:
+    """Calls about kernels that took long: those that load one."""
+    trace, found = context.trace, []
+    for category in CALLS:
+        found += [row for row in context.rows(category, may_load_a_kernel) if trace.slices.dur.item(row) >= LONG_NS]
+    return [row for row in found if trace.slices.dur.item(row) >= FACTOR * _usual_ns(trace, row)]
+
+
+def _launches(context: Context) -> list[int]:
+    """Launches in which CUPTI recorded that a kernel was loaded."""
+    trace, s = context.trace, context.trace.slices
+    loads = trace.where(lambda name: name in _LOADING, Category.OVERHEAD)
+    rows = [row for category in CALLS for row in (context.rows(category, is_launch) if len(loads) else ())]
+    long = np.array([row for row in rows if s.dur.item(row) >= LONG_NS], np.int64)
+    if not len(long):
+        return []
+    held = held_by_queue(trace, long, s.ts[long], s.end[long])
+    begun = np.sort(s.ts[loads])
+    inside = begun.searchsorted(s.end[long]) > begun.searchsorted(s.ts[long])
+    return list(long[inside & (held == 0)].tolist())
+
+
+def _loading(trace: Trace, row: int) -> ThreadInterval:
+    """Where a call does more than is usual for it."""
+    s = trace.slices
+    return ThreadInterval(s.track.item(row), s.ts.item(row) + int(_usual_ns(trace, row)), s.end.item(row))
+
+
+def _usual_ns(trace: Trace, row: int) -> float:
+    """How long calls of this one's name take that load nothing: a low quantile; 0 for one that is alone."""
+    lengths = trace.lengths_like(row)
+    return quantile(lengths, 0.25) if len(lengths) > 1 else 0.0

@@ -1,0 +1,225 @@
+"""From the text of a file that holds nothing of torch.profiler's to the tool that wrote it, and what can be done then.
+
+Many tools write the Trace Event Format, and syncscan reads one of them: Kineto, whose slices it knows by category.
+A file of which nothing could be read is looked at a second time here, and only then: what is said of it is to be true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from syncscan.errors import SyncscanError, TraceUnreadable
+from syncscan.load.byte_stream import ByteStream, open_bytes
+from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
+from syncscan.load.split import LOOKED_AT
+from syncscan.load.typed_events import LEFT_OUT
+from syncscan.model.redacted import redacted
+from syncscan.model.trace import CALLS, Trace
+
+_TORCH = "syncscan reads what torch.profiler writes (export_chrome_trace, tensorboard_trace_handler)"
+_RECORD = f"{_TORCH}: record the steps with it, or with syncscan profile."
+
+
+class _Writer(msgspec.Struct, frozen=True):
+    """A tool whose files may be taken for torch.profiler's."""
+
+    signs: re.Pattern[bytes]
+    """What stands in its files and not in Kineto's."""
+    what: str
+    """What such a file is, to follow `PATH is `."""
+    why: str
+    """Why nothing can be said of it, a sentence."""
+    hint: str = _RECORD
+    """What can be done."""
+    mixed: bool = False
+    """Some of its slices are in categories that Kineto has too, so that a part of the file can be read."""
+
+
+def _signs(*patterns: str) -> re.Pattern[bytes]:
+    return re.compile("|".join(patterns).encode())
+
+
+def _category(*names: str) -> str:
+    return rf'"cat"\s*:\s*"(?:{"|".join(names)})"'
+
+
+_WRITERS = (
+    _Writer(
+        _signs('"AscendCL@', '"Ascend Hardware"', r'"CANN"', _category("async_npu", "HostToDevice")),
+        "a trace of an Ascend NPU (torch_npu's trace_view.json)",
+        "Its calls (AscendCL@aclrt…) and its tasks aren't those of a device that syncscan knows: which of them waited, "
+        "and for what, it can't tell",
+        "msprof-analyze advisor reads it and looks for calls that synchronize a stream; MindStudio Insight shows it. "
+        f"{_TORCH} on CUDA, ROCm, XPU and MTIA.",
+        mixed=True,
+    ),  # gitee.com/ascend/msprof-analyze, prof_common/constant.py (SYNC_STREAM, ENQUEUE, TORCH_TO_NPU)
+    _Writer(
+        _signs('"viztracer_metadata"', _category("FEE")),
+        "a trace of VizTracer",
+        "It holds Python's functions and none of torch's ops or of the device's calls",
+    ),  # VizTracer 1.1
+    _Writer(
+        _signs(r'"pid"\s*:\s*"(?:CPU|CUDA|GPU) functions"', _category("cpu_to_cuda")),
+        "an export of torch.autograd.profiler as torch 1.x makes it",
+        "It holds ops and kernels, and none of the runtime calls in which a host waits for its device",
+        f"{_TORCH} since torch 1.8.1: record the steps with that.",
+    ),  # torch/autograd/profiler_util.py, EventList.export_chrome_trace
+    _Writer(
+        _signs(r'"(?:TraceProcessEvent|CudaEvent|NvtxEvent)"\s*:\s*\{'),
+        "an export of Nsight Systems (nsys export --type json)",
+        "It is no Chrome trace: a line an event, and no ops of torch",
+        f"nsys analyze --rule cuda_api_sync REPORT lists its synchronizing calls. {_RECORD}",
+    ),
+    _Writer(
+        _signs(_category("cuda", "cuda_api", "nvtx", "nvtx-kernel", "gpu_kernel")),
+        "a Chrome trace made of Nsight Systems' or nvprof's records",
+        "It holds kernels and NVTX ranges without torch's ops, and its calls, if any, aren't named as such",
+        f"nsys analyze --rule cuda_api_sync REPORT lists the synchronizing calls of the report itself. {_RECORD}",
+    ),  # ezyang/nvprof2json, chenyu-jiang/nsys2json
+    _Writer(
+        _signs(
+            r'"/(?:device|host):',
+            r'"/job:[^"]{1,200}/(?:device|replica):',
+            r'"metadata"\s*:\s*\{\s*"highres-ticks"\s*:\s*true\s*\}',
+        ),
+        "a trace of the profiler of JAX, TensorFlow or torch_xla (XPlane)",
+        "It holds no ops and no calls as torch.profiler records them",
+        f"XProf and TensorBoard's profile plugin read it. {_RECORD}",
+    ),  # openxla/xprof, convert/xplane_to_trace_events; tensorflow/python/client/timeline.py
+    _Writer(
+        _signs(_category("CudaRuntime", "OperatorInner", "PythonUserDefined", "ProfileStep")),
+        "a trace of PaddlePaddle's profiler",
+        "It holds Paddle's ops, and its runtime calls aren't in the categories of torch.profiler's",
+        mixed=True,
+    ),  # paddle/fluid/platform/profiler/utils.cc, StringTracerEventType
+    _Writer(
+        _signs('"CPU HIP API"', '"CPU HSA API"', '"rocprofiler-sdk-tool"', r'"BeginNs"\s*:'),
+        "a record of rocprof",
+        "It holds HIP's calls and kernels without torch's ops, in another form",
+    ),  # ROCm/rocprofiler, bin/tblextr.py (labels of its processes); rocprofv3 --output-format json
+    _Writer(
+        _signs(_category("Session", "Node")),
+        "a profile of ONNX Runtime",
+        "It holds that runtime's nodes, and none of torch's ops or of the device's calls",
+    ),  # onnxruntime/core/common/profiler.cc
+    _Writer(
+        _signs("NEGOTIATE_(?:ALL|BROADCAST|REDUCE)", '"WAIT_FOR_DATA"'),
+        "a timeline of Horovod",
+        "It holds the phases of its collectives, and nothing of torch's ops or of the device's calls",
+    ),
+    _Writer(
+        _signs(_category('[^"]*(?:devtools|toplevel|blink)[^"]*')),
+        "a trace of a browser",
+        "It holds nothing of torch",
+    ),
+    _Writer(
+        _signs('"schema"\\s*:\\s*"[^"]{0,20}chakra', r'"(?:rf_id|ctrl_deps)"\s*:'),
+        "an execution trace (ExecutionTraceObserver, Chakra)",
+        "It holds which ops ran and what they depend on, without the times of the device's calls",
+        f"{_TORCH}; both can be recorded in one run.",
+    ),
+    _Writer(
+        _signs("speedscope.app/file-format-schema"),
+        "a profile for speedscope",
+        "It holds stacks, and nothing of the device",
+    ),
+    _Writer(
+        _signs(r"\ASQLite format 3\x00"),
+        "an SQLite database",
+        "Nsight Systems and rocprofv3 write such ones, and syncscan doesn't read them",
+        f"nsys analyze --rule cuda_api_sync REPORT lists the synchronizing calls of the former. {_RECORD}",
+    ),
+    _Writer(
+        _signs(r"\A\x80[\x02-\x05]"),
+        "a pickle",
+        "torch.cuda.memory writes its snapshots so, and they hold no times of calls",
+    ),
+    _Writer(
+        _signs(r"\A\x0a[^\n]{0,2}[\x00-\x08\x0e-\x1f]"),
+        "a binary file, maybe a trace of Perfetto",
+        "syncscan reads JSON",
+        f"Perfetto's traceconv json turns it into that, though what isn't torch.profiler's stays so. {_RECORD}",
+    ),  # perfetto.dev: a Trace's packets are field 1 of a message, and so begin with byte 10
+)
+"""Who writes what, each with where its form is from; the first whose sign stands in a text has written it."""
+_BEGINS_AND_ENDS = _Writer(
+    _signs(r'"ph"\s*:\s*"[BE]"'),
+    "a Chrome trace whose slices are pairs of begin and end events",
+    "torch.profiler writes complete ones (phase X) in categories of its own, and none of these is there",
+)
+_PHASE = re.compile(rb'"ph"\s*:\s*"[XBEbenP]"')
+_CATEGORIES = re.compile(rb'"cat"\s*:\s*"([^"\\]{0,60})"')
+_KINETOS = frozenset({*CATEGORIES, *ARROWS, *LEFT_OUT, PYTHON, "User", "async", "async_gpu", "async_cpu_to_gpu"})
+_ASCEND = frozenset({"Ascend Hardware", "CANN"})
+"""Processes in a trace of torch_npu; some versions give their slices a category that Kineto's kernels once had."""
+
+
+def refusal(path: str, text: bytes) -> TraceUnreadable | None:
+    """Return why this text is no trace of torch.profiler's, and what can be done; None if it isn't known to be none.
+
+    Args:
+        path: named in the sentence, as it may be shown.
+        text: the first bytes of the file, uncompressed, of which no slice of torch.profiler's could be read.
+    """
+    for writer in (*_WRITERS, _BEGINS_AND_ENDS):
+        if writer.signs.search(text):
+            return TraceUnreadable(f"{path} is {writer.what}. {writer.why}.", writer.hint)
+    if not _PHASE.search(text):
+        return None
+    categories = _categories(text)
+    others = [name for name in categories if name not in _KINETOS]
+    if categories and not others:
+        return None
+    named = f"of the categories {', '.join(others[:4])}" if others else "of no category"
+    return TraceUnreadable(f"{path} is a Chrome trace, but none of torch.profiler's: its slices are {named}.", _RECORD)
+
+
+def _categories(text: bytes) -> list[str]:
+    return list(dict.fromkeys(name.decode("utf-8", "replace") for name in _CATEGORIES.findall(text)))
+
+
+def refused(trace: Trace, path: str) -> TraceUnreadable | None:
+    """Return why what was read as a trace is another tool's; None if it isn't.
+
+    Args:
+        trace: what was read there.
+        path: of its file.
+    """
+    if trace.info.kept or not (_is_doubtful(trace) or any(track.process in _ASCEND for track in trace.tracks)):
+        return None
+    return written_by_another(path)
+
+
+def written_by_another(path: str) -> TraceUnreadable | None:
+    """Return why the file at a path is another tool's; None if it isn't, or can't be read a second time."""
+    text = _begin(path)
+    has_slices = any(name in CATEGORIES or name == PYTHON for name in _categories(text))
+    if has_slices and not any(writer.mixed and writer.signs.search(text) for writer in _WRITERS):
+        return None
+    return refusal(redacted(path), text)
+
+
+def _is_doubtful(trace: Trace) -> bool:
+    """Return whether it holds no work of a device, or no call of its runtime."""
+    return not len(trace.device_rows) or not trace.is_category(*CALLS).any()
+
+
+def _begin(path: str) -> bytes:
+    """Return the first text of a file; nothing where it can't be read again, as of standard input."""
+    if path == "-":
+        return b""
+    try:
+        with open_bytes(path) as stream:
+            return b"".join(_pieces(stream))
+    except (SyncscanError, OSError):
+        return b""
+
+
+def _pieces(stream: ByteStream) -> Iterator[bytes]:
+    left = LOOKED_AT
+    while left > 0 and (piece := stream.read(min(left, 1 << 16))):
+        yield piece
+        left -= len(piece)

@@ -1,0 +1,26 @@
+r"""From the names of Python frames in which a Windows path lost its backslashes to those with the path as it was.
+
+Torch 1.8 to 2.0 write names without escaping backslashes (pytorch#60187, pytorch#92988, kineto#617). What JSON doesn't
+know, as the `\w` in `D:\work`, is put right where the text is repaired (`salvage`); but the `\t` in `D:\train.py` is
+valid JSON, for a tab: the whole trace may read well, and no file that there is stands in it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+"""All that one character behind a backslash may stand for in JSON (RFC 8259, 7), but for quotes and slashes."""
+_LOST = re.compile(f"[{''.join(_ESCAPED)}]")
+_FRAME = re.compile(r"(.{1,4096})(\(\d{1,9}\): .*)", re.DOTALL)
+
+
+def with_backslashes(frame: str) -> str:
+    """Return the name of a Python frame with a backslash and a letter for each such character in its file.
+
+    Args:
+        frame: `file.py(LINE): function`; any other name is returned as it is.
+    """
+    if not _LOST.search(frame) or (parts := _FRAME.fullmatch(frame)) is None:
+        return frame
+    return _LOST.sub(lambda lost: _ESCAPED[lost[0]], parts[1]) + parts[2]
