@@ -6,7 +6,7 @@ import csv
 import io
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding_table import COLUMNS, finding_rows
+from syncscan.report.finding_table import COLUMNS, finding_rows
 from syncscan.report.spreadsheet import cell
 
 

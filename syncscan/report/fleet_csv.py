@@ -6,7 +6,7 @@ import csv
 import io
 
 from syncscan.model.fleet import Fleet
-from syncscan.model.fleet_table import COLUMNS
+from syncscan.report.fleet_table import COLUMNS, fleet_rows
 from syncscan.report.spreadsheet import cell
 
 
@@ -15,5 +15,5 @@ def render(fleet: Fleet) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, list(COLUMNS), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: cell(value) for name, value in row.items()} for row in fleet.rows())
+    writer.writerows({name: cell(value) for name, value in row.items()} for row in fleet_rows(fleet))
     return out.getvalue()

@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.json_text import indented
-from syncscan.model.printable import printable
 from syncscan.model.proof import Difference, Gain, Proof, Result, Same, Verdict
 from syncscan.report.markup import escaped
+from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration
 from syncscan.version import __version__

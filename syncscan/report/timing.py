@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.json_text import indented
-from syncscan.model.printable import printable
 from syncscan.model.timing import Clock, Throughput, Timing
+from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
-from syncscan.model.printable import printable
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.step import Bound
 from syncscan.report import brief, remedies
 from syncscan.report.phrases import steps_found
+from syncscan.report.printable import printable
 from syncscan.report.story import Story, ToldFinding, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
