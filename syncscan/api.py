@@ -25,6 +25,8 @@ from syncscan.model.trace import CALLS, Category, Trace
 from syncscan.model.view import matches
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from syncscan.gate import Baseline
     from syncscan.model.check import Allowance, Rules, Verdict
     from syncscan.model.diff import Diff
@@ -202,6 +204,7 @@ def analyze_trace(
         _projector=projector,
         _renderer=_rendered,
         _painter=_painted,
+        _framer=_framed,
     )
     over("remedies")
     return analysis
@@ -360,6 +363,17 @@ def _painted(analysis: Analysis, of: str) -> Picture:
     from syncscan.report import picture
 
     return picture.render(analysis, of)
+
+
+def _framed(analysis: Analysis, of: str) -> pd.DataFrame:
+    """Return the `findings` of an analysis, or where its `host` time goes, as a pandas frame."""
+    if of == "host":
+        from syncscan.report.host_table import host_frame
+
+        return host_frame(analysis.host_time)
+    from syncscan.report.finding_table import finding_frame
+
+    return finding_frame(analysis)
 
 
 def missing(trace: Trace) -> tuple[str, ...]:

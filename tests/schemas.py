@@ -7,20 +7,34 @@ notes what the new version holds.
 
 from __future__ import annotations
 
+import ast
+import functools
 import inspect
 import json
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_type_hints, is_typeddict
+from typing import Any
 
 import msgspec
 
 from syncscan.capture import course
-from syncscan.cli import rules
+from syncscan.capture.document import CaptureDocument
 from syncscan.gate.baseline import Baseline
-from syncscan.model import documents, fleet, saved_fleet
-from syncscan.report import check_json, diff_json, fleet_diff_json, guesses_json, proof, timing, whatif
+from syncscan.model import fleet, saved_fleet
+from syncscan.report import (
+    check_json,
+    diff_json,
+    fleet_diff_json,
+    fleet_json,
+    guesses_json,
+    proof,
+    rules_json,
+    timing,
+    whatif,
+)
 from syncscan.report import json as report_json
 
 FOLDER = Path(report_json.__file__).parent.parent / "schemas"
@@ -36,7 +50,7 @@ class Kind:
     about: str
 
 
-class FleetDocument(documents.FleetDocument):
+class FleetDocument(fleet_json.FleetDocument, frozen=True):
     """With the job's own type, of which the document leaves out what only a replay needs."""
 
     job: fleet.Fleet
@@ -46,25 +60,25 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 """Of a definition the keys that no document has."""
 
 KINDS = {
-    "analysis": Kind(documents.AnalysisDocument, report_json.SCHEMA, 0, "`analyze --format json`: of one trace."),
+    "analysis": Kind(report_json.AnalysisDocument, report_json.SCHEMA, 0, "`analyze --format json`: of one trace."),
     "saved": Kind(
-        documents.SavedDocument, report_json.SCHEMA, 0, "`analyze -o NAME.syncscan.json`: the same and more."
+        report_json.SavedDocument, report_json.SCHEMA, 0, "`analyze -o NAME.syncscan.json`: the same and more."
     ),
-    "whatif": Kind(
-        documents.WhatifDocument, whatif.SCHEMA, 0, "`whatif --format json`: the step without chosen syncs."
-    ),
-    "diff": Kind(documents.DiffDocument, diff_json.SCHEMA, 0, "`diff --format json`: what changed between recordings."),
-    "check": Kind(documents.CheckDocument, check_json.SCHEMA, 0, "`check --format json`: whether limits are kept."),
-    "proof": Kind(documents.ProofDocument, proof.SCHEMA, 0, "`prove --format json`: whether a change is a gain."),
-    "timing": Kind(documents.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
+    "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 0, "`whatif --format json`: the step without chosen syncs."),
+    "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 0, "`diff --format json`: what changed between recordings."),
+    "check": Kind(check_json.CheckDocument, check_json.SCHEMA, 0, "`check --format json`: whether limits are kept."),
+    "proof": Kind(proof.ProofDocument, proof.SCHEMA, 0, "`prove --format json`: whether a change is a gain."),
+    "timing": Kind(timing.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
     "fleet": Kind(FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: of the traces of all ranks of a job."),
-    "fleet-diff": Kind(documents.FleetDiffDocument, fleet_diff_json.SCHEMA, 0, "`diff --format json` of two jobs."),
-    "lint": Kind(
-        documents.LintDocument, guesses_json.SCHEMA, 0, "`lint --format json`: guesses from the source alone."
+    "fleet-diff": Kind(
+        fleet_diff_json.FleetDiffDocument, fleet_diff_json.SCHEMA, 0, "`diff --format json` of two jobs."
     ),
-    "rules": Kind(documents.RulesDocument, rules.SCHEMA, 0, "`rules --format json`: the catalogue."),
+    "lint": Kind(
+        guesses_json.LintDocument, guesses_json.SCHEMA, 0, "`lint --format json`: guesses from the source alone."
+    ),
+    "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: the catalogue."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 0, "`check --update-baseline`: what was known before."),
-    "capture": Kind(documents.CaptureDocument, course.SCHEMA, 0, "What a capture stores in its trace, key `syncscan`."),
+    "capture": Kind(CaptureDocument, course.SCHEMA, 0, "What a capture stores in its trace, key `syncscan`."),
 }
 """Name of the file → what it is made of."""
 
@@ -77,9 +91,10 @@ def schema(name: str) -> dict[str, Any]:
     top = definitions.pop(whole["$ref"].rpartition("/")[2])
     for title, keys in LEFT_OUT.items():
         _leave_out(definitions.get(title, {}), keys)
-    for title, part in definitions.items():
-        _make_strict(part, getattr(documents, title, None))
-    _make_strict(top, kind.type)
+    types = _structs(msgspec.inspect.type_info(kind.type), {})
+    for title, part in (*definitions.items(), (kind.type.__name__, top)):
+        _make_strict(part)
+        _describe(part, types.get(title))
     top["properties"]["schema"] = {"const": kind.schema}
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -90,6 +105,40 @@ def schema(name: str) -> dict[str, Any]:
     rest = {key: value for key, value in top.items() if key not in ("title", "description")}
     used = _used(rest, definitions, set())
     return {**head, **rest, "$defs": {key: definitions[key] for key in sorted(used)}}
+
+
+def _structs(info: Any, found: dict[str, type]) -> dict[str, type]:
+    """The Structs that a type leads to, by their names, `found` among them."""
+    if isinstance(info, msgspec.inspect.StructType):
+        if info.cls.__name__ in found:
+            return found
+        found[info.cls.__name__] = info.cls
+    for name in getattr(info, "__struct_fields__", ()):
+        value = getattr(info, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, msgspec.inspect.Type | msgspec.inspect.Field):
+                _structs(part, found)
+    return found
+
+
+def _describe(part: dict[str, Any], struct: type | None) -> None:
+    """In place; a key without words of its own has those of its attribute's docstring."""
+    for cls in struct.__mro__[:-2] if struct else ():
+        for name, words in _attribute_docstrings(cls).items():
+            if name in part.get("properties", {}):
+                part["properties"][name].setdefault("description", words)
+
+
+@functools.cache
+def _attribute_docstrings(cls: type) -> dict[str, str]:
+    if cls.__module__.partition(".")[0] not in ("syncscan", "tests"):
+        return {}
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
+    return {
+        field.target.id: inspect.cleandoc(doc.value.value)
+        for field, doc in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+    }
 
 
 def _leave_out(part: dict[str, Any], keys: Iterable[str]) -> None:
@@ -113,12 +162,12 @@ def _used(part: Any, definitions: dict[str, Any], used: set[str]) -> set[str]:
     return used
 
 
-def _make_strict(part: dict[str, Any], written: Any) -> None:
-    """In place; the keys in the order in which they are written, where a type tells it."""
+def _make_strict(part: dict[str, Any]) -> None:
+    """In place."""
     if "properties" in part:
-        order = [*get_type_hints(written)] if is_typeddict(written) else [*part["properties"]]
-        part["properties"] = {key: part["properties"][key] for key in order}
         part["additionalProperties"] = False
+    if "enum" in part:
+        part["type"] = "string"
     if "description" in part:
         part["description"] = inspect.cleandoc(part["description"])  # Python 3.13 does so itself, to every docstring
     if "prefixItems" in part:

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 
 import syncscan
 from syncscan import api
 from syncscan.api import analyze, analyze_trace
 from syncscan.errors import TraceEmpty, TraceNotFound, TraceUnreadable, UsageError
 from syncscan.report import json
+from syncscan.report.finding_json import finding_document
 from tests import registers
 from tests.builder import TraceBuilder
 
@@ -41,7 +43,7 @@ def story() -> TraceBuilder:
 def test_golden(golden: Callable[[str, str], None]):
     """What is measured of the story looks as kept, whatever words the rules find for it."""
     analysis = analyze_trace(story().trace())
-    found = [json.finding(f, analysis.step) for f in analysis.findings]
+    found = [to_builtins(finding_document(f, analysis)) for f in analysis.findings]
     measured = "op_stack call scope source phase thread count per_step wait_us bubble_us".split()
     kept = sorted(({k: f[k] for k in measured} for f in found), key=lambda f: (f["wait_us"], f["bubble_us"]))
     s = analysis.step

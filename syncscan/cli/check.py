@@ -203,14 +203,17 @@ def _replaceable(path: str) -> Path:
 
 def _rendered(verdicts: list[Verdict], analyses: list[Analysis], source: str, form: str, to_terminal: bool) -> str:
     from syncscan import report
-    from syncscan.report import check_github, check_json, check_junit, check_text
+    from syncscan.report import check_json, check_text, github, junit
+    from syncscan.report.flagged_limits import flagged_limits
 
     if form == "text":
         return check_text.render(verdicts, source, width=width(), color=to_terminal and colors())
     if form == "sarif":
         return report.render(_judged(analyses[0], verdicts[0]), form)
-    renderers = {"json": check_json.render, "github": check_github.render, "junit": check_junit.render}
-    return renderers[form](verdicts, source)
+    if form == "json":
+        return check_json.render(verdicts, source)
+    flagged = [flagged_limits(verdict, source) for verdict in verdicts]
+    return github.drawn(flagged) if form == "github" else junit.drawn(flagged)
 
 
 def _judged(analysis: Analysis, verdict: Verdict) -> Analysis:

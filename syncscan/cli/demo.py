@@ -65,7 +65,7 @@ def _capture(out: str) -> None:
         _say(["", f"PyTorch isn't installed, so nothing is captured here: {installing('capture')}"])
         return
     from syncscan.capture import demo_step
-    from syncscan.model.printable import printable
+    from syncscan.report.printable import printable
 
     _say(["", "3. The second step on this machine: wait 1, warmup 4, active 3 steps."])
     trace = demo_step.capture(out)

@@ -72,14 +72,15 @@ def _form(form: str, output: str | None) -> str:
 
 
 def _rendered(fleet: Fleet, form: str, to_terminal: bool) -> str:
-    from syncscan.report import fleet_csv, fleet_html, fleet_json, fleet_markdown, fleet_text
+    from syncscan.report import csv, fleet_html, fleet_json, fleet_markdown, fleet_table, fleet_text
 
     if form == "text":
         return fleet_text.render(fleet, width=width(), color=to_terminal and colors())
+    if form == "csv":
+        return csv.drawn(fleet_table.COLUMNS, fleet_table.fleet_rows(fleet))
     renderers = {
         "json": fleet_json.render,
         "html": fleet_html.render,
         "markdown": fleet_markdown.render,
-        "csv": fleet_csv.render,
     }
     return renderers[form](fleet)

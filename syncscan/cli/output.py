@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from syncscan.errors import SyncscanError, UsageError
-from syncscan.model.printable import printable
+from syncscan.report.printable import printable
 
 page_option = click.option(
     "--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1."

@@ -16,7 +16,7 @@ import click
 
 from syncscan.cli import memory
 from syncscan.cli.needs import given, name
-from syncscan.model.printable import printable
+from syncscan.report.printable import printable
 
 if TYPE_CHECKING:
     from syncscan.capture.demand import Demand

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,9 +9,6 @@ import click
 
 if TYPE_CHECKING:
     from syncscan.api import RuleDoc
-    from syncscan.model.documents import RuleEntry, RulesDocument
-
-SCHEMA = "syncscan.rules/1"
 
 
 @click.command("rules")
@@ -35,16 +31,9 @@ def _lines(rules: Sequence[RuleDoc], width: int) -> list[str]:
 
 
 def _json(rules: Sequence[RuleDoc], habits: Sequence[RuleDoc]) -> str:
-    document: RulesDocument = {
-        "schema": SCHEMA,
-        "rules": [{**_entry(rule), "cause": rule.cause.value} for rule in rules],
-        "habits": [{**_entry(rule), "area": rule.cause.value} for rule in habits],
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False)
+    from syncscan.report import rules_json
 
-
-def _entry(rule: RuleDoc) -> RuleEntry:
-    return {"id": rule.id, "name": rule.name, "summary": rule.summary, "sections": dict(rule.sections)}
+    return rules_json.render(rules, habits)
 
 
 def _markdown(rules: Sequence[RuleDoc], habits: Sequence[RuleDoc]) -> str:

@@ -1,1 +1,1 @@
-"""Questions that several stages ask of a trace: what the device did when, its period, its engine, what it lacks."""
+"""Questions that several stages ask of a trace and its source: what the device did when, its period, what it lacks."""

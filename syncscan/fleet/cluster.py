@@ -15,8 +15,8 @@ from typing import Any
 from syncscan.errors import MissingExtra, ProgramFailed, UsageError, installing
 from syncscan.fleet.outcome import Outcome, outcome_of
 from syncscan.load.memory import PART
+from syncscan.load.redaction import redacted
 from syncscan.load.stored import reason
-from syncscan.model.redacted import redacted
 from syncscan.version import __version__
 
 _AHEAD = 2

@@ -17,7 +17,7 @@ from syncscan.fleet.store import named_as_rank
 from syncscan.load import ByteStream, in_memory, named_as_saved, named_as_trace, natural, open_bytes, traces_among
 from syncscan.load import find as find_in_folder
 from syncscan.load.folder import PEEK
-from syncscan.model.redacted import redacted
+from syncscan.load.redaction import redacted
 
 _MAGIC = re.compile(r"[*?\[]")
 _AT_ONCE = 64

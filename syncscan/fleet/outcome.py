@@ -9,9 +9,9 @@ import msgspec
 
 from syncscan.errors import SyncscanError, TraceTooLarge
 from syncscan.fleet.rank import read_rank
+from syncscan.load.redaction import redacted
 from syncscan.load.stored import reason
 from syncscan.model.rank import encoded
-from syncscan.model.redacted import redacted
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -11,9 +11,9 @@ from syncscan.errors import SyncscanError, UsageError
 from syncscan.fleet import cluster, pool
 from syncscan.fleet.outcome import Outcome
 from syncscan.fleet.store import Store, named_as_rank, read_stored
+from syncscan.load.redaction import redacted
 from syncscan.model.fleet import Unread
 from syncscan.model.rank import RankAnalysis, decoded
-from syncscan.model.redacted import redacted
 
 Progress = Callable[[int, int, int, str], None]
 """Called with how many traces are done, how many of these can't be read, how many there are, and the last's path."""

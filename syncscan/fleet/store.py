@@ -19,9 +19,9 @@ from syncscan import files
 from syncscan.errors import SyncscanError, TraceUnreadable, UsageError
 from syncscan.fleet import remote
 from syncscan.load import open_bytes
+from syncscan.load.redaction import redacted
 from syncscan.load.stored import reason
 from syncscan.model.rank import RankAnalysis, decoded, encoded
-from syncscan.model.redacted import redacted
 from syncscan.version import __version__
 
 _NAME = re.compile(r".+\.rank\.json(\.gz)?", re.IGNORECASE)

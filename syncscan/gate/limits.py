@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from syncscan.facts.allow_comments import Comment
 from syncscan.gate.baseline import Baseline, Entry, known_by
 from syncscan.gate.written import Placed, SourceText, Written, lines_of
-from syncscan.model.allow_comments import Comment
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Allowance, By, Exempt, Limit, Rules, Verdict, Violation
 from syncscan.model.finding import Finding, Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syncscan.model.allow_comments import Comment, comments_in
+from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.model.finding import Finding, Source
 from syncscan.model.libraries import is_library
 from syncscan.model.trace import Trace

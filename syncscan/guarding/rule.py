@@ -5,8 +5,8 @@ from __future__ import annotations
 import linecache
 from functools import lru_cache
 
+from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.guarding.seen import GuardedSync
-from syncscan.model.allow_comments import Comment, comments_in
 
 _RULES = {
     "float": "item",

@@ -11,9 +11,9 @@ from syncscan import load
 from syncscan.errors import TraceUnreadable
 from syncscan.load import second_process
 from syncscan.load.byte_stream import ByteStream
+from syncscan.load.redaction import redacted
 from syncscan.load.valid_json import ValidText
 from syncscan.model.analysis import Analysis
-from syncscan.model.redacted import redacted
 from syncscan.report.annotate import added_events, annotate, annotate_around, document
 from syncscan.report.annotate.untangle import untangled
 

@@ -6,10 +6,10 @@ import ast
 import warnings
 from collections.abc import Iterable, Mapping
 
+from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.lint.shapes import ANYWHERE, SHAPES
 from syncscan.lint.sources import Source, Unreadable, files_in, parsed, read
 from syncscan.lint.walk import Found, Walk
-from syncscan.model.allow_comments import Comment, comments_in
 from syncscan.model.finding import Cause, Diagnosis, Severity
 from syncscan.model.guess import Allowed, Guess, Linted
 from syncscan.model.rule_doc import RuleDoc

@@ -12,11 +12,11 @@ from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
 from syncscan.load.cache import Cache, cache_beside
 from syncscan.load.folder import find, named_as_trace, natural, traces_among
 from syncscan.load.foreign import refused, written_by_another
+from syncscan.load.redaction import redacted
 from syncscan.load.reference import parse
 from syncscan.load.saved import PEEK, is_saved, named_as_saved, open_events, read_saved
 from syncscan.load.split import PIECE
 from syncscan.load.steps import with_chosen_steps, with_steps
-from syncscan.model.redacted import redacted
 from syncscan.model.trace import Trace
 
 

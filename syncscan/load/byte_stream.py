@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, installing
+from syncscan.load.redaction import redacted
 from syncscan.load.stored import Stored, reason
 from syncscan.load.unpack import recognised
 from syncscan.model.file_state import FileState
-from syncscan.model.redacted import redacted
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 MAGIC = 4

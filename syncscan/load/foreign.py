@@ -14,9 +14,9 @@ import msgspec
 from syncscan.errors import SyncscanError, TraceUnreadable
 from syncscan.load.byte_stream import ByteStream, open_bytes
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
+from syncscan.load.redaction import redacted
 from syncscan.load.split import LOOKED_AT
 from syncscan.load.typed_events import LEFT_OUT
-from syncscan.model.redacted import redacted
 from syncscan.model.trace import CALLS, Trace
 
 _TORCH = "syncscan reads what torch.profiler writes (export_chrome_trace, tensorboard_trace_handler)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from syncscan.model.redacted import redacted
+from syncscan.load.redaction import redacted
 
 
 class Stored:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from syncscan.model.finding import Finding
-from syncscan.model.finding_table import finding_frame
 from syncscan.model.habit import Habit
 from syncscan.model.host import UNKNOWN_HOST, Host
-from syncscan.model.host_table import host_frame
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.likeness import Likeness
 from syncscan.model.picture import Picture
@@ -63,6 +61,8 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """Writes the report in a format; handed in likewise."""
     _painter: Callable[[Analysis, str], Picture] | None = None
     """Draws a picture; handed in likewise."""
+    _framer: Callable[[Analysis, str], pd.DataFrame] | None = None
+    """Makes a pandas frame; handed in likewise."""
 
     def __repr__(self) -> str:
         bound = f"bound: {self.step.bound.value}"
@@ -152,16 +152,16 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         return self._projects().schedule(remove, at=at, step_ms=step_ms)
 
     def to_frame(self) -> pd.DataFrame:
-        """The findings as a tidy pandas frame, one row each; columns and dtypes as in `model.finding_table.COLUMNS`."""
-        return finding_frame(self.findings, self.trace.info.path, self.step.waits_withheld)
+        """The findings as a tidy pandas frame, a row each; columns and dtypes as in `report.finding_table.COLUMNS`."""
+        return self._framed("findings")
 
     @property
     def host(self) -> pd.DataFrame:
         """Where a step's host time goes, as a pandas frame with a row a line of a function, each below its caller.
 
-        Columns and dtypes as in `model.host_table.COLUMNS`; empty where capture didn't sample.
+        Columns and dtypes as in `report.host_table.COLUMNS`; empty where capture didn't sample.
         """
-        return host_frame(self.host_time)
+        return self._framed("host")
 
     def to_html(self) -> str:
         """The report as one self-contained HTML page."""
@@ -212,6 +212,11 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         if self._projector is None:
             raise RuntimeError("this analysis was made without what-if; use syncscan.analyze(path)")
         return self._projector
+
+    def _framed(self, of: str) -> pd.DataFrame:
+        if self._framer is None:
+            raise RuntimeError("this analysis was made without frames; use syncscan.analyze(path)")
+        return self._framer(self, of)
 
     def _rendered(self, form: str, **options: Any) -> str:
         if self._renderer is None:

@@ -6,12 +6,11 @@ Times are µs a step unless said, on no rank's clock but the job's: its first ra
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from syncscan.model.fleet_table import Late, fleet_frame, fleet_rows
 from syncscan.model.rank import RankAnalysis, RankFinding
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ class Fleet(msgspec.Struct, frozen=True):
     """Those that some rank's trace lacks: they take what they took."""
     notes: tuple[str, ...]
     """What can't be told, and why; a sentence each."""
+    _framer: ClassVar[Callable[..., Any] | None] = None
+    """Makes the frame; `syncscan.fleet` hands it in, as a value can't import what draws it."""
 
     @property
     def replayed(self) -> bool:
@@ -165,12 +166,9 @@ class Fleet(msgspec.Struct, frozen=True):
         ranks, found = len(self.ranks), len(self.findings)
         return f"<Fleet of {ranks} rank{'s' * (ranks != 1)}: {found} finding{'s' * (found != 1)}>"
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Flat rows, one a rank, step and finding, with the keys of `model.fleet_table.COLUMNS`."""
-        late = {(x.rank, x.step): Late(x.late_us, x.cause.value, x.finding) for x in self.lateness}
-        gains = {f.id: (f.gain_us, *(f.range_us or (None, None))) for f in self.findings}
-        return fleet_rows([(rank.number, rank.of) for rank in self.ranks], self.steps, late, gains)
-
     def to_frame(self) -> pd.DataFrame:
-        """A tidy pandas frame ranks x steps x findings; columns and dtypes as in `model.fleet_table.COLUMNS`."""
-        return fleet_frame(self.rows())
+        """A tidy pandas frame ranks x steps x findings; columns and dtypes as in `report.fleet_table.COLUMNS`."""
+        if self._framer is None:
+            raise RuntimeError("frames of a job are made by syncscan.fleet; import it first")
+        frame: pd.DataFrame = self._framer()
+        return frame

@@ -36,7 +36,8 @@ def indented(document: Any) -> str:
     try:
         encoded = msgspec.json.encode(document)
     except _UNWRITABLE:
-        encoded = msgspec.json.encode(strict_value(document))
+        plain = msgspec.to_builtins(document) if isinstance(document, msgspec.Struct) else document
+        encoded = msgspec.json.encode(strict_value(plain))
     return msgspec.json.format(encoded, indent=2).decode()
 
 

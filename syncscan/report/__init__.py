@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from syncscan.model.analysis import Analysis
+if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "brief")
 """Each is a module of this package with a function `render(analysis) -> str`."""

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.diff import Change
-from syncscan.model.printable import printable
 from syncscan.report.diff_story import ToldChange
+from syncscan.report.printable import printable
 
 _COLORS = {Change.NEW: "bold red", Change.CHANGED: "yellow", Change.GONE: "green", Change.OCCASIONAL: "dim"}
 SHOWN = 20

@@ -3,69 +3,131 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from syncscan.model.check import Verdict, Violation
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from syncscan.model.check import By, Limit, Verdict, Violation
 from syncscan.model.finding import Finding
 from syncscan.model.json_text import indented
+from syncscan.report.document import Document, about
 from syncscan.version import __version__
-
-if TYPE_CHECKING:
-    from syncscan.model.documents import CheckDocument, CheckedFinding, VerdictDocument, ViolationDocument
 
 SCHEMA = "syncscan.check/1"
 
 
+class CheckedFinding(Struct, frozen=True):
+    """A finding that a limit counts."""
+
+    id: str
+    rule: str
+    op: str
+    scope: tuple[str, ...]
+    file: str | None
+    line: int | None
+    exact: bool | None
+    per_step: float
+    wait_us: float
+    recoverable_us: float | None
+
+
+class ExemptFinding(CheckedFinding, frozen=True):
+    """One that no limit counts, and why."""
+
+    by: By
+    reason: str
+
+
+class LimitDocument(Struct, frozen=True):
+    """The most that a project allows."""
+
+    by: str | None
+    glob: str | None
+    syncs: float | None
+    wait_ms: float | None
+    recoverable: float | None
+    held_up: Annotated[float | None, about("of jobs alone")]
+
+
+class ViolationDocument(Struct, frozen=True):
+    """A limit that isn't kept."""
+
+    limit: LimitDocument
+    sentence: str
+    findings: tuple[str, ...]
+
+
+class VerdictDocument(Struct, frozen=True):
+    """Whether one recording keeps the limits."""
+
+    path: str
+    passed: bool
+    violations: tuple[ViolationDocument, ...]
+    counted: tuple[CheckedFinding, ...]
+    exempt: tuple[ExemptFinding, ...]
+    notes: tuple[str, ...]
+
+
+class CheckDocument(Document, frozen=True):
+    """Whether recordings keep a project's limits."""
+
+    passed: bool
+    rules_from: str
+    traces: tuple[VerdictDocument, ...]
+
+
 def render(verdicts: Sequence[Verdict], rules_from: str) -> str:
     """The verdicts as indented JSON; times in µs a step."""
-    document: CheckDocument = {
-        "schema": SCHEMA,
-        "syncscan": __version__,
-        "passed": all(v.passed for v in verdicts),
-        "rules_from": rules_from,
-        "traces": [_verdict(v) for v in verdicts],
-    }
+    document = CheckDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        passed=all(v.passed for v in verdicts),
+        rules_from=rules_from,
+        traces=tuple(_verdict(v) for v in verdicts),
+    )
     return indented(document) + "\n"
 
 
 def _verdict(verdict: Verdict) -> VerdictDocument:
-    return {
-        "path": verdict.path,
-        "passed": verdict.passed,
-        "violations": [_violation(v) for v in verdict.violations],
-        "counted": [_finding(f) for f in verdict.counted],
-        "exempt": [{**_finding(e.finding), "by": e.by.value, "reason": e.reason} for e in verdict.exempt],
-        "notes": list(verdict.said),
-    }
+    exempt = (ExemptFinding(**asdict(_finding(e.finding)), by=e.by, reason=e.reason) for e in verdict.exempt)
+    return VerdictDocument(
+        path=verdict.path,
+        passed=verdict.passed,
+        violations=tuple(_violation(v) for v in verdict.violations),
+        counted=tuple(_finding(f) for f in verdict.counted),
+        exempt=tuple(exempt),
+        notes=verdict.said,
+    )
 
 
 def _violation(violation: Violation) -> ViolationDocument:
-    limit = violation.limit
-    return {
-        "limit": {
-            "by": limit.by or None,
-            "glob": limit.glob or None,
-            "syncs": limit.syncs,
-            "wait_ms": limit.wait_ms,
-            "recoverable": limit.recoverable,
-            "held_up": limit.held_up,
-        },
-        "sentence": violation.sentence,
-        "findings": [f.id for f in violation.findings],
-    }
+    findings = tuple(f.id for f in violation.findings)
+    return ViolationDocument(_limit(violation.limit), violation.sentence, findings)
+
+
+def _limit(limit: Limit) -> LimitDocument:
+    return LimitDocument(
+        by=limit.by or None,
+        glob=limit.glob or None,
+        syncs=limit.syncs,
+        wait_ms=limit.wait_ms,
+        recoverable=limit.recoverable,
+        held_up=limit.held_up,
+    )
 
 
 def _finding(finding: Finding) -> CheckedFinding:
     source = finding.where.source
-    return {
-        "id": finding.id,
-        "rule": finding.rule,
-        "op": finding.where.op,
-        "scope": list(finding.where.scope),
-        "file": source.file if source else None,
-        "line": source.line if source else None,
-        "exact": source.exact if source else None,
-        "per_step": finding.per_step,
-        "wait_us": finding.wait_us,
-        "recoverable_us": finding.gain.recoverable_us if finding.gain else None,
-    }
+    return CheckedFinding(
+        id=finding.id,
+        rule=finding.rule,
+        op=finding.where.op,
+        scope=finding.where.scope,
+        file=source.file if source else None,
+        line=source.line if source else None,
+        exact=source.exact if source else None,
+        per_step=finding.per_step,
+        wait_us=finding.wait_us,
+        recoverable_us=finding.gain.recoverable_us if finding.gain else None,
+    )

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from syncscan.model.check import Verdict
 from syncscan.model.finding import Finding
-from syncscan.model.printable import printable
 from syncscan.report.phrases import chain, line, places, what
+from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
 

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.finding import Excerpt, Finding
-from syncscan.model.printable import printable
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, phrases, source
 from syncscan.report.habits import ToldHabit
+from syncscan.report.printable import printable
 from syncscan.report.story import Story
 from syncscan.report.units import times
 

@@ -2,27 +2,98 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from syncscan.model.diff import Diff, MovedWait, Promise, Site, SiteChange, State, StepChange
-from syncscan.model.finding import Source
+from msgspec import Struct
+
+from syncscan.model.diff import Change, Diff, HabitChange, MovedWait, Site, SiteChange, State, StepChange
+from syncscan.model.finding import Phase
 from syncscan.model.json_text import indented
 from syncscan.report.diff_story import story_of
+from syncscan.report.document import Document, PromiseDocument, about, promise_document
+from syncscan.report.finding_json import Place, place
 from syncscan.version import __version__
 
-if TYPE_CHECKING:
-    from syncscan.model.documents import (
-        ChangeDocument,
-        DiffDocument,
-        MovedDocument,
-        Place,
-        PromiseDocument,
-        SiteDocument,
-        StateDocument,
-        StepChangeDocument,
-    )
-
 SCHEMA = "syncscan.diff/1"
+
+
+class BeforeAndAfter(Struct, frozen=True):
+    """A time of both states."""
+
+    before: float | None
+    after: float | None
+
+
+class StepChangeDocument(Struct, frozen=True):
+    """What the step gained."""
+
+    before_us: float | None
+    after_us: float | None
+    saving_us: float | None
+    margin_us: Annotated[float | None, about("half of the 95 % interval")]
+    distinguishable: Annotated[bool, about("whether the change can be told from noise")]
+    unprofiled: Annotated[bool, about("whether both times are without the profiler")]
+    device_busy_us: BeforeAndAfter
+    not_comparable: Annotated[str | None, about("why the two can't be compared")]
+
+
+class MovedDocument(Struct, frozen=True):
+    """A wait that moved to another sync."""
+
+    to: Annotated[str, about("the id of the finding that waits now")]
+    us: Annotated[float, about("how much of the wait moved")]
+    before_us: float
+    after_us: float
+
+
+class SiteDocument(Struct, frozen=True):
+    """The findings of one place."""
+
+    ids: tuple[str, ...]
+    rules: tuple[str, ...]
+    source: Place | None
+    called_from: Place | None
+    per_step: float
+    wait_us: float
+    bubble_us: float
+    recoverable_us: float | None
+
+
+class ChangeDocument(Struct, frozen=True):
+    """A place that went, came or changed."""
+
+    change: Change
+    rule: str
+    op: str
+    scope: tuple[str, ...]
+    phase: Phase
+    intended: bool
+    waits_more_or_less_often: bool
+    waits_longer_or_shorter: bool
+    before: SiteDocument | None
+    after: SiteDocument | None
+
+
+class HabitChangeDocument(Struct, frozen=True):
+    """A habit that came or went."""
+
+    change: Change
+    rule: str
+    scope: tuple[str, ...]
+
+
+class DiffDocument(Document, frozen=True):
+    """What changed from one recording to another."""
+
+    verdict: str
+    before: State
+    after: State
+    step: StepChangeDocument
+    promised: PromiseDocument | None
+    moved: tuple[MovedDocument, ...]
+    changes: tuple[ChangeDocument, ...]
+    habits: tuple[HabitChangeDocument, ...]
+    notes: tuple[str, ...]
 
 
 def render(diff: Diff) -> str:
@@ -31,81 +102,69 @@ def render(diff: Diff) -> str:
 
 
 def document(diff: Diff) -> DiffDocument:
-    """The diff as plain dicts and lists."""
-    return {
-        "schema": SCHEMA,
-        "syncscan": __version__,
-        "verdict": story_of(diff).verdict,
-        "before": _state(diff.before),
-        "after": _state(diff.after),
-        "step": _step(diff.step),
-        "promised": _promise(diff.promise),
-        "moved": [_moved(m) for m in diff.moved],
-        "changes": [_change(c) for c in diff.changes],
-        "habits": [{"change": c.change.value, "rule": c.habit.rule, "scope": list(c.habit.scope)} for c in diff.habits],
-        "notes": list(diff.notes),
-    }
-
-
-def _state(state: State) -> StateDocument:
-    return {"paths": list(state.paths), "steps": state.steps, "device": state.device, "bound": state.bound}
+    """Return the diff as its JSON has it."""
+    return DiffDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        verdict=story_of(diff).verdict,
+        before=diff.before,
+        after=diff.after,
+        step=_step(diff.step),
+        promised=promise_document(diff.promise),
+        moved=tuple(_moved(m) for m in diff.moved),
+        changes=tuple(_change(c) for c in diff.changes),
+        habits=tuple(_habit(c) for c in diff.habits),
+        notes=diff.notes,
+    )
 
 
 def _step(step: StepChange) -> StepChangeDocument:
-    return {
-        "before_us": step.before_us,
-        "after_us": step.after_us,
-        "saving_us": step.saving_us,
-        "margin_us": step.margin_us,
-        "distinguishable": step.told,
-        "unprofiled": step.unprofiled,
-        "device_busy_us": {"before": step.device_us[0], "after": step.device_us[1]},
-        "not_comparable": step.why_not or None,
-    }
-
-
-def _promise(promise: Promise | None) -> PromiseDocument | None:
-    if promise is None:
-        return None
-    return {"saving_us": promise.saving_us, "range_us": list(promise.range_us), "kept": promise.kept.name.lower()}
+    return StepChangeDocument(
+        before_us=step.before_us,
+        after_us=step.after_us,
+        saving_us=step.saving_us,
+        margin_us=step.margin_us,
+        distinguishable=step.told,
+        unprofiled=step.unprofiled,
+        device_busy_us=BeforeAndAfter(*step.device_us),
+        not_comparable=step.why_not or None,
+    )
 
 
 def _moved(moved: MovedWait) -> MovedDocument:
-    return {"to": moved.to.first.id, "us": moved.us, "before_us": moved.before_us, "after_us": moved.after_us}
+    return MovedDocument(moved.to.first.id, moved.us, moved.before_us, moved.after_us)
+
+
+def _habit(change: HabitChange) -> HabitChangeDocument:
+    return HabitChangeDocument(change.change, change.habit.rule, change.habit.scope)
 
 
 def _change(change: SiteChange) -> ChangeDocument:
     first = change.site.first
-    return {
-        "change": change.change.value,
-        "rule": first.rule,
-        "op": first.where.op,
-        "scope": list(first.where.scope),
-        "phase": first.where.phase.value,
-        "intended": change.site.intended,
-        "waits_more_or_less_often": change.how_often,
-        "waits_longer_or_shorter": change.how_long,
-        "before": _site(change.before),
-        "after": _site(change.after),
-    }
+    return ChangeDocument(
+        change=change.change,
+        rule=first.rule,
+        op=first.where.op,
+        scope=first.where.scope,
+        phase=first.where.phase,
+        intended=change.site.intended,
+        waits_more_or_less_often=change.how_often,
+        waits_longer_or_shorter=change.how_long,
+        before=_site(change.before),
+        after=_site(change.after),
+    )
 
 
 def _site(site: Site | None) -> SiteDocument | None:
     if site is None:
         return None
-    return {
-        "ids": list(dict.fromkeys(f.id for f in site.findings)),
-        "rules": list(dict.fromkeys(f.rule for f in site.findings)),
-        "source": _source(site.first.where.source),
-        "called_from": _source(site.first.where.in_library),
-        "per_step": site.per_step,
-        "wait_us": site.wait_us,
-        "bubble_us": site.bubble_us,
-        "recoverable_us": site.recoverable_us,
-    }
-
-
-def _source(source: Source | None) -> Place | None:
-    if source is None:
-        return None
-    return {"file": source.file, "line": source.line, "function": source.function, "exact": source.exact}
+    return SiteDocument(
+        ids=tuple(dict.fromkeys(f.id for f in site.findings)),
+        rules=tuple(dict.fromkeys(f.rule for f in site.findings)),
+        source=place(site.first.where.source),
+        called_from=place(site.first.where.in_library),
+        per_step=site.per_step,
+        wait_us=site.wait_us,
+        bubble_us=site.bubble_us,
+        recoverable_us=site.recoverable_us,
+    )

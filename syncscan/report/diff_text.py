@@ -8,9 +8,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from syncscan.model.diff import Diff
-from syncscan.model.printable import printable
 from syncscan.report.change_lines import change_lines, ending
 from syncscan.report.diff_story import TITLES, DiffStory, story_of
+from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,9 +15,6 @@ from syncscan.model.habit import Basis
 from syncscan.model.likeness import Counterpart, Likeness
 from syncscan.report.phrases import figure, measurable, real, saving, spread, whereabouts
 from syncscan.report.units import duration, percent, times
-
-if TYPE_CHECKING:
-    from syncscan.model.documents import CounterpartDocument, DryRunDocument, LikenessDocument
 
 UNSEEN = 5
 """Findings of a recording alone that are named; JSON has them all."""
@@ -67,7 +63,7 @@ def summary(analysis: Analysis) -> str:
     step = f"a step of {duration(like.step_us)}" if like.step_us else "a step that wasn't timed"
     device = f" on {like.device}" if like.device else ""
     costs = f"Costs are those of {_name(like)}, {step}{device}: it has {seen} of the {len(found)}."
-    return " ".join(part for part in (costs, _without_all(like), _sizes(like)) if part)
+    return " ".join(part for part in (costs, _without_all(like), sizes(like)) if part)
 
 
 def _without_all(like: Likeness) -> str:
@@ -141,59 +137,7 @@ def circumstances(finding: Finding) -> Iterator[str]:
         yield times(finding.per_step)
 
 
-def document(analysis: Analysis) -> DryRunDocument | None:
-    """What JSON says of a dry run besides its findings; None of a recording."""
-    capture = analysis.trace.info.capture
-    if not capture.pretended:
-        return None
-    coverage = capture.coverage
-    gaps = coverage.gaps if coverage else ()
-    return {
-        "ops": coverage.ops if coverage else None,
-        "not_understood": [{"what": g.what, "count": g.count, "file": g.file, "line": g.line} for g in gaps],
-        "notes": list(capture.notes),
-        "like": _like(analysis.likeness) if analysis.likeness else None,
-    }
-
-
-def counterpart(finding: Finding, analysis: Analysis) -> CounterpartDocument | None:
-    """What JSON says of a finding's counterpart; None without one."""
-    theirs = analysis.likeness.counterparts.get(finding.id) if analysis.likeness else None
-    if theirs is None:
-        return None
-    return {
-        "findings": [f.id for f in theirs.findings],
-        "shared_with": list(theirs.shared),
-        "per_step": theirs.per_step,
-        "wait_us": theirs.wait_us,
-        "bubble_us": theirs.bubble_us,
-        "recoverable_us": theirs.recoverable_us,
-        "recoverable_range_us": list(theirs.range_us) if theirs.range_us else None,
-        "copied_bytes": {"here": theirs.copied[0], "there": theirs.copied[1]} if theirs.copied else None,
-    }
-
-
-def _like(like: Likeness) -> LikenessDocument:
-    return {
-        "path": like.path,
-        "device": like.device or None,
-        "steps": like.steps,
-        "step_us": like.step_us or None,
-        "recoverable_us": like.recoverable_us,
-        "recoverable_range_us": list(like.range_us) if like.range_us else None,
-        "sizes": _sizes(like),
-        "same_sizes": None if not like.compared else not any(c.other_size for _, c in like.compared),
-        "unseen": [
-            {"id": f.id, "where": whereabouts(f), "wait_us": f.wait_us, "recoverable_us": _gain(f)} for f in like.unseen
-        ],
-    }
-
-
-def _gain(finding: Finding) -> float | None:
-    return finding.gain.recoverable_us if finding.gain else None
-
-
-def _sizes(like: Likeness) -> str:
+def sizes(like: Likeness) -> str:
     """Whether both are of one size, as far as their copies tell; nothing is scaled."""
     other = next((c for _, c in like.compared if c.other_size), None)
     if other is not None:

@@ -2,25 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from msgspec import Struct
 
-from syncscan.model.diff import Promise, StepChange
+from syncscan.model.diff import Change, StepChange
 from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
 from syncscan.model.json_text import indented
+from syncscan.report.document import Document, PromiseDocument, promise_document
 from syncscan.report.fleet_diff_story import story_of
 from syncscan.version import __version__
 
-if TYPE_CHECKING:
-    from syncscan.model.documents import (
-        FleetDiffDocument,
-        JobChangeDocument,
-        JobSiteDocument,
-        JobStateDocument,
-        JobStepDocument,
-        PromiseDocument,
-    )
-
 SCHEMA = "syncscan.fleet-diff/1"
+
+
+class JobStateDocument(Struct, frozen=True):
+    """A job as it was at one time."""
+
+    ranks: int
+    steps: int
+    held_up_us: float | None
+    holders: tuple[int, ...]
+
+
+class JobStepDocument(Struct, frozen=True):
+    """What the job's step gained."""
+
+    before_us: float | None
+    after_us: float | None
+    saving_us: float | None
+    margin_us: float | None
+    distinguishable: bool
+    unprofiled: bool
+    not_comparable: str | None
+
+
+class JobSiteDocument(Struct, frozen=True):
+    """The findings of one place, over ranks."""
+
+    ids: tuple[str, ...]
+    file: str | None
+    line: int | None
+    ranks: tuple[int, ...]
+    per_step: float
+    wait_us: float | None
+    job_gain_us: float | None
+
+
+class JobChangeDocument(Struct, frozen=True):
+    """A place that went, came, changed, or is on other ranks."""
+
+    change: Change
+    rule: str
+    op: str
+    scope: tuple[str, ...]
+    phase: str
+    intended: bool
+    waits_more_or_less_often: bool
+    waits_longer_or_shorter: bool
+    on_other_ranks: bool
+    before: JobSiteDocument | None
+    after: JobSiteDocument | None
+
+
+class FleetDiffDocument(Document, frozen=True):
+    """What changed from one state of a job to another."""
+
+    verdict: str
+    before: JobStateDocument
+    after: JobStateDocument
+    step: JobStepDocument
+    promised: PromiseDocument | None
+    changes: tuple[JobChangeDocument, ...]
+    notes: tuple[str, ...]
 
 
 def render(diff: FleetDiff) -> str:
@@ -29,73 +81,62 @@ def render(diff: FleetDiff) -> str:
 
 
 def document(diff: FleetDiff) -> FleetDiffDocument:
-    """The same as plain dicts and lists."""
-    return {
-        "schema": SCHEMA,
-        "syncscan": __version__,
-        "verdict": story_of(diff).verdict,
-        "before": _state(diff.before),
-        "after": _state(diff.after),
-        "step": _step(diff.step),
-        "promised": _promise(diff.promise),
-        "changes": [_change(c) for c in diff.changes],
-        "notes": list(diff.notes),
-    }
+    """Return the two states as their JSON has them."""
+    return FleetDiffDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        verdict=story_of(diff).verdict,
+        before=_state(diff.before),
+        after=_state(diff.after),
+        step=_step(diff.step),
+        promised=promise_document(diff.promise),
+        changes=tuple(_change(c) for c in diff.changes),
+        notes=diff.notes,
+    )
 
 
 def _state(state: JobState) -> JobStateDocument:
-    return {
-        "ranks": state.ranks,
-        "steps": state.steps,
-        "held_up_us": state.held_up_us,
-        "holders": list(state.holders),
-    }
+    return JobStateDocument(state.ranks, state.steps, state.held_up_us, state.holders)
 
 
 def _step(step: StepChange) -> JobStepDocument:
-    return {
-        "before_us": step.before_us,
-        "after_us": step.after_us,
-        "saving_us": step.saving_us,
-        "margin_us": step.margin_us,
-        "distinguishable": step.told,
-        "unprofiled": step.unprofiled,
-        "not_comparable": step.why_not or None,
-    }
-
-
-def _promise(promise: Promise | None) -> PromiseDocument | None:
-    if promise is None:
-        return None
-    return {"saving_us": promise.saving_us, "range_us": list(promise.range_us), "kept": promise.kept.name.lower()}
+    return JobStepDocument(
+        before_us=step.before_us,
+        after_us=step.after_us,
+        saving_us=step.saving_us,
+        margin_us=step.margin_us,
+        distinguishable=step.told,
+        unprofiled=step.unprofiled,
+        not_comparable=step.why_not or None,
+    )
 
 
 def _change(change: JobChange) -> JobChangeDocument:
     first = change.site.first
-    return {
-        "change": change.change.value,
-        "rule": first.rule,
-        "op": first.op,
-        "scope": list(first.scope),
-        "phase": first.phase,
-        "intended": change.site.intended,
-        "waits_more_or_less_often": change.how_often,
-        "waits_longer_or_shorter": change.how_long,
-        "on_other_ranks": change.other_ranks,
-        "before": _site(change.before),
-        "after": _site(change.after),
-    }
+    return JobChangeDocument(
+        change=change.change,
+        rule=first.rule,
+        op=first.op,
+        scope=first.scope,
+        phase=first.phase,
+        intended=change.site.intended,
+        waits_more_or_less_often=change.how_often,
+        waits_longer_or_shorter=change.how_long,
+        on_other_ranks=change.other_ranks,
+        before=_site(change.before),
+        after=_site(change.after),
+    )
 
 
 def _site(site: JobSite | None) -> JobSiteDocument | None:
     if site is None:
         return None
-    return {
-        "ids": list(dict.fromkeys(f.id for f in site.findings)),
-        "file": site.first.file or None,
-        "line": site.first.line or None,
-        "ranks": list(site.ranks),
-        "per_step": site.per_step,
-        "wait_us": site.wait_us,
-        "job_gain_us": site.gain_us,
-    }
+    return JobSiteDocument(
+        ids=tuple(dict.fromkeys(f.id for f in site.findings)),
+        file=site.first.file or None,
+        line=site.first.line or None,
+        ranks=site.ranks,
+        per_step=site.per_step,
+        wait_us=site.wait_us,
+        job_gain_us=site.gain_us,
+    )

@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
+
+from msgspec import Struct
 
 from syncscan.model.fleet import Fleet
 from syncscan.model.json_text import indented
 from syncscan.model.saved_fleet import SCHEMA
 from syncscan.model.saved_fleet import document as job_of
+from syncscan.report.document import Document
 from syncscan.report.fleet_story import FleetStory, ToldHolder, story_of
 from syncscan.version import __version__
 
-if TYPE_CHECKING:
-    from syncscan.model.documents import FleetDocument, FleetSaid, HolderDocument
+
+class HolderDocument(Struct, frozen=True):
+    """A rank that holds the others up."""
+
+    rank: int
+    late: str
+    steps: int
+    cause: str | None
+    why: str
+
+
+class JobRemedyDocument(Struct, frozen=True):
+    """A sync to remove on all its ranks."""
+
+    id: str
+    saves: str
+    range: str
+    on: str
+
+
+class FleetSaid(Struct, frozen=True):
+    """The words of a job's other reports."""
+
+    verdict: str
+    reason: str
+    summary: str
+    holders: tuple[HolderDocument, ...]
+    remedies: tuple[JobRemedyDocument, ...]
+    then: tuple[str, ...]
+    single_traces_get_wrong: tuple[str, ...]
+    missing: str
+
+
+class FleetDocument(Document, frozen=True):
+    """All that was found out about a job."""
+
+    said: FleetSaid
+    job: Any
 
 
 def render(fleet: Fleet) -> str:
@@ -21,26 +60,22 @@ def render(fleet: Fleet) -> str:
 
 
 def document(fleet: Fleet) -> FleetDocument:
-    """What is said of the job, and the job, as plain dicts and lists."""
-    return {"schema": SCHEMA, "syncscan": __version__, "said": _said(story_of(fleet)), "job": job_of(fleet)}
+    """Return what is said of the job, and the job."""
+    return FleetDocument(schema=SCHEMA, syncscan=__version__, said=_said(story_of(fleet)), job=job_of(fleet))
 
 
 def _said(story: FleetStory) -> FleetSaid:
-    """The words of the other reports."""
-    return {
-        "verdict": story.verdict,
-        "reason": story.reason,
-        "summary": story.summary,
-        "holders": [_holder(holder) for holder in story.holders],
-        "remedies": [
-            {"id": told.of.id, "saves": told.saves, "range": told.doubt, "on": told.on} for told in story.remedies
-        ],
-        "then": list(story.then),
-        "single_traces_get_wrong": list(story.wrong),
-        "missing": story.missing,
-    }
+    return FleetSaid(
+        verdict=story.verdict,
+        reason=story.reason,
+        summary=story.summary,
+        holders=tuple(_holder(told) for told in story.holders),
+        remedies=tuple(JobRemedyDocument(told.of.id, told.saves, told.doubt, told.on) for told in story.remedies),
+        then=story.then,
+        single_traces_get_wrong=story.wrong,
+        missing=story.missing,
+    )
 
 
 def _holder(told: ToldHolder) -> HolderDocument:
-    cause = told.cause.value if told.cause else None
-    return {"rank": told.rank, "late": told.late, "steps": told.steps, "cause": cause, "why": told.why}
+    return HolderDocument(told.rank, told.late, told.steps, told.cause.value if told.cause else None, told.why)

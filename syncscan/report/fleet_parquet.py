@@ -6,7 +6,7 @@ import io
 
 from syncscan.errors import MissingExtra, installing
 from syncscan.model.fleet import Fleet
-from syncscan.model.fleet_table import COLUMNS
+from syncscan.report.fleet_table import COLUMNS, fleet_frame
 
 
 def render(fleet: Fleet) -> bytes:
@@ -20,7 +20,7 @@ def render(fleet: Fleet) -> bytes:
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtra("Parquet needs pyarrow.", f"Run: {installing('fleet')}.") from None
-    table = pa.Table.from_pandas(fleet.to_frame(), preserve_index=False)
+    table = pa.Table.from_pandas(fleet_frame(fleet), preserve_index=False)
     said = [field.with_metadata({"holds": COLUMNS[field.name].holds}) for field in table.schema]
     out = io.BytesIO()
     pq.write_table(table.cast(pa.schema(said, metadata=table.schema.metadata)), out)

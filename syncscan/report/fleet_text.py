@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.fleet import Fleet
-from syncscan.model.printable import printable
 from syncscan.report.fleet_story import FleetStory, ToldJobFinding, place, story_of
+from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")

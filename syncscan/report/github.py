@@ -1,12 +1,14 @@
-"""From an Analysis to GitHub's workflow commands, which show findings as annotations at their lines."""
+"""From flagged lines to GitHub's workflow commands, which its runner shows as annotations at their lines."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity
-from syncscan.model.step import StepSummary
-from syncscan.report.phrases import certainty, in_library, line, measured, projected, real, sentences, what
-from syncscan.report.story import story_of
+from syncscan.model.finding import Severity
+from syncscan.report.flagged import Flagged, FlaggedLine, Place
+from syncscan.report.flagged_findings import flagged_findings
+from syncscan.report.phrases import sentences
 from syncscan.report.workflow_command import command
 
 KINDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
@@ -14,40 +16,46 @@ KINDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "noti
 A_KIND = 10
 """GitHub shows at most so many annotations of a kind from a step, and 50 from a job."""
 CLOSING = 4000
-"""Characters of the annotation with verdict and advice."""
+"""Characters of the annotation that sums up."""
 
 
 def render(analysis: Analysis) -> str:
-    """One workflow command a finding above `info`, the most important first, and a closing notice with the verdict.
+    """One workflow command a finding above `info`, the most important first, and a closing notice with the verdict."""
+    return drawn([flagged_findings(analysis)])
 
-    At most 10 of a kind; the closing notice says how many were left out.
+
+def drawn(flagged: Sequence[Flagged]) -> str:
+    """Return one workflow command a flagged line above `info`, and a closing notice where something sums up.
+
+    Of each recording at most 10 of a kind; the closing notice says how many were left out.
     """
-    room = {"error": A_KIND, "warning": A_KIND, "notice": A_KIND - 1}
-    lines = []
-    found = real(analysis.shown.findings)
-    for f in found:
-        kind = KINDS[f.severity]
-        if room[kind]:
+    return "\n".join(line for one in flagged for line in _commands(one)) + "\n"
+
+
+def _commands(flagged: Flagged) -> Iterator[str]:
+    limits = flagged.limits[: A_KIND // 2]
+    yield from (command(KINDS[limit.severity], {"title": limit.title}, limit.message) for limit in limits)
+    room = {"error": A_KIND - len(limits), "warning": A_KIND, "notice": A_KIND - 1}
+    left_out = 0
+    for line in flagged.lines:
+        kind = KINDS.get(line.severity, "")
+        if room.get(kind):
             room[kind] -= 1
-            lines.append(_annotation(kind, f, analysis.step))
-    lines.append(_closing(analysis, len(found) - len(lines)))
-    return "\n".join(lines) + "\n"
+            yield _annotation(kind, line)
+        else:
+            left_out += bool(kind)
+    yield from (command("warning", {"title": flagged.tool}, text) for text in flagged.warnings[: room["warning"]])
+    if flagged.closing:
+        more = f"{left_out} more of them have no annotation: GitHub shows {A_KIND} of a kind" if left_out else ""
+        yield command("notice", {"title": flagged.tool}, sentences(*flagged.closing, more), CLOSING)
 
 
-def _annotation(kind: str, f: Finding, step: StepSummary) -> str:
-    source = f.where.source
-    doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
-    message = sentences(f"{what(f)} {measured(f, step)}", _library(f), projected(f, step), f.diagnosis.fix, doubt)
-    properties = {"file": source.file, "line": str(line(source))} if source else {}
-    return command(kind, {**properties, "title": f.diagnosis.title}, message)
+def _annotation(kind: str, line: FlaggedLine) -> str:
+    return command(kind, {**_properties(line.place), "title": line.title}, line.message)
 
 
-def _library(f: Finding) -> str:
-    return f"It is made in {in_library(f.where)}" if f.where.in_library else ""
-
-
-def _closing(analysis: Analysis, left_out: int) -> str:
-    story = story_of(analysis)
-    more = f"{left_out} more of them have no annotation: GitHub shows {A_KIND} of a kind" if left_out else ""
-    message = sentences(story.verdict, story.opening, *story.advice, story.steps_found, story.hidden, more)
-    return command("notice", {"title": "syncscan"}, message, CLOSING)
+def _properties(place: Place | None) -> dict[str, str]:
+    if place is None:
+        return {}
+    known = {"file": place.file, "line": place.line, "endLine": place.end_line, "col": place.column}
+    return {name: str(value) for name, value in known.items() if name in ("file", "line") or value}

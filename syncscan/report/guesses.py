@@ -8,7 +8,7 @@ from typing import Any
 from syncscan.model.guess import Linted
 
 FORMATS = ("text", "json", "github", "sarif", "csv", "markdown")
-"""Each is a module `guesses_…` of this package with a function `render(linted) -> str`."""
+"""Each is a module `guesses_…` of this package with a function `render(linted) -> str`, or draws any flagged lines."""
 
 
 def render(linted: Linted, form: str, **options: Any) -> str:
@@ -21,4 +21,14 @@ def render(linted: Linted, form: str, **options: Any) -> str:
     """
     if form not in FORMATS:
         raise ValueError(f"{form!r} is no format; use one of {', '.join(FORMATS)}")
+    if form == "csv":
+        from syncscan.report import csv, guess_table
+
+        return csv.drawn(guess_table.COLUMNS, guess_table.guess_rows(linted))
+    if form in ("github", "sarif"):
+        from syncscan.report import github, sarif
+        from syncscan.report.flagged_guesses import flagged_guesses
+
+        flagged = flagged_guesses(linted)
+        return sarif.drawn(flagged) if form == "sarif" else github.drawn([flagged])
     return str(importlib.import_module(f"syncscan.report.guesses_{form}").render(linted, **options))

@@ -2,57 +2,104 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from syncscan.model.guess import LIMITS, Guess, Linted
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from syncscan.model.finding import Cause, Confidence, Severity
+from syncscan.model.guess import LIMITS, Allowed, Guess, Linted
 from syncscan.model.json_text import indented
+from syncscan.report.document import Document, about
 from syncscan.version import __version__
-
-if TYPE_CHECKING:
-    from syncscan.model.documents import GuessDocument, LintDocument
 
 SCHEMA = "syncscan.lint/1"
 
 
+class GuessedSource(Struct, frozen=True):
+    """Where a guess stands."""
+
+    file: str
+    line: Annotated[int, about("from 1; of a notebook within its cell")]
+    column: Annotated[int, about("from 1, in characters")]
+    end_line: int
+    cell: Annotated[int | None, about("the number of a notebook's cell, from 1")]
+    function: str
+    code: Annotated[str, about("the expression")]
+
+
+class GuessDocument(Struct, frozen=True):
+    """One place in the source that would wait by its shape."""
+
+    rule: str
+    name: str
+    cause: Cause
+    severity: Severity
+    confidence: Confidence
+    scope: tuple[str, ...]
+    source: GuessedSource
+    place: Annotated[str, about("the loop or function that runs in each step")]
+    because: Annotated[str, about("why it was guessed to wait, and to run in each step")]
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+
+
+class AllowedGuess(GuessDocument, frozen=True):
+    """One that the source, or the project's file, allows."""
+
+    by: str
+    reason: str
+
+
+class LintDocument(Document, frozen=True):
+    """Guesses from the source alone."""
+
+    limits: str
+    files: Annotated[int, about("how many were read")]
+    guesses: tuple[GuessDocument, ...]
+    allowed: tuple[AllowedGuess, ...]
+    hidden: Annotated[int, about("what --select and --ignore leave out")]
+    notes: tuple[str, ...]
+    unread: Annotated[tuple[str, ...], about("files that couldn't be read: a sentence each")]
+
+
 def render(linted: Linted) -> str:
     """The guesses as indented JSON, with the keys of findings as far as a guess has them."""
-    document: LintDocument = {
-        "schema": SCHEMA,
-        "syncscan": __version__,
-        "limits": LIMITS,
-        "files": linted.files,
-        "guesses": [guess(g) for g in linted.guesses],
-        "allowed": [{**guess(a.guess), "by": a.by, "reason": a.reason} for a in linted.allowed],
-        "hidden": linted.hidden,
-        "notes": list(linted.notes),
-        "unread": list(linted.unread),
-    }
+    document = LintDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        limits=LIMITS,
+        files=linted.files,
+        guesses=tuple(guess_document(g) for g in linted.guesses),
+        allowed=tuple(_allowed(a) for a in linted.allowed),
+        hidden=linted.hidden,
+        notes=linted.notes,
+        unread=linted.unread,
+    )
     return indented(document) + "\n"
 
 
-def guess(g: Guess) -> GuessDocument:
-    """One guess as plain values."""
+def guess_document(g: Guess) -> GuessDocument:
+    """Return one guess as its JSON has it."""
     d = g.diagnosis
-    return {
-        "rule": d.rule,
-        "name": d.name,
-        "cause": d.cause.value,
-        "severity": g.severity.value,
-        "confidence": d.confidence.value,
-        "scope": list(g.scope),
-        "source": {
-            "file": g.file,
-            "line": g.line,
-            "column": g.column,
-            "end_line": g.end_line,
-            "cell": g.cell,
-            "function": g.function,
-            "code": g.code,
-        },
-        "place": g.place,
-        "because": g.because,
-        "title": d.title,
-        "why": d.why,
-        "fix": d.fix,
-        "when_fine": d.when_fine,
-    }
+    return GuessDocument(
+        rule=d.rule,
+        name=d.name,
+        cause=d.cause,
+        severity=g.severity,
+        confidence=d.confidence,
+        scope=g.scope,
+        source=GuessedSource(g.file, g.line, g.column, g.end_line, g.cell, g.function, g.code),
+        place=g.place,
+        because=g.because,
+        title=d.title,
+        why=d.why,
+        fix=d.fix,
+        when_fine=d.when_fine,
+    )
+
+
+def _allowed(a: Allowed) -> AllowedGuess:
+    return AllowedGuess(**asdict(guess_document(a.guess)), by=a.by, reason=a.reason)

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from syncscan.model.finding import Severity
 from syncscan.model.guess import LIMITS, Guess, Linted
-from syncscan.model.printable import printable
 from syncscan.report.guess_phrases import beside, doubt, verdict
+from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 
 _COLORS = {Severity.MEDIUM: "yellow", Severity.LOW: "dim"}

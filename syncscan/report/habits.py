@@ -1,10 +1,9 @@
-"""From habits to what a report says of each: what it costs, what proves it, what to do instead; and to JSON."""
+"""From habits to what a report says of each: what it costs, what proves it, what to do instead."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,9 +12,6 @@ from syncscan.model.finding import Phase, Severity
 from syncscan.model.habit import Basis, Habit, Segment, Split
 from syncscan.report.phrases import figure, spread
 from syncscan.report.units import duration
-
-if TYPE_CHECKING:
-    from syncscan.model.documents import HabitDocument, SegmentDocument, SplitDocument
 
 SHOWN = 5
 """How many habits a report shows unasked."""
@@ -133,57 +129,3 @@ def _split(split: Split) -> str:
     at = f" ({PurePath(split.source.file).name}:{split.source.line})" if split.source else ""
     often = f", {split.per_step:.3g} a step" if round(split.per_step, 2) != 1 else ""
     return f"{split.what}{at}{often}"
-
-
-def document(habits: Sequence[Habit]) -> list[HabitDocument]:
-    """The habits as plain dicts and lists; all times in µs a step."""
-    return [_habit(h) for h in habits]
-
-
-def _habit(h: Habit) -> HabitDocument:
-    a, gain = h.advice, h.gain
-    return {
-        "id": h.id,
-        "rule": a.rule,
-        "area": a.area.value,
-        "severity": h.severity.value,
-        "confidence": h.confidence.value,
-        "scope": list(h.scope),
-        "op": h.op,
-        "per_step": h.per_step,
-        "evidence": list(h.evidence),
-        "segments": [_segment_document(segment) for segment in h.segments],
-        "splits": [_split_document(split) for split in h.splits],
-        "cost_us": h.cost_us,
-        "recoverable_us": gain.recoverable_us if gain else None,
-        "recoverable_range_us": list(gain.range_us) if gain else None,
-        "basis": gain.basis.value if gain else None,
-        "title": a.title,
-        "why": a.why,
-        "fix": a.fix,
-        "when_fine": a.when_fine,
-    }
-
-
-def _segment_document(segment: Segment) -> SegmentDocument:
-    gain = segment.gain
-    return {
-        "phase": segment.phase.value,
-        "launches": segment.launches,
-        "host_us": segment.host_us,
-        "ended_by": segment.ended_by,
-        "recoverable_us": gain.recoverable_us if gain else None,
-        "recoverable_range_us": list(gain.range_us) if gain else None,
-    }
-
-
-def _split_document(split: Split) -> SplitDocument:
-    source = split.source
-    return {
-        "what": split.what,
-        "file": source.file if source else None,
-        "line": source.line if source else None,
-        "finding": split.finding or None,
-        "per_step": split.per_step,
-        "us": split.us,
-    }

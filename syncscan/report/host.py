@@ -1,4 +1,4 @@
-"""From where a step's host time goes to what every report says of it: a sentence, tables, JSON.
+"""From where a step's host time goes to what every report says of it: a sentence, tables.
 
 What is sampled is the step without the profiler, by function; what is counted is the trace, by op and call. Names are
 as they were recorded: each renderer escapes them for its own medium.
@@ -7,28 +7,18 @@ as they were recorded: each renderer escapes them for its own medium.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase
-from syncscan.model.host import USER, CountedHost, DearOp, Host, HostNode, HostShare, SampledHost
+from syncscan.model.host import USER, CountedHost, Host, HostNode, SampledHost
 from syncscan.model.libraries import path_in_package
 from syncscan.model.names import is_engine
 from syncscan.model.step import Bound
 from syncscan.report.names import shown
 from syncscan.report.units import duration, part_of, percent
-
-if TYPE_CHECKING:
-    from syncscan.model.documents import (
-        CountedDocument,
-        DearOpDocument,
-        HostDocument,
-        NodeDocument,
-        SampledDocument,
-        ShareDocument,
-    )
 
 TITLE = "Where the host's time goes"
 SHOWN = 10
@@ -149,16 +139,6 @@ def _drawn(sampled: SampledHost) -> list[int]:
         return wide
     longest = sorted(wide, key=lambda number: (-sampled.nodes[number].us, number))
     return sorted(longest[:MOST_DRAWN])
-
-
-def document(host: Host) -> HostDocument | None:
-    """All of it as plain dicts and lists; times in µs a step. None where nothing is known."""
-    if host.sampled is None and host.counted is None:
-        return None
-    return {
-        "sampled": None if host.sampled is None else _sampled_document(host.sampled),
-        "counted": None if host.counted is None else _counted_document(host.counted),
-    }
 
 
 # the sentence
@@ -312,64 +292,3 @@ def _sampling(sampled: SampledHost) -> str:
     if sampled.overhead < 0.005:
         return f"{said}, which it made no longer."
     return f"{said}, which it made {percent(sampled.overhead, 1.0)} longer."
-
-
-# JSON
-
-
-def _sampled_document(sampled: SampledHost) -> SampledDocument:
-    return {
-        "step_us": sampled.step_us,
-        "steps": sampled.steps,
-        "samples": sampled.samples,
-        "overhead": sampled.overhead,
-        "phases": [_share(share) for share in sampled.by_phase()],
-        "owners": [_share(share) for share in sampled.by_owner()],
-        "nodes": [_node(node) for node in sampled.nodes],
-    }
-
-
-def _share(share: HostShare) -> ShareDocument:
-    return {"name": share.name, "us": share.us, "share": share.share}
-
-
-def _node(node: HostNode) -> NodeDocument:
-    return {
-        "parent": node.parent,
-        "function": node.function,
-        "file": node.file,
-        "line": node.line,
-        "owner": node.owner,
-        "phase": node.phase.value,
-        "us": node.us,
-        "self_us": node.self_us,
-    }
-
-
-def _counted_document(counted: CountedHost) -> CountedDocument:
-    return {
-        "step_us": counted.step_us,
-        "dispatch_us": counted.dispatch_us,
-        "launches_us": counted.launches_us,
-        "allocations_us": counted.allocations_us,
-        "queries_us": counted.queries_us,
-        "other_calls_us": counted.other_calls_us,
-        "waits_us": counted.waits_us,
-        "input_us": counted.input_us,
-        "python_us": counted.python_us,
-        "ops_per_step": counted.ops_per_step,
-        "launches_per_step": counted.launches_per_step,
-        "kernels_per_launch": counted.kernels_per_launch,
-        "scaled": counted.scaled,
-        "dearest": [_dear(op) for op in counted.dearest],
-    }
-
-
-def _dear(op: DearOp) -> DearOpDocument:
-    return {
-        "op": op.op,
-        "scope": list(op.scope),
-        "per_step": op.per_step,
-        "us": op.us,
-        "self_us": op.self_us,
-    }

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.model.printable import printable
 from syncscan.report import host
+from syncscan.report.printable import printable
 from syncscan.report.story import Story
 
 NAME = 12

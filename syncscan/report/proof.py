@@ -3,27 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+from msgspec import Struct
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.json_text import indented
-from syncscan.model.printable import printable
 from syncscan.model.proof import Difference, Gain, Proof, Result, Same, Verdict
+from syncscan.report.document import Document, Range, about
 from syncscan.report.markup import escaped
+from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration
 from syncscan.version import __version__
 
-if TYPE_CHECKING:
-    from syncscan.model.documents import DifferenceDocument, GainDocument, ProofDocument, ResultDocument
-
 SCHEMA = "syncscan.prove/1"
 SHOWN = 12
 """Pairs in the table of a text report; JSON has them all."""
+
+
+class GainDocument(Struct, frozen=True):
+    """A part of the step, with its interval."""
+
+    share: float
+    range: Range
+
+
+class ResultDocument(Struct, frozen=True):
+    """Whether both programs compute the same."""
+
+    same: Same
+    why: str
+    steps: int
+    compared: str
+    deterministic: bool | None
+    difference: Difference | None
+    own_difference: Difference | None
+    rounding_difference: Difference | None
+    not_compared: str | None
+
+
+class PairDocument(Struct, frozen=True):
+    """One pair of processes."""
+
+    before_us: float
+    after_us: float
+    gain: float
+
+
+class ProofDocument(Document, frozen=True):
+    """Whether a change is a real gain and computes the same."""
+
+    before: str
+    after: str
+    device: str
+    verdict: Verdict
+    proven: bool
+    before_us: float | None
+    after_us: float | None
+    gain: Annotated[GainDocument | None, about("parts of the step")]
+    confidence: Annotated[float, about("of the interval")]
+    matters: Annotated[float, about("the least gain that counts")]
+    projected: Annotated[GainDocument | None, about("where a trace of before was given")]
+    result: ResultDocument
+    pairs: tuple[PairDocument, ...]
+    steps: int
+    clock: str
+    together: Annotated[bool, about("whether both took turns")]
+    seconds: float
+    stopped: Annotated[str, about("why no more was measured")]
+    notes: tuple[str, ...]
 
 
 def render_text(proof: Proof, width: int = 100, color: bool = False) -> str:
@@ -53,53 +105,49 @@ def render_json(proof: Proof) -> str:
 
 
 def document(proof: Proof) -> ProofDocument:
-    """The proof as plain dicts and lists; what isn't finite is null."""
+    """Return the proof as its JSON has it; what isn't finite is null."""
     p = proof
-    return {
-        "schema": SCHEMA,
-        "syncscan": __version__,
-        "before": p.before,
-        "after": p.after,
-        "device": p.device,
-        "verdict": p.verdict.value,
-        "proven": p.proven,
-        "before_us": p.before_us if p.pairs else None,
-        "after_us": p.after_us if p.gain else None,
-        "gain": _gain_document(p.gain),
-        "confidence": 0.95,
-        "matters": p.matters,
-        "projected": _gain_document(p.projected_gain),
-        "result": _result_document(p.result),
-        "pairs": [{"before_us": q.before_us, "after_us": q.after_us, "gain": q.gain} for q in p.pairs],
-        "steps": p.steps,
-        "clock": p.clock,
-        "together": p.together,
-        "seconds": p.seconds,
-        "stopped": p.stopped,
-        "notes": list(p.notes),
-    }
+    return ProofDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        before=p.before,
+        after=p.after,
+        device=p.device,
+        verdict=p.verdict,
+        proven=p.proven,
+        before_us=p.before_us if p.pairs else None,
+        after_us=p.after_us if p.gain else None,
+        gain=_gain_document(p.gain),
+        confidence=0.95,
+        matters=p.matters,
+        projected=_gain_document(p.projected_gain),
+        result=_result_document(p.result),
+        pairs=tuple(PairDocument(q.before_us, q.after_us, q.gain) for q in p.pairs),
+        steps=p.steps,
+        clock=p.clock,
+        together=p.together,
+        seconds=p.seconds,
+        stopped=p.stopped,
+        notes=p.notes,
+    )
 
 
 def _gain_document(gain: Gain | None) -> GainDocument | None:
-    return None if gain is None else {"share": gain.share, "range": [gain.low, gain.high]}
+    return GainDocument(gain.share, (gain.low, gain.high)) if gain else None
 
 
 def _result_document(result: Result) -> ResultDocument:
-    return {
-        "same": result.same.value,
-        "why": result.why,
-        "steps": result.steps,
-        "compared": result.source,
-        "deterministic": result.deterministic,
-        "difference": _difference_document(result.difference),
-        "own_difference": _difference_document(result.own),
-        "rounding_difference": _difference_document(result.rounding),
-        "not_compared": result.not_compared or None,
-    }
-
-
-def _difference_document(difference: Difference | None) -> DifferenceDocument | None:
-    return None if difference is None else {"losses": difference.losses, "parameters": difference.parameters}
+    return ResultDocument(
+        same=result.same,
+        why=result.why,
+        steps=result.steps,
+        compared=result.source,
+        deterministic=result.deterministic,
+        difference=result.difference,
+        own_difference=result.own,
+        rounding_difference=result.rounding,
+        not_compared=result.not_compared or None,
+    )
 
 
 def _parts(proof: Proof) -> Iterator[RenderableType]:

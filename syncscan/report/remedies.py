@@ -1,4 +1,4 @@
-"""From remedies to what a report says of each: what to change and where, what that saves, how; and to JSON.
+"""From remedies to what a report says of each: what to change and where, what that saves, how.
 
 Names in what is told are as they stand in the trace: each renderer escapes them for its own medium.
 """
@@ -6,7 +6,6 @@ Names in what is told are as they stand in the trace: each renderer escapes them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,9 +26,6 @@ from syncscan.report.phrases import (
     whereabouts,
 )
 from syncscan.report.units import duration
-
-if TYPE_CHECKING:
-    from syncscan.model.documents import RemedyDocument
 
 SHOWN = 5
 """How many remedies a report lists unasked."""
@@ -201,27 +197,3 @@ def in_words(remedies: Sequence[ToldRemedy]) -> list[str]:
     """The first remedies as sentences, the first with its fix."""
     said = [sentences(r.sentence, r.fix if r.number == 1 else "") for r in remedies[:SHOWN]]
     return [*said, f"… and {len(remedies) - SHOWN} more."] if len(remedies) > SHOWN else said
-
-
-def document(found: Sequence[Remedy], told: Sequence[ToldRemedy]) -> list[RemedyDocument]:
-    """The remedies as plain dicts and lists; all times in µs a step.
-
-    Args:
-        found: all of an analysis's.
-        told: those that are shown.
-    """
-    return [
-        {
-            "findings": list(r.findings),
-            "habit": r.habit or None,
-            "what": r.what,
-            "where": t.where,
-            "fix": t.fix,
-            "alone_us": r.alone_us,
-            "range_us": list(r.range_us),
-            "after_us": r.after_us,
-            "basis": r.basis.value,
-            "confidence": r.confidence.value,
-        }
-        for r, t in ((found[t.number - 1], t) for t in told if found)
-    ]

@@ -1,19 +1,27 @@
-"""From an Analysis to SARIF 2.1.0, for code scanning: a result a finding, at its line, with its rule."""
+"""From flagged lines to SARIF 2.1.0, for code scanning: a result a line, with its rule."""
 
 from __future__ import annotations
 
-from pathlib import PurePath
+import re
+from collections.abc import Mapping
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
+from urllib.parse import quote
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Diagnosis, Finding, Severity, Source
+from syncscan.model.finding import Diagnosis, Severity
 from syncscan.model.json_text import indented
-from syncscan.model.step import StepSummary
+from syncscan.report.flagged import Flagged, FlaggedLine, Place
+from syncscan.report.flagged_findings import flagged_findings
 from syncscan.report.names import shown
-from syncscan.report.phrases import certainty, chain, in_library, line, measured, projected, sentences, what
-from syncscan.report.sarif_parts import LEVELS, SCHEMA, TEXT, artifact, rule, text
-from syncscan.report.story import story_of
 from syncscan.version import __version__
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note", Severity.INFO: "none"}
+TEXT = 1000
+"""Characters of a text that are kept."""
+
+_LINK = re.compile(r"\](?=\()")
 
 
 def render(analysis: Analysis) -> str:
@@ -21,89 +29,95 @@ def render(analysis: Analysis) -> str:
 
     A finding without a source is located at the trace: code scanning refuses results that are nowhere.
     """
-    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(analysis)]}
+    return drawn(flagged_findings(analysis))
+
+
+def drawn(flagged: Flagged) -> str:
+    """Return the flagged lines, each with a diagnosis, as a SARIF log with one run."""
+    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(flagged)]}
     return indented(log) + "\n"
 
 
-def _run(analysis: Analysis) -> dict[str, Any]:
+def _run(flagged: Flagged) -> dict[str, Any]:
     rules: dict[str, Diagnosis] = {}
-    for f in analysis.shown.findings:
-        rules.setdefault(f.rule, f.diagnosis)
-    driver = {"name": "syncscan", "version": __version__, "rules": [rule(d) for d in rules.values()]}
+    for line in flagged.lines:
+        if line.diagnosis:
+            rules.setdefault(line.rule, line.diagnosis)
+    driver = {"name": "syncscan", "version": __version__, "rules": [_rule(d) for d in rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
-    story = story_of(analysis)
-    notes = [{"level": "warning", "message": {"text": text(w)}} for w in (*story.lacking, *story.warnings)]
-    return {
+    notes = [{"level": level, "message": {"text": _text(said)}} for level, said in flagged.notifications]
+    run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
-        "results": [_result(f, index[f.rule], analysis) for f in analysis.shown.findings],
-        "properties": {
-            "step": _step(analysis.step, story.verdict),
-            "stepsFound": text(story.steps_found),
-            "hidden": text(story.hidden),
-        },
+        "invocations": [{"executionSuccessful": not flagged.failed, "toolExecutionNotifications": notes}],
+        "results": [_result(line, index[line.rule], flagged.path) for line in flagged.lines],
+    }
+    return {**run, "properties": _texts(flagged.facts)} if flagged.facts else run
+
+
+def _texts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts whose texts are safe, at every depth."""
+    return {
+        key: _texts(value) if isinstance(value, Mapping) else _text(value) if isinstance(value, str) else value
+        for key, value in facts.items()
     }
 
 
-def _result(f: Finding, rule: int, analysis: Analysis) -> dict[str, Any]:
+def _rule(d: Diagnosis) -> dict[str, Any]:
+    """A rule as the driver lists it."""
+    return {
+        "id": d.rule,
+        "name": "".join(part.capitalize() for part in re.findall(r"[A-Za-z0-9]+", d.rule)) or "Rule",
+        "shortDescription": {"text": _text(d.name)},
+        "help": {"text": _text(f"{d.fix} Fine: {d.when_fine}")},
+        "properties": {"tags": ["performance", d.cause.value.lower()]},
+    }
+
+
+def _result(line: FlaggedLine, rule: int, path: str) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "ruleId": f.rule,
+        "ruleId": line.rule,
         "ruleIndex": rule,
-        "level": LEVELS[f.severity],
-        "kind": "informational" if f.severity is Severity.INFO else "fail",
-        "message": {"text": text(_message(f, analysis.step))},
-        "locations": [_location(f, analysis.trace.info.path)],
-        "partialFingerprints": {"syncscanFindingId/v1": f.id},
-        "properties": _numbers(f),
+        "level": LEVELS[line.severity],
+        "kind": "informational" if line.severity is Severity.INFO else "fail",
+        "message": {"text": _text(line.summary)},
+        "locations": [_location(line, path)],
+        "partialFingerprints": line.fingerprints,
+        "properties": line.figures,
     }
-    inner = f.where.framework
-    if inner:
+    if line.called_from:
         result["relatedLocations"] = [
-            {"id": 1, "message": {"text": "called from here"}, "physicalLocation": _physical(inner)}
+            {"id": 1, "message": {"text": "called from here"}, "physicalLocation": _physical(line.called_from)}
         ]
     return result
 
 
-def _message(f: Finding, step: StepSummary) -> str:
-    source = f.where.source
-    doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
-    said = f"{f.diagnosis.title}: {what(f)} {measured(f, step)}"
-    library = f"It is made in {in_library(f.where)}" if f.where.in_library else ""
-    return sentences(said, library, projected(f, step), f.diagnosis.fix, doubt)
+def _location(line: FlaggedLine, path: str) -> dict[str, Any]:
+    nowhere = {"artifactLocation": _artifact(PurePath(path).name)}
+    location: dict[str, Any] = {"physicalLocation": _physical(line.place) if line.place else nowhere}
+    if line.inside:
+        name, kind = line.inside
+        location["logicalLocations"] = [{"fullyQualifiedName": shown(name, TEXT), "kind": kind}]
+    return location
 
 
-def _location(f: Finding, trace: str) -> dict[str, Any]:
-    w = f.where
-    name = " > ".join(w.scope) or (w.source.function if w.source else "") or " > ".join(chain(f))
-    logical = {"fullyQualifiedName": shown(name, TEXT), "kind": "function" if w.source and not w.scope else "member"}
-    physical = _physical(w.source) if w.source else {"artifactLocation": artifact(PurePath(trace).name)}
-    return {"physicalLocation": physical, "logicalLocations": [logical]}
+def _physical(place: Place) -> dict[str, Any]:
+    region = {"startLine": place.line, "startColumn": place.column, "endLine": place.end_line}
+    known = {name: value for name, value in region.items() if name == "startLine" or value}
+    return {"artifactLocation": _artifact(place.file), "region": known}
 
 
-def _physical(source: Source) -> dict[str, Any]:
-    return {"artifactLocation": artifact(source.file), "region": {"startLine": line(source)}}
+def _artifact(file: str) -> dict[str, str]:
+    """A file as a URI: absolute as it is, relative to the repository's root otherwise."""
+    name = shown(file, TEXT)
+    if PurePosixPath(name).is_absolute():
+        return {"uri": f"file://{quote(name)}"}
+    windows = PureWindowsPath(name)
+    if windows.drive and windows.is_absolute():
+        return {"uri": f"file:///{quote(windows.as_posix(), safe='/:')}"}
+    return {"uri": quote(name.removeprefix("./")) or "unknown", "uriBaseId": "%SRCROOT%"}
 
 
-def _numbers(f: Finding) -> dict[str, Any]:
-    numbers: dict[str, Any] = {
-        "cause": f.diagnosis.cause.value,
-        "confidence": f.confidence.value,
-        "phase": f.where.phase.value,
-        "owner": f.where.owner,
-        "value": f.where.use.value,
-        "per_step": f.per_step,
-        "wait_us": f.wait_us,
-        "bubble_us": f.bubble_us,
-    }
-    if f.gain:
-        numbers |= {
-            "recoverable_us": f.gain.recoverable_us,
-            "recoverable_range_us": list(f.gain.range_us),
-            "moved_us": f.gain.moved_us,
-        }
-    return numbers
-
-
-def _step(s: StepSummary, verdict: str) -> dict[str, Any]:
-    return {"observed_us": s.observed_us or None, "bound": s.bound.value, "verdict": verdict, "reason": text(s.reason)}
+def _text(words: str) -> str:
+    """Message text in which nothing becomes a link: SARIF reads `[text](target)` as one."""
+    return _LINK.sub("] ", shown(words, TEXT))

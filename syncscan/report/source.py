@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from syncscan.model.finding import Excerpt
-from syncscan.model.printable import printable
+from syncscan.report.printable import printable
 
 LONGEST = 160
 """Characters of a line that are shown."""

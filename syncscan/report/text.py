@@ -21,10 +21,10 @@ from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
-from syncscan.model.printable import printable
 from syncscan.report.details import details, flagged_lines
 from syncscan.report.habits import ToldHabit
 from syncscan.report.host_text import host_tables
+from syncscan.report.printable import printable
 from syncscan.report.remedies import ToldRemedy
 from syncscan.report.story import NOT_PROJECTED, Story, ToldFinding, story_of
 from syncscan.report.terminal import written

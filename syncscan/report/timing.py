@@ -3,25 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+from msgspec import Struct
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.json_text import indented
-from syncscan.model.printable import printable
 from syncscan.model.timing import Clock, Throughput, Timing
+from syncscan.report.document import Document, about
+from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
 
-if TYPE_CHECKING:
-    from syncscan.model.documents import ThroughputDocument, TimingDocument
-
 SCHEMA = "syncscan.timing/1"
 PERCENTILES = (5, 25, 50, 75, 95, 99)
+
+
+class OneOffDocument(Struct, frozen=True):
+    """What is paid once."""
+
+    name: str
+    us: float
+    note: str
+
+
+class NaiveDocument(Struct, frozen=True):
+    """What a usual mistake would have said."""
+
+    mistake: str
+    us: float
+    ratio: float
+    why: str
+
+
+class TriedBatch(Struct, frozen=True):
+    """A batch size that was tried; None where memory ran out."""
+
+    batch: int
+    us: float | None
+    samples_per_second: float | None
+
+
+class ThroughputDocument(Struct, frozen=True):
+    """The best batch size, and how it was found."""
+
+    best_batch: int
+    samples_per_second: float | None
+    enough_batch: int
+    largest_batch: int
+    out_of_memory_seen: bool
+    ended: str
+    tried: tuple[TriedBatch, ...]
+
+
+class TimingDocument(Document, frozen=True):
+    """The time of a call."""
+
+    name: str
+    device: str
+    clock: Clock
+    median_us: float
+    mean_us: float
+    std_us: float
+    spread: Annotated[float, about("between the quartiles, as a part of the median")]
+    percentiles_us: dict[str, float]
+    alone_us: Annotated[float, about("a lone call, from an idle device to its answer")]
+    samples: int
+    calls_per_sample: Annotated[int, about("in a row, of which a sample is the mean")]
+    stable: Annotated[bool, about("whether the time had settled")]
+    one_offs: tuple[OneOffDocument, ...]
+    naive: tuple[NaiveDocument, ...]
+    throughput: ThroughputDocument | None
+    notes: tuple[str, ...]
 
 
 def render_text(timing: Timing, width: int = 100, color: bool = False) -> str:
@@ -46,42 +103,42 @@ def render_json(timing: Timing) -> str:
 
 
 def document(timing: Timing) -> TimingDocument:
-    """The timing as plain dicts and lists."""
+    """Return the timing as its JSON has it."""
     t = timing
-    return {
-        "schema": SCHEMA,
-        "syncscan": __version__,
-        "name": t.name,
-        "device": t.device,
-        "clock": t.clock.value,
-        "median_us": t.median_us,
-        "mean_us": t.mean_us,
-        "std_us": t.std_us,
-        "spread": t.spread,
-        "percentiles_us": {str(q): t.percentile(q) for q in PERCENTILES},
-        "alone_us": t.alone_us,
-        "samples": len(t.samples_us),
-        "calls_per_sample": t.block,
-        "stable": t.stable,
-        "one_offs": [{"name": o.name, "us": o.us, "note": o.note} for o in t.one_offs],
-        "naive": [{"mistake": n.mistake, "us": n.us, "ratio": n.us / t.median_us, "why": n.why} for n in t.naive],
-        "throughput": _throughput(t.throughput),
-        "notes": list(t.notes),
-    }
+    return TimingDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        name=t.name,
+        device=t.device,
+        clock=t.clock,
+        median_us=t.median_us,
+        mean_us=t.mean_us,
+        std_us=t.std_us,
+        spread=t.spread,
+        percentiles_us={str(q): t.percentile(q) for q in PERCENTILES},
+        alone_us=t.alone_us,
+        samples=len(t.samples_us),
+        calls_per_sample=t.block,
+        stable=t.stable,
+        one_offs=tuple(OneOffDocument(o.name, o.us, o.note) for o in t.one_offs),
+        naive=tuple(NaiveDocument(n.mistake, n.us, n.us / t.median_us, n.why) for n in t.naive),
+        throughput=_throughput(t.throughput),
+        notes=t.notes,
+    )
 
 
 def _throughput(found: Throughput | None) -> ThroughputDocument | None:
     if found is None:
         return None
-    return {
-        "best_batch": found.best.batch,
-        "samples_per_second": found.best.per_second,
-        "enough_batch": found.enough.batch,
-        "largest_batch": found.largest,
-        "out_of_memory_seen": not found.fits_all,
-        "ended": found.ended,
-        "tried": [{"batch": t.batch, "us": t.us, "samples_per_second": t.per_second} for t in found.tried],
-    }
+    return ThroughputDocument(
+        best_batch=found.best.batch,
+        samples_per_second=found.best.per_second,
+        enough_batch=found.enough.batch,
+        largest_batch=found.largest,
+        out_of_memory_seen=not found.fits_all,
+        ended=found.ended,
+        tried=tuple(TriedBatch(t.batch, t.us, t.per_second) for t in found.tried),
+    )
 
 
 def _head(t: Timing) -> list[Text]:

@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.printable import printable
 from syncscan.report import remedies
 from syncscan.report.markup import cell, escaped
 from syncscan.report.phrases import measurable, real, replayed, saving
+from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 

@@ -3,31 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+from msgspec import Struct, convert
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Group as Rows
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
-from syncscan.model.printable import printable
-from syncscan.model.projection import Pipeline, Projection
+from syncscan.model.projection import Group, Pipeline, Projection
 from syncscan.model.step import Bound
 from syncscan.report import brief, remedies
+from syncscan.report.document import Document, OverlapDocument, Range, about
 from syncscan.report.phrases import steps_found
+from syncscan.report.printable import printable
 from syncscan.report.story import Story, ToldFinding, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
 
-if TYPE_CHECKING:
-    from syncscan.model.documents import WhatifDocument
-
 SCHEMA = "syncscan.whatif/1"
 SHOWN = 12
 """Findings in the table of a text report; JSON has them all."""
+
+
+class LimitsDocument(Struct, frozen=True):
+    """What no step can be shorter than."""
+
+    host_us: float
+    device_us: float
+
+
+class PipelineDocument(Struct, frozen=True):
+    """One scope's work beside another's."""
+
+    scope: str
+    beside: str
+    scope_us: float
+    beside_us: float
+    at_best_us: float
+    saving_us: float
+
+
+class WhatifDocument(Document, frozen=True):
+    """The step without chosen syncs."""
+
+    steps_found: str
+    removed: Annotated[tuple[str, ...], about("ids of findings")]
+    observed_us: float
+    baseline_us: Annotated[float, about("the replay with nothing removed")]
+    predicted_us: float
+    range_us: Range
+    saving_us: float
+    speedup: Annotated[float, about("baseline over predicted")]
+    bound_after: Bound
+    limits: LimitsDocument
+    notes: tuple[str, ...]
+    profiled_us: Annotated[float, about("the step in the trace")]
+    calibrated: Annotated[bool, about("whether the unprofiled step's time is known")]
+    host_scale: Annotated[float, about("what is left of the host's time without the profiler")]
+    advice: tuple[str, ...]
+    groups: tuple[Group, ...]
+    overlaps: tuple[OverlapDocument, ...]
+    pipelines: tuple[PipelineDocument, ...]
+
 
 _BOUND = {
     Bound.DEVICE: "Then the device is the limit",
@@ -143,7 +185,7 @@ def _table(found: Sequence[ToldFinding], removed: frozenset[str]) -> Table:
     for told in found[:SHOWN]:
         saves = f"{told.saves} ({told.share})" if told.share else told.saves
         where = " · ".join(part for part in (told.where, told.doubt) if part)
-        sync = Group(Text(printable(told.id)), Text(printable(where, 160), "dim"))
+        sync = Rows(Text(printable(told.id)), Text(printable(where, 160), "dim"))
         table.add_row("✗" if told.id in removed else "", saves, told.waits, sync)
     if len(found) > SHOWN:
         table.add_row("", "", "", f"… {len(found) - SHOWN} more")
@@ -196,39 +238,27 @@ def render_json(analysis: Analysis, projection: Projection, pipelines: Sequence[
 
 
 def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> WhatifDocument:
-    """The projection as plain dicts and lists."""
+    """Return the projection as its JSON has it."""
     p = projection
-    return {
-        "schema": SCHEMA,
-        "syncscan": __version__,
-        "steps_found": steps_found(analysis),
-        "removed": list(p.removed),
-        "observed_us": p.observed_us,
-        "baseline_us": p.baseline_us,
-        "predicted_us": p.predicted_us,
-        "range_us": list(p.range_us),
-        "saving_us": p.saving_us,
-        "speedup": p.speedup,
-        "bound_after": p.bound_after.value,
-        "limits": {"host_us": p.host_limit_us, "device_us": p.device_limit_us},
-        "notes": list(p.notes),
-        "profiled_us": p.profiled_us,
-        "calibrated": p.calibrated,
-        "host_scale": p.host_scale,
-        "advice": list(story_of(analysis).advice),
-        "groups": [
-            {"ids": list(g.ids), "saving_us": g.saving_us, "alone_us": g.alone_us, "after_us": g.after_us}
-            for g in analysis.groups
-        ],
-        "overlaps": [
-            {"device": o.device, "streams": list(o.streams), "work_us": list(o.work_us), "shared_us": o.shared_us}
-            for o in analysis.overlaps
-        ],
-        "pipelines": [
-            {
-                "scope": b.scope, "beside": b.beside, "scope_us": b.scope_us, "beside_us": b.beside_us,
-                "at_best_us": b.at_best_us, "saving_us": b.saving_us,
-            }
-            for b in pipelines
-        ],
-    }  # fmt: skip
+    return WhatifDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        steps_found=steps_found(analysis),
+        removed=p.removed,
+        observed_us=p.observed_us,
+        baseline_us=p.baseline_us,
+        predicted_us=p.predicted_us,
+        range_us=p.range_us,
+        saving_us=p.saving_us,
+        speedup=p.speedup,
+        bound_after=p.bound_after,
+        limits=LimitsDocument(p.host_limit_us, p.device_limit_us),
+        notes=p.notes,
+        profiled_us=p.profiled_us,
+        calibrated=p.calibrated,
+        host_scale=p.host_scale,
+        advice=story_of(analysis).advice,
+        groups=analysis.groups,
+        overlaps=tuple(OverlapDocument(o.device, o.streams, o.work_us, o.shared_us) for o in analysis.overlaps),
+        pipelines=convert(pipelines, tuple[PipelineDocument, ...], from_attributes=True),
+    )

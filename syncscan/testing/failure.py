@@ -13,7 +13,7 @@ from syncscan.guarding.seen import WAITS, GuardedSync
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
-from syncscan.model.printable import printable
+from syncscan.report.printable import printable
 from syncscan.testing.advice import instead
 from syncscan.testing.limit import Limit
 

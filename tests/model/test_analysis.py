@@ -7,10 +7,10 @@ import pytest
 from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.finding import Finding
-from syncscan.model.finding_table import COLUMNS
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound
 from syncscan.report import fragment, html, json, markdown, text
+from syncscan.report.finding_table import COLUMNS, finding_frame
 from tests.builder import TraceBuilder
 from tests.report.example import analysis, attribution, finding, typical
 
@@ -25,7 +25,7 @@ def test_finding_by_id():
 
 def test_the_frame_is_tidy():
     """A row a finding, the documented columns in order, numbers as floats, missing gains as NaN."""
-    frame = typical().to_frame()
+    frame = finding_frame(typical())
     assert list(frame.columns) == list(COLUMNS)
     assert frame["wait_us"].dtype == frame["recoverable_us"].dtype == "float64"
     assert frame["recoverable_us"].isna().tolist() == [False, False, True, True]
@@ -34,7 +34,7 @@ def test_the_frame_is_tidy():
 
 def test_the_frame_of_nothing_has_its_columns():
     """Code that selects a column works on a clean trace too."""
-    frame = analysis().to_frame()
+    frame = finding_frame(analysis())
     assert list(frame.columns) == list(COLUMNS)
     assert len(frame) == 0
 
@@ -42,7 +42,7 @@ def test_the_frame_of_nothing_has_its_columns():
 @pytest.mark.parametrize("findings", [(), (finding(),), (finding(gain=None, where=attribution(source=None)),)])
 def test_the_frame_has_the_documented_dtypes(findings: tuple[Finding, ...]):
     """Also without findings, gains or lines: code that sums or compares a column needs no case for them."""
-    frame = analysis(*findings).to_frame()
+    frame = finding_frame(analysis(*findings))
     assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {n: c.dtype for n, c in COLUMNS.items()}
 
 
@@ -67,6 +67,8 @@ def test_an_analysis_made_by_hand_has_no_renderers():
     assert str(a) == repr(a)
     with pytest.raises(RuntimeError, match=r"use syncscan\.analyze"):
         a.to_html()
+    with pytest.raises(RuntimeError, match=r"use syncscan\.analyze"):
+        a.to_frame()
 
 
 def test_what_can_t_be_replayed_says_so():

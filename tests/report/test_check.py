@@ -11,7 +11,8 @@ import pytest
 from syncscan import api
 from syncscan.gate.config import read_config
 from syncscan.model.check import Allowance, Limit, Rules, Verdict
-from syncscan.report import check_github, check_json, check_junit, check_text
+from syncscan.report import check_json, check_text, github, junit
+from syncscan.report.flagged_limits import flagged_limits
 from tests.gate.story import Sync, program
 from tests.report.example import HOSTILE, hostile
 
@@ -47,15 +48,16 @@ def test_what_is_to_be_written_allows_a_sync_whose_line_is_not_known(tmp_path: P
 
 def test_github_gets_an_error_at_the_line() -> None:
     """Beside one a limit."""
-    lines = check_github.render([failed()], "pyproject.toml").splitlines()
+    lines = github.drawn([flagged_limits(failed(), "pyproject.toml")]).splitlines()
     assert [line.partition(" ")[0] for line in lines] == ["::error"] * 3
     assert "file=train.py,line=10," in lines[2]
-    assert check_github.render([api.check(program(), RULES)], "x").startswith("::notice")
+    assert github.drawn([flagged_limits(api.check(program(), RULES), "x")]).startswith("::notice")
 
 
 def test_junit_has_a_failed_test_a_limit() -> None:
     """With the line's file; one that passed where all are kept."""
-    suites = ET.fromstring(check_junit.render([failed(), api.check(program(), RULES)], "pyproject.toml"))
+    verdicts = failed(), api.check(program(), RULES)
+    suites = ET.fromstring(junit.drawn([flagged_limits(verdict, "pyproject.toml") for verdict in verdicts]))
     assert (suites.get("tests"), suites.get("failures")) == ("3", "2")
     first = suites[0][0]
     assert (first.get("name"), first.get("file"), first.get("line")) == ("the step", "train.py", "10")
@@ -76,7 +78,7 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     """One command a line for GitHub, valid XML and JSON, no control characters for a terminal."""
     verdict = api.check(hostile(text), RULES)
     assert not set(check_text.render([verdict], "x")) & set("\x1b\x07\x00\u202e\u2066")
-    commands = check_github.render([verdict], "x").splitlines()
+    commands = github.drawn([flagged_limits(verdict, "x")]).splitlines()
     assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in commands)
-    ET.fromstring(check_junit.render([verdict], "x"))
+    ET.fromstring(junit.drawn([flagged_limits(verdict, "x")]))
     json.loads(check_json.render([verdict], "x"))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from syncscan.model.finding_table import COLUMNS
 from syncscan.report import csv
+from syncscan.report.finding_table import COLUMNS, finding_frame
 from tests.report.example import HOSTILE, analysis, hostile, typical
 
 
@@ -26,7 +26,7 @@ def test_golden(golden: Callable[[str, str], None]):
 def test_columns_are_those_of_the_frame():
     """The header is `COLUMNS`, and pandas reads the numbers that `to_frame` has."""
     read = pd.read_csv(io.StringIO(csv.render(typical())))
-    frame = typical().to_frame()
+    frame = finding_frame(typical())
     assert list(read.columns) == list(COLUMNS) == list(frame.columns)
     assert read["wait_us"].tolist() == frame["wait_us"].tolist()
     assert read["line"].isna().tolist() == [False, False, False, True]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from syncscan.model.finding import Phase, Source
 from syncscan.model.habit import Basis, Segment, Split
 from syncscan.report import habits as report
 from syncscan.report import render
+from syncscan.report.habits_json import habit_document
 from tests.report.example import LAUNCHES, TIMED, analysis, finding, of_habit, typical
 
 GAIN = LAUNCHES.gain
@@ -99,7 +101,7 @@ def test_the_json_holds_segments_and_splits():
     backward, _ = LAUNCHES.segments
     forward = Segment(phase=Phase.FORWARD, launches=110, host_us=1320, ended_by="a read", changes=())
     read = Split(what="a read", source=Source("a/train.py", 7, "f", True), finding="id", per_step=2, us=0)
-    (document,) = report.document([replace(LAUNCHES, segments=(backward, forward), splits=(read,))])
+    document = to_builtins(habit_document(replace(LAUNCHES, segments=(backward, forward), splits=(read,))))
     assert document["segments"][1] == {
         "phase": "forward",
         "launches": 110,
@@ -108,15 +110,15 @@ def test_the_json_holds_segments_and_splits():
         "recoverable_us": None,
         "recoverable_range_us": None,
     }
-    assert document["segments"][0]["recoverable_range_us"] == [500.0, 1500.0]
-    assert document["splits"] == [
-        {"what": "a read", "file": "a/train.py", "line": 7, "finding": "id", "per_step": 2, "us": 0}
-    ]
+    assert document["segments"][0]["recoverable_range_us"] == (500.0, 1500.0)
+    assert document["splits"] == (
+        {"what": "a read", "file": "a/train.py", "line": 7, "finding": "id", "per_step": 2, "us": 0},
+    )
 
 
 def test_the_json_holds_the_same():
     """Added to an analysis under `habits`."""
-    (document,) = report.document([LAUNCHES])
-    assert document["recoverable_range_us"] == [2000.0, 3500.0]
+    document = to_builtins(habit_document(LAUNCHES))
+    assert document["recoverable_range_us"] == (2000.0, 3500.0)
     assert document["basis"] == "replay"
     assert document["area"] == "device"

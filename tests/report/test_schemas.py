@@ -13,13 +13,22 @@ import msgspec
 import pytest
 
 from syncscan import api
-from syncscan.cli import rules
 from syncscan.fleet.join import join
 from syncscan.fleet.rank import read_rank
 from syncscan.gate import baseline
 from syncscan.gate.fleet_comparison import diff_fleets
 from syncscan.model.check import Limit, Rules
-from syncscan.report import check_json, diff_json, fleet_diff_json, fleet_json, proof, saved, timing, whatif
+from syncscan.report import (
+    check_json,
+    diff_json,
+    fleet_diff_json,
+    fleet_json,
+    proof,
+    rules_json,
+    saved,
+    timing,
+    whatif,
+)
 from syncscan.report import json as report_json
 from tests import schemas
 from tests.report.test_proof import NOISY, PROOF
@@ -142,7 +151,7 @@ def test_a_timing_follows_its_schema(value: Any) -> None:
 
 def test_the_catalogue_follows_its_schema() -> None:
     """Every rule and habit."""
-    assert wrong("rules", rules._json(api.rules(), api.habit_rules())) == []
+    assert wrong("rules", rules_json.render(api.rules(), api.habit_rules())) == []
 
 
 class Stored(msgspec.Struct):

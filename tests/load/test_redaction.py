@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.model.redacted import redacted
+from syncscan.load.redaction import redacted
 
 SECRET = "s3cr3t"
 """In what follows, what nobody may see."""

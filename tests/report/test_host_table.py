@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncscan.model.finding import Phase
 from syncscan.model.host import UNKNOWN_HOST, Host, HostNode, SampledHost
-from syncscan.model.host_table import COLUMNS, host_frame
+from syncscan.report.host_table import COLUMNS, host_frame
 
 
 def node(parent: int, us: float, self_us: float) -> HostNode:

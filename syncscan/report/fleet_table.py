@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from syncscan.model.finding_table import Column
+from syncscan.model.fleet import Fleet, JobFinding, Lateness
 from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
+from syncscan.report.column import Column, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,63 +44,38 @@ COLUMNS = {
 """Column → its pandas dtype and what it holds, in order; documents `Fleet.to_frame()`, and CSV and Parquet of a job."""
 
 
-class Late(NamedTuple):
-    """How late a rank came in a step, and why."""
-
-    us: float
-    cause: str
-    finding: str
-
-
-Gain = tuple[float | None, float | None, float | None]
-"""What removing a finding gains the job, and its range, µs a step."""
-_NOT_LATE = Late(0.0, "", "")
-
-
-def fleet_rows(
-    ranks: Sequence[tuple[int, RankAnalysis]],
-    steps: Sequence[int],
-    late: Mapping[tuple[int, int], Late],
-    gains: Mapping[str, Gain],
-) -> Iterator[dict[str, Any]]:
-    """One flat row a rank, step and finding, with the keys of `COLUMNS`; one a step of a rank without findings.
-
-    Args:
-        ranks: with their numbers.
-        steps: numbers of the steps that count.
-        late: rank and step → how late it came there.
-        gains: finding's id → what the job gains without it.
-    """
-    wanted = frozenset(steps)
-    for number, rank in ranks:
-        found = [_finding(f, rank, gains.get(f.id, (None, None, None))) for f in rank.findings] or [{}]
-        for step in rank.steps:
+def fleet_rows(fleet: Fleet) -> Iterator[dict[str, Any]]:
+    """Yield a flat row a rank, step and finding, with the keys of `COLUMNS`; one a step of a rank without findings."""
+    wanted = frozenset(fleet.steps)
+    late = {(x.rank, x.step): x for x in fleet.lateness}
+    of_job = {f.id: f for f in fleet.findings}
+    for rank in fleet.ranks:
+        found = [_finding(f, rank.of, of_job.get(f.id)) for f in rank.of.findings] or [{}]
+        for step in rank.of.steps:
             if step.number in wanted:
-                told = _step(number, step, late.get((number, step.number), _NOT_LATE))
-                yield from ({**told, **row, "trace": rank.path} for row in found)
+                head = _step(rank.number, step, late.get((rank.number, step.number)))
+                yield from ({**head, **row, "trace": rank.of.path} for row in found)
 
 
-def fleet_frame(rows: Iterator[dict[str, Any]]) -> pd.DataFrame:
-    """The same as a pandas frame with the dtypes of `COLUMNS`, also without any row."""
-    import pandas as pd
-
-    frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
-    return frame.astype({name: column.dtype for name, column in COLUMNS.items()})
+def fleet_frame(fleet: Fleet) -> pd.DataFrame:
+    """Return the rows as a pandas frame with the dtypes of `COLUMNS`, also without any row."""
+    return frame_of(fleet_rows(fleet), COLUMNS)
 
 
-def _step(rank: int, step: RankStep, late: Late) -> dict[str, Any]:
+def _step(rank: int, step: RankStep, late: Lateness | None) -> dict[str, Any]:
     return {
         "rank": rank,
         "step": step.number,
         "step_us": (step.end - step.begin) / 1e3,
-        "late_us": late.us,
-        "late_by": late.cause or None,
-        "late_finding": late.finding or None,
+        "late_us": late.late_us if late else 0.0,
+        "late_by": late.cause.value if late else None,
+        "late_finding": (late.finding or None) if late else None,
     }
 
 
-def _finding(f: RankFinding, rank: RankAnalysis, gain: Gain) -> dict[str, Any]:
+def _finding(f: RankFinding, rank: RankAnalysis, of_job: JobFinding | None) -> dict[str, Any]:
     untold = rank.wait_us is None
+    low, high = (of_job.range_us if of_job else None) or (None, None)
     return {
         "id": f.id,
         "rule": f.rule,
@@ -115,8 +91,8 @@ def _finding(f: RankFinding, rank: RankAnalysis, gain: Gain) -> dict[str, Any]:
         "wait_us": None if untold else f.wait_us,
         "bubble_us": None if untold else f.bubble_us,
         "alone_us": f.alone_us,
-        "job_gain_us": gain[0],
-        "job_gain_low_us": gain[1],
-        "job_gain_high_us": gain[2],
+        "job_gain_us": of_job.gain_us if of_job else None,
+        "job_gain_low_us": low,
+        "job_gain_high_us": high,
         "title": f.title,
     }

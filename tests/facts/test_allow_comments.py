@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.model.allow_comments import comments_in
+from syncscan.facts.allow_comments import comments_in
 
 
 def test_what_a_comment_says() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.model.printable import printable
+from syncscan.report.printable import printable
 
 
 def test_what_a_terminal_would_obey_is_replaced() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from syncscan.model.finding_table import Column
 from syncscan.model.host import Host, SampledHost
+from syncscan.report.column import Column, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +47,5 @@ def host_rows(sampled: SampledHost) -> list[dict[str, Any]]:
 
 
 def host_frame(host: Host) -> pd.DataFrame:
-    """The same as a pandas frame with the dtypes of `COLUMNS`, also where nothing was sampled."""
-    import pandas as pd
-
-    frame = pd.DataFrame(host_rows(host.sampled) if host.sampled else [], columns=list(COLUMNS))
-    return frame.astype({name: column.dtype for name, column in COLUMNS.items()})
+    """Return the rows as a pandas frame with the dtypes of `COLUMNS`, without any where nothing was sampled."""
+    return frame_of(host_rows(host.sampled) if host.sampled else [], COLUMNS)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from syncscan.model.fleet_table import COLUMNS
+from syncscan.report.fleet_table import COLUMNS, fleet_frame
 from tests.fleet.example import even, job
 
 
 def test_it_has_a_row_for_each_rank_step_and_finding() -> None:
     """Two findings on the rank that is late, one on each other, in each of three steps."""
-    frame = job(4).to_frame()
+    frame = fleet_frame(job(4))
     assert len(frame) == 3 * (2 + 1 + 1 + 1)
     assert {name: str(kind) for name, kind in frame.dtypes.items()} == {n: c.dtype for n, c in COLUMNS.items()}
     late = frame[frame["id"] == "item-01c248f7"]
@@ -25,16 +27,22 @@ def test_it_has_a_row_for_each_rank_step_and_finding() -> None:
 
 def test_a_rank_without_findings_has_a_row_a_step() -> None:
     """So that what is asked of ranks and steps is asked of all."""
-    frame = even(4).to_frame()
+    frame = fleet_frame(even(4))
     assert len(frame) == 12
     assert frame["id"].isna().all()
 
 
 def test_a_job_without_steps_has_the_columns() -> None:
     """With their types."""
-    frame = job(2, 0).to_frame()
+    frame = fleet_frame(job(2, 0))
     assert len(frame) == 0
     assert str(frame["line"].dtype) == "Int64"
+
+
+def test_a_job_that_was_analyzed_makes_its_own_frame() -> None:
+    """`Fleet.to_frame()` is the same frame; the room that joins jobs hands it in."""
+    assert importlib.import_module("syncscan.fleet")
+    pd.testing.assert_frame_equal(job().to_frame(), fleet_frame(job()))
 
 
 def test_parquet_holds_the_frame_and_what_its_columns_mean() -> None:
@@ -42,13 +50,12 @@ def test_parquet_holds_the_frame_and_what_its_columns_mean() -> None:
     pytest.importorskip("pyarrow")
     import io
 
-    import pandas as pd
     import pyarrow.parquet as pq
 
     from syncscan.report import fleet_parquet
 
     data = fleet_parquet.render(job())
-    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(data)), job().to_frame())
+    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(data)), fleet_frame(job()))
     assert pq.read_schema(io.BytesIO(data)).field("rank").metadata[b"holds"] == b"the rank's number in the job"
 
 

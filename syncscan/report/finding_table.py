@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import path_in_package
+from syncscan.report.column import Column, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Column(NamedTuple):
-    """One column: its pandas dtype, and what it holds."""
-
-    dtype: str
-    holds: str
 
 
 COLUMNS = {
@@ -67,12 +62,10 @@ def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = 
     return [{**_row(f), **withheld, "trace": path} for f in findings]
 
 
-def finding_frame(findings: Sequence[Finding], path: str, waits_withheld: bool = False) -> pd.DataFrame:
-    """The same as a pandas frame with the dtypes of `COLUMNS`, also without any finding."""
-    import pandas as pd
-
-    frame = pd.DataFrame(finding_rows(findings, path, waits_withheld), columns=list(COLUMNS))
-    return frame.astype({name: column.dtype for name, column in COLUMNS.items()})
+def finding_frame(analysis: Analysis) -> pd.DataFrame:
+    """Return all findings of an analysis as a pandas frame with the dtypes of `COLUMNS`, a row each."""
+    path, withheld = analysis.trace.info.path, analysis.step.waits_withheld
+    return frame_of(finding_rows(analysis.findings, path, withheld), COLUMNS)
 
 
 def _row(f: Finding) -> dict[str, Any]:

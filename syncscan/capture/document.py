@@ -1,0 +1,84 @@
+"""What a capture stores in its trace under the key `syncscan`, as types: syncscan/schemas/capture.json is made of them.
+
+Nothing here runs in the program that is captured: `course` and `recorder` write plain dicts, and `model.capture` reads
+each part by itself, whatever it holds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from syncscan.model.capture import (
+    Clocks,
+    Collection,
+    EventCall,
+    Frame,
+    HostFrame,
+    HostSample,
+    OtherThread,
+    SyncRecord,
+    ThreadUse,
+    TimedCall,
+    WarnedSync,
+)
+
+
+class LinesDocument(Struct, frozen=True):
+    """Where synchronises were called: frames and stacks are numbered, the rest names them."""
+
+    source: str
+    columns: tuple[str, ...]
+    frames: tuple[Frame, ...]
+    stacks: Annotated[tuple[tuple[int, ...], ...], Meta(description="places in `frames`, innermost first")]
+    modules: tuple[str, ...]
+    syncs: tuple[SyncRecord, ...]
+    calls: tuple[TimedCall, ...] | UnsetType = UNSET
+    """Those that were timed by name."""
+    warned: tuple[WarnedSync, ...] | UnsetType = UNSET
+    """The debug mode's warnings, where torch calls nobody back."""
+
+
+class ClocksDocument(Struct, frozen=True):
+    """What the device's clocks and power were."""
+
+    calibrated: Clocks | UnsetType = UNSET
+    recorded: Clocks | UnsetType = UNSET
+
+
+class SampledHostDocument(Struct, frozen=True):
+    """The host, sampled without the profiler."""
+
+    rate: float
+    steps: int
+    samples: int
+    step_us: float
+    frames: tuple[HostFrame, ...]
+    nodes: tuple[HostSample, ...]
+    used: ThreadUse | UnsetType = UNSET
+    """What the step's thread used meanwhile, since 0.2."""
+    threads: tuple[OtherThread, ...] | UnsetType = UNSET
+
+
+class CaptureDocument(Struct, frozen=True):
+    """All of it; what has a default isn't in every capture."""
+
+    schema: str
+    syncscan: Annotated[str, Meta(description="the version that wrote it")]
+    unprofiled_step_us: Annotated[float | None, Meta(description="median of the calibrated steps")]
+    calibrated_steps: int
+    device_drained: bool
+    lines: LinesDocument | None
+    events: Annotated[tuple[EventCall, ...], Meta(description="records and waits of events")]
+    unfinished_step: Annotated[int | None, Meta(description="the number of the step that the program's end cut short")]
+    unprofiled_quartiles_us: tuple[float, ...] | UnsetType | None = UNSET
+    unprofiled_mean_us: float | UnsetType | None = UNSET
+    unprofiled_steps_us: tuple[float, ...] | UnsetType = UNSET
+    unprofiled_clock: str | UnsetType | None = UNSET
+    unprofiled_undisturbed: bool | UnsetType | None = UNSET
+    first_step: int | UnsetType | None = UNSET
+    notes: tuple[str, ...] | UnsetType = UNSET
+    collections: tuple[Collection, ...] | UnsetType = UNSET
+    clocks: ClocksDocument | UnsetType = UNSET
+    host: SampledHostDocument | UnsetType = UNSET

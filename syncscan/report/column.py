@@ -1,0 +1,29 @@
+"""From flat rows to a pandas frame whose columns have the documented dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Column(NamedTuple):
+    """One column: its pandas dtype, and what it holds."""
+
+    dtype: str
+    holds: str
+
+
+def frame_of(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Column]) -> pd.DataFrame:
+    """Return the rows as a pandas frame with these columns and their dtypes, also without any row.
+
+    Args:
+        rows: flat ones, with the keys of `columns`.
+        columns: name → what it is, in order.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(list(rows), columns=list(columns))
+    return frame.astype({name: column.dtype for name, column in columns.items()})

@@ -1,0 +1,126 @@
+"""From a dry run's analysis to what its JSON report has besides findings, and to what each costs in a recording."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding
+from syncscan.model.likeness import Likeness
+from syncscan.report.document import Range, about
+from syncscan.report.dry import sizes
+from syncscan.report.phrases import whereabouts
+
+
+class CopiedBytes(Struct, frozen=True):
+    """Of the copies of one place, in the dry run and in the recording."""
+
+    here: float
+    there: float
+
+
+class CounterpartDocument(Struct, frozen=True):
+    """What a recording has at the place of a dry run's finding."""
+
+    findings: Annotated[tuple[str, ...], about("the recording's ids")]
+    shared_with: Annotated[tuple[str, ...], about("ids of the dry run's other findings that have the same ones")]
+    per_step: float
+    wait_us: float | None
+    bubble_us: float | None
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+    copied_bytes: CopiedBytes | None
+
+
+class GapDocument(Struct, frozen=True):
+    """What a dry run ran, or left out, without knowing whether it waits."""
+
+    what: str
+    count: int
+    file: str
+    line: int
+
+
+class UnseenDocument(Struct, frozen=True):
+    """A finding that only the recording has."""
+
+    id: str
+    where: str
+    wait_us: float
+    recoverable_us: float | None
+
+
+class LikenessDocument(Struct, frozen=True):
+    """The recording that a dry run is set beside."""
+
+    path: str
+    device: str | None
+    steps: int
+    step_us: float | None
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+    sizes: Annotated[str, about("whether both are of one size, in a sentence")]
+    same_sizes: bool | None
+    unseen: tuple[UnseenDocument, ...]
+
+
+class DryRunDocument(Struct, frozen=True):
+    """What is said of a dry run besides its findings."""
+
+    ops: Annotated[int | None, about("on the pretended device")]
+    not_understood: tuple[GapDocument, ...]
+    notes: tuple[str, ...]
+    like: LikenessDocument | None
+
+
+def dry_document(analysis: Analysis) -> DryRunDocument | None:
+    """Return what JSON says of a dry run besides its findings; None of a recording."""
+    capture = analysis.trace.info.capture
+    if not capture.pretended:
+        return None
+    coverage = capture.coverage
+    gaps = coverage.gaps if coverage else ()
+    return DryRunDocument(
+        ops=coverage.ops if coverage else None,
+        not_understood=tuple(GapDocument(g.what, g.count, g.file, g.line) for g in gaps),
+        notes=capture.notes,
+        like=_like(analysis.likeness) if analysis.likeness else None,
+    )
+
+
+def counterpart(finding: Finding, likeness: Likeness) -> CounterpartDocument | None:
+    """Return what a recording has at the place of a dry run's finding; None where it has nothing there."""
+    theirs = likeness.counterparts.get(finding.id)
+    if theirs is None:
+        return None
+    return CounterpartDocument(
+        findings=tuple(f.id for f in theirs.findings),
+        shared_with=theirs.shared,
+        per_step=theirs.per_step,
+        wait_us=theirs.wait_us,
+        bubble_us=theirs.bubble_us,
+        recoverable_us=theirs.recoverable_us,
+        recoverable_range_us=theirs.range_us or None,
+        copied_bytes=CopiedBytes(*theirs.copied) if theirs.copied else None,
+    )
+
+
+def _like(like: Likeness) -> LikenessDocument:
+    return LikenessDocument(
+        path=like.path,
+        device=like.device or None,
+        steps=like.steps,
+        step_us=like.step_us or None,
+        recoverable_us=like.recoverable_us,
+        recoverable_range_us=like.range_us or None,
+        sizes=sizes(like),
+        same_sizes=None if not like.compared else not any(c.other_size for _, c in like.compared),
+        unseen=tuple(_unseen(f) for f in like.unseen),
+    )
+
+
+def _unseen(f: Finding) -> UnseenDocument:
+    gain = f.gain.recoverable_us if f.gain else None
+    return UnseenDocument(id=f.id, where=whereabouts(f), wait_us=f.wait_us, recoverable_us=gain)

@@ -1,0 +1,115 @@
+"""From a finding to its part of the JSON report."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Cause, Confidence, Finding, Phase, Severity, Source, Use
+from syncscan.report.document import Range, about
+from syncscan.report.dry_json import CounterpartDocument, counterpart
+
+
+class Place(Struct, frozen=True):
+    """A line of Python."""
+
+    file: str
+    line: int
+    function: str
+    exact: Annotated[bool, about("whether it is the line that waited, or the function's")]
+
+
+class GuessedPlace(Place, frozen=True):
+    """The same; where the line isn't exact with the lines that it can be."""
+
+    candidates: tuple[int, ...] | UnsetType = UNSET
+
+
+class FindingDocument(Struct, frozen=True):
+    """All sync points of one rule, scope, op and source; of a dry run beside a recording with what it costs there."""
+
+    id: Annotated[str, about("the same in every run of the same code")]
+    rule: Annotated[str, about("its id")]
+    name: Annotated[str, about("the rule's")]
+    cause: Cause
+    severity: Severity
+    confidence: Confidence
+    op: Annotated[str, about("the outermost")]
+    op_stack: Annotated[tuple[str, ...], about("outermost first")]
+    call: Annotated[str, about("the runtime call that waits")]
+    scope: Annotated[tuple[str, ...], about("outermost first, without the steps' marks")]
+    module: Annotated[tuple[str, ...], about("nn.Modules, outermost first")]
+    source: Annotated[GuessedPlace | None, about("the user's line")]
+    called_from: Annotated[GuessedPlace | None, about("the library's line that waited inside it")]
+    in_loop: bool
+    owner: Annotated[str, about("user, a framework, or unknown")]
+    phase: Phase
+    thread: str
+    count: Annotated[int, about("sync points in the trace")]
+    per_step: Annotated[float, about("sync points a step")]
+    wait_us: Annotated[float | None, about("measured: how long the host was held")]
+    bubble_us: Annotated[float | None, about("measured: how long the device then stood idle")]
+    moved_us: Annotated[float | None, about("projected: what would turn up at the next sync")]
+    recoverable_us: Annotated[float | None, about("projected: how much shorter the step would be")]
+    recoverable_range_us: Range | None
+    untold: Annotated[str, about("why the gain isn't told; empty where it is")]
+    value: Annotated[Use, about("what the host does with the value: whether it is safe to remove")]
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+    like: CounterpartDocument | UnsetType | None = UNSET
+
+
+def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
+    """Return one finding of an analysis, with its counterpart where a dry run was set beside a recording."""
+    d, w, gain, withheld = f.diagnosis, f.where, f.gain, analysis.step.waits_withheld
+    return FindingDocument(
+        id=f.id,
+        rule=d.rule,
+        name=d.name,
+        cause=d.cause,
+        severity=f.severity,
+        confidence=f.confidence,
+        op=w.op,
+        op_stack=w.op_stack,
+        call=f.api,
+        scope=w.scope,
+        module=w.module,
+        source=guessed_place(w.source),
+        called_from=guessed_place(w.framework),
+        in_loop=w.in_loop,
+        owner=w.owner,
+        phase=w.phase,
+        thread=w.thread,
+        count=f.count,
+        per_step=f.per_step,
+        wait_us=None if withheld else f.wait_us,
+        bubble_us=None if withheld else f.bubble_us,
+        moved_us=gain.moved_us if gain else None,
+        recoverable_us=gain.recoverable_us if gain else None,
+        recoverable_range_us=gain.range_us if gain else None,
+        untold=gain.untold if gain else "",
+        value=w.use,
+        title=d.title,
+        why=d.why,
+        fix=d.fix,
+        when_fine=d.when_fine,
+        like=UNSET if analysis.likeness is None else counterpart(f, analysis.likeness),
+    )
+
+
+def place(source: Source | None) -> Place | None:
+    """Return a line as far as it is known; None without one."""
+    return Place(source.file, source.line, source.function, source.exact) if source else None
+
+
+def guessed_place(source: Source | None) -> GuessedPlace | None:
+    """Return a line, with those that it can be where it isn't exact; None without one."""
+    known = place(source)
+    if source is None or known is None:
+        return None
+    return GuessedPlace(**asdict(known), candidates=UNSET if source.exact else source.candidates)

@@ -1,0 +1,125 @@
+"""From an analysis to the lines that CI servers flag: a finding a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding, Severity, Source
+from syncscan.model.step import StepSummary
+from syncscan.report.flagged import Flagged, FlaggedLine, Place
+from syncscan.report.phrases import (
+    USES,
+    certainty,
+    chain,
+    in_library,
+    line,
+    measured,
+    places,
+    projected,
+    sentences,
+    what,
+)
+from syncscan.report.story import Story, story_of
+from syncscan.version import __version__
+
+NOTHING = FlaggedLine(
+    rule="", severity=Severity.INFO, title="", message="", group="syncscan", name="no host-device syncs"
+)
+"""The test that passes where no sync was found."""
+
+
+def flagged_findings(analysis: Analysis) -> Flagged:
+    """Return the findings that an analysis shows, in their order, with its verdict and advice."""
+    s, story = analysis.step, story_of(analysis)
+    said = (story.verdict, story.opening, *story.advice, story.steps_found, story.hidden)
+    return Flagged(
+        path=analysis.trace.info.path,
+        lines=tuple(_line(f, s) for f in analysis.shown.findings),
+        passed=NOTHING,
+        closing=said,
+        output=sentences(*said, *story.warnings),
+        took_us=s.wait_us,
+        properties=_properties(s, story.verdict),
+        notifications=tuple(("warning", text) for text in (*story.lacking, *story.warnings)),
+        facts=_facts(s, story),
+    )
+
+
+def place_of(source: Source | None) -> Place | None:
+    """Return the line to point at; None without one."""
+    return Place(source.file, line(source)) if source else None
+
+
+def _line(f: Finding, step: StepSummary) -> FlaggedLine:
+    d, w = f.diagnosis, f.where
+    library = f"It is made in {in_library(w)}" if w.in_library else ""
+    doubt = "" if w.source is None or w.source.exact else f"The line is uncertain: {certainty(w.source)}"
+    message = sentences(f"{what(f)} {measured(f, step)}", library, projected(f, step), d.fix, doubt)
+    inside = " > ".join(w.scope) or (w.source.function if w.source else "") or " > ".join(chain(f))
+    return FlaggedLine(
+        rule=f.rule,
+        severity=f.severity,
+        title=d.title,
+        message=message,
+        place=place_of(w.source),
+        diagnosis=d,
+        summary=f"{d.title}: {message}",
+        inside=(inside, "function" if w.source and not w.scope else "member"),
+        called_from=place_of(w.framework),
+        fingerprints={"syncscanFindingId/v1": f.id},
+        figures=_figures(f),
+        name=f"{what(f)} [{f.id}]",
+        group=w.source.file if w.source else " > ".join(w.scope) or "syncscan",
+        took_us=f.wait_us,
+        cost=f"{d.title}: {measured(f, step)}",
+        details=_details(f, step),
+    )
+
+
+def _details(f: Finding, step: StepSummary) -> tuple[str, ...]:
+    d, source = f.diagnosis, f.where.source
+    return (
+        f"{places(f.where)} {certainty(source) if source else ''}".rstrip(),
+        f"chain: {' > '.join(chain(f))}",
+        projected(f, step),
+        f"why: {d.why}",
+        f"instead: {d.fix}",
+        f"safe to remove: {USES[f.where.use]}",
+        f"fine: {d.when_fine}",
+    )
+
+
+def _figures(f: Finding) -> dict[str, Any]:
+    figures: dict[str, Any] = {
+        "cause": f.diagnosis.cause.value,
+        "confidence": f.confidence.value,
+        "phase": f.where.phase.value,
+        "owner": f.where.owner,
+        "value": f.where.use.value,
+        "per_step": f.per_step,
+        "wait_us": f.wait_us,
+        "bubble_us": f.bubble_us,
+    }
+    if f.gain:
+        figures |= {
+            "recoverable_us": f.gain.recoverable_us,
+            "recoverable_range_us": f.gain.range_us,
+            "moved_us": f.gain.moved_us,
+        }
+    return figures
+
+
+def _properties(s: StepSummary, verdict: str) -> Mapping[str, str]:
+    values = {"syncscan": __version__, "bound": s.bound.value, "verdict": verdict}
+    if s.observed_us:
+        values |= {"observed_us": f"{s.observed_us:.3f}", "wait_us": f"{s.wait_us:.3f}"}
+    if s.recoverable_us is not None:
+        values["recoverable_us"] = f"{s.recoverable_us:.3f}"
+    return values
+
+
+def _facts(s: StepSummary, story: Story) -> Mapping[str, Any]:
+    step = {"observed_us": s.observed_us or None, "bound": s.bound.value, "verdict": story.verdict, "reason": s.reason}
+    return {"step": step, "stepsFound": story.steps_found, "hidden": story.hidden}

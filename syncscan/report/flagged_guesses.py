@@ -1,0 +1,39 @@
+"""From guesses to the lines that CI servers flag: a guess a line."""
+
+from __future__ import annotations
+
+import hashlib
+
+from syncscan.model.guess import LIMITS, Guess, Linted
+from syncscan.report.flagged import Flagged, FlaggedLine, Place
+from syncscan.report.guess_phrases import beside, doubt, verdict
+from syncscan.report.phrases import sentences
+
+
+def flagged_guesses(linted: Linted) -> Flagged:
+    """Return the guesses in their order, with what they can't know."""
+    met = (("note", LIMITS), *(("warning", text) for text in (*linted.unread, *linted.notes)))
+    return Flagged(
+        tool="syncscan lint",
+        lines=tuple(_line(guess) for guess in linted.guesses),
+        closing=(verdict(linted), *beside(linted), LIMITS),
+        notifications=met,
+        failed=linted.unread_named,
+    )
+
+
+def _line(g: Guess) -> FlaggedLine:
+    d = g.diagnosis
+    known_by = "\0".join((g.rule, g.function, g.code)).encode("utf-8", "replace")
+    return FlaggedLine(
+        rule=g.rule,
+        severity=g.severity,
+        title=f"guess: {d.title}",
+        message=sentences(g.code, g.because, doubt(g), d.fix, f"Rule {g.rule}"),
+        place=Place(g.file, g.line, g.column, g.end_line),
+        diagnosis=d,
+        summary=sentences(f"Guess: {d.title}", g.because, doubt(g), d.fix),
+        inside=(g.function, "function") if g.function else None,
+        fingerprints={"syncscanGuess/v1": hashlib.sha256(known_by).hexdigest()[:16]},
+        figures={"guess": True, "cause": d.cause.value, "confidence": d.confidence.value},
+    )

@@ -1,0 +1,63 @@
+"""From a verdict to the lines that CI servers flag: a limit that isn't kept, and each line that is guilty of it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from syncscan.model.check import Verdict, Violation
+from syncscan.model.finding import Finding, Severity
+from syncscan.report.flagged import Flagged, FlaggedLine
+from syncscan.report.flagged_findings import place_of
+from syncscan.report.phrases import certainty, chain, places, sentences, what
+from syncscan.report.units import duration, times
+
+SHOWN = 50
+"""Findings of a violation that a test names."""
+TOOL = "syncscan check"
+_TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message="", group="syncscan.check")
+
+
+def flagged_limits(verdict: Verdict, rules_from: str) -> Flagged:
+    """Return what a verdict has against one recording.
+
+    Args:
+        verdict: any.
+        rules_from: where the limits stand.
+    """
+    return Flagged(
+        tool=TOOL,
+        path=verdict.path,
+        lines=tuple(_guilty(f) for f in verdict.guilty),
+        limits=tuple(_limit(v, rules_from) for v in verdict.violations),
+        passed=replace(_TEST, name=f"limits of {rules_from}"),
+        warnings=verdict.said,
+        closing=(f"All limits of {rules_from} are kept.",) if verdict.passed else (),
+        output=" ".join(verdict.said),
+    )
+
+
+def _limit(violation: Violation, rules_from: str) -> FlaggedLine:
+    return replace(
+        _TEST,
+        name=str(violation.limit),
+        message=sentences(violation.sentence, f"The limits stand in {rules_from}"),
+        place=place_of(violation.findings[0].where.source) if violation.findings else None,
+        cost=violation.sentence,
+        details=tuple(_detail(f) for f in violation.findings[:SHOWN]),
+    )
+
+
+def _detail(f: Finding) -> str:
+    waits = f"waits {duration(f.wait_us)}, {times(f.per_step)}"
+    where = places(f.where) or "no line known"
+    return f"{where}: {what(f)} {waits}; {' > '.join(chain(f))}; {f.diagnosis.fix}"
+
+
+def _guilty(f: Finding) -> FlaggedLine:
+    source = f.where.source
+    doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
+    waits = f"{what(f)} waits {duration(f.wait_us)}, {times(f.per_step)}"
+    message = sentences(waits, f"Chain: {' > '.join(chain(f))}", f.diagnosis.fix, doubt)
+    return FlaggedLine(
+        rule=f.rule, severity=Severity.HIGH, title=f.diagnosis.title, message=message, place=place_of(source)
+    )

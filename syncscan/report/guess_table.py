@@ -1,0 +1,25 @@
+"""From guesses to flat rows, one each: what a CSV file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from syncscan.model.guess import Guess, Linted
+
+COLUMNS = (
+    "rule", "cause", "severity", "confidence", "file", "cell", "line", "column", "function", "scope", "code", "place",
+    "because", "title", "fix",
+)  # fmt: skip
+
+
+def guess_rows(linted: Linted) -> Iterator[dict[str, Any]]:
+    """Yield one flat row a guess, in their order, with the keys of `COLUMNS`."""
+    return map(_row, linted.guesses)
+
+
+def _row(g: Guess) -> dict[str, Any]:
+    d = g.diagnosis
+    judged = (d.rule, d.cause.value, g.severity.value, d.confidence.value)
+    stands = (g.file, g.cell, g.line, g.column, g.function, " > ".join(g.scope), g.code, g.place)
+    return dict(zip(COLUMNS, (*judged, *stands, g.because, d.title, d.fix), strict=True))

@@ -1,0 +1,107 @@
+"""From habits to their part of the JSON report."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from syncscan.model.finding import Confidence, Phase, Severity
+from syncscan.model.habit import Area, Basis, Habit, Segment, Split
+from syncscan.report.document import Range, about
+
+
+class SegmentDocument(Struct, frozen=True):
+    """Launches that one graph can hold."""
+
+    phase: Phase
+    launches: float
+    host_us: Annotated[float, about("from the first to the end of the last")]
+    ended_by: Annotated[str, about("what stands behind it; empty where the next phase or the end does")]
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+
+
+class SplitDocument(Struct, frozen=True):
+    """What stands in the way of one graph."""
+
+    what: str
+    file: str | None
+    line: int | None
+    finding: Annotated[str | None, about("the id of the sync that it is")]
+    per_step: float
+    us: float
+
+
+class HabitDocument(Struct, frozen=True):
+    """What costs a step time besides its syncs."""
+
+    id: str
+    rule: str
+    area: Area
+    severity: Severity
+    confidence: Confidence
+    scope: tuple[str, ...]
+    op: str
+    per_step: float
+    evidence: Annotated[tuple[str, ...], about("the numbers that prove it")]
+    segments: Annotated[tuple[SegmentDocument, ...], about("launches that graphs can hold")]
+    splits: Annotated[tuple[SplitDocument, ...], about("what stands between them")]
+    cost_us: Annotated[float | None, about("measured")]
+    recoverable_us: float | None
+    recoverable_range_us: Range | None
+    basis: Annotated[Basis | None, about("what the gain rests on")]
+    title: str
+    why: str
+    fix: str
+    when_fine: str
+
+
+def habit_document(h: Habit) -> HabitDocument:
+    """Return one habit; all times in µs a step."""
+    a, gain = h.advice, h.gain
+    return HabitDocument(
+        id=h.id,
+        rule=a.rule,
+        area=a.area,
+        severity=h.severity,
+        confidence=h.confidence,
+        scope=h.scope,
+        op=h.op,
+        per_step=h.per_step,
+        evidence=h.evidence,
+        segments=tuple(_segment(segment) for segment in h.segments),
+        splits=tuple(_split(split) for split in h.splits),
+        cost_us=h.cost_us,
+        recoverable_us=gain.recoverable_us if gain else None,
+        recoverable_range_us=gain.range_us if gain else None,
+        basis=gain.basis if gain else None,
+        title=a.title,
+        why=a.why,
+        fix=a.fix,
+        when_fine=a.when_fine,
+    )
+
+
+def _segment(segment: Segment) -> SegmentDocument:
+    gain = segment.gain
+    return SegmentDocument(
+        phase=segment.phase,
+        launches=segment.launches,
+        host_us=segment.host_us,
+        ended_by=segment.ended_by,
+        recoverable_us=gain.recoverable_us if gain else None,
+        recoverable_range_us=gain.range_us if gain else None,
+    )
+
+
+def _split(split: Split) -> SplitDocument:
+    source = split.source
+    return SplitDocument(
+        what=split.what,
+        file=source.file if source else None,
+        line=source.line if source else None,
+        finding=split.finding or None,
+        per_step=split.per_step,
+        us=split.us,
+    )

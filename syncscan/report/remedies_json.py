@@ -1,0 +1,44 @@
+"""From remedies to their part of the JSON report."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from syncscan.model.finding import Confidence
+from syncscan.model.habit import Basis
+from syncscan.model.remedy import Remedy
+from syncscan.report.document import Range, about
+from syncscan.report.remedies import ToldRemedy
+
+
+class RemedyDocument(Struct, frozen=True):
+    """One thing to change: syncs to remove together, or a habit to give up."""
+
+    findings: Annotated[tuple[str, ...], about("ids of the syncs that go together")]
+    habit: Annotated[str | None, about("its id, where it is one")]
+    what: str
+    where: str
+    fix: str
+    alone_us: Annotated[float, about("what it saves alone")]
+    range_us: Range
+    after_us: Annotated[float | None, about("what it gains after all those above; None for an upper bound")]
+    basis: Basis
+    confidence: Confidence
+
+
+def remedy_document(r: Remedy, told: ToldRemedy) -> RemedyDocument:
+    """Return one remedy with what every report says of it; all times in µs a step."""
+    return RemedyDocument(
+        findings=r.findings,
+        habit=r.habit or None,
+        what=r.what,
+        where=told.where,
+        fix=told.fix,
+        alone_us=r.alone_us,
+        range_us=r.range_us,
+        after_us=r.after_us,
+        basis=r.basis,
+        confidence=r.confidence,
+    )
