@@ -42,7 +42,7 @@ def step_summary(
     """
     steps = steps_of(trace)
     if trace.info.capture.pretended:
-        return replace(NOT_MEASURED, count=len(steps), reason=integrity.reason(), waits_withheld=True)
+        return replace(NOT_MEASURED, count=len(trace.main_steps), reason=integrity.reason(), waits_withheld=True)
     own = [o for o in occurrences if not o.sync.diagnosis.intended]
     devices = device_times(trace, [(step.ts, step.end) for step in steps])
     busy, communication = (devices[0].busy_us, devices[0].communication_us) if devices else (0.0, 0.0)

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from syncscan.facts.host_threads import autograd_tracks
 from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import Cover, cover_of, union
-from syncscan.model.names import is_autograd_thread, is_engine, is_loader
+from syncscan.model.names import is_engine, is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace, of_categories
 
 _BEFORE_ALL = np.iinfo(np.int64).min
@@ -105,8 +106,7 @@ def _autograd_tracks(trace: Trace, main: int) -> list[int]:
     """The tracks of autograd's threads: they are called so, or its engine runs there."""
     runs = np.zeros(len(trace.tracks), np.bool_)
     runs[trace.slices.track[trace.where(is_engine, *HOST)]] = True
-    called = (number for number, track in enumerate(trace.tracks) if is_autograd_thread(track.thread))
-    return sorted({*called, *np.flatnonzero(runs).tolist()} - {main})
+    return sorted({*np.flatnonzero(runs | autograd_tracks(trace)).tolist()} - {main})
 
 
 class _Thread(NamedTuple):

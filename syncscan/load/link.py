@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.nesting import innermost_until
+from syncscan.load.annotations import tell_annotations
 from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
@@ -54,6 +55,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     _sort(columns, raw.strings)
     _drop_duplicates(columns, damage)
     _nest(columns)
+    tell_annotations(columns, raw.strings, raw.categories)
     slices = Slices(**columns)
     damage.deep = _too_deep(slices.parent)
     damage.ambiguous = _shared_correlations(slices)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 
 import msgspec
 import numpy as np
 
-from syncscan.model.arrays import Bool, Int64, distinct, median
-from syncscan.model.names import is_autograd_thread, is_service_thread
+from syncscan.facts.host_threads import program_track
+from syncscan.load.loop_heads import LoopHeads, outermost_of
+from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.runtime_calls import is_synchronise
-from syncscan.model.trace import CALLS, DEEPEST, NONE, Trace
+from syncscan.model.trace import CALLS, NONE, Trace
 
 LEAST = 3
 """Times that a sequence has to be there: two alike can be chance, and a loop is warm by its third."""
@@ -42,18 +42,23 @@ def repeated_calls(trace: Trace) -> Repetition | None:
     """
     calls = _calls(trace)
     codes = _codes(trace, calls)
-    outermost = _outermost(trace, calls)
+    if not len(calls):
+        return None
+    outermost = outermost_of(trace, calls)
+    heads = LoopHeads(trace, outermost)
     starts = np.append(True, outermost[1:] != outermost[:-1])
     middle = _middle(trace, calls)
     for length in _lengths(codes, middle):
         runs = [_run(codes, length, at) for at in (middle, middle - length)]
         first, last = max(runs, key=lambda run: run[1] - run[0])
-        begin = _begin(starts, first, last, length)
-        if begin is None:
+        possible = _begins(starts, first, last, length)
+        if not possible:
             continue
+        begin = heads.best_begin(possible, last, length)
         count = (last - begin) // length
-        edges = begin + length * np.arange(count + 1)
-        bounds = _bounds(trace, outermost, edges)
+        if not heads.lie_in_rounds(begin, count, length):
+            continue
+        bounds = heads.bounds(begin, count, length)
         # The last call may be the profiler's own synchronise, as long as the device is behind: its begin counts.
         if bounds[-1] - bounds[0] > COVERED * int(trace.slices.ts[calls[-1]] - trace.slices.ts[calls[0]]):
             return Repetition(int(trace.slices.track[calls[0]]), length, bounds)
@@ -61,20 +66,17 @@ def repeated_calls(trace: Trace) -> Repetition | None:
 
 
 def _calls(trace: Trace) -> Int64:
-    """Calls that started work or wait for it, in order, of the thread that makes the most of them.
+    """Calls that started work or wait for it, in order, of the program's thread.
 
-    Autograd's thread is another one's, and a thread that starts nothing only watches.
+    A thread that starts nothing only watches.
     """
     s = trace.slices
     launches = trace.calls_of(trace.device_rows)
+    launches = launches[launches != NONE]
     waits = np.flatnonzero(trace.is_category(*CALLS) & trace.named(is_synchronise))
-    calls = np.union1d(launches[launches != NONE], waits)
-    threads = {t: trace.tracks[t].thread for t in distinct(s.track[launches[launches != NONE]]).tolist()}
-    own = [t for t, name in threads.items() if not is_autograd_thread(name) and not is_service_thread(name)]
-    counts = Counter(s.track[calls[np.isin(s.track[calls], own)]].tolist())
-    if not counts:
-        return np.zeros(0, np.int64)
-    calls = calls[s.track[calls] == max(sorted(counts), key=counts.__getitem__)]
+    calls = np.union1d(launches, waits)
+    calls = calls[np.isin(s.track[calls], distinct(s.track[launches]))]
+    calls = calls[s.track[calls] == program_track(trace, s.track[calls].astype(np.int64))]
     in_order: Int64 = calls[np.argsort(s.ts[calls], kind="stable")]
     return in_order
 
@@ -85,17 +87,6 @@ def _codes(trace: Trace, calls: Int64) -> Int64:
     work = trace.works_of(calls)
     other = np.where(around != NONE, s.name[around], np.where(work != NONE, s.name[work], NONE))
     return np.unique(np.stack([s.name[calls], other]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _outermost(trace: Trace, calls: Int64) -> Int64:
-    """The outermost slice around each of these calls, or the call itself."""
-    parent, at = trace.slices.parent, calls.astype(np.int64)
-    for _ in range(DEEPEST):
-        up = parent[at]
-        if not (up != NONE).any():
-            break
-        at = np.where(up != NONE, up, at)
-    return at
 
 
 def _middle(trace: Trace, calls: Int64) -> int:
@@ -134,18 +125,10 @@ def _run(codes: Int64, length: int, around: int) -> tuple[int, int]:
     return first, last + length
 
 
-def _begin(starts: Bool, first: int, last: int, length: int) -> int | None:
-    """The first call of a run at which every repetition begins between two slices; None where there is none."""
+def _begins(starts: Bool, first: int, last: int, length: int) -> list[int]:
+    """The calls of a run at which a sequence may begin so that each repetition begins between two slices."""
     edges = np.append(starts, True)[first : last + 1]  # behind the last call the thread is between two slices too
     padded = np.append(edges, np.ones(-len(edges) % length, np.bool_))
     whole: Bool = np.logical_and.reduce(padded.reshape(-1, length), axis=0)
     begins = np.flatnonzero(whole[: max(last - first - LEAST * length + 1, 0)])
-    return first + int(begins[0]) if len(begins) else None
-
-
-def _bounds(trace: Trace, outermost: Int64, edges: Int64) -> tuple[int, ...]:
-    """When each repetition begins, and when the last is over: after the usual time, or when its calls are over."""
-    s, end = trace.slices, int(edges[-1])
-    begins = s.ts[outermost[edges[:-1]]].tolist()
-    over = max(int(s.end[outermost[end - 1]]), begins[-1] + int(median(np.diff(begins))))
-    return (*begins, over if end == len(outermost) else min(over, int(s.ts[outermost[end]])))
+    return [first + begin for begin in begins.tolist()]

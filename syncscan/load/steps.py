@@ -49,7 +49,8 @@ def with_steps(trace: Trace, scope: str | None = None, whole: bool = False) -> T
         frameworks = sorted({step.mark.framework for step in steps if step.mark})
         found = StepsFound(FoundBy.FRAMEWORK, " and ".join(frameworks))
         return msgspec.structs.replace(trace, steps=steps, steps_found=found)
-    if repetition := repeated_calls(trace):
+    # A dry run marks its own steps, and its clock only counts: what repeats before the first of them is no step.
+    if not trace.info.capture.pretended and (repetition := repeated_calls(trace)):
         found = StepsFound(FoundBy.REPETITION, calls=repetition.calls)
         return msgspec.structs.replace(trace, steps=_of_repetition(repetition), steps_found=found)
     return msgspec.structs.replace(trace, steps=(), steps_found=StepsFound())

@@ -19,6 +19,10 @@ ENGINE = "autograd::engine"
 """What the ranges begin with that autograd's engine puts around each backward node."""
 
 _BACKWARD_NODE = re.compile(r"\w+Backward\d*")
+_OP = re.compile(r"[a-z_][a-z0-9_]*(::\w+)+(\.\w+)?(: .*)?\Z")
+"""Of a namespace in lower case, as the dispatcher's schemas have it; the engine's range names its node behind that."""
+_BARE_OPS = frozenset({"detach", "detach_", "record_param_comms"})
+"""Ops without a namespace: torch/csrc/autograd/TraceTypeManual.cpp, torch/csrc/distributed/c10d/ParamCommsUtils.cpp."""
 _SERVICE_THREAD = re.compile(r"pt_data_(pin|worker)|pt_nccl|watchdog|watchdg|heartb")
 _STEP_NUMBER = re.compile(r"ProfilerStep#?(\d{1,18})")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)")
@@ -32,6 +36,8 @@ _COLLECTIVE_KERNEL = re.compile(
 )
 """Source: nccl/src/device/generate.py (`ncclDevKernel_…`, older `ncclKernel_…`), RCCL's, MSCCL++'s; vLLM's and SGLang's
 own all-reduce (`cross_device_reduce_1stage`), torch's symmetric memory."""
+_SCOPES = ("DistributedDataParallel.", "FullyShardedDataParallel.", "FSDP::")
+"""What the scopes begin with that torch puts around parts of a distributed model."""
 _HOST_BACKENDS = ("gloo:", "mpi:", "ucc:")
 _BACKENDS = ("nccl:", "rccl:", "gloo:", "ucc:", "mpi:", "xccl:", "hccl:")
 """How torch's record of a collective begins (`profilingTitle` in torch/csrc/distributed/c10d)."""
@@ -51,6 +57,16 @@ def step_number(name: str) -> int | None:
 def is_step(name: str) -> bool:
     """Whether this is a step mark, the profiler's or a serving framework's, which are no scope of the program's."""
     return name.startswith(STEP) or names_one_step(name)
+
+
+def is_annotation(name: str) -> bool:
+    """Whether this is a scope of torch's own or a step's mark, whatever category a trace gives it."""
+    return is_step(name) or is_optimizer(name) or is_loader(name) or name.startswith(_SCOPES)
+
+
+def is_op(name: str) -> bool:
+    """Whether this looks like an op's name, and not like a scope's: `aten::item`, `IndexBackward0`."""
+    return _OP.match(name) is not None or is_backward_node(name) or name in _BARE_OPS
 
 
 def is_torch_op(name: str) -> bool:

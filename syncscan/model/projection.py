@@ -15,6 +15,8 @@ class Projection(msgspec.Struct, frozen=True):
     """The predicted step without the findings in `removed`; all times in µs a step.
 
     `baseline_us` is the replay with nothing removed, `observed_us` what the trace (or `--step-ms`) says of the step.
+    `device_limit_us` is the device's own work: the profiler makes it no longer, so where a guess of the profiler's part
+    puts the other times in proportion to the profiled step, it stays what the trace has.
     """
 
     removed: tuple[str, ...]
@@ -25,6 +27,8 @@ class Projection(msgspec.Struct, frozen=True):
     bound_after: Bound
     host_limit_us: float
     device_limit_us: float
+    device_share: float = 1.0
+    """The part of the predicted step in which the device works."""
     notes: tuple[str, ...] = ()
     profiled_us: float = 0.0
     """The step's time in the trace, under the profiler."""

@@ -42,7 +42,7 @@ def verdict(analysis: Analysis) -> str:
     found, coverage = real(analysis.findings), analysis.trace.info.capture.coverage
     if found:
         places = "1 place" if len(found) == 1 else f"{len(found)} places"
-        return f"{places} would make the host wait, {times(sum(f.per_step for f in found))}"
+        return f"{places} would make the host wait, {_often(sum(f.per_step for f in found), analysis)}"
     if coverage is None or not coverage.ops:
         return "Nothing ran on the pretended device"
     return "No wait was found in what was understood" if coverage.gaps else "Nothing that ran would make the host wait"
@@ -94,7 +94,7 @@ def title(analysis: Analysis) -> str:
 def steps(analysis: Analysis) -> str:
     """What counts as a step, and what the recording alone has."""
     count = len(analysis.trace.steps)
-    said = [f"Steps are the dry run's: {count}." if count else "The whole dry run counts as one step."]
+    said = [f"Steps are the dry run's: {count}." if count else "The dry run marked no steps: all of it is counted."]
     return " ".join([*said, *_unseen(analysis.likeness)])
 
 
@@ -120,21 +120,28 @@ def to_change(finding: Finding, analysis: Analysis) -> tuple[str, str]:
     like = analysis.likeness
     theirs = like.counterparts.get(finding.id) if like else None
     if like is None or theirs is None:
-        return times(finding.per_step), NO_COUNTERPART if like else NOT_TIMED
+        return _often(finding.per_step, analysis), NO_COUNTERPART if like else NOT_TIMED
     if theirs.recoverable_us is None:
         waits = "" if theirs.wait_us is None else f"waits {duration(theirs.wait_us)} there"
-        return waits or times(finding.per_step), "its gain wasn't projected"
+        return waits or _often(finding.per_step, analysis), "its gain wasn't projected"
     doubt = [spread(theirs.range_us, like.step_us)] if theirs.range_us else []
     doubt += [f"together with {len(theirs.shared)} more"] if theirs.shared else []
     return f"{figure(theirs.recoverable_us, Basis.REPLAY, like.step_us)} there", "; ".join(doubt)
 
 
-def circumstances(finding: Finding) -> Iterator[str]:
+def circumstances(finding: Finding, analysis: Analysis) -> Iterator[str]:
     """How often, or that it isn't in the steps."""
     if finding.diagnosis.intended and all(o.where.step is None for o in finding.occurrences):
         yield f"{finding.count} time{'s' * (finding.count != 1)} outside of the steps"
     else:
-        yield times(finding.per_step)
+        yield _often(finding.per_step, analysis)
+
+
+def _often(per_step: float, analysis: Analysis) -> str:
+    """How often a step; of a run without steps, as one that fails before its first, how often in all."""
+    if analysis.trace.main_steps:
+        return times(per_step)
+    return "once" if per_step == 1 else f"{per_step:.0f} times"
 
 
 def sizes(like: Likeness) -> str:

@@ -249,13 +249,14 @@ def _figures(f: Finding, analysis: Analysis) -> dry.Figures:
     )
 
 
-def _circumstances(f: Finding, timeless: bool) -> Iterator[str]:
+def _circumstances(f: Finding, analysis: Analysis) -> Iterator[str]:
+    timeless = dry.is_dry(analysis)
     if f.diagnosis.intended and not timeless:
         yield "intended"
     if f.where.phase is Phase.BACKWARD:
         yield "backward"
     if timeless:
-        yield from dry.circumstances(f)
+        yield from dry.circumstances(f, analysis)
     elif abs(f.per_step - 1) >= 0.005:
         yield times(f.per_step)
 
@@ -276,5 +277,5 @@ def _finding(number: int, f: Finding, analysis: Analysis) -> ToldFinding:
         doubt=costs.doubt,
         waits=costs.waits,
         idle=costs.idle,
-        circumstances=tuple(_circumstances(f, dry.is_dry(analysis))),
+        circumstances=tuple(_circumstances(f, analysis)),
     )

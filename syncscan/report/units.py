@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from syncscan.model.units import duration
 
+_SELDOM = 0.095
+"""Of what happens less often a decimal says too little, or nothing: then it is said in how many steps it happens."""
+
 
 def part_of(us: float, whole_us: float) -> str:
     """A part of a time in the unit of the whole and with as many decimals, but without the unit: `5.9` of `14.3 ms`."""
@@ -23,9 +26,11 @@ def percent(part: float, whole: float) -> str:
 
 
 def times(per_step: float) -> str:
-    """How often something happens: `once a step`, `14 times a step`, `0.3 times a step`."""
+    """How often something happens: `once a step`, `14 times a step`, `0.3 times a step`, `once in 24 steps`."""
     if abs(per_step - 1) < 0.005:
         return "once a step"
+    if 0 < per_step < _SELDOM:
+        return f"once in {1 / per_step:,.0f} steps"
     return (
         f"{per_step:.0f} times a step"
         if per_step >= 10 or per_step == int(per_step)

@@ -126,7 +126,8 @@ class CalibratedStep:
             range_us=self.range(removed, quick),
             bound_after=bound,
             host_limit_us=after.host * unit,
-            device_limit_us=after.device * unit,
+            device_limit_us=after.device / 1e3,  # no part of it is the profiler's: it is what it is in the trace
+            device_share=min(1.0, after.device / after.period) if after.period else 1.0,
             notes=(*found.notes, *_notes(findings, bound, self._slowdown), *self._of_ranks(findings)),
             profiled_us=found.profiled_ns / 1e3,
             calibrated=found.known,

@@ -76,4 +76,4 @@ def _limit(all_gone: Projection, count: int) -> tuple[str, str]:
 
 def _share(all_gone: Projection) -> str:
     """How much of the step the device works then: device time itself isn't what a guess of the host's is part of."""
-    return f"{min(1.0, all_gone.device_limit_us / all_gone.predicted_us):.0%}" if all_gone.predicted_us else "all"
+    return f"{all_gone.device_share:.0%}" if all_gone.predicted_us else "all"

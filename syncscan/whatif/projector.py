@@ -178,7 +178,7 @@ class Projector:
             rest = self._apart(beside).work_of(moved=True)
         before, unit = step.before.period, step.unit
         side_by_side = max(period(step.replay_of(apart)), before - min(mine, rest))
-        return Pipeline(scope, beside, mine * unit, rest * unit, before * unit, min(side_by_side, before) * unit)
+        return Pipeline(scope, beside, mine / 1e3, rest / 1e3, before * unit, min(side_by_side, before) * unit)
 
     def schedule(
         self, selectors: Sequence[str] = ("all",), *, at: int | None = None, step_ms: float | None = None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncscan.facts.host_threads import autograd_tracks, program_track
 from syncscan.model.arrays import Int64, distinct
-from syncscan.model.names import is_autograd_thread
 from syncscan.model.trace import NONE, Trace
 
 _TURNS = 0.1
@@ -20,7 +20,7 @@ def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
     """Number the logical threads of these tracks; the step's own thread is 0.
 
     Args:
-        trace: where it marks no steps, the track with the most launches and waits is the step's own.
+        trace: where it marks no steps, the program's track with the most launches and waits is the step's own.
         tracks: that of each launch and of each wait.
 
     Returns:
@@ -36,13 +36,13 @@ def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
 def _main(trace: Trace, tracks: Int64) -> int:
     if trace.steps:
         return trace.main_steps[0].track
-    return int(np.bincount(tracks).argmax()) if len(tracks) else NONE
+    return program_track(trace, tracks)
 
 
 def _handed_over(trace: Trace, main: int, other: int) -> bool:
     if main == NONE:
         return False
-    if is_autograd_thread(trace.tracks[other].thread):
+    if autograd_tracks(trace)[other]:
         return True
     s = trace.slices
     a, b = s.ts[trace.track_rows(main)], s.ts[trace.track_rows(other)]

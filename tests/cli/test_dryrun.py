@@ -80,6 +80,24 @@ def test_a_function_that_fails_is_reported_so_far(tmp_path: Path) -> None:
     assert ("boolean-index", 6, 1.0) in found
 
 
+EARLY = """\
+import torch
+embedding = torch.nn.Embedding(10, 8).to("cuda")
+linear = torch.nn.Linear(8, 10).to("cuda")
+raise ValueError
+"""
+
+
+def test_a_program_that_fails_before_its_first_step_has_none(tmp_path: Path) -> None:
+    """Three copies in a row are no three steps, and no rate is made of them."""
+    (tmp_path / "early.py").write_text(EARLY)
+    found, told = dryrun(str(tmp_path / "early.py"), code=1)
+    assert (sorted(found), told["step"]["count"]) == ([("to-device", 2, 1.0), ("to-device", 3, 2.0)], 0)
+    shown = CliRunner().invoke(group, ["dryrun", str(tmp_path / "early.py")]).stdout
+    assert "2 places would make the host wait, 3 times." in shown
+    assert "a step" not in shown
+
+
 @pytest.mark.parametrize("script", ["gone.py", "gone.py:step"])
 def test_a_file_that_is_not_there_is_an_error(script: str) -> None:
     """One sentence, before anything runs."""

@@ -1,0 +1,57 @@
+"""From the names of ops to those that are scopes: ranges that a trace calls ops, as torch 1.8 and 1.9 call all of them.
+
+Until kineto's commit 6f9c0eef (June 2021, torch 1.10) steps, optimizers, loaders and a program's own `record_function`
+were in the category of ops, `Operator`. Names and places tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from syncscan.model.arrays import Bool, Int64, looked_up
+from syncscan.model.names import is_annotation, is_op
+from syncscan.model.trace import NONE, Category
+
+WITHOUT_ANNOTATIONS = "Operator"
+"""The category of torch 1.8 and 1.9 for ops and scopes alike."""
+
+
+def tell_annotations(columns: dict[str, Any], strings: Sequence[str], categories: frozenset[str]) -> None:
+    """Give ranges that are no ops the category of annotations, in place.
+
+    By name everywhere: what torch itself calls its steps, optimizers and loaders. Where the trace is from before there
+    were annotations, also what has no op's name, isn't followed by autograd and lies in none of torch's own ops.
+
+    Args:
+        columns: of `Slices`, sorted, with each row's parent.
+        strings: that its names are numbers of.
+        categories: as the trace writes them.
+    """
+    ops = np.flatnonzero(columns["category"] == Category.CPU_OP)
+    names = columns["name"][ops]
+    scopes = _that(is_annotation, strings, names)
+    if WITHOUT_ANNOTATIONS in categories:
+        free = ~_that(is_op, strings, names) & (columns["sequence"][ops] == NONE)
+        scopes |= free & ~_in_ops(columns, strings, ops)
+    if scopes.any():
+        columns["category"][ops[scopes]] = Category.ANNOTATION
+
+
+def _that(predicate: Callable[[str], bool], strings: Sequence[str], names: Any) -> Bool:
+    """Which of these names satisfy it, asked once a name."""
+    used, hits = np.zeros(len(strings), np.bool_), np.zeros(len(strings), np.bool_)
+    used[names] = True
+    hits[[number for number in np.flatnonzero(used).tolist() if predicate(strings[number])]] = True
+    mask: Bool = looked_up(hits, names)
+    return mask
+
+
+def _in_ops(columns: dict[str, Any], strings: Sequence[str], rows: Int64) -> Bool:
+    """Which of these rows lie directly in an op by name."""
+    parent = columns["parent"][rows]
+    inside = (parent != NONE) & (columns["category"][parent] == Category.CPU_OP)
+    inside[inside] = _that(is_op, strings, columns["name"][parent[inside]])
+    return np.asarray(inside, np.bool_)

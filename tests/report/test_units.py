@@ -1,0 +1,24 @@
+"""How numbers read: no figure says `0.0 times`."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.report.units import times
+
+
+@pytest.mark.parametrize(
+    ("per_step", "said"),
+    [
+        (1.0, "once a step"),
+        (14.0, "14 times a step"),
+        (2.5, "2.5 times a step"),
+        (1 / 3, "0.3 times a step"),
+        (1 / 24, "once in 24 steps"),
+        (1 / 2400, "once in 2,400 steps"),
+        (0.0, "0 times a step"),
+    ],
+)
+def test_how_often_something_happens(per_step: float, said: str) -> None:
+    """What is rare is said by the steps that it takes, as one decimal would round it to nothing."""
+    assert times(per_step) == said
