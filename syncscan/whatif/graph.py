@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from syncscan.model.arrays import Float64
-from syncscan.model.making import Making
 from syncscan.model.trace import NONE
 from syncscan.whatif.waits import Wait
 
@@ -190,7 +189,7 @@ class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(n.host_ns for n in self.nodes if isinstance(n, Run | HostWait | Collective) and n.thread == 0)
 
 
-class Graph(Making, frozen=True, eq=False):
+class Graph(msgspec.Struct, frozen=True, eq=False):
     """The programs of the chosen steps in time order; threads and streams are numbered, the step's thread is 0."""
 
     programs: tuple[Program, ...]

@@ -17,9 +17,7 @@ import numpy as np
 
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, Program
-from syncscan.whatif.one_stream import OneStream, ScaledSegments, scaled
 from syncscan.whatif.pace import BEGIN, Mark, Pace, left_of
-from syncscan.whatif.segments import segments_of
 from syncscan.whatif.waits import Wait
 
 Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
@@ -58,10 +56,6 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         """What was replayed of it."""
         return {}
 
-    @cached_property
-    def _one_streams(self) -> dict[tuple[int, ...] | None, OneStream | None]:
-        return {}
-
     def chosen(self, steps: Sequence[int] | None) -> Sequence[Scaled]:
         """Some of its programs, or all of them."""
         return self.programs if steps is None else [self.programs[i] for i in steps]
@@ -85,24 +79,6 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         period = max(took / len(programs), busy if steps is None else 0.0)
         kept = {k: waited / len(programs) for k, waited in waits.items() if k not in removed}
         return Steady(period, kept, self.scale * host / len(programs), busy)
-
-    def quick(self, question: Question) -> Steady | None:
-        """The steady state, where one thread and one stream soon come to it: see `one_stream`."""
-        steps, removed, whole = question
-        if steps not in self._one_streams:
-            self._one_streams[steps] = self._one_stream(steps)
-        one_stream = self._one_streams[steps]
-        cycle = one_stream and one_stream.cycle(removed, whole)
-        return self.answer(question, cycle.took, cycle.waits) if cycle else None
-
-    def _one_stream(self, steps: Sequence[int] | None) -> OneStream | None:
-        mine = self._segments
-        return OneStream(mine, mine.segments.around(steps)) if mine and steps != () else None
-
-    @cached_property
-    def _segments(self) -> ScaledSegments | None:
-        segments = self.graph.kept(segments_of)
-        return scaled(segments, self.scale, self.stretch) if segments else None
 
 
 def _scaled(program: Program, scale: float, stretch: float) -> Scaled:
@@ -160,7 +136,7 @@ def steady(
     """
     asked = replay.question(removed, steps, whole)
     if asked not in replay.known:
-        replay.known[asked] = replay.quick(asked) or _replayed(replay, asked)
+        replay.known[asked] = _replayed(replay, asked)
     return replay.known[asked]
 
 

@@ -43,8 +43,7 @@ _Asked = tuple[Replay, Question]
 def foresee(asked: Iterable[Without], steps: Sequence[int] | None = None) -> None:
     """Replay the steps without each of these sets, so that `steady` knows the answers.
 
-    Of few nothing is replayed yet, nor where one thread and one stream tell what the largest set comes to, of which the
-    fewest waits are left: `steady` does it when it is asked.
+    Of few nothing is replayed yet: `steady` does it when it is asked.
 
     Args:
         asked: of one graph.
@@ -53,9 +52,6 @@ def foresee(asked: Iterable[Without], steps: Sequence[int] | None = None) -> Non
     questions = dict.fromkeys((replay, replay.question(removed, steps, whole)) for replay, removed, whole in asked)
     new = [(replay, question) for replay, question in questions if question[1] and question not in replay.known]
     if len(new) < MANY:
-        return
-    largest, question = max(new, key=lambda each: len(each[1][1]))
-    if largest.quick(question):
         return
     moves = sum(len(scaled.program.moves) for scaled in new[0][0].chosen(steps))
     some = max(MANY, MOST_NUMBERS // max(1, moves))

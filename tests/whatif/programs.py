@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
 
 import numpy as np
 from hypothesis import strategies as st
@@ -78,30 +77,3 @@ def programs(draw: st.DrawFn) -> Program:
     others = st.one_of(waits(), st.builds(Record, event, stream), st.builds(StreamWait, event, stream), st.none())
     nodes = [draw(others) or run() for _ in range(draw(st.integers(1, 8)))]
     return program(nodes, [draw(ns) for _ in range(row[0])])
-
-
-def of_one_stream(random: Random, findings: int) -> Program:
-    """Any program of one thread and one stream, with up to 40 runs and waits of so many findings and others.
-
-    Some are held by their host, others by their device, so that a launch queue fills where few waits are left.
-    """
-    pace, most, gone = random.choice([0.2, 1.0, 1.0, 3.0]), random.choice([3, 100, 300, 600]), random.choice([1e4, 1e5])
-    nodes: list[Node] = []
-    late: list[float] = []
-
-    def up_to(ns: float) -> float:
-        return random.choice([0.0, random.random(), random.random()]) * ns
-
-    for _ in range(random.randint(1, 40)):
-        if random.random() < 0.5:
-            times = {name: up_to(1e4) for name in ("call_ns", "wake_ns", "after_ns", "left_ns")}
-            times |= {"read_ns": up_to(gone), "op_ns": up_to(gone)}
-            copy = {"copy": 0, "copy_ns": up_to(gone)} if random.random() < 0.3 else {}
-            streams = (0,) if random.random() < 0.9 else ()
-            finding = random.randint(NONE, findings - 1)
-            nodes.append(wait_for(*streams, host_ns=up_to(2e4), finding=finding, **times, **copy))
-        else:
-            feeds = (Feed(0, up_to(pace * 1e5), len(late)),) if random.random() < 0.8 else ()
-            late += [up_to(pace * 1e5) for _ in feeds]
-            nodes.append(Run(0, up_to(1e5), random.choice([0, 3, most, most]) if feeds else 0, feeds))
-    return program(nodes, late)

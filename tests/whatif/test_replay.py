@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncscan.whatif import graph, replay
-from syncscan.whatif.graph import Feed, Graph, Program, Run
+from syncscan.whatif.graph import LAUNCH_QUEUE, Feed, Graph, Program, Run
 from tests.whatif.programs import EVENTS, FINDINGS, THREADS, program, programs, wait_for
 
 MORE = 12
@@ -71,3 +71,21 @@ def test_the_host_works_less_by_the_op_where_that_goes_too() -> None:
 def test_a_trace_without_steps_takes_no_time() -> None:
     """Nothing to replay is no error: a trace may hold ops alone."""
     assert replay.steady(replay.Replay(Graph((), 1, (), 0))) == replay.Steady(0.0, {}, 0.0, 0.0)
+
+
+def test_a_full_launch_queue_holds_a_host_that_waits_for_nothing_else() -> None:
+    """Without its wait the host needs 40 µs a step, and the device 200: launches fill the queue, and the device paces.
+
+    With the wait it is held each time, the queue is empty, and the step takes 220.
+    """
+    runs = [Run(0, 20e3, LAUNCH_QUEUE // 2, (Feed(0, 100e3, row),)) for row in range(2)]
+    ready = replay.Replay(Graph((program([*runs, wait_for(0)]),), 1, ((0, 7),), 0))
+    assert replay.steady(ready).period == pytest.approx(220e3)
+    assert replay.steady(ready, frozenset({0})).period == pytest.approx(200e3)
+
+
+def test_a_host_slower_than_its_device_is_held_by_no_queue() -> None:
+    """Two bursts of 300 launches, 400 µs of the host and 100 of the device each: 800 a step, whatever it waits for."""
+    step = program([Run(0, 400e3, 300, (Feed(0, 100e3, 0),)), wait_for(0), Run(0, 400e3, 300, (Feed(0, 100e3, 1),))])
+    ready = replay.Replay(Graph((step,), 1, ((0, 7),), 0))
+    assert replay.steady(ready, frozenset({0})).period == pytest.approx(800e3)

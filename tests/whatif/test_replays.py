@@ -66,15 +66,3 @@ def test_few_are_left_to_be_asked_for() -> None:
     ready = replay.Replay(Graph((program([wait_for()]),), THREADS, (), 0))
     replays.foresee(replays.Without(ready, frozenset({n})) for n in range(100))
     assert ready.known == {}
-
-
-def test_what_one_thread_and_one_stream_tell_is_left_to_be_asked_for() -> None:
-    """By the largest set it is known whether they do: without it a queue may be full that is empty without others."""
-    waits = [wait_for(0, finding=n) for n in range(20)]
-    told = program([node for row, wait in enumerate(waits) for node in (Run(0, 9e3, 50, (Feed(0, 5e3, row),)), wait)])
-    held = program([node for row, wait in enumerate(waits) for node in (Run(0, 5e3, 500, (Feed(0, 9e3, row),)), wait)])
-    for step, left in ((told, True), (held, False)):
-        ready = replay.Replay(Graph((step,), 1, ((0, 7),), 0))
-        sets = [frozenset({n}) for n in range(20)] + [frozenset(range(20))]
-        replays.foresee(replays.Without(ready, gone) for gone in sets)
-        assert [replay.Replay.question(ready, gone, None, False) in ready.known for gone in sets] == [not left] * 21
