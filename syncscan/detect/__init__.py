@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 from msgspec.structs import replace
@@ -11,9 +12,10 @@ from syncscan.detect.blocking_call import Columns, columns_of
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
-from syncscan.detect.naming import Naming
 from syncscan.detect.neighbours import Neighbours, Windows
+from syncscan.detect.ops_around import ops_around
 from syncscan.detect.rule import document
+from syncscan.detect.rule_set import RuleSet
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Bool, distinct
@@ -29,9 +31,9 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
     Returns:
         The sync points, in order of thread and time, and warnings: a rule that raises is named there and skipped.
     """
-    naming = Naming()
-    points = [_point(call, naming.diagnosis_of(call)) for call in calls_of(trace)]
-    return _with_intent(trace, points), tuple(naming.warnings)
+    rules = RuleSet()
+    points = [_point(call, rules.diagnosis_of(call)) for call in calls_of(trace)]
+    return _with_intent(trace, points), tuple(rules.warnings)
 
 
 def calls_of(trace: Trace) -> Iterator[Call]:
@@ -41,9 +43,9 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     columns = columns_of(calls)
     paths = trace.paths.to_each(columns.arounds)
     places, (earlier, later) = places_of(trace, calls, columns, paths), _surroundings(neighbours, trace, columns)
-    texts = neighbours.texts
+    texts, around = neighbours.texts, cache(ops_around)
     for facts, path, place, before, after in zip(calls, paths, places, texts(earlier), texts(later), strict=True):
-        yield Call(facts, trace, neighbours, path, place, before, after)
+        yield Call(facts, trace, neighbours, path, around(path.names), place, before, after)
 
 
 def _surroundings(neighbours: Neighbours, trace: Trace, calls: Columns) -> tuple[Windows, Windows]:

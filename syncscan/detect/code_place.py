@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 
@@ -53,9 +52,10 @@ class CodePlace:
 
     def called(self, *methods: str) -> bool:
         """Whether the innermost frame is a C function or method of one of these names."""
-        return self.builtin.startswith(
-            tuple(f"<built-in {kind}" for m in methods for kind in (f"method {m} ", f"function {m}>"))
-        )
+        if not self.builtin:
+            return False
+        kinds = (f"<built-in {kind}" for m in methods for kind in (f"method {m} ", f"function {m}>"))
+        return self.builtin.startswith(tuple(kinds))
 
     def in_frame(self, *packages: str) -> bool:
         """Whether any Python frame lies in one of these packages or files."""
@@ -63,15 +63,19 @@ class CodePlace:
 
     def in_function(self, *names: str) -> bool:
         """Whether the function of any Python frame has one of these names, or one that begins so."""
-        return any(frame.function.startswith(names) for frame in self.python_frames)
+        return _runs(self.python_frames, names)
 
     def in_library(self, *packages: str) -> bool:
         """Whether one of the library's frames lies in one of these packages or files."""
-        return _lies_in(self.frames_in_libraries, packages)
+        return self._in_library(packages)
+
+    @cached_property
+    def _in_library(self) -> Callable[[tuple[str, ...]], bool]:
+        return cache(partial(_lies_in, self.frames_in_libraries))
 
     def in_library_function(self, *names: str) -> bool:
         """Whether the function of one of the library's frames has one of these names, or one that begins so."""
-        return any(frame.function.startswith(names) for frame in self.frames_in_libraries)
+        return _runs(self.frames_in_libraries, names)
 
     def functions_in_library(self, package: str) -> tuple[str, ...]:
         """The functions of the library's frames that lie in this package, outermost first."""
@@ -98,17 +102,6 @@ class CodePlace:
         """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
         package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
         return "" if self.decider is None or package == "torch" else f"{self.decider.function} of {package}"
-
-    @cached_property
-    def below_program(self) -> tuple[Any, ...]:
-        """All that answers what is asked of the library's code, and of what frames there are: equal where that is."""
-        inwards = (parts for parts in map(frame_parts, reversed(self.frames)) if parts)
-        code = []  # no rule asks for a line
-        for file, _, function in inwards:
-            if not is_library(file):
-                break
-            code.append((file, function))
-        return tuple(code), self.builtin, self.has_frames, self.has_python_frames
 
     @cached_property
     def builtin(self) -> str:
@@ -168,6 +161,10 @@ def _frames(
 
 def _lies_in(frames: tuple[Frame, ...], packages: tuple[str, ...]) -> bool:
     return any(in_package(frame.file, package) for frame in frames for package in packages)
+
+
+def _runs(frames: tuple[Frame, ...], names: tuple[str, ...]) -> bool:
+    return bool(frames) and any(frame.function.startswith(names) for frame in frames)
 
 
 __all__ = ["CodePlace", "places_of"]

@@ -20,7 +20,7 @@ _VIEWS = ("aten::squeeze", "aten::unsqueeze", "aten::select", "aten::view", "ate
 
 def choice(call: Call) -> str:
     """The op that chose what is read back, `argmax`; empty where something else is read."""
-    made = call.before.nearest(_is_no_view, 4)
+    made = call.nearest_before(_is_no_view, 4)
     return made.removeprefix("aten::") if made in _CHOICES else ""
 
 

@@ -33,9 +33,9 @@ class LibraryPlace(msgspec.Struct, frozen=True, kw_only=True):
     use: Use | None = None
     intended: bool = False
 
-    def holds(self, function: str, call: Call) -> bool:
-        """Whether a call that this function decides on is meant."""
-        if (self.functions and function not in self.functions) or not call.decided_in(self.file):
+    def holds(self, call: Call) -> bool:
+        """Whether a call that one of its functions decides on is meant."""
+        if not call.decided_in(self.file):
             return False
         asked = not self.after or call.before[-1:] in [(op,) for op in self.after]
         copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
@@ -54,18 +54,18 @@ def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
     function = call.deciding_function
     if function is None:
         return None
-    place = next((place for place in places if place.holds(function, call)), None)
-    if place is None:
-        return None
-    return Match(
-        title=place.title,
-        fix=place.fix,
-        removal=place.removal,
-        cause=place.cause,
-        use=place.use,
-        intended=place.intended,
-        for_caller=True,
-    )
+    for place in places:
+        if (not place.functions or function in place.functions) and place.holds(call):
+            return Match(
+                title=place.title,
+                fix=place.fix,
+                removal=place.removal,
+                cause=place.cause,
+                use=place.use,
+                intended=place.intended,
+                for_caller=True,
+            )
+    return None
 
 
 __all__ = ["LibraryPlace", "match_at"]

@@ -75,7 +75,7 @@ def is_backward(name: str) -> bool:
 
 def is_backward_node(name: str) -> bool:
     """Whether this op is a node of autograd's graph: `IndexBackward0`."""
-    return _BACKWARD_NODE.fullmatch(name) is not None
+    return "Backward" in name and _BACKWARD_NODE.fullmatch(name) is not None  # few names have it: no search for others
 
 
 def is_gradient(name: str) -> bool:

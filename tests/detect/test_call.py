@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.detect import Call, call, calls_of
+from syncscan.detect import Call, calls_of
 from tests.builder import TraceBuilder
 
 ITEM = "aten::item > aten::_local_scalar_dense"
@@ -61,6 +61,13 @@ def test_an_op_is_asked_for_by_its_whole_name() -> None:
     assert call.first("aten::copy_", "aten::nonzero") == "aten::nonzero"
     assert not call.under("aten::unique")
     assert call.first("aten::unique") == ""
+
+
+def test_an_op_is_asked_for_by_a_part_of_its_name() -> None:
+    """The outermost that has any of the parts is the one."""
+    call = inside("aten::unique_dim", "aten::nonzero", "aten::copy_")
+    assert call.op_with("copy", "zero") == "aten::nonzero"
+    assert call.op_with("sparse") == ""
 
 
 def test_scopes_leave_the_profilers_steps_out() -> None:
@@ -166,8 +173,8 @@ def test_before_and_after_are_what_the_program_called() -> None:
     with t.step(1000, 2000):
         t.op("aten::step_after", 1010, 1020)
     call = only(t)
-    assert call.before[:] == ("aten::mm", "scope")
-    assert call.after[:] == ("cudaEventQuery", "aten::add")
+    assert call.before == ("aten::mm", "scope")
+    assert call.after == ("cudaEventQuery", "aten::add")
 
 
 def test_at_most_64_neighbours_are_told() -> None:
@@ -219,45 +226,18 @@ def _is_set(op: str) -> bool:
     return op == "aten::set_"
 
 
-def test_what_came_before_is_asked_only_as_far_as_a_rule_looks() -> None:
-    """Calls of one site are named alike where the same answers come, whatever else ran before them."""
+def test_what_came_before_and_after_is_asked_as_far_as_a_rule_looks() -> None:
+    """By place, by name, by what is so of a name, or since some ops in a row; nothing is no error."""
     t = TraceBuilder()
     for k, op in enumerate(("aten::empty", "aten::set_", "aten::copy_", "aten::item")):
         t.op(op, 10 * k, 10 * k + 5)
     t.call("cudaStreamSynchronize", 100, 500)
     call = only(t)
-    assert (call.before[-1], call.before[-2:-1], "aten::set_" in call.before) == ("aten::item", ("aten::copy_",), True)
-    assert (bool(call.before), bool(call.after)) == (True, False)
+    assert call.before == ("aten::empty", "aten::set_", "aten::copy_", "aten::item")
+    assert call.after == ()
     assert call.last_before_but("aten::item") == "aten::copy_"
     assert call.since(("aten::empty", "aten::set_"), most=8) == ("aten::copy_", "aten::item")
     assert call.since(("aten::empty", "aten::set_"), most=3) is None
-    assert call.before.nearest(_is_set, 3) == "aten::set_"
-    assert (call.before.nearest(_is_set, 2), call.after.nearest(_is_set, 3)) == ("", "")
-    assert call.asked == {
-        ("nearest", "before", _is_set, 3): "aten::set_",
-        ("nearest", "before", _is_set, 2): "",
-        ("nearest", "after", _is_set, 3): "",
-        ("part", "before", -1, None, None): ("aten::item",),
-        ("part", "before", -2, -1, None): ("aten::copy_",),
-        ("holds", "before", "aten::set_"): True,
-        ("part", "after", -1, None, None): (),
-        ("last_before_but", "aten::item"): "aten::copy_",
-        ("since", ("aten::empty", "aten::set_"), 8): ("aten::copy_", "aten::item"),
-        ("since", ("aten::empty", "aten::set_"), 3): None,
-    }
-    with pytest.raises(IndexError):
-        call.after[0]
-
-
-@pytest.mark.parametrize("most", [1, 1 << 12])
-def test_what_is_recalled_is_what_each_call_says(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """However many answers are kept, and whatever was freed meanwhile."""
-    monkeypatch.setattr(call, "_RECALLED", most)
-    told = call.recalling(("holds", "before", "aten::a"))
-    found = []
-    for k in range(20):
-        t = TraceBuilder()
-        t.op("aten::a" if k % 3 else "aten::b", 1, 5)
-        t.call("cudaStreamSynchronize", 100, 500)
-        found.append(told(only(t)))
-    assert found == [k % 3 != 0 for k in range(20)]
+    assert call.since(("aten::copy_", "aten::set_"), most=8) is None
+    assert call.nearest_before(_is_set, 3) == "aten::set_"
+    assert (call.nearest_before(_is_set, 2), call.nearest_after(_is_set, 3)) == ("", "")

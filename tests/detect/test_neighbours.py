@@ -99,7 +99,7 @@ def test_before_and_after_are_what_a_look_at_every_slice_says(
 
 
 def test_calls_with_the_same_around_them_get_the_same_names() -> None:
-    """One object, by which the rules' answers are found again; also where a scope around one of them is left out."""
+    """One object, which takes a kilobyte; also where a scope around one of them is left out."""
     t = TraceBuilder()
     for k, at in enumerate((1000, 2000, 3000)):
         with t.step(at, at + 900, k):
@@ -107,6 +107,6 @@ def test_calls_with_the_same_around_them_get_the_same_names() -> None:
             if k == 2:
                 t.scope("loss", at + 30, at + 800)
             t.call("cudaStreamSynchronize", at + 40, at + 500)
-    first, second, third = (call.names_before for call in calls_of(t.trace()))
+    first, second, third = (call.before for call in calls_of(t.trace()))
     assert first == ("aten::mm",)
     assert first is second is third

@@ -55,7 +55,7 @@ Collectives order the devices among themselves: no barrier is needed before one.
 
 def match(call: Call) -> Match | None:
     """A synchronise inside or next to a barrier."""
-    inside = any("barrier" in op for op in call.ops) or call.in_library_function("barrier", "monitored_barrier")
+    inside = call.op_with("barrier") or call.in_library_function("barrier", "monitored_barrier")
     beside = call.facts.synchronises and not call.ops and any("barrier" in n for n in call.before[-2:])
     if not (inside or beside):
         return None

@@ -59,10 +59,11 @@ A checkpoint is rare, and its consistency matters more.
 
 def match(call: Call) -> Match | None:
     """A copy to the host inside torch's saving code."""
-    saves = call.in_library("torch/serialization.py", "torch/distributed/checkpoint") or call.in_library_function(
-        "save"
-    )
-    if not (saves and call.facts.direction == "DtoH"):
+    if call.facts.direction != "DtoH":
+        return None
+    if not (
+        call.in_library("torch/serialization.py", "torch/distributed/checkpoint") or call.in_library_function("save")
+    ):
         return None
     return Match(
         title="saving a checkpoint waits for every tensor",

@@ -63,7 +63,7 @@ def match(call: Call) -> Match | None:
     """A read-back whose last ops before it are a collective's."""
     if not reads_back(call):
         return None
-    if not is_collective(call.before.nearest(_is_no_average, 3)):
+    if not is_collective(call.nearest_before(_is_no_average, 3)):
         return None
     return Match(
         title="a reduced value is read back: the wait includes the slowest rank",

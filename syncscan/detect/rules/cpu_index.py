@@ -77,7 +77,7 @@ def match(call: Call) -> Match | None:
 
 def _follows(call: Call) -> bool:
     """Whether an indexing op comes next."""
-    return call.top == "aten::to" and call.after.nearest(_is_not_between, 8) in INDEXINGS
+    return call.top == "aten::to" and call.nearest_after(_is_not_between, 8) in INDEXINGS
 
 
 def _is_not_between(op: str) -> bool:

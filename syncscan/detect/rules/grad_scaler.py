@@ -86,7 +86,7 @@ def match(call: Call) -> Match | None:
 def _scaled(call: Call) -> bool:
     """Whether a number is read between unscaling and the optimizer's step."""
     read = call.scalar and call.top == "aten::item" and any(n in call.before for n in _UNSCALE)
-    return read and bool(call.after.nearest(_goes_on, 6))
+    return read and bool(call.nearest_after(_goes_on, 6))
 
 
 def _goes_on(name: str) -> bool:

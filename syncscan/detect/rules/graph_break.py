@@ -74,11 +74,7 @@ def match(call: Call) -> Match | None:
     """A read-back that runs eagerly inside a compiled region, or between two different ones."""
     if call.top not in _READS or call.facts.direction == "HtoD":
         return None
-    compiled = any(map(is_compiled_graph, call.ops))
-    inside = any(map(is_compiled_region, call.ops)) and not compiled
-    before = call.before.nearest(is_compiled_region, 8)
-    after = call.after.nearest(is_compiled_region, 8)
-    if not (inside or (before and after and before != after)):
+    if not (_inside(call) or _between(call)):
         return None
     return Match(
         title="a read-back breaks the compiled graph in two",
@@ -87,3 +83,14 @@ def match(call: Call) -> Match | None:
         cause=_READS[call.top],
         removal=Removal.NOTHING,
     )
+
+
+def _inside(call: Call) -> bool:
+    """Whether it runs eagerly inside a region."""
+    return any(map(is_compiled_region, call.ops)) and not any(map(is_compiled_graph, call.ops))
+
+
+def _between(call: Call) -> bool:
+    """Whether one region ran before it and another one runs after it."""
+    before = call.nearest_before(is_compiled_region, 8)
+    return bool(before) and call.nearest_after(is_compiled_region, 8) not in ("", before)

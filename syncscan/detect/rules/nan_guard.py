@@ -64,7 +64,7 @@ def match(call: Call) -> Match | None:
     """A value read back directly after a test for finite numbers."""
     if not call.scalar or call.top not in ("aten::item", "aten::is_nonzero"):
         return None
-    guard = call.before.nearest(_is_no_reduction, 4)
+    guard = call.nearest_before(_is_no_reduction, 4)
     if guard not in _GUARDS:
         return None
     test = guard.removeprefix("aten::")

@@ -75,8 +75,8 @@ stacks; benchmarks/detect_thresholds.py).
 def match(call: Call) -> Match | None:
     """A scalar read inside a factory or an op with a number as argument, or directly before one."""
     inside = next((op for op in call.ops if op in _OPS), "")
-    reads = converts_to_a_number(call) and call.followed_within(_AT_ONCE_NS)
-    following = next((n for n in call.after[:1] if reads and n in _SIZED), "")
+    sized = next((n for n in call.after[:1] if n in _SIZED), "")
+    following = sized if sized and converts_to_a_number(call) and call.followed_within(_AT_ONCE_NS) else ""
     op = inside or following
     if not (call.scalar and op):
         return None

@@ -83,5 +83,5 @@ def _since_bytes(call: Call) -> bool:
     since = call.since(("aten::empty", "aten::set_"), most=24)
     if since is None:
         return False
-    near = any(map(is_collective, since)) or call.after.nearest(is_collective, 12)
+    near = any(map(is_collective, since)) or call.nearest_after(is_collective, 12)
     return bool(near) and all(is_collective(n) or n.removeprefix("aten::") in _PACKING for n in since)

@@ -87,14 +87,13 @@ def match(call: Call) -> Match | None:
 
 def _sets_up(call: Call) -> bool:
     """Whether a library creates its handles here, and not torch's allocator gives back what it has."""
-    idle = frees(call.facts.apis[0]) and not call.facts.waited
+    idle = not call.facts.waited and frees(call.facts.apis[0])
     return idle and call.first_run and not allocates(call.call_before)
 
 
 def _place(call: Call) -> tuple[str, Cause]:
-    for package, place in _PACKAGES.items():
-        if call.in_library(package):
-            return place
+    if call.in_library(*_PACKAGES):
+        return next(place for package, place in _PACKAGES.items() if call.in_library(package))
     if call.in_library_function("load_state_dict", "_load_from_state_dict"):
         return "loading a state dict", Cause.INIT
     return ("loading a checkpoint", Cause.INIT) if call.in_library(_LOADING) else ("", Cause.INIT)

@@ -84,12 +84,12 @@ def _of_integers(before: tuple[str, ...]) -> bool:
 
 def _in_burst(call: Call) -> bool:
     """Whether the ops since the formatter's first selection are the formatter's own."""
-    if _READ_ONE.issuperset(call.before[-1:]) and _of_integers(call.before[:]):
+    if _READ_ONE.issuperset(call.before[-1:]) and _of_integers(call.before):
         return call.top in ("aten::item", "aten::to")
     if call.top == "aten::masked_select":
         return call.before[-3:] == _FORMATTER
     if "aten::masked_select" not in call.before:
         return False
-    before = call.before[:]
+    before = call.before
     selections = [at for at, op in enumerate(before) if op == "aten::masked_select" and before[:at][-3:] == _FORMATTER]
     return bool(selections) and _BURST.issuperset((*before[selections[-1] :], call.top))

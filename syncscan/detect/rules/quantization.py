@@ -57,7 +57,7 @@ Freeze the observers before training on; the per-tensor fused path doesn't wait.
 
 def match(call: Call) -> Match | None:
     """A quantisation op around the call, or torch's quantisation code."""
-    op = next((op for op in call.ops if "fake_quant" in op or "quantize_per" in op or "_obs_" in op), "")
+    op = call.op_with("fake_quant", "quantize_per", "_obs_")
     if not (op or _observes(call) or call.in_library("torch/ao/quantization", "torchao")):
         return None
     what = op.removeprefix("aten::") or "a quantisation observer"

@@ -59,7 +59,7 @@ _PARTS = ("sparse", "csr", "csc", "_nnz", "indices_copy")
 
 def match(call: Call) -> Match | None:
     """An op with sparse in its name, or one that waits only for sparse tensors."""
-    name = next((op for op in call.ops if any(part in op for part in _PARTS)), "")
+    name = call.op_with(*_PARTS)
     name = name or (call.first("aten::index_select") if call.scalar else call.first("aten::bmm", "aten::bmm_out"))
     if not name:
         return None

@@ -72,12 +72,11 @@ _AT_ONCE_NS = 10_000
 
 def match(call: Call) -> Match | None:
     """A scalar read that a view follows, not by a call of `item()`."""
-    named = not call.profiled and call.before[-1:] == ("aten::select",)  # t[k].item(), and then whatever follows
-    reads = converts_to_a_number(call) and not named and call.followed_within(_AT_ONCE_NS)
     first, second = (*call.after[:2], "", "")[:2]
     flagged = first in _INDEX_OF_FLAG and second == "aten::index"
-    what = _VIEWS.get(second if flagged else first, "") if reads else ""
-    if not what:
+    what = _VIEWS.get(second if flagged else first, "")
+    named = not call.profiled and call.before[-1:] == ("aten::select",)  # t[k].item(), and then whatever follows
+    if not (what and converts_to_a_number(call) and not named and call.followed_within(_AT_ONCE_NS)):
         return None
     return Match(
         title=f"a number is read back{'' if call.profiled else ', most likely'} as {what}",

@@ -64,7 +64,7 @@ def match(call: Call) -> Match | None:
     """A blocking copy to the host among the reducer's own ops."""
     if not (call.top == call.leaf == "aten::copy_" and call.facts.direction == "DtoH"):
         return None
-    if not (call.before.nearest(_is_reducers, 8) or call.after.nearest(_is_reducers, 8)):
+    if not (call.nearest_before(_is_reducers, 8) or call.nearest_after(_is_reducers, 8)):
         return None
     return Match(
         title="DDP waits to know which parameters were used",
