@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -27,9 +26,6 @@ SKEWED = 0.05
 AT_ONCE = 0.05
 """A stream runs one kernel after the other: it is said where more than this part of its time is taken twice. In 170
 recordings it is below 0.01."""
-_DROPPED = re.compile(r"Dropped (\d{1,18}) activity records")
-"""kineto's own warning when CUPTI ran out of buffers (CuptiActivityApi.cpp); its log stands in the trace."""
-_LOGS = ("WARNING", "ERROR")
 
 
 def integrity_of(trace: Trace, known: Sequence[Lack] = ()) -> Integrity:
@@ -66,11 +62,9 @@ def _lacks(trace: Trace) -> Iterator[Lack]:
 
 def _dropped(trace: Trace) -> Iterator[Lack]:
     """Records that the profiler itself says it lost."""
-    logs = (trace.info.metadata.get(level) for level in _LOGS)
-    lines = (line for log in logs if isinstance(log, list) for line in log if isinstance(line, str))
-    count = sum(int(found[1]) for line in lines if (found := _DROPPED.search(line)))
-    if count:
-        yield Lack(f"The profiler's buffers were full: it dropped {count} records of the device.", verdict=True)
+    dropped = trace.info.dropped
+    if dropped:
+        yield Lack(f"The profiler's buffers were full: it dropped {dropped} records of the device.", verdict=True)
 
 
 def _launches(trace: Trace) -> Iterator[Lack]:

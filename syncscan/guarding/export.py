@@ -3,49 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from syncscan.guarding.guard import Guard
+from dataclasses import dataclass
+from typing import Any
 
 
-def scalars(guard: Guard, writer: Any, step: int) -> None:
+@dataclass(frozen=True)
+class Counts:
+    """A guard's name and its counts so far."""
+
+    name: str
+    syncs: int
+    """Syncs that nobody allowed."""
+    violations: int
+    """Those of them that were beyond the limit."""
+    allowed: int
+    steps: int
+    by_place: Mapping[str, int]
+    """Syncs that nobody allowed, by the line that waited."""
+    by_reason: Mapping[str, int]
+    """Allowed syncs, by reason."""
+
+
+def scalars(counts: Counts, writer: Any, step: int) -> None:
     """Write each total with the writer's `add_scalar(tag, value, step)`."""
-    for name, value in _totals(guard).items():
-        writer.add_scalar(f"syncscan/{guard.name}/{name}", value, step)
+    for name in ("syncs", "violations", "allowed", "steps"):
+        writer.add_scalar(f"syncscan/{counts.name}/{name}", getattr(counts, name), step)
 
 
-def prometheus(guard: Guard) -> str:
-    """The totals, the syncs of each line and the allowed ones of each reason (text format 0.0.4)."""
-    own = {"guard": guard.name}
+def prometheus(counts: Counts) -> str:
+    """Return the totals, the syncs of each line and the allowed ones of each reason (text format 0.0.4)."""
+    own = {"guard": counts.name}
     lines: list[str] = []
     helps = {
         "syncs": "Host-device syncs that nobody allowed.",
         "violations": "Of those, how many were beyond the limit.",
         "steps": "Steps that have ended.",
     }
-    totals = _totals(guard)
-    for name, told in helps.items():
-        lines += _family(f"syncscan_{name}_total", told, [(own, totals[name])])
-    places = [({**own, "place": place}, count) for place, count in sorted(guard.by_place.items())]
+    for name, text in helps.items():
+        lines += _family(f"syncscan_{name}_total", text, [(own, getattr(counts, name))])
+    places = [({**own, "place": place}, count) for place, count in sorted(counts.by_place.items())]
     lines += _family("syncscan_syncs_by_place_total", "Host-device syncs by the line that waited.", places)
-    reasons = [({**own, "reason": reason}, count) for reason, count in sorted(guard.by_reason.items())]
+    reasons = [({**own, "reason": reason}, count) for reason, count in sorted(counts.by_reason.items())]
     lines += _family("syncscan_allowed_syncs_total", "Host-device syncs that were allowed, by reason.", reasons)
     return "\n".join(lines) + "\n"
 
 
-def _totals(guard: Guard) -> dict[str, int]:
-    return {
-        "syncs": guard.count,
-        "violations": guard.violation_count,
-        "allowed": guard.allowed_count,
-        "steps": guard.steps,
-    }
-
-
-def _family(name: str, told: str, samples: Iterable[tuple[Mapping[str, str], int]]) -> list[str]:
+def _family(name: str, text: str, samples: Iterable[tuple[Mapping[str, str], int]]) -> list[str]:
     values = [f"{name}{{{_labels(labels)}}} {value}" for labels, value in samples]
-    return [f"# HELP {name} {told}", f"# TYPE {name} counter", *values]
+    return [f"# HELP {name} {text}", f"# TYPE {name} counter", *values]
 
 
 def _labels(labels: Mapping[str, str]) -> str:

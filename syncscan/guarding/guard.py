@@ -102,11 +102,22 @@ class Guard:
             writer: anything with `add_scalar(tag, value, step)`, as torch's and tensorboardX's `SummaryWriter`.
             step: the step that they are of; the guard's own count if not given.
         """
-        export.scalars(self, writer, self.steps if step is None else step)
+        export.scalars(self._counts_so_far(), writer, self.steps if step is None else step)
 
     def prometheus(self) -> str:
         """The counts in Prometheus' text format, version 0.0.4, for a `/metrics` page or a text file collector."""
-        return export.prometheus(self)
+        return export.prometheus(self._counts_so_far())
+
+    def _counts_so_far(self) -> export.Counts:
+        return export.Counts(
+            name=self.name,
+            syncs=self.count,
+            violations=self.violation_count,
+            allowed=self.allowed_count,
+            steps=self.steps,
+            by_place=self.by_place,
+            by_reason=self.by_reason,
+        )
 
     def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
         """Take note of a sync; `process` calls this, in the thread that waits."""

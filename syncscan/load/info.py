@@ -29,6 +29,9 @@ _DEVICES = {
 }
 # Keys that CuptiActivityProfiler.cpp and RocmActivityProfiler.cpp of libkineto write beside the events.
 _KEYS = {Vendor.ROCM: ("hip_",), Vendor.CUDA: ("cuda_", "cupti_"), Vendor.XPU: ("xpu_",), Vendor.MTIA: ("mtia_",)}
+_DROPPED = re.compile(r"Dropped (\d{1,18}) activity records")
+"""kineto's own warning when CUPTI ran out of buffers (CuptiActivityApi.cpp); its log stands in the trace."""
+_LOGS = ("WARNING", "ERROR")
 _KERNELS = {Vendor.ROCM: re.compile(r"Cijk_|.*\bhip|.*ROCm", re.IGNORECASE)}
 
 
@@ -52,12 +55,13 @@ def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked)
         events=raw.events,
         vendor=vendor(metadata, names, raw),
         devices=names,
-        compute_capability=_count(devices[0].get("computeMajor")) if devices else None,
+        compute_capability=_capability(devices[0]) if devices else None,
         rank=_count(distributed.get("rank")),
         world_size=_count(distributed.get("world_size")),
         base_ns=max(id_of(metadata.get("baseTimeNanoseconds")), 0),
         with_stack=bool(metadata.get("with_stack")),
         record_shapes=bool(metadata.get("record_shapes")),
+        dropped=_dropped(metadata),
         capture=captured,
         metadata=metadata,
         warnings=refused,
@@ -95,6 +99,19 @@ def _names(raw: Unlinked, *categories: Category) -> list[str]:
     there = np.zeros(len(raw.strings), np.bool_)
     there[raw.slices["name"][of_categories(raw.slices["category"], categories)]] = True
     return [raw.strings[i] for i in np.flatnonzero(there).tolist()]
+
+
+def _capability(device: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return major and minor number of a device's compute capability; None where it has none or it is no number."""
+    major, minor = _count(device.get("computeMajor")), _count(device.get("computeMinor", 0))
+    return None if major is None or minor is None else (major, minor)
+
+
+def _dropped(metadata: Mapping[str, Any]) -> int:
+    """Return how many records of the device the profiler's log says were lost."""
+    logs = (metadata.get(level) for level in _LOGS)
+    lines = (line for log in logs if isinstance(log, list) for line in log if isinstance(line, str))
+    return sum(int(lost[1]) for line in lines if (lost := _DROPPED.search(line)))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

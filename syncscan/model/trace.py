@@ -200,13 +200,15 @@ class TraceInfo(msgspec.Struct, frozen=True):
     events: int
     vendor: Vendor = Vendor.NONE
     devices: tuple[str, ...] = ()
-    compute_capability: int | None = None
-    """Major number of the first CUDA device's, e.g. 9 for Hopper."""
+    compute_capability: tuple[int, int] | None = None
+    """Of the first CUDA device, major and minor number: (9, 0) for Hopper."""
     rank: int | None = None
     world_size: int | None = None
     base_ns: int = 0
     with_stack: bool = False
     record_shapes: bool = False
+    dropped: int = 0
+    """Records of the device that the profiler says it lost."""
     capture: CaptureTable = NO_TABLE
     metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -65,4 +65,4 @@ class Copies:
 
     def _generation(self) -> float | None:
         capability = self.trace.info.compute_capability
-        return None if capability is None else LINK.get(min(capability, max(LINK)))
+        return None if capability is None else LINK.get(min(capability[0], max(LINK)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from syncscan import api, habits
 from syncscan.habits.rules import RULES
@@ -13,11 +12,9 @@ OWN_TIME = {"syncscan": {"unprofiled_step_us": 900.0}}
 
 
 def rules(builder, major=None):
-    trace = builder.trace()
     if major is not None:
-        properties = [{"name": "chip", "computeMajor": major, "computeMinor": 0}]
-        trace = replace(trace, info=replace(trace.info, metadata={"deviceProperties": properties}))
-    analysis = api.analyze_trace(trace)
+        builder.metadata["deviceProperties"] = [{"name": "chip", "computeMajor": major, "computeMinor": 0}]
+    analysis = api.analyze_trace(builder.trace())
     found, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
     assert warnings == ()
     return {h.rule: h for h in found}

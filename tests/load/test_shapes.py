@@ -257,6 +257,31 @@ def test_vendor(tmp_path: Path, events: list[object], metadata: dict[str, object
     assert read(tmp_path, *events, **metadata).info.vendor == expected
 
 
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ({"computeMajor": 8, "computeMinor": 6}, (8, 6)),
+        ({"computeMajor": "9", "computeMinor": 0.0}, (9, 0)),
+        ({"computeMajor": 7}, (7, 0)),
+        ({"computeMajor": 8, "computeMinor": "x"}, None),
+        ({"computeMajor": True, "computeMinor": 0}, None),
+        ({"computeMinor": 6}, None),
+        (["computeMajor"], None),
+    ],
+)
+def test_the_first_devices_compute_capability(tmp_path: Path, device: object, expected: tuple[int, int] | None) -> None:
+    """Two numbers, or none where the file doesn't have two; what other devices have doesn't count."""
+    other = {"computeMajor": 5, "computeMinor": 2}
+    assert read(tmp_path, event("kernel", "k", 1), deviceProperties=[device, other]).info.compute_capability == expected
+
+
+def test_records_that_the_profiler_says_it_lost_are_counted(tmp_path: Path) -> None:
+    """Of all lines of its warnings and errors; what isn't a line of a log is passed over."""
+    logs = {"WARNING": ["x] Dropped 17 activity records", 7, "Dropped all"], "ERROR": ["Dropped 3 activity records"]}
+    assert read(tmp_path, event("kernel", "k", 1), **logs).info.dropped == 20
+    assert read(tmp_path, event("kernel", "k", 1), WARNING="Dropped 17 activity records").info.dropped == 0
+
+
 def test_hip_copies_keep_their_kind(tmp_path: Path) -> None:
     """ROCm writes hipMemcpyKind as text."""
     trace = read(tmp_path, event("cuda_runtime", "hipMemcpyWithStream", 1, kind="2", bytes=4, correlation=9))

@@ -142,16 +142,12 @@ def _in_fp32(kernel: str) -> bool:
 
 def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:
     """What the trace's device has of them, and its name; None for none, or a chip that isn't known."""
-    if context.trace.info.vendor is not Vendor.CUDA:
+    info = context.trace.info
+    capability, name = info.compute_capability, next(iter(info.devices), "") or "the chip"
+    if info.vendor is not Vendor.CUDA or capability is None or NO_TENSOR_CORES.search(name):
         return None
-    listed = context.trace.info.metadata.get("deviceProperties")
-    device = next((d for d in listed if isinstance(d, dict)), {}) if isinstance(listed, list) else {}
-    major, minor = device.get("computeMajor"), device.get("computeMinor", 0)
-    name = str(device.get("name", "the chip"))
-    if not isinstance(major, int) or not isinstance(minor, int) or NO_TENSOR_CORES.search(name):
-        return None
-    chip = CHIPS.get((major, minor))
-    return (chip, f"{name} (compute capability {major}.{minor})") if chip else None
+    chip = CHIPS.get(capability)
+    return (chip, f"{name} (compute capability {capability[0]}.{capability[1]})") if chip else None
 
 
 def _in_product(context: Context, calls: Int64) -> Bool:
