@@ -4,8 +4,8 @@
 
 Prints of each trace: the temporal, idle-time and critical-path breakdown of HolisticTraceAnalysis (of the first step),
 the plugin's overview (mean of the steps, and its recommendation), and the lines that torch's sync debug mode warned of,
-where sample_traces/recorded.json has them. docs/comparison.md quotes it. HTA is the package `traceinsight`, which brings
-much with it: give it an environment of its own.
+where sample_traces/recorded.json has them. docs/comparison.md quotes it. HTA is the package
+`traceinsight`; install it into an environment of its own.
 """
 
 from __future__ import annotations

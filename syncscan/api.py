@@ -174,7 +174,7 @@ def analyze_trace(
     costs = cost.costs_of(trace, points, integrity)
     occurrences = list(map(Occurrence, points, places, costs))
     measured = cost.step_summary(trace, occurrences, integrity, processes)
-    findings = cost.told_once(trace, cost.merged_findings(occurrences, measured))
+    findings = cost.name_repeated_reads(trace, cost.merged_findings(occurrences, measured))
     over("cost")
     unprofiled_us = step_ms * 1e3 if step_ms else measured.unprofiled_us
     projector = whatif.Projector(trace, findings, unprofiled_us, measured, integrity)

@@ -3,7 +3,7 @@
 from syncscan.cost.collectives import collectives_of
 from syncscan.cost.merge import merged_findings, without_preparation
 from syncscan.cost.processes import apart
-from syncscan.cost.read_again import told_once
+from syncscan.cost.read_again import name_repeated_reads
 from syncscan.cost.step import step_summary
 from syncscan.cost.wait_and_bubble import costs_of
 
@@ -12,7 +12,7 @@ __all__ = [
     "collectives_of",
     "costs_of",
     "merged_findings",
+    "name_repeated_reads",
     "step_summary",
-    "told_once",
     "without_preparation",
 ]

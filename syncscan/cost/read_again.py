@@ -1,4 +1,4 @@
-"""From findings to those that read one value again and again in a step: once is enough, and they say so.
+"""Name findings that read one value several times per step, and advise to read it once.
 
 A dry run knows the values that are read. A trace doesn't: there it is the same line that reads so many times in each
 step, and what it reads may be the same.
@@ -26,14 +26,14 @@ _ONCE = "Read it once, before the loop or the layers, and pass the number on (as
 _IF = "If it is the same value each time, as a length that every layer asks for, read it once before and pass it on."
 
 
-def told_once(trace: Trace, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings, those that read a value again with a title and a fix that say so."""
+def name_repeated_reads(trace: Trace, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings; those that read one value several times per step get a title and a fix that say so."""
     base = trace.info.base_ns
     known = {mark.epoch_ns - base: mark.value for mark in trace.info.capture.values}
-    return tuple(_told(trace, finding, known) for finding in findings)
+    return tuple(_named(trace, finding, known) for finding in findings)
 
 
-def _told(trace: Trace, finding: Finding, known: dict[int, str]) -> Finding:
+def _named(trace: Trace, finding: Finding, known: dict[int, str]) -> Finding:
     diagnosis = finding.diagnosis
     if diagnosis.intended or diagnosis.cause not in (Cause.READBACK, Cause.SHAPE, Cause.CTRL):
         return finding

@@ -76,7 +76,7 @@ class AwaitedWork:
         return self._of_streams(row, api, track, supposed, told)
 
     def of_poll(self, queries: Sequence[int], track: int, of_event: bool) -> Awaited | None:
-        """Return what a loop of queries waited for: work that ended between its last query but one and its last.
+        """Return what a loop of queries waited for: the work that ended between its last two queries.
 
         Between two queries nobody knows when, and host and device have clocks of their own: a query's distance counts.
 

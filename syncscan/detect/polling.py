@@ -1,6 +1,6 @@
-"""From a trace's queries of events and streams to the loops of them in which a program waits for its device.
+"""Find loops of event and stream queries in which a program waits for its device.
 
-`while not event.query(): ...` never blocks in a call, and holds the host all the same. A query by itself is no wait:
+`while not event.query(): ...` never blocks in a call, but blocks the host all the same. A query by itself is no wait:
 torch's allocator asks for each event that it keeps, in an op, and NCCL's watchdog asks on a thread of its own.
 """
 
@@ -24,7 +24,7 @@ SHORTEST_NS = 100_000
 
 
 def polls(trace: Trace, awaited: AwaitedWork) -> Iterator[BlockingCall]:
-    """The loops of queries in which threads that give the device work waited for it; one wait each."""
+    """Yield one wait for each loop of queries in which a launching thread waited for its device."""
     slices, launching = trace.slices, _launching(trace)
     for loop in _loops(trace):
         rows: list[int] = loop.tolist()
@@ -32,13 +32,13 @@ def polls(trace: Trace, awaited: AwaitedWork) -> Iterator[BlockingCall]:
         track = slices.track.item(first)
         if track not in launching or slices.end.item(last) - slices.ts.item(first) < SHORTEST_NS:
             continue
-        found = awaited.of_poll(rows, track, is_event_query(name))
-        if found is not None:
-            yield _call(trace, rows, api_name(name), found)
+        work = awaited.of_poll(rows, track, is_event_query(name))
+        if work is not None:
+            yield _call(trace, rows, api_name(name), work)
 
 
 def _loops(trace: Trace) -> Iterator[Int64]:
-    """The rows of queries that follow one another with nothing between them, in no op: of each loop."""
+    """Yield the rows of each loop: queries in no op that follow one another with nothing between them."""
     rows = trace.where(is_query, *CALLS)
     if len(rows) < FEWEST:
         return
@@ -53,13 +53,13 @@ def _loops(trace: Trace) -> Iterator[Int64]:
 
 
 def _launching(trace: Trace) -> set[int]:
-    """The tracks that give the device work."""
+    """Return the tracks that launch device work."""
     calls = trace.device_calls
     return set(distinct(trace.slices.track[calls[calls != NONE]]).tolist())
 
 
 def _call(trace: Trace, rows: list[int], api: str, awaited: Awaited) -> BlockingCall:
-    """One loop as one call that blocks from its first query to its last."""
+    """Return a loop as one call that blocks from its first query to its last."""
     slices, (device, stream) = trace.slices, awaited.streams[0]
     return BlockingCall(
         rows=tuple(rows),

@@ -1,4 +1,4 @@
-"""From a tensor that the host reads to a mark of its value: two reads with the same mark read the same."""
+"""Mark the values that the host reads: two reads with the same mark read the same value."""
 
 from __future__ import annotations
 

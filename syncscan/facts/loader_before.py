@@ -1,4 +1,4 @@
-"""From a trace without marks to how long its loader took before what counts as its first step begins."""
+"""Measure how long the loader of a trace without marked steps took before its first step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a trace to the profiler's own work on its threads: time that a step has only while it is recorded.
+"""Find the profiler's own work on host threads: time that a step takes only while it is recorded.
 
 CUPTI says what it costs in rows of its own (`overhead`), which kineto writes on no thread's track: which thread was
 held is told by the call that the row lies in, or by the steps' thread doing nothing meanwhile.
@@ -47,8 +47,8 @@ def profilers_own(trace: Trace) -> tuple[ThreadInterval, ...]:
 def profilers_own_within(trace: Trace, intervals: Iterable[Interval]) -> list[int]:
     """Return how long the profiler held the steps' thread in each of these intervals, ns."""
     main = _steps_track(trace)
-    mine = [(begin, end) for track, begin, end in profilers_own(trace) if track == main]
-    cover, each = cover_of(mine) if mine else None, list(intervals)
+    own = [(begin, end) for track, begin, end in profilers_own(trace) if track == main]
+    cover, each = cover_of(own) if own else None, list(intervals)
     return [_covered(cover, one) for one in each] if cover else [0] * len(each)
 
 
@@ -58,7 +58,7 @@ def _covered(cover: Cover, interval: Interval) -> int:
 
 
 def _placed(trace: Trace, rows: Int64) -> Iterator[ThreadInterval]:
-    """The thread of each of these rows; a row that no thread was held by is left out."""
+    """Yield the thread and time of each of these rows; rows that blocked no thread are left out."""
     s, main = trace.slices, _steps_track(trace)
     calls = np.flatnonzero(trace.is_category(*CALLS))
     calls = calls[np.argsort(s.ts[calls], kind="stable")]
@@ -74,7 +74,7 @@ def _placed(trace: Trace, rows: Int64) -> Iterator[ThreadInterval]:
 
 
 def _track_of_call(trace: Trace, calls: Int64, begin: int, end: int) -> int:
-    """The thread of the call that covers most of this time; NONE where none covers enough of it."""
+    """Return the track of the call that covers most of this time; NONE where none covers enough of it."""
     s = trace.slices
     near = calls[: int(s.ts[calls].searchsorted(end))]
     overlap = np.minimum(s.end[near], end) - np.maximum(s.ts[near], begin)
@@ -84,17 +84,17 @@ def _track_of_call(trace: Trace, calls: Int64, begin: int, end: int) -> int:
 
 
 def _does_anything(trace: Trace, track: int, begin: int, end: int) -> bool:
-    """Whether anything of a thread begins or ends in this time."""
+    """Return whether anything on a track begins or ends in this time."""
     if track == NONE:
         return True
-    s, mine = trace.slices, trace.track_rows(track)
-    host = trace.is_category(*HOST)[mine]
-    ts, ends = s.ts[mine][host], s.end[mine][host]
+    s, rows = trace.slices, trace.track_rows(track)
+    host = trace.is_category(*HOST)[rows]
+    ts, ends = s.ts[rows][host], s.end[rows][host]
     return bool((((ts > begin) & (ts < end)) | ((ends > begin) & (ends < end))).any())
 
 
 def _steps_track(trace: Trace) -> int:
-    """The thread that runs the steps, or launches the most where none are marked; NONE without one."""
+    """Return the track that runs the steps, or launches the most where none are marked; NONE without one."""
     if trace.main_steps:
         return trace.main_steps[0].track
     calls = trace.device_calls

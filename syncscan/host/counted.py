@@ -233,19 +233,19 @@ def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
 
 
 def _without_profilers(trace: Trace, itself: Int64, calls: Int64) -> int:
-    """Take what the profiler did off the calls that it did it in; returns how long that was on the steps' thread."""
+    """Take the profiler's work off the calls that it lies in; return its time on the steps' thread, ns."""
     s, inside = trace.slices, cover_of(step_intervals(trace))
     for track, begin, end in profilers_own(trace):
-        mine = calls[s.track[calls] == track]
-        overlap = np.minimum(s.end[mine], end) - np.maximum(s.ts[mine], begin)
-        if len(mine) and overlap.max() > 0 and inside.holds(np.array([begin])).item():
-            row = mine[overlap.argmax()]
+        own = calls[s.track[calls] == track]
+        overlap = np.minimum(s.end[own], end) - np.maximum(s.ts[own], begin)
+        if len(own) and overlap.max() > 0 and inside.holds(np.array([begin])).item():
+            row = own[overlap.argmax()]
             itself[row] = max(0, itself.item(row) - int(overlap.max()))
     return sum(profilers_own_within(trace, step_intervals(trace)))
 
 
 def _between_queries(trace: Trace, host: HostRows, findings: Iterable[Finding]) -> int:
-    """How long the steps' threads waited between the queries of a loop that polls, ns."""
+    """Return how long the steps' threads waited between the queries of loops that poll, ns."""
     loops = [o for f in findings for o in f.occurrences if is_query(o.sync.api) and host.counted[o.sync.calls[0]]]
     between = [o.cost.wait_ns - int(trace.slices.dur[list(o.sync.calls)].sum()) for o in loops]
     return sum(max(0, ns) for ns in between)

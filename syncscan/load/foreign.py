@@ -1,4 +1,4 @@
-"""From the text of a file that holds nothing of torch.profiler's to the tool that wrote it, and what can be done then.
+"""Name the tool that wrote a file without torch.profiler's slices, and say what can be done.
 
 Many tools write the Trace Event Format, and syncscan reads one of them: Kineto, whose slices it knows by category.
 A file of which nothing could be read is looked at a second time here, and only then: what is said of it is to be true.

@@ -245,8 +245,8 @@ def _list_end_behind(text: str, begin: int) -> int | None:
     # Members of the object around the list that are whole can't be what is left of an event.
     sure = (end for end in ends if _closes(text[end.start() + 1 :]))
     likely = (end for end in ends if text[at : end.start()].rstrip().endswith("}"))
-    found = next(itertools.chain(sure, likely), None)
-    return None if found is None else found.start()
+    end = next(itertools.chain(sure, likely), None)
+    return None if end is None else end.start()
 
 
 def _closes(tail: str) -> bool:
@@ -287,7 +287,7 @@ def _whole_object(text: str) -> Object | None:
 
 
 def _with_whole_name(text: str) -> Iterator[str]:
-    """The text with each name that an event may have here, the shortest first."""
+    """Yield the text with each name that the event may have, the shortest first."""
     if (name := _NAME.search(text)) is None:
         return
     before = _with_whole_strings(text[: name.start()])
@@ -297,12 +297,12 @@ def _with_whole_name(text: str) -> Iterator[str]:
 
 
 def _with_whole_strings(text: str) -> str:
-    """The text with all its strings as JSON has them, and no numbers that it hasn't."""
+    """Return the text with its strings escaped and its numbers written as JSON demands."""
     return plain_numbers(_STRING.sub(lambda string: string[1] + _escaped(string[2]) + string[3], text))
 
 
 def _escaped(inner: str) -> str:
-    """What stands between the quotes of a string, as JSON has it."""
+    """Return the inside of a string, escaped as JSON demands."""
     if _BAD_ESCAPE.search(inner):  # so none of its backslashes was escaped: a path of Windows (`windows_paths`)
         of_a_server = "\\\\" if inner.startswith("\\\\") else ""  # two backslashes that are no escaped one
         inner = of_a_server + _LONE_BACKSLASH.sub(r"\1\\\\", inner)

@@ -1,8 +1,8 @@
-r"""From the names of Python frames in which a Windows path lost its backslashes to those with the path as it was.
+r"""Restore the backslashes of Windows paths in the names of Python frames.
 
 Torch 1.8 to 2.0 write names without escaping backslashes (pytorch#60187, pytorch#92988, kineto#617). What JSON doesn't
 know, as the `\w` in `D:\work`, is put right where the text is repaired (`salvage`); but the `\t` in `D:\train.py` is
-valid JSON, for a tab: the whole trace may read well, and no file that there is stands in it.
+valid JSON for a tab: the trace reads without an error, but its frames name no existing file.
 """
 
 from __future__ import annotations

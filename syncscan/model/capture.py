@@ -250,7 +250,7 @@ class Coverage(msgspec.Struct, frozen=True):
 
 
 class ReadValue(msgspec.Struct, frozen=True, array_like=True):
-    """What a dry run read back at a time: equal marks are of equal values."""
+    """A value that a dry run read back, by when it was read: equal marks stand for equal values."""
 
     epoch_ns: Epoch
     value: Annotated[str, msgspec.Meta(max_length=64)]

@@ -7,7 +7,7 @@ what EAGLE's verification reads, checks of the sampler.
 
 ## How it shows in the trace
 
-Frames of `sglang/srt/` around a copy to the host, an `aten::item` or an event's synchronise.
+Frames of `sglang/srt/` around a copy to the host, an `aten::item` or an event's synchronize.
 
 ## Example
 

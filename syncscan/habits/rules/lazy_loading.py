@@ -80,7 +80,7 @@ _LOADING = frozenset({"Lazy Function Loading", "Runtime Triggered Module Loading
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Calls that load a kernel, where they take a notable time of the steps."""
+    """Yield the habit, where calls that load kernels take a notable part of the steps."""
     trace = context.trace
     rows = sorted((*_askers(context), *_launches(context)), key=trace.slices.ts.item)
     intervals = [interval for interval in (_loading(trace, row) for row in rows) if interval.end > interval.begin]
@@ -90,22 +90,22 @@ def find(context: Context) -> Iterable[Habit]:
     longest = max(rows, key=trace.slices.dur.item)
     name, alike = api_name(trace.name(longest)), len(trace.lengths_like(longest))
     evidence = [
-        f"{len(rows)} calls take {duration(took)} a step longer than others of their names",
+        f"{len(rows)} calls take {duration(took)} per step longer than others of their names",
         f"the longest is {name}: {duration(trace.slices.dur.item(longest) / 1e3)}, one of {alike} in the trace",
     ]
     yield context.habit(ADVICE, rows, took, evidence, [Change(host=tuple(intervals), unstretched=True)])
 
 
 def _askers(context: Context) -> list[int]:
-    """Calls about kernels that took long: those that load one."""
-    trace, found = context.trace, []
+    """Return the calls about kernels that took long: they load one."""
+    trace, calls = context.trace, []
     for category in CALLS:
-        found += [row for row in context.rows(category, may_load_a_kernel) if trace.slices.dur.item(row) >= LONG_NS]
-    return [row for row in found if trace.slices.dur.item(row) >= FACTOR * _usual_ns(trace, row)]
+        calls += [row for row in context.rows(category, may_load_a_kernel) if trace.slices.dur.item(row) >= LONG_NS]
+    return [row for row in calls if trace.slices.dur.item(row) >= FACTOR * _usual_ns(trace, row)]
 
 
 def _launches(context: Context) -> list[int]:
-    """Launches in which CUPTI recorded that a kernel was loaded."""
+    """Return the launches in which CUPTI recorded that a kernel was loaded."""
     trace, s = context.trace, context.trace.slices
     loads = trace.where(lambda name: name in _LOADING, Category.OVERHEAD)
     rows = [row for category in CALLS for row in (context.rows(category, is_launch) if len(loads) else ())]
@@ -119,12 +119,12 @@ def _launches(context: Context) -> list[int]:
 
 
 def _loading(trace: Trace, row: int) -> ThreadInterval:
-    """Where a call does more than is usual for it."""
+    """Return the part of a call that exceeds its usual length."""
     s = trace.slices
     return ThreadInterval(s.track.item(row), s.ts.item(row) + int(_usual_ns(trace, row)), s.end.item(row))
 
 
 def _usual_ns(trace: Trace, row: int) -> float:
-    """How long calls of this one's name take that load nothing: a low quantile; 0 for one that is alone."""
+    """Return how long calls of this name take that load nothing: a low quantile, ns; 0 for a name with one call."""
     lengths = trace.lengths_like(row)
     return quantile(lengths, 0.25) if len(lengths) > 1 else 0.0

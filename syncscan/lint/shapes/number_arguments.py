@@ -20,7 +20,7 @@ _FIX = (
 
 
 def find(site: Site) -> Hit | None:
-    """A tensor as the argument of what takes numbers, by itself or in a shape."""
+    """Return a hit for a tensor as the argument of what takes numbers, by itself or in a shape."""
     node = site.node
     if not isinstance(node, ast.Call):
         return None
@@ -35,7 +35,7 @@ def find(site: Site) -> Hit | None:
 
 
 def _sizes(call: ast.Call, site: Site) -> Iterator[Value]:
-    """What is given as sizes: each argument, and each element of one that is a shape; of a tensor one element of it."""
+    """Yield what is given as sizes: each argument, and each element of a shape."""
     given = [*call.args, *(k.value for k in call.keywords if k.arg in ("size", "shape"))]
     for argument in given:
         for part in argument.elts if isinstance(argument, ast.Tuple | ast.List) else [argument]:
