@@ -315,8 +315,17 @@ def test_an_example_follows_its_schema(path: Path) -> None:
     jsonschema.validate(json.loads(path.read_text()), schemas.schema(path.stem))
 
 
-OTHERS = {"--raw", "--epochs", "--nproc-per-node", "--syncscan-report", "--version", "--help", "--update-golden"}
-"""Options of benchmarks, of the reader's script, of torchrun, pytest, and of every command."""
+OTHERS = {
+    "--rule",
+    "--raw",
+    "--epochs",
+    "--nproc-per-node",
+    "--syncscan-report",
+    "--version",
+    "--help",
+    "--update-golden",
+}
+"""Options of nsys, of benchmarks, of the reader's script, of torchrun, pytest, and of every command."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
