@@ -14,6 +14,7 @@ from syncscan.capture.calibration import Calibration
 from syncscan.capture.plan import Phase, Plan
 from syncscan.capture.recorder import Cycle, Recorder
 from syncscan.capture.sampling import NotSampled, Sampling
+from syncscan.capture.watch import Watch
 from syncscan.model.step_times import StepTimes
 
 SCHEMA = "syncscan.capture/1"
@@ -61,11 +62,13 @@ class Course:
         self._phases = order.plan.phases()
         self._left = 0
         self._first = began
+        self._active_from = 0
         self._cycles = 0
         self._calibration: Calibration | None = None
         self._undisturbed = True
         self._recorder: Recorder | None = None
         self._sampling: Sampling | None = None
+        self._watch = Watch(sampled=order.plan.sample > 0)
         self._traces: list[tuple[Path, dict[str, Any]]] = []
         self._clocks: dict[str, Any] = {}
         self._notes: list[str] = []
@@ -88,9 +91,11 @@ class Course:
     def start(self) -> None:
         """Begin with the first step."""
         self._enter()
+        self._watch.start()
 
     def step(self) -> None:
         """A step has ended, and the next begins."""
+        self._watch.mark()
         self.ended += 1
         if self._sampling is not None and self._sampling.step():
             return
@@ -115,6 +120,7 @@ class Course:
         """End it before its time, and write what there is; it is over all the same where all cycles are recorded."""
         if self._sampling is None:
             self.save(cut=True)
+            self._watch.close()
         else:
             self._phases.clear()
             self._sampled()
@@ -132,6 +138,7 @@ class Course:
         self._look("recorded")
         profiler, taken = made.finish(cut=cut)
         self._recorder = None  # not before: `abandon` switches off what `finish` couldn't
+        self._watch.settle()
         if made.cupti.kept is not None:
             self._note(
                 f"CUPTI stays attached to the captured process ({made.cupti.kept}): until that ends, its steps take"
@@ -139,6 +146,7 @@ class Course:
             )
         if not recorded:
             return
+        self._watch.recorded(self._active_from, self._watch.steps - self._active_from)
         metadata = self.metadata(taken)
         path = write.write_trace(profiler, self.order.out, self.order.name, metadata)
         self.paths.append(path)
@@ -154,6 +162,7 @@ class Course:
         self._calibration = None
         with ExitStack() as off:  # all of it, though one fails
             off.callback(lines.end)
+            off.callback(self._watch.close)
             if made is not None:
                 off.callback(made.close)
             if sampling is not None:
@@ -180,6 +189,7 @@ class Course:
             "first_step": self._first,
             "notes": list(self._notes),
             **taken,
+            "run": self._watch.record(),
             **({"clocks": dict(self._clocks)} if self._clocks else {}),
         }
 
@@ -191,6 +201,7 @@ class Course:
         phase, self._left = self._phases[0]
         if phase is Phase.ACTIVE:
             self._first = self.began + self.ended
+            self._active_from = self._watch.steps
         if phase is Phase.CALIBRATE:
             self._undisturbed = not cupti.stays_attached and not recorder.profiling()
             self._calibration = Calibration(self._left)
@@ -218,6 +229,8 @@ class Course:
 
     def _record(self, warmup: int) -> None:
         plan = self.order.plan
+        self._watch.rest()
+        self._watch.disturb("profiler")
         first = self._cycles * plan.cycle + plan.wait
         self._recorder = Recorder(
             Cycle(first, warmup, plan.active, self.order.stacks, self.order.shapes), self._give_way
@@ -229,6 +242,7 @@ class Course:
         try:
             if recorder.profiling():
                 raise NotSampled("the program runs a profiler of its own.")
+            self._watch.rest()
             self._sampling = Sampling(self.order.plan.sample, self.times.typical if self.times else None)
         except NotSampled as reason:
             self._phases.clear()
@@ -239,12 +253,17 @@ class Course:
         sampling, self._sampling = self._sampling, None
         if sampling is None:
             return
+        more: dict[str, Any] = {}
         try:
-            host = sampling.finish()
-            for path, metadata in self._traces:
-                write.write_metadata(path, metadata, {**metadata, "host": host})
+            more["host"] = sampling.finish()
         except NotSampled as reason:
             self._say(UNSAMPLED.format(reason))
+        self._watch.add(sampling.rows, sampling.period_ns)
+        more["run"] = self._watch.record()
+        self._watch.close()
+        try:
+            for path, metadata in self._traces:
+                write.write_metadata(path, metadata, {**metadata, **more})
         except OSError as error:
             self._say(UNSAMPLED.format(f"it can't be added to the trace ({error.strerror or error})."))
 

@@ -72,11 +72,15 @@ class Sampling:
         self._meter = Meter()
         self._ticks = Ticks(RATE, self._meter.read)
         expected = 2e6 * seconds / step_us if step_us else 0
+        self.period_ns = self._ticks.period_ns
         self._clock = Calibration(min(MOST_TIMED, max(100, math.ceil(expected))), begin=False)
         self._settle = SETTLE
         self._steps = -1
         self._began = 0.0
         self._first: Read | None = None
+        self._ended = 0
+        self.rows: list[Row] = []
+        """What was sampled, once it is over."""
 
     def step(self) -> bool:
         """A step has ended; whether the next one is to be sampled too."""
@@ -86,6 +90,7 @@ class Sampling:
             return True
         self._steps += 1
         self._clock.mark()
+        self._ended = time.monotonic_ns()
         if self._steps:
             self._meter.follow()
         if not self._steps:
@@ -109,9 +114,10 @@ class Sampling:
         Raises:
             NotSampled: it was too short.
         """
-        samples = self._ticks.stop()
+        self.rows = self._ticks.stop()
         if self._steps < 1 or self._first is None:
             raise NotSampled("the program ended before one step of it was.")
+        samples = [row for row in self.rows if row[2].at <= self._ended]  # what comes behind the last step is none
         times = self._clock.end()
         parts = between([self._first, *(read for *_, read in samples)])
         frames, nodes = tree(_places(samples, parts))

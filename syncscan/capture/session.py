@@ -259,6 +259,8 @@ class Session:
     def _begin(self) -> None:
         """Begin a capture, or begin it anew."""
         self.step_us = None
+        if self._course is not None:
+            self._course.abandon()
         if self._ending is None and can_handle():
             self._ending = Ending(self._end_by)
         self._course = self._last = Course(self.order, self.steps, self._say, self._written, self._give_way)
