@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from syncscan.capture.loops import Loop, Loops
 from syncscan.facts.rhythm import median
-from syncscan.model.libraries import in_package, is_library
+from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.program_run import PhaseKind
 
 INSIDE = 0.8
@@ -33,6 +33,8 @@ SHOWN = 0.05
 """The part of a phase's time whose functions say what it is for, where the rest says nothing."""
 FEWEST = 4
 """Samples of a place before it can be called rare."""
+MOSTLY = 0.6
+"""The part of a phase that a loop of its own holds whose rounds it is made of."""
 MOST_LINES = 12
 """Of a phase's lines, the costliest."""
 
@@ -321,3 +323,39 @@ def _named(kind: PhaseKind, callee: CodeType | None, place: Place) -> str:
 def _own_line(stack: Sequence[Frame]) -> Frame:
     """The innermost line of the program's own, else the innermost of all."""
     return next((frame for frame in reversed(stack) if not is_library(frame[0].co_filename)), stack[-1])
+
+
+def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
+    """Return the outermost loop of a phase's own that most of it is in, with the function that it stands in; None where
+    it is in none.
+
+    Args:
+        phase: with its samples.
+        loops: of the program's sources.
+    """
+    held: Counter[tuple[int, CodeType, Loop]] = Counter()
+    for sample in phase.samples:
+        for key in _own_loops(phase.place, sample.stack, loops):
+            held[key] += sample.ns
+    most = [key for key, ns in held.items() if ns >= MOSTLY * phase.ns]
+    if not most:
+        return None
+    _, code, loop = min(most, key=lambda key: (key[0], key[2].first, -key[2].last))
+    return code, loop
+
+
+def _own_loops(place: Place, stack: tuple[Frame, ...], loops: Loops) -> set[tuple[int, CodeType, Loop]]:
+    """The loops around a sample from the phase's lines inward, each with its depth."""
+    begin = next((k for k, (code, line) in enumerate(stack) if _at(place, code, line)), len(stack))
+    held = set()
+    for depth, (code, line) in enumerate(stack[begin:]):
+        if package_of(code.co_filename) in ("torch", "python"):
+            continue
+        for loop in loops.around(code.co_filename, line):
+            if depth or (place.first <= loop.first and loop.last <= place.last):
+                held.add((depth, code, loop))
+    return held
+
+
+def _at(place: Place, code: CodeType, line: int) -> bool:
+    return code is place.code and place.first <= line <= place.last

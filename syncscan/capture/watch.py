@@ -9,10 +9,11 @@ loader's workers have batches ready by then.
 from __future__ import annotations
 
 import bisect
+import itertools
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -136,7 +137,37 @@ class Watch:
         phases, around = phases_of(Course(self._ends, counts, self._path, period), samples, Loops())
         return Seen(samples, counts, period, phases[:MOST_PHASES], around)
 
-    def record(self) -> Json | None:
+    def took(self, seen: Seen, samples: Iterable[Sample]) -> int:
+        """How many ns of these samples lie in undisturbed steps."""
+        numbers = ((self._at(sample.at), sample.ns) for sample in samples)
+        return sum(ns for number, ns in numbers if number >= 0 and seen.counts[number])
+
+    def once_us(self, seen: Seen, phase: SeenPhase) -> float:
+        """How long the phase takes each time that it comes, in µs, as far as undisturbed steps show it."""
+        met = {number for number in self._met(phase) if seen.counts[number]}
+        times = sum(1 for number in met if number - 1 not in met)
+        return self.took(seen, phase.samples) / times / 1e3 if times else 0.0
+
+    def again_s(self, phase: SeenPhase) -> float:
+        """After how many seconds the phase comes again; what was watched in all where it came once."""
+        met = self._met(phase)
+        begins = [self._ends[number] for number in met if number - 1 not in met]
+        spans = [b - a for a, b in itertools.pairwise(begins)] or [self._ends[-1] - self._ends[0]]
+        return max(spans) / 1e9
+
+    def place_of(self, phase: SeenPhase) -> Json:
+        """Kind, name and lines of a phase, as they are stored."""
+        place, named = phase.place, naming()
+        return {
+            "kind": phase.kind.value,
+            "name": phase.name,
+            "file": named(place.code.co_filename),
+            "function": name_of(place.code),
+            "first": place.first,
+            "last": place.last,
+        }
+
+    def record(self, traces: Mapping[Any, str] | None = None, missing: Mapping[Any, str] | None = None) -> Json | None:
         """What is stored of the run in a trace, under "run"; None where no step has ended.
 
         Returns:
@@ -154,7 +185,6 @@ class Watch:
         disturbed = [*self._disturbed, *([(self._since[0], self.steps, self._since[1])] if self._since else [])]
         seen = self.seen()
         first, end = window(seen.counts, self.times(), [self._met(phase) for phase in seen.phases])
-        named = naming()
 
         def inside(samples: Iterable[Sample]) -> float:
             numbers = ((self._at(sample.at), sample.ns) for sample in samples)
@@ -169,7 +199,17 @@ class Watch:
             "loop": None if seen.around is None else self._loop(*seen.around),
             "window": [first, end],
             "sampled_us": inside(seen.samples),
-            "phases": [{**self._phase(p, named), "us": inside(p.samples)} for p in seen.phases],
+            "phases": [
+                {
+                    **self.place_of(phase),
+                    "us": inside(phase.samples),
+                    "at": self._met(phase),
+                    "lines": _lines(phase),
+                    "trace": (traces or {}).get(key_of(phase), ""),
+                    "missing": (missing or {}).get(key_of(phase), ""),
+                }
+                for phase in seen.phases
+            ],
             "spans": self._spans(seen),
         }
 
@@ -195,21 +235,6 @@ class Watch:
     def _loop(self, depth: int, loop: Loop) -> Json:
         code = self._path[depth][0]
         return {"file": naming()(code.co_filename), "function": name_of(code), "first": loop.first, "last": loop.last}
-
-    def _phase(self, phase: SeenPhase, named: Callable[[str], str]) -> Json:
-        place = phase.place
-        return {
-            "kind": phase.kind.value,
-            "name": phase.name,
-            "file": named(place.code.co_filename),
-            "function": name_of(place.code),
-            "first": place.first,
-            "last": place.last,
-            "at": self._met(phase),
-            "lines": [
-                [named(code.co_filename), name_of(code), line, round(ns / 1e3, 1)] for (code, line), ns in phase.lines()
-            ],
-        }
 
     def _met(self, phase: SeenPhase) -> list[int]:
         """The steps that the phase was met in."""
@@ -281,6 +306,17 @@ def _stretches(counts: Sequence[bool]) -> Iterator[tuple[int, int]]:
         elif not counted and first is not None:
             yield first, number
             first = None
+
+
+def key_of(phase: SeenPhase) -> tuple[Any, ...]:
+    """What tells a phase from others of the same run, also when it is looked for again."""
+    place = phase.place
+    return phase.kind, place.code.co_filename, place.first, place.last
+
+
+def _lines(phase: SeenPhase) -> list[list[Any]]:
+    named = naming()
+    return [[named(code.co_filename), name_of(code), line, round(ns / 1e3, 1)] for (code, line), ns in phase.lines()]
 
 
 def _moment(read: Any) -> int:

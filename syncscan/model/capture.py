@@ -253,6 +253,10 @@ class RunPhase(msgspec.Struct, frozen=True):
     at: tuple[Count, ...] = ()
     """The steps that it was met in."""
     lines: Annotated[tuple[RunLine, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    trace: str = ""
+    """The name of the trace that holds a part of it; empty without one."""
+    missing: str = ""
+    """Why there is none, where one was wanted."""
 
 
 class RunLoop(msgspec.Struct, frozen=True):
@@ -265,7 +269,7 @@ class RunLoop(msgspec.Struct, frozen=True):
 
 
 class RunSpan(msgspec.Struct, frozen=True, array_like=True):
-    """A stretch of the run, µs from the first step's begin, in one phase (its place in `RunRecord.phases`; -1: none)."""
+    """A stretch of the run, µs from the first step's begin, in one phase: its place in the run's, -1 for the steps."""
 
     begin_us: NotNegative
     end_us: NotNegative
