@@ -16,7 +16,7 @@ from syncscan.capture.between import Between
 from syncscan.capture.calibration import Calibration
 from syncscan.capture.plan import Phase, Plan
 from syncscan.capture.recorder import Cycle, Recorder
-from syncscan.capture.sampling import NotSampled, Sampling
+from syncscan.capture.sampling import PERIOD_NS, NotSampled, Sampling
 from syncscan.capture.watch import Watch
 from syncscan.model.step_times import StepTimes
 
@@ -288,7 +288,7 @@ class Course:
             more["host"] = sampling.finish()
         except NotSampled as reason:
             self._say(UNSAMPLED.format(reason))
-        self._watch.add(sampling.rows, sampling.period_ns)
+        self._watch.add(sampling.rows, PERIOD_NS)
         more["run"] = self._watch.record()
         self._add(more)
 

@@ -96,7 +96,7 @@ class Watch:
         """Sample no more, for now: the profiler runs, or somebody else samples."""
         ticks, self._ticks = self._ticks, None
         if ticks is not None:
-            self.add(ticks.stop(), ticks.period_ns)
+            self.add(ticks.stop(), 1_000_000_000 // RATE)
 
     def add(self, rows: Iterable[Row], period_ns: int) -> None:
         """Take samples: how many ticks each counts for, its stack as `Ticks` has it, and when it was."""
