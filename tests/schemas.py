@@ -46,9 +46,9 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 """Of a definition the keys that no document has."""
 
 KINDS = {
-    "analysis": Kind(documents.AnalysisDocument, report_json.SCHEMA, 0, "`analyze --format json`: of one trace."),
+    "analysis": Kind(documents.AnalysisDocument, report_json.SCHEMA, 1, "`analyze --format json`: of one trace."),
     "saved": Kind(
-        documents.SavedDocument, report_json.SCHEMA, 0, "`analyze -o NAME.syncscan.json`: the same and more."
+        documents.SavedDocument, report_json.SCHEMA, 1, "`analyze -o NAME.syncscan.json`: the same and more."
     ),
     "whatif": Kind(
         documents.WhatifDocument, whatif.SCHEMA, 0, "`whatif --format json`: the step without chosen syncs."
@@ -64,7 +64,7 @@ KINDS = {
     ),
     "rules": Kind(documents.RulesDocument, rules.SCHEMA, 0, "`rules --format json`: the catalogue."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 0, "`check --update-baseline`: what was known before."),
-    "capture": Kind(documents.CaptureDocument, course.SCHEMA, 0, "What a capture stores in its trace, key `syncscan`."),
+    "capture": Kind(documents.CaptureDocument, course.SCHEMA, 1, "What a capture stores in its trace, key `syncscan`."),
 }
 """Name of the file → what it is made of."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from syncscan.capture.calibration import Calibration
 from syncscan.capture.plan import Phase, Plan
 from syncscan.capture.recorder import Cycle, Recorder
 from syncscan.capture.sampling import PERIOD_NS, NotSampled, Sampling
+from syncscan.capture.ticks import Row
 from syncscan.capture.watch import Watch
 from syncscan.model.step_times import StepTimes
 
@@ -285,12 +286,16 @@ class Course:
             return
         more: dict[str, Any] = {}
         try:
-            more["host"] = sampling.finish()
+            more["host"] = sampling.finish(self._between_steps)
         except NotSampled as reason:
             self._say(UNSAMPLED.format(reason))
-        self._watch.add(sampling.rows, PERIOD_NS)
         more["run"] = self._watch.record()
         self._add(more)
+
+    def _between_steps(self, rows: Sequence[Row]) -> set[int]:
+        """When the samples of phases between the steps were taken; the watch gets all of them."""
+        self._watch.add(rows, PERIOD_NS)
+        return {sample.at for phase in self._watch.seen().phases for sample in phase.samples}
 
     def _add(self, more: dict[str, Any]) -> None:
         """Add to what is stored in the traces of this capture."""

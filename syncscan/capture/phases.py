@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from syncscan.capture.loops import Loop, Loops
+from syncscan.capture.ticks import name_of
 from syncscan.facts.rhythm import median
 from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.program_run import PhaseKind
@@ -280,6 +282,10 @@ _PACKAGES = (
 )
 
 
+_ENVIRONMENT = re.compile(r"[Ee]nv(s|ironment)?\.(step|reset)$")
+"""A method of what a rollout acts in, whichever library it is of."""
+
+
 def kind_of(stack: Sequence[Frame]) -> PhaseKind:
     """Return what a phase with such a sample is for: by the functions on its stack, outermost first, and by whose they
     are.
@@ -304,6 +310,8 @@ def _kind(code: CodeType) -> PhaseKind:
             return kind
     if in_package(file, "torch"):
         return PhaseKind.OTHER
+    if name in ("step", "reset") and _ENVIRONMENT.search(name_of(code)):
+        return PhaseKind.ROLLOUT
     return next((kind for kind, words in _WORDS if _holds(name.lower(), words.split())), PhaseKind.OTHER)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -24,7 +24,8 @@ from syncscan.capture.calibration import Calibration
 from syncscan.capture.installed import naming
 from syncscan.capture.table import Interned, Json
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of, name_of
-from syncscan.capture.usage import Between, Meter, Read, between, ran
+from syncscan.capture.usage import Between, Meter, Read, ran
+from syncscan.capture.usage import between as spans
 from syncscan.model.libraries import is_library
 
 RATE = 193
@@ -101,8 +102,11 @@ class Sampling:
         took = time.perf_counter() - self._began
         return took < self._seconds or (self._steps < LEAST_STEPS and took < LONGEST_S)
 
-    def finish(self) -> Json:
+    def finish(self, between: Callable[[Sequence[Row]], Container[int]] = lambda rows: ()) -> Json:
         """End it, and make the table of its samples, which stands under "host" in capture's own.
+
+        Args:
+            between: tells of all that was sampled which moments are no step's, but of a phase between steps.
 
         Returns:
             `rate` (samples a second), `steps`, `samples`, `step_us` (the median of the sampled steps' times), `frames`
@@ -117,9 +121,11 @@ class Sampling:
         self.rows = self._ticks.stop()
         if self._steps < 1 or self._first is None:
             raise NotSampled("the program ended before one step of it was.")
-        samples = list(_until(self._ended, self.rows))
+        rows, without = list(_until(self._ended, self.rows)), between(self.rows)
         times = self._clock.end()
-        parts = between([self._first, *(read for *_, read in samples)])
+        whole = zip(rows, spans([self._first, *(read for *_, read in rows)]), strict=True)
+        pairs = [(row, part) for row, part in whole if row[2].at not in without]
+        samples, parts = [row for row, _ in pairs], [part for _, part in pairs]
         frames, nodes = tree(_places(samples, parts))
         count = sum(node[3] for node in nodes)
         if count < LEAST_SAMPLES:

@@ -71,6 +71,8 @@ def _phase(phase: capture.RunPhase, record: capture.RunRecord) -> RunPhase:
             for line in phase.lines
             if took
         ),
+        trace=phase.trace,
+        missing=phase.missing,
     )
 
 

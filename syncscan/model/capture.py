@@ -259,6 +259,23 @@ class RunPhase(msgspec.Struct, frozen=True):
     """Why there is none, where one was wanted."""
 
 
+class RecordedPhase(msgspec.Struct, frozen=True):
+    """The phase of a program's run that a trace holds a part of, where it isn't the steps."""
+
+    kind: str
+    name: str
+    file: str
+    function: str
+    first: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    last: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    once_us: NotNegative = 0.0
+    """How long it takes when it comes, as sampled."""
+    rounds: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
+    """How many rounds of its loop that is, each a step of this trace; None where the trace holds the whole phase."""
+    of: str = ""
+    """The name of the trace that holds the program's steps."""
+
+
 class RunLoop(msgspec.Struct, frozen=True):
     """The loop that the program's steps are rounds of, by its lines."""
 
@@ -354,6 +371,10 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """None where the host wasn't sampled."""
     run: RunRecord | None = None
     """None in captures before 0.2."""
+    phase: RecordedPhase | None = None
+    """None where the trace holds the program's steps."""
+    unprofiled_period: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    """After how many of the timed steps they repeat."""
     pretended: bool = False
     """Nothing was timed: a dry run wrote it, of a device that wasn't there."""
     coverage: Coverage | None = None
@@ -388,6 +409,8 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         unfinished_step=reader.part("unfinished_step", Index, None),
         host=reader.part("host", HostSamples, None),
         run=reader.part("run", RunRecord, None),
+        phase=reader.part("phase", RecordedPhase, None),
+        unprofiled_period=reader.part("unprofiled_period", Annotated[int, msgspec.Meta(ge=1, le=64)], 1),
         pretended=reader.part("pretended", bool, False),
         coverage=reader.part("coverage", Coverage, None),
     )

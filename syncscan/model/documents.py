@@ -14,11 +14,16 @@ from msgspec import Meta
 from syncscan.model.capture import (
     Clocks,
     Collection,
+    Disturbed,
     EventCall,
     Frame,
     HostFrame,
     HostSample,
     OtherThread,
+    RecordedPhase,
+    RunLoop,
+    RunPhase,
+    RunSpan,
     SyncRecord,
     ThreadUse,
     TimedCall,
@@ -400,6 +405,67 @@ class HostDocument(TypedDict):
     counted: CountedDocument | None
 
 
+class RunLineDocument(TypedDict):
+    """A line of the program that a phase of its run was met in."""
+
+    file: str
+    line: int
+    function: str
+    share: Annotated[float, _said("of the run's time")]
+
+
+class PhaseFindingDocument(TypedDict):
+    """A sync of a phase; a step is a round of the phase's loop, or the whole phase."""
+
+    id: str
+    rule: str
+    title: str
+    severity: SeverityName
+    file: str | None
+    line: int | None
+    per_step: float
+    wait_us: float
+    recoverable_us: float | None
+
+
+class RunPhaseDocument(TypedDict):
+    """What the program does between or within its steps, but not in each of them."""
+
+    kind: str
+    name: str
+    file: str
+    function: str
+    first: Annotated[int, _said("the first of its lines")]
+    last: Annotated[int, _said("the last of its lines")]
+    share: Annotated[float, _said("of the run's time")]
+    every: Annotated[float | None, _said("after how many steps it comes again; None where it came once")]
+    lines: list[RunLineDocument]
+    trace: Annotated[str | None, _said("the name of the trace that holds a part of it")]
+    missing: Annotated[str | None, _said("why there is no such trace, where one was wanted")]
+    bound: BoundName | None
+    verdict: str
+    step_us: Annotated[float | None, _said("a round of its loop, or the whole phase")]
+    recoverable_us: Annotated[float | None, _said("of that")]
+    gain_share: Annotated[float | None, _said("of the run's time")]
+    findings: list[PhaseFindingDocument]
+
+
+class RunDocument(TypedDict):
+    """The program's whole run, as far as capture watched it."""
+
+    sentence: str
+    steps: Annotated[int, _said("all that were seen")]
+    watched_us: Annotated[float, _said("how long those took in all")]
+    counted: Annotated[int, _said("undisturbed steps, which the mean and the shares are of")]
+    mean_us: Annotated[float, _said("of a step, with the phases between them")]
+    median_us: float
+    period: Annotated[int, _said("after how many steps their times repeat")]
+    period_us: Annotated[list[float], _said("of each step of a period the median time")]
+    steps_share: Annotated[float | None, _said("the steps' own part of the run's time")]
+    gain_share: Annotated[float | None, _said("of the run's time, of all that is recorded")]
+    phases: list[RunPhaseDocument]
+
+
 class RemedyDocument(TypedDict):
     """One thing to change: syncs to remove together, or a habit to give up."""
 
@@ -440,6 +506,7 @@ class AnalysisDocument(Document):
     groups: list[GroupDocument]
     habits: list[HabitDocument]
     host: HostDocument | None
+    run: Annotated[RunDocument | None, _said("None where capture didn't watch it")]
     remedies: Annotated[list[RemedyDocument], _said("what to change, in order")]
     hidden: list[HiddenDocument]
     overlaps: list[OverlapDocument]
@@ -987,6 +1054,21 @@ class SampledHostDocument(SampledTree, total=False):
     threads: list[OtherThread]
 
 
+class RunRecordDocument(TypedDict):
+    """The run's steps from a capture's first to its last, and what lies between and within them."""
+
+    steps: int
+    steps_us: Annotated[list[float], _said("the time of each")]
+    disturbed: Annotated[list[Disturbed], _said("whose times aren't the program's own")]
+    recorded: Annotated[list[list[int]], _said("the first that is recorded, and the first behind those")]
+    period: Annotated[int, _said("after how many steps their times repeat")]
+    loop: Annotated[RunLoop | None, _said("that the steps are rounds of")]
+    window: Annotated[list[int], _said("the first step, and the first behind those, that shares are taken of")]
+    sampled_us: Annotated[float, _said("of those")]
+    phases: list[RunPhase]
+    spans: Annotated[list[RunSpan], _said("what was sampled, in order")]
+
+
 class FirstCapture(Document):
     """What every capture stores."""
 
@@ -1011,3 +1093,6 @@ class CaptureDocument(FirstCapture, total=False):
     collections: list[Collection]
     clocks: ClocksDocument
     host: SampledHostDocument
+    run: RunRecordDocument | None
+    phase: RecordedPhase
+    unprofiled_period: Annotated[int, _said("after how many of the timed steps they repeat")]

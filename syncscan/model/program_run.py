@@ -46,6 +46,10 @@ class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     """After how many steps it comes again, in the mean; None where it came once."""
     lines: tuple[PhaseLine, ...]
     """The costliest."""
+    trace: str = ""
+    """The name of the trace that holds a part of it; empty without one."""
+    missing: str = ""
+    """Why there is none, where one was wanted."""
 
 
 class Stretch(msgspec.Struct, frozen=True, kw_only=True):

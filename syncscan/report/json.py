@@ -13,7 +13,7 @@ from syncscan.model.json_text import indented
 from syncscan.model.projection import Group, Overlap
 from syncscan.model.step import DeviceTime, StepSummary
 from syncscan.model.trace import Category, Trace
-from syncscan.report import dry, habits, host, phrases, remedies
+from syncscan.report import dry, habits, host, phrases, program_run, remedies
 from syncscan.report.story import conclusion_of
 from syncscan.version import __version__
 
@@ -60,6 +60,7 @@ def document(analysis: Analysis) -> AnalysisDocument:
         "groups": [_group(g) for g in analysis.groups],
         "habits": habits.document(shown.habits),
         "host": host.document(analysis.host_time),
+        "run": program_run.document(analysis),
         "remedies": remedies.document(analysis.remedies, conclusion.remedies),
         "hidden": [{"by": h.option, "findings": h.findings, "habits": h.habits} for h in shown.hidden],
         "overlaps": [_overlap(o) for o in analysis.overlaps],

@@ -14,11 +14,20 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
-from syncscan.model.step import REPEATABILITY, StepSummary
+from syncscan.model.step import REPEATABILITY, Bound, StepSummary
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Trace
 from syncscan.report.units import duration, percent, times
 
+VERDICTS = {
+    Bound.DEVICE: "The device is the limit",
+    Bound.HOST: "The host is the limit",
+    Bound.SYNC: "Syncs are the limit",
+    Bound.INPUT: "The input is the limit",
+    Bound.COMMUNICATION: "Communication is the limit",
+    Bound.UNKNOWN: "What limits the step can't be told",
+}
+"""What bounds a step, in words."""
 ACROSS = 0.05
 """Work across the steps' begin and across their end is worth sentences where the two differ by more than this part of a
 step. As much at both ends is the queue of a host that runs ahead all the time, and takes nothing from a step's time."""
