@@ -121,7 +121,7 @@ def phases_of(
         elif branch.place is not None:
             inside[branch].append(sample)
     for branch, those in inside.items():
-        if steps.rare(those):
+        if (branch.chosen or branch.kind is not PhaseKind.OTHER) and steps.rare(those):
             groups[branch.phase] += those
         else:
             _first_batches(groups, those, steps)
@@ -162,10 +162,12 @@ class _Branch(NamedTuple):
     """Where a sample leaves the way to the step's end: the lines there, the function that is called from them, and what
     that is for.
 
-    `outside` of the loop that the steps are rounds of; `place` is None where it never leaves the way.
+    `outside` of the loop that the steps are rounds of, or `chosen` by a condition in it; `place` is None where it never
+    leaves the way.
     """
 
     outside: bool
+    chosen: bool
     place: Place | None
     callee: CodeType | None
     kind: PhaseKind
@@ -180,7 +182,7 @@ class _Branch(NamedTuple):
         return self.place, self.callee, self.kind
 
 
-_ON_THE_WAY = _Branch(False, None, None, PhaseKind.OTHER)
+_ON_THE_WAY = _Branch(False, False, None, None, PhaseKind.OTHER)
 
 
 def _steps_loop(steps: _Steps, samples: Sequence[Sample], loops: Loops) -> tuple[int, Loop] | None:
@@ -225,7 +227,8 @@ def _branch(
     others = [loop for loop in own if not loop.holds(path[depth][1])]
     place = Place(code, others[0].first, others[0].last) if others else Place(code, line, line)
     callee = stack[depth + 1][0] if len(stack) > depth + 1 else None
-    return _Branch(outside, place, callee, kind_of(stack[depth + 1 :]))
+    chosen = loops.chosen(code.co_filename, line, path[depth][1])
+    return _Branch(outside, chosen, place, callee, kind_of(stack[depth + 1 :]))
 
 
 def _seen(samples: list[Sample], path: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
