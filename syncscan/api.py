@@ -6,6 +6,7 @@ import datetime
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
@@ -13,10 +14,11 @@ from msgspec.structs import replace
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, source_files, with_excerpts
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
-from syncscan.errors import TraceEmpty, TraceTooLarge, UsageError
+from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
 from syncscan.facts.integrity import integrity_of
 from syncscan.habits import documentation
 from syncscan.host import host_of
+from syncscan.host.program_run import run_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.names import is_step
@@ -112,7 +114,8 @@ def analyze(
         if step_scope is not None or steps == "none":
             trace = load.with_steps(trace, step_scope, whole=steps == "none")
         clock.over("load")
-        return analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files, clock=clock)
+        analysis = analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files, clock=clock)
+        return _with_phases(analysis, files, max_memory)
     except MemoryError:
         raise TraceTooLarge(
             f"{os.fspath(path)} needs more memory than is available or allowed.", "Record fewer steps."
@@ -141,6 +144,33 @@ def _through_cache(path: str | os.PathLike[str], progress: Progress | None, max_
         info = replace(trace.info, warnings=(*trace.info.warnings, f"Nothing is kept for the next time: {e.message}"))
         trace = replace(trace, info=info)
     return trace
+
+
+def _with_phases(analysis: Analysis, files: SourceFiles, max_memory: int | None) -> Analysis:
+    """The analysis with those of the phases that capture recorded in traces beside this one."""
+    run, info = analysis.run, analysis.trace.info
+    if run is None or not any(phase.trace for phase in run.phases):
+        return analysis
+    of, paths = Path(info.path).name, [_beside(info.path, phase.trace) for phase in run.phases]
+    return replace(analysis, phases=tuple(_phase(path, of, files, max_memory) if path else None for path in paths))
+
+
+def _beside(path: str, name: str) -> str:
+    """The file of this name in the folder of another, which a trace names; empty where there is no such file."""
+    place = Path(path).parent / name
+    return str(place) if name and Path(name).name == name and place.is_file() else ""
+
+
+def _phase(path: str, of: str, files: SourceFiles, max_memory: int | None) -> Analysis | None:
+    """A phase's trace; None where it can't be read, or is another run's."""
+    try:
+        trace = _read(path, None, max_memory)
+    except SyncscanError:
+        return None
+    phase = trace.info.capture.phase
+    if phase is None or phase.of != of or not len(trace.slices):
+        return None
+    return analyze_trace(trace, files=files)
 
 
 def _nothing_recorded(trace: Trace) -> TraceEmpty:
@@ -198,6 +228,7 @@ def analyze_trace(
         habits=found,
         remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
         host_time=host_time,
+        run=run_of(trace.info.capture.run),
         integrity=integrity,
         whole=whole if processes else None,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from syncscan.capture import cupti, device, lines, recorder, write
+from syncscan.capture.between import Between
 from syncscan.capture.calibration import Calibration
 from syncscan.capture.plan import Phase, Plan
 from syncscan.capture.recorder import Cycle, Recorder
-from syncscan.capture.sampling import NotSampled, Sampling
+from syncscan.capture.sampling import PERIOD_NS, NotSampled, Sampling
+from syncscan.capture.ticks import Row
+from syncscan.capture.watch import Watch
 from syncscan.model.step_times import StepTimes
 
 SCHEMA = "syncscan.capture/1"
 
 UNSAMPLED = "The host's time wasn't sampled: {}"
+UNEVEN, LOOK = 0.15, 14
+"""Where the middle half of the timed steps spans more than this part of one, so many more are left alone before the
+first cycle, so that a period of up to eight shows."""
 OTHER_PROFILER = "The program runs a profiler of its own, and torch allows one at a time: the capture waits for it."
 
 
@@ -44,6 +52,8 @@ class Course:
         say: what to tell the user with.
         wrote: what to call with each trace, and whether it holds a part of a cycle alone.
         give_way: called when the program starts a profiler of its own in a cycle.
+        guarded: runs what the program's own loops call, so that none of its failures reaches the program.
+        of_phase: what is stored of the phase that this records, where it isn't the steps themselves.
     """
 
     def __init__(
@@ -53,19 +63,27 @@ class Course:
         say: Callable[[str], None],
         wrote: Callable[[Path, bool], None],
         give_way: Callable[[], None],
+        guarded: Callable[[Callable[[], None]], None] = lambda action: action(),
+        of_phase: dict[str, Any] | None = None,
     ) -> None:
         self.order, self.began, self.ended = order, began, 0
         self.paths: list[Path] = []
         self.times: StepTimes | None = None
         self._say, self._wrote, self._give_way = say, wrote, give_way
+        self._guarded, self._of_phase = guarded, of_phase
+        self._plan = order.plan
         self._phases = order.plan.phases()
         self._left = 0
         self._first = began
+        self._active_from = 0
         self._cycles = 0
         self._calibration: Calibration | None = None
         self._undisturbed = True
         self._recorder: Recorder | None = None
         self._sampling: Sampling | None = None
+        self._watch = Watch(sampled=order.plan.sample > 0)
+        self._between: Between | None = None
+        self._looked = False
         self._traces: list[tuple[Path, dict[str, Any]]] = []
         self._clocks: dict[str, Any] = {}
         self._notes: list[str] = []
@@ -78,22 +96,28 @@ class Course:
     @property
     def profiling(self) -> bool:
         """Whether the profiler is on, in a step that warms it up or is recorded."""
-        return self._recorder is not None
+        return self._recorder is not None or (self._between is not None and self._between.profiling)
 
     @property
     def unprofiled(self) -> bool:
         """Whether it hasn't come to its first cycle."""
-        return self._cycles == 0 and not self.over and self._phases[0][0] in (Phase.SETTLE, Phase.CALIBRATE)
+        return self._cycles == 0 and not self.over and self._phases[0][0] in (Phase.SETTLE, Phase.CALIBRATE, Phase.LOOK)
 
     def start(self) -> None:
         """Begin with the first step."""
         self._enter()
+        self._watch.start()
 
     def step(self) -> None:
         """A step has ended, and the next begins."""
+        self._watch.mark()
         self.ended += 1
         if self._sampling is not None and self._sampling.step():
             return
+        if self._between is not None:
+            self._between.step()
+            if not self._between.over:
+                return
         self._left -= 1
         if self._calibration is not None:
             self._calibration.mark()
@@ -108,16 +132,24 @@ class Course:
             self.save(cut=False)
         elif phase is Phase.SAMPLE:
             self._sampled()
+        elif phase is Phase.BETWEEN:
+            self._end_between()
+        if phase in (Phase.CALIBRATE, Phase.LOOK):
+            self._set_period()
         if self._phases:
             self._enter()
 
     def cut(self) -> None:
         """End it before its time, and write what there is; it is over all the same where all cycles are recorded."""
-        if self._sampling is None:
-            self.save(cut=True)
-        else:
+        if self._between is not None:
+            self._phases.clear()
+            self._end_between()
+        elif self._sampling is not None:
             self._phases.clear()
             self._sampled()
+        else:
+            self.save(cut=True)
+            self._watch.close()
 
     def save(self, *, cut: bool) -> None:
         """End the cycle, if one is under way, and write it, or as much as there is of it.
@@ -132,6 +164,7 @@ class Course:
         self._look("recorded")
         profiler, taken = made.finish(cut=cut)
         self._recorder = None  # not before: `abandon` switches off what `finish` couldn't
+        self._watch.settle()
         if made.cupti.kept is not None:
             self._note(
                 f"CUPTI stays attached to the captured process ({made.cupti.kept}): until that ends, its steps take"
@@ -139,6 +172,7 @@ class Course:
             )
         if not recorded:
             return
+        self._watch.recorded(self._active_from, self._watch.steps - self._active_from)
         metadata = self.metadata(taken)
         path = write.write_trace(profiler, self.order.out, self.order.name, metadata)
         self.paths.append(path)
@@ -154,6 +188,9 @@ class Course:
         self._calibration = None
         with ExitStack() as off:  # all of it, though one fails
             off.callback(lines.end)
+            off.callback(self._watch.close)
+            if self._between is not None:
+                off.callback(self._between.close)
             if made is not None:
                 off.callback(made.close)
             if sampling is not None:
@@ -173,6 +210,7 @@ class Course:
             "unprofiled_quartiles_us": times.quartiles if times else None,
             "unprofiled_mean_us": times.mean if times else None,
             "unprofiled_steps_us": [round(us, 3) for us in times.each] if times else [],
+            "unprofiled_period": times.period if times else 1,
             "unprofiled_clock": times.clock if times else None,
             "unprofiled_undisturbed": self._undisturbed if times else None,
             "calibrated_steps": self.order.plan.calibrate if times else 0,
@@ -180,6 +218,7 @@ class Course:
             "first_step": self._first,
             "notes": list(self._notes),
             **taken,
+            **({"run": self._watch.record()} if self._of_phase is None else {"phase": self._of_phase}),
             **({"clocks": dict(self._clocks)} if self._clocks else {}),
         }
 
@@ -191,11 +230,14 @@ class Course:
         phase, self._left = self._phases[0]
         if phase is Phase.ACTIVE:
             self._first = self.began + self.ended
+            self._active_from = self._watch.steps
         if phase is Phase.CALIBRATE:
             self._undisturbed = not cupti.stays_attached and not recorder.profiling()
             self._calibration = Calibration(self._left)
         elif phase is Phase.SAMPLE:
             self._start_sampling()
+        elif phase is Phase.BETWEEN:
+            self._start_between()
         elif self._recorder is not None:
             self._recorder.step()
         elif phase in (Phase.WARMUP, Phase.ACTIVE):
@@ -217,7 +259,9 @@ class Course:
         self._say(sentence)
 
     def _record(self, warmup: int) -> None:
-        plan = self.order.plan
+        plan = self._plan
+        self._watch.rest()
+        self._watch.disturb("profiler")
         first = self._cycles * plan.cycle + plan.wait
         self._recorder = Recorder(
             Cycle(first, warmup, plan.active, self.order.stacks, self.order.shapes), self._give_way
@@ -229,6 +273,7 @@ class Course:
         try:
             if recorder.profiling():
                 raise NotSampled("the program runs a profiler of its own.")
+            self._watch.rest()
             self._sampling = Sampling(self.order.plan.sample, self.times.typical if self.times else None)
         except NotSampled as reason:
             self._phases.clear()
@@ -239,14 +284,74 @@ class Course:
         sampling, self._sampling = self._sampling, None
         if sampling is None:
             return
+        more: dict[str, Any] = {}
         try:
-            host = sampling.finish()
-            for path, metadata in self._traces:
-                write.write_metadata(path, metadata, {**metadata, "host": host})
+            more["host"] = sampling.finish(self._between_steps)
         except NotSampled as reason:
             self._say(UNSAMPLED.format(reason))
+        more["run"] = self._watch.record()
+        self._add(more)
+
+    def _between_steps(self, rows: Sequence[Row]) -> set[int]:
+        """When the samples of phases between the steps were taken; the watch gets all of them."""
+        self._watch.add(rows, PERIOD_NS)
+        return {sample.at for phase in self._watch.seen().phases for sample in phase.samples}
+
+    def _add(self, more: dict[str, Any]) -> None:
+        """Add to what is stored in the traces of this capture."""
+        try:
+            for number, (path, metadata) in enumerate(self._traces):
+                write.write_metadata(path, metadata, {**metadata, **more})
+                self._traces[number] = path, {**metadata, **more}
         except OSError as error:
             self._say(UNSAMPLED.format(f"it can't be added to the trace ({error.strerror or error})."))
+
+    def _set_period(self) -> None:
+        """Have the cycles hold whole periods, where steps differ in turn; look on a little where that isn't clear."""
+        if not self._plan.auto or self._of_phase is not None:
+            return
+        period, spread = self._watch.period(), self.times.quartiles if self.times else None
+        unclear = period == 1 and spread is not None and spread[1] - spread[0] > UNEVEN * self._typical()
+        if unclear and not self._looked:
+            self._looked = True
+            self._phases.insert(0, (Phase.LOOK, LOOK))
+        elif period > 1 and self._plan.active % period:
+            self._plan = self._plan.of_period(period)
+            self._phases = [(p, self._plan.active if p is Phase.ACTIVE else n) for p, n in self._phases]
+        if period > 1 and self.times is not None:
+            self.times = replace(self.times, period=period)
+
+    def _typical(self) -> float:
+        return self.times.typical if self.times else 0.0
+
+    def _start_between(self) -> None:
+        """Begin to record phases between the steps; where there are none worth it the capture is over."""
+        self._between = Between(self.order, self._watch, self._course_of, self._guarded)
+        if self._between.over:
+            self._phases.clear()
+            self._end_between()
+        else:
+            self._watch.sample()
+
+    def _end_between(self) -> None:
+        """Say in the steps' traces which phases have one of their own."""
+        between, self._between = self._between, None
+        if between is None:
+            return
+        between.close()
+        self._watch.rest()
+        if between.written or between.missing:
+            self._add({"run": self._watch.record(between.written, between.missing)})
+        self._watch.close()
+
+    def _course_of(self, order: Order, stored: dict[str, Any]) -> Course:
+        """A course of its own for a phase."""
+
+        def wrote(path: Path, cut: bool) -> None:
+            self._say(f"wrote {path.name}, of what the program does between its steps: {stored['name']}")
+
+        stored = {**stored, "of": self.paths[-1].name if self.paths else ""}
+        return Course(order, self.ended, self._say, wrote, self._give_way, self._guarded, stored)
 
     def _look(self, when: str) -> None:
         """Note the device's clocks."""

@@ -13,11 +13,16 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from syncscan.model.capture import (
     Clocks,
     Collection,
+    Disturbed,
     EventCall,
     Frame,
     HostFrame,
     HostSample,
     OtherThread,
+    RecordedPhase,
+    RunLoop,
+    RunPhase,
+    RunSpan,
     SyncRecord,
     ThreadUse,
     TimedCall,
@@ -61,6 +66,25 @@ class SampledHostDocument(Struct, frozen=True):
     threads: tuple[OtherThread, ...] | UnsetType = UNSET
 
 
+class RunDocument(Struct, frozen=True):
+    """The run's steps from a capture's first to its last, and what lies between and within them."""
+
+    steps: int
+    steps_us: Annotated[tuple[float, ...], Meta(description="the time of each")]
+    disturbed: Annotated[tuple[Disturbed, ...], Meta(description="whose times aren't the program's own")]
+    recorded: Annotated[
+        tuple[tuple[int, ...], ...], Meta(description="the first that is recorded, and the first behind those")
+    ]
+    period: Annotated[int, Meta(description="after how many steps their times repeat")]
+    loop: Annotated[RunLoop | None, Meta(description="that the steps are rounds of")]
+    window: Annotated[
+        tuple[int, ...], Meta(description="the first step, and the first behind those, that shares are taken of")
+    ]
+    sampled_us: Annotated[float, Meta(description="of those")]
+    phases: tuple[RunPhase, ...]
+    spans: Annotated[tuple[RunSpan, ...], Meta(description="what was sampled, in order")]
+
+
 class CaptureDocument(Struct, frozen=True):
     """All of it; what has a default isn't in every capture."""
 
@@ -82,3 +106,8 @@ class CaptureDocument(Struct, frozen=True):
     collections: tuple[Collection, ...] | UnsetType = UNSET
     clocks: ClocksDocument | UnsetType = UNSET
     host: SampledHostDocument | UnsetType = UNSET
+    run: RunDocument | UnsetType | None = UNSET
+    phase: RecordedPhase | UnsetType = UNSET
+    unprofiled_period: Annotated[int | UnsetType, Meta(description="after how many of the timed steps they repeat")] = (
+        UNSET
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncscan.errors import UsageError
 
@@ -17,10 +17,12 @@ class Phase(enum.Enum):
 
     SETTLE = "left alone, so that what came before has faded"
     CALIBRATE = "timed without the profiler"
+    LOOK = "left alone, to see after how many of them they repeat"
     WAIT = "left alone, before each cycle"
     WARMUP = "under the profiler, thrown away"
     ACTIVE = "recorded"
     SAMPLE = "sampled without the profiler, once the cycles are over"
+    BETWEEN = "left alone, while phases between them are recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,9 @@ class Plan:
     `settle` and `calibrate` steps run first and once, without the profiler; after them each of `repeat` cycles has
     `wait` steps without it, `warmup` steps under it that are thrown away, and `active` steps that are recorded. After
     the last cycle as many steps as `sample` seconds hold are sampled, without the profiler; none where that is 0.
+
+    `auto` says that where steps differ in turn a whole period of them is recorded, and after the last sampled step each
+    phase between steps that takes more than a few percent of the run.
     """
 
     wait: int = 1
@@ -39,6 +44,7 @@ class Plan:
     calibrate: int = 10
     settle: int = 3
     sample: float = 0.0
+    auto: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a plan that can't mean anything.
@@ -70,9 +76,18 @@ class Plan:
         """Steps from the first to the last that is recorded."""
         return self.unprofiled + self.repeat * self.cycle
 
+    def of_period(self, period: int) -> Plan:
+        """Return the plan whose cycles hold whole periods of so many steps.
+
+        Args:
+            period: after how many steps they repeat.
+        """
+        return replace(self, active=period * -(-self.active // period))
+
     def phases(self) -> list[tuple[Phase, int]]:
         """Each phase with how many steps it lasts, in order; those without steps are left out."""
         first = [(Phase.SETTLE, self.settle), (Phase.CALIBRATE, self.calibrate)] if self.calibrate else []
         cycle = [(Phase.WAIT, self.wait), (Phase.WARMUP, self.warmup), (Phase.ACTIVE, self.active)]
         last = [(Phase.SAMPLE, 1)] if self.sample else []  # how many it takes shows when they run
+        last += [(Phase.BETWEEN, 1)] if self.sample and self.auto else []
         return [(phase, steps) for phase, steps in first + self.repeat * cycle + last if steps]

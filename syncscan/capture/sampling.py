@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -24,13 +24,15 @@ from syncscan.capture.calibration import Calibration
 from syncscan.capture.installed import naming
 from syncscan.capture.table import Interned, Json
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of, name_of
-from syncscan.capture.usage import Between, Meter, Read, between, ran
+from syncscan.capture.usage import Between, Meter, Read, ran
+from syncscan.capture.usage import between as spans
 from syncscan.model.libraries import is_library
 
 RATE = 193
 """Samples a second. Each costs 40 to 60 µs (2 cores, a virtual machine), together 0.7 to 1.1 % of a step; five seconds
 of them tell a share of 50 % to within 3.2 points and one of 5 % to within 1.4 (twice the binomial deviation). A prime:
 no step's length is a multiple of its period."""
+PERIOD_NS = 1_000_000_000 // RATE
 SETTLE = 3
 """Steps before those that count: the device has run dry while the trace was written."""
 LEAST_STEPS = 3
@@ -77,6 +79,9 @@ class Sampling:
         self._steps = -1
         self._began = 0.0
         self._first: Read | None = None
+        self._ended = 0
+        self.rows: list[Row] = []
+        """What was sampled, once it is over."""
 
     def step(self) -> bool:
         """A step has ended; whether the next one is to be sampled too."""
@@ -86,6 +91,7 @@ class Sampling:
             return True
         self._steps += 1
         self._clock.mark()
+        self._ended = time.monotonic_ns()
         if self._steps:
             self._meter.follow()
         if not self._steps:
@@ -96,8 +102,11 @@ class Sampling:
         took = time.perf_counter() - self._began
         return took < self._seconds or (self._steps < LEAST_STEPS and took < LONGEST_S)
 
-    def finish(self) -> Json:
+    def finish(self, between: Callable[[Sequence[Row]], Container[int]] = lambda rows: ()) -> Json:
         """End it, and make the table of its samples, which stands under "host" in capture's own.
+
+        Args:
+            between: tells of all that was sampled which moments are no step's, but of a phase between steps.
 
         Returns:
             `rate` (samples a second), `steps`, `samples`, `step_us` (the median of the sampled steps' times), `frames`
@@ -109,11 +118,14 @@ class Sampling:
         Raises:
             NotSampled: it was too short.
         """
-        samples = self._ticks.stop()
+        self.rows = self._ticks.stop()
         if self._steps < 1 or self._first is None:
             raise NotSampled("the program ended before one step of it was.")
+        rows, without = list(_until(self._ended, self.rows)), between(self.rows)
         times = self._clock.end()
-        parts = between([self._first, *(read for *_, read in samples)])
+        whole = zip(rows, spans([self._first, *(read for *_, read in rows)]), strict=True)
+        pairs = [(row, part) for row, part in whole if row[2].at not in without]
+        samples, parts = [row for row, _ in pairs], [part for _, part in pairs]
         frames, nodes = tree(_places(samples, parts))
         count = sum(node[3] for node in nodes)
         if count < LEAST_SAMPLES:
@@ -149,6 +161,14 @@ class Sampling:
     def close(self) -> None:
         """Switch it off, whatever state it is in."""
         self._ticks.close()
+
+
+def _until(end: int, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows with the ticks that came by then: what the program does behind its last step is none of a step's."""
+    for count, stack, read in rows:
+        late = max(0, read.at - end) // PERIOD_NS
+        if late < count:
+            yield count - late, stack, read
 
 
 def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list[list[str]], list[Node]]:

@@ -19,6 +19,7 @@ from syncscan.capture import fork
 from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.optimizer_hook import OptimizerHook
+from syncscan.capture.repeats import Repeats
 from syncscan.capture.scopes import ScopeWatch
 from syncscan.capture.session import Session
 from syncscan.capture.steps import Mark, StepMarks
@@ -57,6 +58,7 @@ def run_script(
     *,
     module: bool = False,
     keep_running: bool = False,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> ScriptRun:
     """Run a script under a capture and report how it ended; a traceback of the script's own goes to stderr.
 
@@ -66,6 +68,7 @@ def run_script(
         make_session: makes the capture; called when the first optimizer step has shown where steps end.
         module: `target` is a module, to be run as by `python -m`.
         keep_running: let the script run to its end after the last cycle.
+        say: what to tell the user with while no step has been seen.
 
     The process is the script's from here on: its `__main__`, `sys.argv` and `sys.path` stay, for what it has registered
     to run at the end. Everything that the capture has hooked into is put back.
@@ -75,7 +78,7 @@ def run_script(
     """
     if not module and not Path(target).exists():
         raise UsageError(f"There is no script at {target}.")
-    runner = _Runner(make_session, keep_running)
+    runner = _Runner(make_session, keep_running, say)
     try:
         ended = run_main(target, arguments, module=module, ends_quietly=Finished)
     finally:
@@ -86,8 +89,10 @@ def run_script(
 class _Runner:
     """Joins the script's steps with a capture, and ends the script when that is complete."""
 
-    def __init__(self, make_session: Callable[[], Session], keep_running: bool) -> None:
-        self._make_session, self._keep_running = make_session, keep_running
+    def __init__(self, make_session: Callable[[], Session], keep_running: bool, say: Callable[[str], None]) -> None:
+        self._make_session, self._keep_running, self._say = make_session, keep_running, say
+        self._rounds_of = ""
+        """What a step is a round of, where no optimizer steps."""
         self._own: Session | None = None
         self._scripts: list[Session] = []
         self._marks = StepMarks()
@@ -97,6 +102,8 @@ class _Runner:
         self._scopes = ScopeWatch(self._step)
         self._hook = OptimizerHook(self._stepped)
         self._call_off = when_imported("torch._dynamo", self._hide)
+        self._repeats = Repeats(self._chosen, self._round_ended, say)
+        self._look_no_more = when_imported("torch", lambda torch: self._repeats.start())
         self._stay_here = fork.in_child(self._unhook)
         Session.opened = self._adopt
 
@@ -113,7 +120,8 @@ class _Runner:
         """What came of it."""
         own = [self._own] if self._own is not None and not self._scripts else []
         sessions = self._scripts or own
-        marked_by = "prof.step()" if self._scripts else f"{self._marks.name}.step()"
+        own_marks = self._rounds_of or f"{self._marks.name}.step()"
+        marked_by = "prof.step()" if self._scripts else own_marks
         return ScriptRun(
             ended.code,
             tuple(path for session in sessions for path in session.paths),
@@ -127,6 +135,8 @@ class _Runner:
 
     def _unhook(self) -> None:
         self._call_off()
+        self._look_no_more()
+        self._repeats.close()
         self._scopes.unwatch()
         self._hook.remove()
         Session.opened = None
@@ -140,7 +150,13 @@ class _Runner:
         if self._scripts or os.getpid() != self._pid:
             return
         session = self._own
+        if self._rounds_of:
+            if session is not None and not session.restartable:
+                return
+            self._repeats.close()
+            self._rounds_of = ""
         if session is None:
+            self._repeats.stop()
             self._marks.saw(optimizer, fixed=False)
             self._steps = 1
             self._open()
@@ -157,6 +173,24 @@ class _Runner:
                 self._scopes.end_step()
             else:
                 self._step()
+
+    def _chosen(self, what: str) -> None:
+        """No optimizer steps: the rounds of a loop are the steps."""
+        self._rounds_of = what
+        self._say(f"No optimizer has stepped so far: {what} counts as a step.")
+
+    def _round_ended(self) -> None:
+        """A round of that loop is over."""
+        if self._scripts or os.getpid() != self._pid or not self._rounds_of:
+            return
+        self._steps += 1
+        session = self._own
+        if session is None:
+            self._open()
+        elif session.done:
+            self._finish()
+        else:
+            session.step()
 
     def _open(self) -> None:
         """Open the capture with the script's first step; whatever goes wrong there is not the script's concern."""
@@ -192,6 +226,7 @@ class _Runner:
         if self._own is not None:
             self._own.close()
             self._scopes.unwatch()
+        self._repeats.close()
         session.finished = self._finish
         self._scripts.append(session)
 

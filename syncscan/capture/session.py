@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 from syncscan.capture import device, fork, lines, write
 from syncscan.capture.course import Course, Order
@@ -39,7 +40,7 @@ def profile(
     *,
     wait: int = 1,
     warmup: int = 4,
-    active: int = 3,
+    active: int | Literal["auto"] = 3,
     repeat: int = 1,
     stacks: bool = False,
     shapes: bool = False,
@@ -59,7 +60,8 @@ def profile(
         name: what a file's name begins with; the script's name, and the rank where there are several, if not given.
         wait: steps of each cycle without the profiler.
         warmup: steps of each cycle under the profiler whose events are thrown away.
-        active: steps of each cycle that are recorded.
+        active: steps of each cycle that are recorded; `"auto"`: 3, or where steps differ in turn a whole period of
+            them, and where the host is sampled each phase between steps that takes more than a few percent.
         repeat: cycles; each writes a file.
         stacks: record Python frames too. The lines of syncs are recorded without; frames stretch the host's time.
         shapes: record the shapes of inputs.
@@ -79,7 +81,8 @@ def profile(
     Raises:
         UsageError: numbers of steps that can't mean anything, or a folder that can't be written.
     """
-    plan = Plan(wait, warmup, active, repeat, calibrate, settle, sample)
+    auto = active == "auto"
+    plan = Plan(wait, warmup, 3 if active == "auto" else active, repeat, calibrate, settle, sample, auto)
     demand = Demand(start_at, every, on_signal, on_trigger)
     return Session(Path(out), name or default_name(), plan, demand, stacks=stacks, shapes=shapes, notify=notify)
 
@@ -259,9 +262,13 @@ class Session:
     def _begin(self) -> None:
         """Begin a capture, or begin it anew."""
         self.step_us = None
+        if self._course is not None:
+            self._course.abandon()
         if self._ending is None and can_handle():
             self._ending = Ending(self._end_by)
-        self._course = self._last = Course(self.order, self.steps, self._say, self._written, self._give_way)
+        self._course = self._last = Course(
+            self.order, self.steps, self._say, self._written, self._give_way, self._guarded
+        )
         self._course.start()
 
     def _advance(self) -> None:

@@ -39,6 +39,19 @@ SAMPLE = f"""How long to sample where the host is, after the last cycle and with
 --every and --on-signal unless this says otherwise. [default: {SAMPLED_S:g}]"""
 
 
+ACTIVE = """Steps of a cycle that are recorded. auto: 3, or where steps differ in turn a whole period of them; and then
+each phase between steps that takes more than a few percent of the run."""
+
+
+def _active(context: click.Context, option: click.Parameter, value: str) -> int | None:
+    """The number of steps; None for as many as it takes."""
+    if value == "auto":
+        return None
+    if not value.lstrip("-").isdigit():
+        raise click.BadParameter(f"'{value}' is neither a number of steps nor auto.")
+    return int(value)
+
+
 @click.command(
     "profile",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -47,7 +60,7 @@ SAMPLE = f"""How long to sample where the host is, after the last cycle and with
 @click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
 @click.option("--wait", default=1, show_default=True, help="Steps per cycle before the profiler starts.")
 @click.option("--warmup", default=4, show_default=True, help="Steps per cycle for the profiler to warm up.")
-@click.option("--active", default=3, show_default=True, help="Steps per cycle to record.")
+@click.option("--active", default="auto", show_default=True, metavar="N|auto", callback=_active, help=ACTIVE)
 @click.option("--repeat", default=1, show_default=True, help="Number of cycles; each writes a trace.")
 @click.option(
     "--calibrate", default=10, show_default=True, help="Steps to time without the profiler, after 3 to settle."
@@ -82,7 +95,7 @@ def command(
     module: bool,
     wait: int,
     warmup: int,
-    active: int,
+    active: int | None,
     repeat: int,
     calibrate: int,
     sample: float | None,
@@ -116,7 +129,7 @@ def command(
     demand = Demand(start_at, every, on_signal)
     if sample is None:  # a job that is asked again and again runs at full speed as soon as a capture is written
         sample = 0.0 if demand.standing else SAMPLED_S
-    plan = Plan(wait, warmup, active, repeat, calibrate, sample=sample)
+    plan = Plan(wait, warmup, 3 if active is None else active, repeat, calibrate, sample=sample, auto=active is None)
     prepare(out)
     folder, streams = out.absolute(), _Streams()
 
@@ -126,7 +139,8 @@ def command(
         return made
 
     dies = _DiesOfInterrupt()
-    run = run_script(script, args, session, module=module, keep_running=keep_running or demand.standing)
+    keep_running = keep_running or demand.standing
+    run = run_script(script, args, session, module=module, keep_running=keep_running, say=streams.say)
     with streams.back():
         _tell(run, plan, demand)
         _tell_unheeded(run)

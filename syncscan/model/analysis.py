@@ -13,6 +13,7 @@ from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.likeness import Likeness
 from syncscan.model.picture import Picture
+from syncscan.model.program_run import ProgramRun
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
 from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
@@ -45,6 +46,10 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """Where the step's host time goes, as sampled and as counted in the trace."""
     remedies: tuple[Remedy, ...] = ()
     """What is worth changing, syncs and habits in one list, the largest gain first."""
+    run: ProgramRun | None = None
+    """The program's whole run, as far as capture watched it; None where it didn't."""
+    phases: tuple[Analysis | None, ...] = ()
+    """Of each phase of the run, in its order, the trace that holds a part of it; None of one without."""
     integrity: Integrity = SOUND
     """What the trace lacks, and which numbers are withheld for it."""
     whole: Trace | None = None

@@ -20,10 +20,13 @@ Index = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 """A place in another list, -1 for none."""
 Tid = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Handle = int | str
 MOST_NODES = 100_000
 """Of a sampled tree; capture stores five times fewer."""
+MOST_STEPS = 1 << 20
+"""Of a run; capture stores eight times fewer."""
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
@@ -227,6 +230,102 @@ class HostSamples(msgspec.Struct, frozen=True):
         return sum(node.own for node in self.nodes)
 
 
+class RunLine(msgspec.Struct, frozen=True, array_like=True):
+    """A line that a phase of the run was met in, and for how long, in µs."""
+
+    file: str
+    function: str
+    line: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    us: NotNegative
+
+
+class RunPhase(msgspec.Struct, frozen=True):
+    """A phase of the run between or within its steps: for what, by which lines, how long in the watched window."""
+
+    kind: str
+    name: str
+    file: str
+    function: str
+    first: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    last: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    us: NotNegative
+    """Of `RunRecord.sampled_us`."""
+    at: tuple[Count, ...] = ()
+    """The steps that it was met in."""
+    lines: Annotated[tuple[RunLine, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    trace: str = ""
+    """The name of the trace that holds a part of it; empty without one."""
+    missing: str = ""
+    """Why there is none, where one was wanted."""
+
+
+class RecordedPhase(msgspec.Struct, frozen=True):
+    """The phase of a program's run that a trace holds a part of, where it isn't the steps."""
+
+    kind: str
+    name: str
+    file: str
+    function: str
+    first: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    last: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    once_us: NotNegative = 0.0
+    """How long it takes when it comes, as sampled."""
+    rounds: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
+    """How many rounds of its loop that is, each a step of this trace; None where the trace holds the whole phase."""
+    of: str = ""
+    """The name of the trace that holds the program's steps."""
+
+
+class RunLoop(msgspec.Struct, frozen=True):
+    """The loop that the program's steps are rounds of, by its lines."""
+
+    file: str
+    function: str
+    first: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    last: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+
+
+class RunSpan(msgspec.Struct, frozen=True, array_like=True):
+    """A stretch of the run, µs from the first step's begin, in one phase: its place in the run's, -1 for the steps."""
+
+    begin_us: NotNegative
+    end_us: NotNegative
+    phase: Index
+
+
+class Disturbed(msgspec.Struct, frozen=True, array_like=True):
+    """Steps whose times aren't the program's own: the first, the first behind them, and why."""
+
+    first: Count
+    end: Count
+    why: str
+
+
+class RunRecord(msgspec.Struct, frozen=True):
+    """The run's steps from a capture's first to its last, and what lies between and within them."""
+
+    steps: Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+    steps_us: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=1, max_length=MOST_STEPS)]
+    window: tuple[Count, Count]
+    """The first step, and the first behind those, that shares and the mean are taken of."""
+    disturbed: Annotated[tuple[Disturbed, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    recorded: Annotated[tuple[tuple[Count, Count], ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    period: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    loop: RunLoop | None = None
+    sampled_us: NotNegative = 0.0
+    phases: Annotated[tuple[RunPhase, ...], msgspec.Meta(max_length=64)] = ()
+    spans: Annotated[tuple[RunSpan, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be a run.
+
+        Raises:
+            ValueError: a span of a phase that isn't there.
+        """
+        if any(span.phase >= len(self.phases) or span.end_us < span.begin_us for span in self.spans):
+            raise ValueError("a stretch of no phase")
+
+
 class Gap(msgspec.Struct, frozen=True, array_like=True):
     """What a dry run ran, or left out, without knowing whether it waits; and where it first did."""
 
@@ -277,6 +376,12 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """The number of the step that the program's end cut short."""
     host: HostSamples | None = None
     """None where the host wasn't sampled."""
+    run: RunRecord | None = None
+    """None in captures before 0.2."""
+    phase: RecordedPhase | None = None
+    """None where the trace holds the program's steps."""
+    unprofiled_period: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    """After how many of the timed steps they repeat."""
     pretended: bool = False
     """Nothing was timed: a dry run wrote it, of a device that wasn't there."""
     coverage: Coverage | None = None
@@ -312,6 +417,9 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         calibrated_clocks=_Reader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
         unfinished_step=reader.part("unfinished_step", Index, None),
         host=reader.part("host", HostSamples, None),
+        run=reader.part("run", RunRecord, None),
+        phase=reader.part("phase", RecordedPhase, None),
+        unprofiled_period=reader.part("unprofiled_period", Annotated[int, msgspec.Meta(ge=1, le=64)], 1),
         pretended=reader.part("pretended", bool, False),
         coverage=reader.part("coverage", Coverage, None),
         values=reader.part("values", tuple[ReadValue, ...], ()),

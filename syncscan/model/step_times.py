@@ -20,24 +20,41 @@ STUDENT = 3.182
 class StepTimes(msgspec.Struct, frozen=True):
     """What steps took without a profiler, in µs.
 
-    `each` is empty where single steps couldn't be told apart, `clock` says who measured: "device" or "host".
+    `each` is empty where single steps couldn't be told apart, `clock` says who measured: "device" or "host". `period`
+    is after how many steps they repeat, where they aren't alike.
     """
 
     mean: float
     each: tuple[float, ...]
     clock: str
+    period: int = 1
 
     @property
     def typical(self) -> float:
-        """The median of single steps, which a pause of the system or of Python's garbage collector doesn't move."""
-        return _quantile(self.each, 0.5) if self.each else self.mean
+        """The median of single steps, which a pause of the system or of Python's garbage collector doesn't move.
+
+        Where steps differ in turn: the mean of a period's, the median of each.
+        """
+        if not self.each:
+            return self.mean
+        medians = [_quantile(self.each[k :: self.period], 0.5) for k in range(min(self.period, len(self.each)))]
+        return sum(medians) / len(medians)
 
     @property
     def quartiles(self) -> tuple[float, float] | None:
         """Between these lies the middle half of the steps; None where there are fewer than four."""
         if len(self.each) < 4:
             return None
-        return _quantile(self.each, 0.25), _quantile(self.each, 0.75)
+        even = self._evened
+        return _quantile(even, 0.25), _quantile(even, 0.75)
+
+    @property
+    def _evened(self) -> tuple[float, ...]:
+        """The steps' times without what they differ by in turn."""
+        if self.period <= 1:
+            return self.each
+        medians = [_quantile(self.each[k :: self.period], 0.5) for k in range(min(self.period, len(self.each)))]
+        return tuple(us - medians[k % self.period] + self.typical for k, us in enumerate(self.each))
 
     @property
     def uncertainty(self) -> float | None:
@@ -67,7 +84,8 @@ class StepTimes(msgspec.Struct, frozen=True):
         if steps < 2 * QUARTERS:
             return 0.0
         edges = [steps * k // QUARTERS for k in range(QUARTERS + 1)]
-        medians = [_quantile(self.each[a:b], 0.5) for a, b in itertools.pairwise(edges)]
+        even = self._evened
+        medians = [_quantile(even[a:b], 0.5) for a, b in itertools.pairwise(edges)]
         mean = sum(medians) / QUARTERS
         variance = sum((median - mean) ** 2 for median in medians) / (QUARTERS - 1)
         return STUDENT * math.sqrt(variance / QUARTERS)

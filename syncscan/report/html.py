@@ -20,7 +20,7 @@ from syncscan.model.finding import Excerpt, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
-from syncscan.report import habits, host, source
+from syncscan.report import habits, host, program_run, source
 from syncscan.report.assets import asset, template
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
@@ -35,6 +35,8 @@ from syncscan.version import __version__
 MAX_FINDINGS = 300
 MAX_OCCURRENCES = 6
 MAX_PHASES = 50
+HUES = 6
+"""Phases of the run that have a look of their own."""
 MAX_PARTS = 12
 """Stretches of launches in a habit's card, and things between them."""
 _SCRIPTS = (
@@ -88,6 +90,7 @@ def render(analysis: Analysis) -> str:
         verdict=f"{story.verdict}.",
         reason=shown(story.opening, 1200),
         tiles=tiles(analysis),
+        run=_run(analysis, story),
         bars=shapes,
         key=key(shapes),
         steps_found=shown(story.steps_found, 600),
@@ -202,6 +205,41 @@ def _host(story: Story, drawn: bool) -> dict[str, Any]:
         "tables": [_of_host(table) for table in story.host_tables],
         "notes": story.host_notes,
     }
+
+
+def _run(analysis: Analysis, story: Story) -> dict[str, Any]:
+    """The run as a strip, and what of it isn't its steps; a phase's look is by its place among them."""
+    cells = program_run.strip(analysis)
+    names = [shown(phase.name, 60) for phase in analysis.run.phases] if analysis.run else []
+    labels = {-1: "the steps", -2: "the capture's own work", **dict(enumerate(names))}
+    at, drawn = 0.0, []
+    for cell in cells:
+        drawn.append({"look": _hue(cell.phase), "x": round(at, 2), "width": cell.width, "label": labels[cell.phase]})
+        at += cell.width
+    there = sorted({cell.phase for cell in cells}, key=lambda phase: (phase < -1, phase))
+    return {
+        "cells": drawn,
+        "spoken": "The run, from its first step to its last: " + ", ".join(labels[phase] for phase in there),
+        "key": [(_hue(phase), labels[phase]) for phase in there],
+        "rows": [
+            {
+                "share": row.share,
+                "name": shown(row.name, 60),
+                "where": shown(row.where, 120),
+                "verdict": shown(row.verdict, 300),
+                "waits": [shown(wait, 300) for wait in row.waits],
+                "more": row.more,
+                "trace": shown(row.trace, 120),
+            }
+            for row in story.run
+        ],
+    }
+
+
+def _hue(phase: int) -> str:
+    if phase < 0:
+        return "work" if phase == -1 else "capture"
+    return f"own{phase}" if phase < HUES else "own-rest"
 
 
 def _of_host(table: host.Table) -> dict[str, Any]:

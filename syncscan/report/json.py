@@ -21,6 +21,7 @@ from syncscan.report.dry_json import DryRunDocument, dry_document
 from syncscan.report.finding_json import FindingDocument, finding_document
 from syncscan.report.habits_json import HabitDocument, habit_document
 from syncscan.report.host_json import HostDocument, host_document
+from syncscan.report.program_run_json import RunDocument, run_document
 from syncscan.report.remedies_json import RemedyDocument, remedy_document
 from syncscan.report.story import Conclusion, conclusion_of
 from syncscan.version import __version__
@@ -111,6 +112,7 @@ class AnalysisDocument(Document, frozen=True):
     groups: tuple[Group, ...]
     habits: tuple[HabitDocument, ...]
     host: HostDocument | None
+    run: Annotated[RunDocument | None, about("None if capture didn't watch it")]
     remedies: Annotated[tuple[RemedyDocument, ...], about("what to change, in order")]
     hidden: tuple[HiddenDocument, ...]
     overlaps: tuple[OverlapDocument, ...]
@@ -142,6 +144,7 @@ def document(analysis: Analysis) -> AnalysisDocument:
         groups=analysis.groups,
         habits=tuple(habit_document(h) for h in shown.habits),
         host=host_document(analysis.host_time),
+        run=run_document(analysis),
         remedies=tuple(remedy_document(remedy, told) for remedy, told in remedies),
         hidden=tuple(HiddenDocument(h.option, h.findings, h.habits) for h in shown.hidden),
         overlaps=tuple(OverlapDocument(o.device, o.streams, o.work_us, o.shared_us) for o in analysis.overlaps),

@@ -15,7 +15,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden, Shown
-from syncscan.report import dry, habits, host, remedies
+from syncscan.report import dry, habits, host, program_run, remedies
 from syncscan.report.habits import ToldHabit
 from syncscan.report.phrases import (
     lacking,
@@ -112,6 +112,12 @@ class Story(Conclusion, frozen=True, kw_only=True):
     """Where it goes; empty where nothing tells it."""
     host_tables: tuple[host.Table, ...]
     host_notes: tuple[str, ...]
+    run_leads: bool
+    """Whether the first screen says what the recorded steps stand for in the run."""
+    run_sentence: str
+    """Empty where capture didn't watch the run."""
+    run: tuple[program_run.PhaseLine, ...]
+    """What of the run isn't its steps."""
     phases: tuple[PhaseSummary, ...]
     """What a served step does, by batch."""
     steps_found: str
@@ -127,7 +133,9 @@ class Story(Conclusion, frozen=True, kw_only=True):
     @property
     def opening(self) -> str:
         """All that stands between the verdict and what to do."""
-        return sentences(self.reason, self.host_sentence if self.host_leads else "", *self.lacking, self.summary)
+        host_says = self.host_sentence if self.host_leads else ""
+        run_says = self.run_sentence if self.run_leads else ""
+        return sentences(self.reason, run_says, host_says, *self.lacking, self.summary)
 
 
 def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
@@ -168,6 +176,9 @@ def story_of(analysis: Analysis) -> Story:
         host_sentence=host.sentence(analysis),
         host_tables=tuple(host.tables(analysis.host_time)),
         host_notes=tuple(host.notes(analysis.host_time)),
+        run_leads=program_run.leads(analysis),
+        run_sentence=program_run.sentence(analysis),
+        run=tuple(program_run.rows(analysis)),
         phases=tuple(phases_of(analysis.trace)),
         steps_found=dry.steps(analysis) if timeless else steps_found(analysis),
         warnings=analysis.warnings,

@@ -86,6 +86,7 @@ def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Ren
     yield from _table(story, terminal)
     if not terminal.verbose:
         yield from _sources(story, terminal)
+    yield from _run(story, terminal)
     if story.phases:
         yield _phases(story.phases)
     if terminal.verbose or story.host_leads:
@@ -100,6 +101,8 @@ def _first_screen(analysis: Analysis, story: Story, terminal: Terminal) -> Itera
         Text(_headline(analysis, terminal.width), style="dim"),
         Text.assemble((f"{story.verdict}. ", "bold"), _text(story.reason)),
     ]
+    if story.run_leads:
+        above.append(_text(story.run_sentence))
     if story.host_leads:
         above.append(_text(story.host_sentence))
     above += [Text.assemble(("! ", "bold yellow"), _text(sentence)) for sentence in story.lacking]
@@ -322,6 +325,24 @@ def _sources(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
             yield Text("")
             yield Text.assemble(" ", _place(told.of, terminal), f"  {told.rule}")
             yield flagged_lines(excerpt)
+
+
+def _run(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
+    """What of the run isn't its steps, each with what it comes to and what waits in it."""
+    if story.run_sentence and terminal.verbose and not story.run_leads:
+        yield Text("")
+        yield _text(story.run_sentence)
+    if not story.run:
+        return
+    yield Text("")
+    yield Text("Between the steps:", "bold")
+    for row in story.run:
+        yield Text.assemble(
+            f" {row.share} ", (printable(row.name, 60), "bold"), f" {printable(row.where, 80)}: ", _text(row.verdict)
+        )
+        yield from (Padding(_text(said), (0, 0, 0, 6)) for said in row.waits)
+        if row.more:
+            yield Padding(Text(f"{row.more} more: syncscan analyze {printable(row.trace, 120)}", "dim"), (0, 0, 0, 6))
 
 
 def _phases(phases: Sequence[PhaseSummary]) -> Table:

@@ -138,7 +138,8 @@ class Projector:
         stored = self.trace.info.capture
         if not stored.unprofiled_step_us or known != stored.unprofiled_step_us * 1e3:
             return 0.0
-        return min(StepTimes(stored.unprofiled_step_us, stored.unprofiled_steps_us, "").uncertainty or 0.0, MOST_UNSURE)
+        timed = StepTimes(stored.unprofiled_step_us, stored.unprofiled_steps_us, "", stored.unprofiled_period)
+        return min(timed.uncertainty or 0.0, MOST_UNSURE)
 
     def ends(self) -> tuple[CalibratedStep, ...]:
         """The step with the least and the most of its time that may be the profiler's; empty where that is known."""

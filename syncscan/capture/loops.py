@@ -1,0 +1,90 @@
+"""A source file's lines go in, the loops that stand around them come out: read from its text, which nothing runs."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Loop(NamedTuple):
+    """A `for` or `while` by its lines: its header's first, its body's first and its body's last."""
+
+    first: int
+    body: int
+    last: int
+
+    def holds(self, line: int) -> bool:
+        """Whether the line is the header's or the body's."""
+        return self.first <= line <= self.last
+
+
+class Branch(NamedTuple):
+    """The lines of one side of an `if`, of a case or of an `except`."""
+
+    first: int
+    last: int
+
+    def holds(self, line: int) -> bool:
+        """Whether the line is one of them."""
+        return self.first <= line <= self.last
+
+
+class Loops:
+    """The loops and branches of source files, each file parsed once."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[list[Loop], list[Branch]]] = {}
+
+    def around(self, file: str, line: int) -> list[Loop]:
+        """The loops that hold this line, outermost first; none where the source can't be read.
+
+        Args:
+            file: as a code object names it.
+            line: counted from 1.
+        """
+        return [loop for loop in self._parsed(file)[0] if loop.holds(line)]
+
+    def chosen(self, file: str, line: int, other: int) -> bool:
+        """Whether the first of these lines is run on a condition that doesn't decide about the other.
+
+        Args:
+            file: as a code object names it.
+            line: counted from 1.
+            other: of the same function.
+        """
+        return any(b.holds(line) and not b.holds(other) for b in self._parsed(file)[1])
+
+    def _parsed(self, file: str) -> tuple[list[Loop], list[Branch]]:
+        if file not in self._of:
+            tree = _tree("".join(linecache.getlines(file)))
+            self._of[file] = _loops(tree), list(_branches(tree))
+        return self._of[file]
+
+
+def _tree(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def _branches(tree: ast.Module) -> Iterator[Branch]:
+    for node in ast.walk(tree):
+        sides = [node.body, node.orelse] if isinstance(node, ast.If) else []
+        if isinstance(node, ast.match_case | ast.ExceptHandler):
+            sides = [node.body]
+        for side in sides:
+            if side:
+                yield Branch(side[0].lineno, side[-1].end_lineno or side[-1].lineno)
+
+
+def _loops(tree: ast.Module) -> list[Loop]:
+    """All loops, an outer one before those in it."""
+    loops = [
+        Loop(node.lineno, node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While)
+    ]
+    return sorted(loops, key=lambda loop: (loop.first, -loop.last))

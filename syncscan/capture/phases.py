@@ -1,0 +1,372 @@
+"""Samples of a program's whole run go in, the phases between and within its steps come out.
+
+A program repeats its step in a loop. What is sampled outside of that loop is between the steps: the rollout, the
+validation, the checkpoint at an epoch's end. What is sampled in the loop, but in few of its rounds, is a phase too: the
+evaluation every so many iterations, the log line. Which loop the steps are in is told by where most of the ordinary
+steps' samples lie.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import NamedTuple
+
+from syncscan.capture.loops import Loop, Loops
+from syncscan.capture.ticks import name_of
+from syncscan.facts.rhythm import median
+from syncscan.model.libraries import in_package, is_library, package_of
+from syncscan.model.program_run import PhaseKind
+
+INSIDE = 0.8
+"""The part of the ordinary steps' samples that lies in the loop that the steps are rounds of."""
+ORDINARY = 1.5
+"""A step is ordinary that takes at most so many times the median."""
+RARE = 0.3
+"""A place in the loop is rare that is met in at most this part of the steps in which chance would have it met; where
+steps differ in turn, in at most `PERIOD` of what a period's step would be."""
+PERIOD = 0.6
+SHOWN = 0.05
+"""The part of a phase's time whose functions say what it is for, where the rest says nothing."""
+FEWEST = 4
+"""Samples of a place before it can be called rare."""
+MOSTLY = 0.6
+"""The part of a phase that a loop of its own holds whose rounds it is made of."""
+MOST_LINES = 12
+"""Of a phase's lines, the costliest."""
+
+Frame = tuple[CodeType, int]
+"""A function and the line in it."""
+
+
+class Sample(NamedTuple):
+    """Where the step's thread was: when (ns), for how long that counts (ns), and its frames, outermost first."""
+
+    at: int
+    ns: int
+    stack: tuple[Frame, ...]
+
+
+class Place(NamedTuple):
+    """The lines of a function that a phase is in: of a statement, or of the loop that it is."""
+
+    code: CodeType
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class SeenPhase:
+    """One phase: its kind and name, the lines that it is in, and the samples that are its own."""
+
+    kind: PhaseKind
+    name: str
+    place: Place
+    samples: list[Sample] = field(default_factory=list)
+
+    @property
+    def ns(self) -> int:
+        """How long it took in all."""
+        return sum(sample.ns for sample in self.samples)
+
+    def lines(self) -> list[tuple[Frame, int]]:
+        """The program's innermost lines in it with how long each took (ns), the longest first."""
+        took: Counter[Frame] = Counter()
+        for sample in self.samples:
+            took[_own_line(sample.stack)] += sample.ns
+        return took.most_common(MOST_LINES)
+
+
+class Course(NamedTuple):
+    """What a run's phases are told from.
+
+    `ends` are the steps' ends (ns): step k lies between `ends[k]` and `ends[k + 1]`. `counts` says of each whether it
+    is one of the program's own, undisturbed. `path` is the way to the call that ends a step, outermost first; `period`
+    after how many steps they repeat.
+    """
+
+    ends: Sequence[int]
+    counts: Sequence[bool]
+    path: tuple[Frame, ...]
+    period: int = 1
+
+
+def phases_of(
+    course: Course, samples: Sequence[Sample], loops: Loops
+) -> tuple[list[SeenPhase], tuple[int, Loop] | None]:
+    """Return the phases, the longest first, and the loop that the steps are rounds of.
+
+    Args:
+        course: the steps, and how they end.
+        samples: all of the run; those of steps that don't count only say where phases lie.
+        loops: of the program's sources.
+
+    Returns:
+        The phases with their samples; and the loop with the place in the path of the function that it stands in, None
+        where there is no such loop.
+    """
+    steps = _Steps(course)
+    around = _steps_loop(steps, samples, loops)
+    groups: defaultdict[object, list[Sample]] = defaultdict(list)
+    inside: defaultdict[_Branch, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        branch = _branch(course.path, sample.stack, around, loops)
+        if branch.outside or branch.kind is PhaseKind.LOADER:
+            groups[branch.phase].append(sample)
+        elif branch.place is not None:
+            inside[branch].append(sample)
+    for branch, those in inside.items():
+        if (branch.chosen or branch.kind is not PhaseKind.OTHER) and steps.rare(those):
+            groups[branch.phase] += those
+        else:
+            _first_batches(groups, those, steps)
+    seen = [_seen(those, course.path, around, loops) for those in groups.values()]
+    return sorted(seen, key=lambda phase: -phase.ns), around
+
+
+class _Steps:
+    """Which step a moment lies in, and which of them are ordinary."""
+
+    def __init__(self, course: Course) -> None:
+        self.course = course
+        self.times = [b - a for a, b in zip(course.ends, course.ends[1:], strict=False)]
+        counted = [time for time, counts in zip(self.times, course.counts, strict=True) if counts]
+        self.typical = median(counted) if counted else 0.0
+        self.count = len(counted)
+
+    def at(self, moment: int) -> int:
+        """The step's number; -1 outside of all."""
+        number = bisect.bisect_right(self.course.ends, moment) - 1
+        return number if number < len(self.times) else -1
+
+    def ordinary(self, moment: int) -> bool:
+        """Whether the moment lies in a step of about the median's time that counts."""
+        number = self.at(moment)
+        return number >= 0 and self.course.counts[number] and self.times[number] <= ORDINARY * self.typical
+
+    def rare(self, samples: Sequence[Sample]) -> bool:
+        """Whether these samples lie in fewer steps than they would if each step held some."""
+        numbers = [number for number in (self.at(s.at) for s in samples) if number >= 0 and self.course.counts[number]]
+        if len(numbers) < FEWEST or self.count < 2 * FEWEST:
+            return False
+        expected = self.count * (1 - (1 - 1 / self.count) ** len(numbers))
+        return len(set(numbers)) <= min(RARE, PERIOD / self.course.period) * expected
+
+
+class _Branch(NamedTuple):
+    """Where a sample leaves the way to the step's end: the lines there, the function that is called from them, and what
+    that is for.
+
+    `outside` of the loop that the steps are rounds of, or `chosen` by a condition in it; `place` is None where it never
+    leaves the way.
+    """
+
+    outside: bool
+    chosen: bool
+    place: Place | None
+    callee: CodeType | None
+    kind: PhaseKind
+
+    @property
+    def phase(self) -> object:
+        """What its samples are grouped by: a loop is one phase, whatever it calls; so is all of some kinds."""
+        if self.kind in (PhaseKind.LOADER, PhaseKind.CHECKPOINT, PhaseKind.LOGGING):
+            return self.kind
+        if self.place is not None and self.place.first != self.place.last:
+            return self.place
+        return self.place, self.callee, self.kind
+
+
+_ON_THE_WAY = _Branch(False, False, None, None, PhaseKind.OTHER)
+
+
+def _steps_loop(steps: _Steps, samples: Sequence[Sample], loops: Loops) -> tuple[int, Loop] | None:
+    """The innermost loop on the way to a step's end that holds most of the ordinary steps' samples."""
+    path = steps.course.path
+    ordinary = [sample for sample in samples if steps.ordinary(sample.at)]
+    whole = sum(sample.ns for sample in ordinary)
+    for depth in range(len(path) - 1, -1, -1):
+        code, line = path[depth]
+        if in_package(code.co_filename, "torch"):
+            continue
+        for loop in reversed(loops.around(code.co_filename, line)):
+            held = sum(s.ns for s in ordinary if _in_loop(path, s.stack, depth, loop))
+            if whole == 0 or held >= INSIDE * whole:
+                return depth, loop
+    return None
+
+
+def _in_loop(path: tuple[Frame, ...], stack: tuple[Frame, ...], depth: int, loop: Loop) -> bool:
+    if len(stack) <= depth or stack[:depth] != path[:depth]:
+        return False
+    code, line = stack[depth]
+    return code is path[depth][0] and loop.holds(line)
+
+
+def _branch(
+    path: tuple[Frame, ...], stack: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops
+) -> _Branch:
+    """Where the stack leaves the path, and whether it is in the steps' loop there."""
+    depth = 0
+    while depth < min(len(path), len(stack)) and stack[depth] == path[depth]:
+        depth += 1
+    if depth >= len(path) or depth >= len(stack):
+        return _ON_THE_WAY
+    if stack[depth][0] is not path[depth][0]:  # the same line calls another function
+        depth -= 1
+        if depth < 0:
+            return _ON_THE_WAY
+    code, line = stack[depth]
+    outside = around is not None and not _in_loop(path, stack, around[0], around[1])
+    own = loops.around(code.co_filename, line)
+    others = [loop for loop in own if not loop.holds(path[depth][1])]
+    place = Place(code, others[0].first, others[0].last) if others else Place(code, line, line)
+    callee = stack[depth + 1][0] if len(stack) > depth + 1 else None
+    chosen = loops.chosen(code.co_filename, line, path[depth][1])
+    return _Branch(outside, chosen, place, callee, kind_of(stack[depth + 1 :]))
+
+
+def _seen(samples: list[Sample], path: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
+    """The phase of these samples: for what most of them are that show it, where most of its time goes."""
+    took: Counter[_Branch] = Counter()
+    kinds: Counter[PhaseKind] = Counter()
+    for sample in samples:
+        branch = _branch(path, sample.stack, around, loops)
+        took[branch] += sample.ns
+        kinds[branch.kind] += sample.ns
+    most = took.most_common(1)[0][0]
+    least = SHOWN * sum(kinds.values())
+    shown = [kind for kind, ns in kinds.most_common() if kind is not PhaseKind.OTHER and ns >= least]
+    kind = shown[0] if shown else PhaseKind.OTHER
+    place = most.place or Place(*samples[0].stack[-1], samples[0].stack[-1][1])
+    return SeenPhase(kind, _named(kind, most.callee, place), place, samples)
+
+
+def _first_batches(groups: dict[object, list[Sample]], those: list[Sample], steps: _Steps) -> None:
+    """Count the wait for an epoch's first batch to what the loader's start costs."""
+    starting = groups.get(PhaseKind.LOADER)
+    if starting is not None:
+        begun = {steps.at(sample.at) for sample in starting}
+        starting += [s for s in those if steps.at(s.at) in begun and _in_loader(s.stack)]
+
+
+_LOADER = "torch/utils/data/dataloader.py"
+_STARTS = frozenset({"__iter__", "_get_iterator", "_reset"})
+
+
+def _in_loader(stack: Sequence[Frame]) -> bool:
+    return any(in_package(code.co_filename, _LOADER) for code, _ in stack)
+
+
+_WORDS = (
+    (PhaseKind.VALIDATION, "val valid validate validation eval evaluate evaluation test estimate_loss"),
+    (PhaseKind.GENERATION, "generate generation sample_images sampling decode"),
+    (PhaseKind.ROLLOUT, "rollout rollouts collect explore play make_experience"),
+    (PhaseKind.CHECKPOINT, "save_checkpoint save_model save_state save_ckpt save_pretrained write_checkpoint"),
+    (PhaseKind.LOGGING, "log log_metrics report_metrics add_scalar add_scalars add_histogram add_image add_images"),
+)
+"""What functions of a phase are called, or what whole words stand in their names; the outermost that fits decides."""
+_PACKAGES = (
+    (PhaseKind.CHECKPOINT, "torch/serialization.py"),
+    (PhaseKind.CHECKPOINT, "torch/distributed/checkpoint"),
+    (PhaseKind.CHECKPOINT, "safetensors"),
+    (PhaseKind.ROLLOUT, "gymnasium"),
+    (PhaseKind.ROLLOUT, "gym"),
+    (PhaseKind.LOGGING, "wandb"),
+    (PhaseKind.LOGGING, "tensorboard"),
+    (PhaseKind.LOGGING, "tensorboardX"),
+    (PhaseKind.LOGGING, "torch/utils/tensorboard"),
+    (PhaseKind.LOGGING, "mlflow"),
+)
+
+
+_ENVIRONMENT = re.compile(r"[Ee]nv(s|ironment)?\.(step|reset)$")
+"""A method of what a rollout acts in, whichever library it is of."""
+
+
+def kind_of(stack: Sequence[Frame]) -> PhaseKind:
+    """Return what a phase with such a sample is for: by the functions on its stack, outermost first, and by whose they
+    are.
+
+    Args:
+        stack: outermost first.
+    """
+    for code, _ in stack:
+        kind = _kind(code)
+        if kind is not PhaseKind.OTHER:
+            return kind
+    return PhaseKind.OTHER
+
+
+@functools.lru_cache(1 << 14)
+def _kind(code: CodeType) -> PhaseKind:
+    name, file = code.co_name, code.co_filename
+    if name in _STARTS and in_package(file, _LOADER):
+        return PhaseKind.LOADER
+    for kind, package in _PACKAGES:
+        if in_package(file, package):
+            return kind
+    if in_package(file, "torch"):
+        return PhaseKind.OTHER
+    if name in ("step", "reset") and _ENVIRONMENT.search(name_of(code)):
+        return PhaseKind.ROLLOUT
+    return next((kind for kind, words in _WORDS if _holds(name.lower(), words.split())), PhaseKind.OTHER)
+
+
+def _holds(name: str, words: Sequence[str]) -> bool:
+    return any(f"_{word}_" in f"_{name}_" for word in words)
+
+
+def _named(kind: PhaseKind, callee: CodeType | None, place: Place) -> str:
+    """The phase's name: its kind's, or that of the function that is called, or of the lines."""
+    if kind is not PhaseKind.OTHER:
+        return str(kind.value)
+    if callee is not None and not is_library(callee.co_filename) and not callee.co_name.startswith("<"):
+        return f"{callee.co_name!s}()"
+    return "other work"
+
+
+def _own_line(stack: Sequence[Frame]) -> Frame:
+    """The innermost line of the program's own, else the innermost of all."""
+    return next((frame for frame in reversed(stack) if not is_library(frame[0].co_filename)), stack[-1])
+
+
+def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
+    """Return the outermost loop of a phase's own that most of it is in, with the function that it stands in; None where
+    it is in none.
+
+    Args:
+        phase: with its samples.
+        loops: of the program's sources.
+    """
+    held: Counter[tuple[int, CodeType, Loop]] = Counter()
+    for sample in phase.samples:
+        for key in _own_loops(phase.place, sample.stack, loops):
+            held[key] += sample.ns
+    most = [key for key, ns in held.items() if ns >= MOSTLY * phase.ns]
+    if not most:
+        return None
+    _, code, loop = min(most, key=lambda key: (key[0], key[2].first, -key[2].last))
+    return code, loop
+
+
+def _own_loops(place: Place, stack: tuple[Frame, ...], loops: Loops) -> set[tuple[int, CodeType, Loop]]:
+    """The loops around a sample from the phase's lines inward, each with its depth."""
+    begin = next((k for k, (code, line) in enumerate(stack) if _at(place, code, line)), len(stack))
+    held = set()
+    for depth, (code, line) in enumerate(stack[begin:]):
+        if package_of(code.co_filename) in ("torch", "python"):
+            continue
+        for loop in loops.around(code.co_filename, line):
+            if depth or (place.first <= loop.first and loop.last <= place.last):
+                held.add((depth, code, loop))
+    return held
+
+
+def _at(place: Place, code: CodeType, line: int) -> bool:
+    return code is place.code and place.first <= line <= place.last

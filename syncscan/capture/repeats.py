@@ -1,0 +1,229 @@
+"""A program that steps no optimizer goes in, the loop whose rounds are its steps comes out, while it runs.
+
+A thread looks some times a second where the main thread is. Once the device has been at work for a while without any
+optimizer's step, the loops around that are counted: the outermost that comes round often enough is what the program
+repeats. Where Python can't tell of a loop's rounds, the module that the loop calls is counted instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from types import CodeType, FrameType
+from typing import Any
+
+from syncscan.capture import device
+from syncscan.capture.loops import Loop, Loops
+from syncscan.capture.phases import Frame
+from syncscan.capture.rounds import Rounds, can_watch
+from syncscan.capture.watch import of_program
+from syncscan.model.libraries import in_package, package_of
+
+LOOK_S = 0.1
+"""How often it is looked where the main thread is; a look takes some 50 µs."""
+QUIET_S = 2.0
+"""How long the device must have been at work without an optimizer's step."""
+PATIENT_S = 20.0
+"""The same where there is an optimizer, that may step yet: a compilation or a first evaluation come before."""
+COUNT_S, LONG_COUNT_S = 1.0, 4.0
+"""How long rounds are counted, and how long at most."""
+OFTEN, ENOUGH = 5, 3
+"""Rounds that a loop must come round in the first of these times, and in the second."""
+HELD = 0.5
+"""The part of the looks in which a loop must have been around."""
+SAY_S = 10.0
+"""After so long the user is told that no step has been seen, and what is known."""
+
+
+class Repeats:
+    """Looks for what a program repeats, until `close`, or until `stepped` says that an optimizer has stepped.
+
+    Args:
+        chosen: called on the looking thread with what the rounds are of, in words.
+        round_ended: called on the main thread at the end of each round, from then on.
+        say: what to tell the user with.
+    """
+
+    def __init__(
+        self, chosen: Callable[[str], None], round_ended: Callable[[], None], say: Callable[[str], None]
+    ) -> None:
+        self._chosen, self._round_ended, self._say = chosen, round_ended, say
+        self._main = threading.main_thread().ident or 0
+        self._over = threading.Event()
+        self._loops = Loops()
+        self._looks: deque[tuple[Frame, ...]] = deque(maxlen=int(QUIET_S / LOOK_S))
+        self._modules: Counter[int] = Counter()
+        self._module_of: dict[int, Any] = {}
+        self._undo: Callable[[], None] = lambda: None
+        self._began = time.monotonic()
+        self._worked: float | None = None
+        self._work = 0
+        self._patience = QUIET_S
+        self._asked = self._spoken = False
+        self._thread = threading.Thread(target=self._run, name="syncscan-repeats", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more, as steps are known; rounds that are counted as steps go on."""
+        self._over.set()
+
+    def close(self) -> None:
+        """Look no more, and count no more rounds."""
+        self._over.set()
+        undo, self._undo = self._undo, lambda: None
+        undo()
+
+    def _run(self) -> None:
+        with contextlib.suppress(Exception):  # whatever a program has made of its modules and frames
+            while not self._over.wait(LOOK_S):
+                self._look()
+                if self._due() and self._choose():
+                    return
+                self._tell()
+
+    def _look(self) -> None:
+        frame = sys._current_frames().get(self._main)
+        self._looks.append(of_program(_frames(frame)))
+        module = _outermost_module(frame)
+        if module is not None:
+            self._modules[id(module)] += 1
+            self._module_of[id(module)] = module
+        if (work := _work()) != self._work or (device.backend() is None and module is not None):
+            self._worked = self._worked or time.monotonic()
+            self._work = work
+
+    def _due(self) -> bool:
+        if self._worked is None or time.monotonic() - self._worked < self._patience:
+            return False
+        if not self._asked:
+            self._asked = True
+            if _optimizers():
+                self._patience = PATIENT_S
+                return False
+        return True
+
+    def _choose(self) -> bool:
+        """Count the rounds of the loops that the program is in; whether one is what it repeats."""
+        around = self._around()
+        if can_watch() and around:
+            return self._count_loops(around)
+        return self._count_module() if self._modules else False
+
+    def _around(self) -> list[tuple[CodeType, Loop]]:
+        """The loops that held most of the last looks, outermost first."""
+        held: Counter[tuple[int, CodeType, Loop]] = Counter()
+        for stack in self._looks:
+            held.update(
+                (depth, code, loop)
+                for depth, (code, line) in enumerate(stack)
+                if package_of(code.co_filename) not in ("torch", "triton", "python")
+                for loop in self._loops.around(code.co_filename, line)
+            )
+        most = [key for key, count in held.items() if count >= HELD * len(self._looks)]
+        return [(code, loop) for _, code, loop in sorted(most, key=lambda key: (key[0], key[2].first, -key[2].last))]
+
+    def _count_loops(self, around: Sequence[tuple[CodeType, Loop]]) -> bool:
+        counts = [0] * len(around)
+
+        def count(number: int) -> None:
+            counts[number] += 1
+
+        counting = Rounds(around, count)
+        if not counting.start():
+            return False
+        try:
+            number = self._repeating(counts)
+        finally:
+            counting.close()
+        if number is None or self._over.is_set():
+            return False
+        code, loop = around[number]
+        rounds = Rounds([around[number]], lambda number: self._round_ended())
+        self._chosen(f"a round of the loop at {PurePath(code.co_filename).name}:{loop.first}")
+        self._undo = rounds.close
+        return rounds.start()
+
+    def _repeating(self, counts: Sequence[int]) -> int | None:
+        """The first that is counted often enough in time, and the device at work with it."""
+        work = self._work
+        for seconds, enough in ((COUNT_S, OFTEN), (LONG_COUNT_S - COUNT_S, ENOUGH)):
+            until = time.monotonic() + seconds
+            while time.monotonic() < until and not self._over.wait(LOOK_S):
+                self._look()
+            often = [number for number, count in enumerate(counts) if count >= enough]
+            if self._over.is_set() or (often and (self._work != work or device.backend() is None)):
+                return often[0] if often else None
+        return None
+
+    def _count_module(self) -> bool:
+        """Count the calls of the module that is called from outside of any other the most."""
+        module = self._module_of[self._modules.most_common(1)[0][0]]
+        counts = [0]
+
+        def count(module: Any, arguments: Any) -> None:
+            counts[0] += 1
+
+        counting = module.register_forward_pre_hook(count)
+        number = self._repeating(counts)
+        counting.remove()
+        if number is None or self._over.is_set():
+            return False
+        self._chosen(f"a call of {type(module).__name__}")
+        self._undo = module.register_forward_pre_hook(lambda module, arguments: self._round_ended()).remove
+        return True
+
+    def _tell(self) -> None:
+        """Tell the user once, after a while, that no step has been seen, and what is known."""
+        if self._spoken or time.monotonic() - self._began < max(SAY_S, self._patience):
+            return
+        self._spoken = True
+        self._say(
+            "No optimizer has stepped in this process yet, and no loop that calls the device has come round often"
+            " enough to tell a step by. The capture goes on looking; Ctrl-C ends it, and prof.step() of"
+            " syncscan.profile marks steps by hand."
+        )
+
+
+def _frames(frame: FrameType | None) -> list[Frame]:
+    """The frames of a stack with their lines, outermost first."""
+    frames: list[Frame] = []
+    while frame is not None:
+        frames.append((frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno))
+        frame = frame.f_back
+    return frames[::-1]
+
+
+def _outermost_module(frame: FrameType | None) -> Any:
+    """The module of torch that the stack is in and that no other module has called; None without one."""
+    outer = None
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "_call_impl" and in_package(code.co_filename, "torch/nn/modules/module.py"):
+            outer = frame
+        frame = frame.f_back
+    return None if outer is None else outer.f_locals.get("self")
+
+
+def _work() -> int:
+    """A number that grows while the device is at work; 0 without a device, or before its first use."""
+    if not device.used():
+        return 0
+    with contextlib.suppress(Exception):
+        return int(device.backend().memory_stats().get("allocation.all.allocated", 0))
+    return 0
+
+
+def _optimizers() -> bool:
+    """Whether there is an optimizer in the program."""
+    kind = importlib.import_module("torch.optim").Optimizer
+    return any(issubclass(type(thing), kind) for thing in gc.get_objects())

@@ -1,0 +1,133 @@
+"""Loops or a statement of a running program go in; a function is called at the end of each of their rounds.
+
+Python tells of single jumps and lines of one function since 3.12 (`sys.monitoring`): a function that isn't watched runs
+as fast as before, and of the watched one a jump or line costs some 100 ns. The program itself stays as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from types import CodeType
+from typing import Any
+
+from syncscan.capture.loops import Loop
+from syncscan.capture.ticks import line_of
+
+NAME = "syncscan"
+_NUMBERS = (4, 3, 2, 5)
+"""Of tools that can watch; those that debuggers and coverage don't take come first."""
+
+
+def can_watch() -> bool:
+    """Return whether this Python tells of single jumps, and a number is free for it."""
+    monitoring = getattr(sys, "monitoring", None)
+    return monitoring is not None and any(monitoring.get_tool(number) is None for number in _NUMBERS)
+
+
+class Rounds:
+    """Calls `ended` each time that a round of one of some loops is over, from `start` until `close`.
+
+    A round ends where the loop jumps back to its header; one that `break` or an error leaves doesn't end.
+
+    Args:
+        loops: each by the function that it stands in and its lines.
+        ended: called with the loop's place among them, on the loop's own thread. What it raises is raised in the loop.
+    """
+
+    def __init__(self, loops: Sequence[tuple[CodeType, Loop]], ended: Callable[[int], None]) -> None:
+        self._loops, self._ended = loops, ended
+        self._heads: dict[tuple[int, int, int], int] = {}
+        self._number = -1
+
+    def start(self) -> bool:
+        """Begin; False where this Python can't, or nobody can watch any more."""
+        self._number = _begin([code for code, _ in self._loops], "JUMP", self._jumped)
+        return self._number >= 0
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._number = _end(self._number, [code for code, _ in self._loops])
+
+    def _jumped(self, code: CodeType, at: int, to: int) -> Any:
+        head = self._heads.get((id(code), at, to))
+        if head is None:
+            head = self._heads[id(code), at, to] = self._headed(code, at, to) if to < at else -1
+        if head < 0:
+            return getattr(sys, "monitoring").DISABLE  # noqa: B009  (of 3.12)
+        self._ended(head)
+        return None
+
+    def _headed(self, code: CodeType, at: int, to: int) -> int:
+        """The place of the loop that jumps back here; -1 of none.
+
+        To its header; or, of a `while`, from its condition, which is compiled a second time at the end, to its body.
+        """
+        ends = line_of(code, at), line_of(code, to)
+        for number, (its, loop) in enumerate(self._loops):
+            if its is code and any(loop.first <= line < max(loop.body, loop.first + 1) for line in ends):
+                return number
+        return -1
+
+
+class Passes:
+    """Calls `began` when the program comes to some lines of a function, and `ended` when it has left them.
+
+    Args:
+        code: the function.
+        first: of the lines.
+        last: of the lines.
+        began: called with nothing, on the thread that runs them.
+        ended: likewise.
+    """
+
+    def __init__(
+        self, code: CodeType, first: int, last: int, began: Callable[[], None], ended: Callable[[], None]
+    ) -> None:
+        self._code, self._first, self._last = code, first, last
+        self._began, self._ended = began, ended
+        self._inside = False
+        self._number = -1
+
+    def start(self) -> bool:
+        """Begin; False where this Python can't, or nobody can watch any more."""
+        self._number = _begin([self._code], "LINE", self._came)
+        return self._number >= 0
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._number = _end(self._number, [self._code])
+
+    def _came(self, code: CodeType, line: int) -> None:
+        inside = self._first <= line <= self._last
+        if inside and not self._inside:
+            self._inside = True
+            self._began()
+        elif self._inside and not inside:
+            self._inside = False
+            self._ended()
+
+
+def _begin(codes: Iterable[CodeType], event: str, action: Callable[..., Any]) -> int:
+    """Watch functions; the number to end that with, -1 where it can't be."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    number = -1 if monitoring is None else next((n for n in _NUMBERS if monitoring.get_tool(n) is None), -1)
+    if number < 0:
+        return -1
+    kind = getattr(monitoring.events, event)
+    monitoring.use_tool_id(number, NAME)
+    monitoring.register_callback(number, kind, action)
+    for code in codes:
+        monitoring.set_local_events(number, code, kind)
+    return number
+
+
+def _end(number: int, codes: Iterable[CodeType]) -> int:
+    if number >= 0:
+        monitoring: Any = getattr(sys, "monitoring")  # noqa: B009  (of 3.12)
+        for code in codes:
+            monitoring.set_local_events(number, code, 0)
+        for kind in (monitoring.events.JUMP, monitoring.events.LINE):
+            monitoring.register_callback(number, kind, None)
+        monitoring.free_tool_id(number)
+    return -1

@@ -1,0 +1,367 @@
+"""A program's steps go in as they end, what its whole run is made of comes out.
+
+From the first step of a capture to its last the watch keeps when each ended, which costs some 100 ns, and samples
+thinly where the program is, which costs 40 to 60 µs a sample. What the profiler disturbs is marked, so that nobody
+takes it for the program's own time: the steps under it, those while its trace is written, and as many behind it as the
+loader's workers have batches ready by then.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import sys
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from syncscan.capture.installed import naming
+from syncscan.capture.loops import Loop, Loops
+from syncscan.capture.pace import prefetched
+from syncscan.capture.phases import Course, Frame, Sample, SeenPhase, phases_of
+from syncscan.capture.table import Json
+from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of, name_of
+from syncscan.facts.rhythm import period_of
+
+RATE = 29
+"""Samples a second while nothing else is sampled: below 0.2 % of a step."""
+STARTING = 3
+"""Steps of a program that don't count: kernels are loaded, algorithms chosen, memory taken."""
+SETTLING = 3
+"""Steps behind a pause of the capture's own that don't count: until the device has work in its queue again."""
+PATH_AT = 2
+"""The step at whose end it is looked where steps end."""
+MOST_STEPS = 1 << 17
+"""Steps whose times are written to the trace, each."""
+MOSTLY = 0.6
+"""Shares are taken of the longest undisturbed stretch alone where it holds this part of the undisturbed time."""
+CYCLES = 2
+"""Where a phase came so often again, they are taken of whole cycles."""
+MOST_PHASES = 24
+MOST_SPANS = 4000
+"""Stretches of the run, each in one phase, that are written to the trace."""
+
+_HERE = str(Path(__file__).parent)
+_RUNNER = str(Path(__file__).parent / "main_script.py")
+_DEMO = (str(Path(__file__).parent / "demo_step.py"), str(Path(__file__).parent / "logged_step.py"))
+
+
+class Watch:
+    """The watch over one capture's steps.
+
+    Args:
+        sampled: also sample where the program is.
+    """
+
+    def __init__(self, *, sampled: bool) -> None:
+        self._ends = array("q")
+        self._sampled = sampled
+        self._ticks: Ticks | None = None
+        self._rows: list[tuple[int, int, Sequence[Any]]] = []
+        self._disturbed: list[tuple[int, int, str]] = [(0, STARTING, "starting")]
+        self._since: tuple[int, str] | None = None
+        self._recorded: list[tuple[int, int]] = []
+        self._path: tuple[Frame, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """Steps that have ended."""
+        return max(0, len(self._ends) - 1)
+
+    def start(self) -> None:
+        """The first step begins now."""
+        self.mark()
+        self.sample()
+
+    def mark(self) -> None:
+        """A step has ended, and the next begins."""
+        self._ends.append(time.monotonic_ns())
+        if len(self._ends) == PATH_AT + 1:
+            self._path = _path(sys._getframe(1))
+
+    def sample(self) -> None:
+        """Sample from now on, where that is wanted and can be."""
+        if not self._sampled or self._ticks is not None:
+            return
+        try:
+            self._ticks = Ticks(RATE, time.monotonic_ns)
+            self._ticks.start()
+        except NotSampled:
+            self._ticks = None
+
+    def rest(self) -> None:
+        """Sample no more, for now: the profiler runs, or somebody else samples."""
+        ticks, self._ticks = self._ticks, None
+        if ticks is not None:
+            self.add(ticks.stop(), 1_000_000_000 // RATE)
+
+    def add(self, rows: Iterable[Row], period_ns: int) -> None:
+        """Take samples: how many ticks each counts for, its stack as `Ticks` has it, and when it was."""
+        self._rows += [(_moment(read), count * period_ns, stack) for count, stack, read in rows]
+
+    def disturb(self, why: str) -> None:
+        """From the step on that runs now steps aren't as the program's own."""
+        if self._since is None:
+            self._since = (self.steps, why)
+
+    def settle(self) -> None:
+        """What disturbed the steps has ended in the one that runs now, or is over with the last."""
+        if self._since is not None:
+            (first, why), self._since = self._since, None
+            self._disturbed.append((first, self.steps + 1 + SETTLING + prefetched(), why))
+
+    def recorded(self, first: int, count: int) -> None:
+        """So many steps from this one on were recorded."""
+        self._recorded.append((first, first + count))
+
+    def close(self) -> None:
+        """Switch the sampling off, whatever state it is in."""
+        ticks, self._ticks = self._ticks, None
+        if ticks is not None:
+            ticks.close()
+
+    def times(self) -> list[int]:
+        """The time of each step, in ns."""
+        return [b - a for a, b in zip(self._ends, self._ends[1:], strict=False)]
+
+    def period(self) -> int:
+        """After how many steps they repeat, as far as it shows by now."""
+        return period_of([time for time, counts in zip(self.times(), self._counts(), strict=True) if counts])
+
+    def seen(self) -> Seen:
+        """What shows of the run by now."""
+        samples, counts, period = self._samples(), self._counts(), self.period()
+        phases, around = phases_of(Course(self._ends, counts, self._path, period), samples, Loops())
+        return Seen(samples, counts, period, phases[:MOST_PHASES], around)
+
+    def took(self, seen: Seen, samples: Iterable[Sample]) -> int:
+        """How many ns of these samples lie in undisturbed steps."""
+        numbers = ((self._at(sample.at), sample.ns) for sample in samples)
+        return sum(ns for number, ns in numbers if number >= 0 and seen.counts[number])
+
+    def once_us(self, seen: Seen, phase: SeenPhase) -> float:
+        """How long the phase takes each time that it comes, in µs, as far as undisturbed steps show it."""
+        met = {number for number in self._met(phase) if seen.counts[number]}
+        times = sum(1 for number in met if number - 1 not in met)
+        return self.took(seen, phase.samples) / times / 1e3 if times else 0.0
+
+    def again_s(self, phase: SeenPhase) -> float:
+        """After how many seconds the phase comes again; what was watched in all where it came once."""
+        met = self._met(phase)
+        begins = [self._ends[number] for number in met if number - 1 not in met]
+        spans = [b - a for a, b in itertools.pairwise(begins)] or [self._ends[-1] - self._ends[0]]
+        return max(spans) / 1e9
+
+    def place_of(self, phase: SeenPhase) -> Json:
+        """Kind, name and lines of a phase, as they are stored."""
+        place, named = phase.place, naming()
+        return {
+            "kind": phase.kind.value,
+            "name": phase.name,
+            "file": named(place.code.co_filename),
+            "function": name_of(place.code),
+            "first": place.first,
+            "last": place.last,
+        }
+
+    def record(self, traces: Mapping[Any, str] | None = None, missing: Mapping[Any, str] | None = None) -> Json | None:
+        """What is stored of the run in a trace, under "run"; None where no step has ended.
+
+        Returns:
+            `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
+            `recorded`, rows of the first step and the first after it; `period`; `loop`, the lines that the steps are
+            rounds of (null where that doesn't show); `window`, the first step and the first after those that shares are
+            taken of, and `sampled_us`, how long they were sampled; `phases`, each with its kind, name, lines, `us` (of
+            `sampled_us`), `at` (the steps that it was met in) and `lines` (the costliest of the program's); and
+            `spans`, rows of begin and end in µs from the first step's begin and of a phase's place in `phases`, -1 for
+            the steps themselves.
+        """
+        if not self.steps:
+            return None
+        self.rest()
+        disturbed = [*self._disturbed, *([(self._since[0], self.steps, self._since[1])] if self._since else [])]
+        seen = self.seen()
+        first, end = window(seen.counts, self.times(), [self._met(phase) for phase in seen.phases])
+
+        def inside(samples: Iterable[Sample]) -> float:
+            numbers = ((self._at(sample.at), sample.ns) for sample in samples)
+            return round(sum(ns for k, ns in numbers if first <= k < end and seen.counts[k]) / 1e3, 1)
+
+        return {
+            "steps": self.steps,
+            "steps_us": [round(ns / 1e3, 1) for ns in self.times()[:MOST_STEPS]],
+            "disturbed": [list(row) for row in disturbed if row[0] < self.steps],
+            "recorded": [list(row) for row in self._recorded],
+            "period": seen.period,
+            "loop": None if seen.around is None else self._loop(*seen.around),
+            "window": [first, end],
+            "sampled_us": inside(seen.samples),
+            "phases": [
+                {
+                    **self.place_of(phase),
+                    "us": inside(phase.samples),
+                    "at": self._met(phase),
+                    "lines": _lines(phase),
+                    "trace": (traces or {}).get(key_of(phase), ""),
+                    "missing": (missing or {}).get(key_of(phase), ""),
+                }
+                for phase in seen.phases
+            ],
+            "spans": self._spans(seen),
+        }
+
+    def _counts(self) -> list[bool]:
+        """Of each step whether it is undisturbed."""
+        counts = [True] * self.steps
+        for first, end, _ in self._disturbed:
+            for number in range(first, min(end, self.steps)):
+                counts[number] = False
+        if self._since is not None:
+            counts[self._since[0] :] = [False] * len(counts[self._since[0] :])
+        return counts
+
+    def _samples(self) -> list[Sample]:
+        """The samples from the first step's begin to the last one's end, of the program alone."""
+        if not self._ends:
+            return []
+        placed = _Placed()
+        inside = (row for row in self._rows if self._ends[0] <= row[0] <= self._ends[-1])
+        samples = (Sample(at, ns, placed(stack)) for at, ns, stack in inside)
+        return sorted(sample for sample in samples if sample.stack)
+
+    def _loop(self, depth: int, loop: Loop) -> Json:
+        code = self._path[depth][0]
+        return {"file": naming()(code.co_filename), "function": name_of(code), "first": loop.first, "last": loop.last}
+
+    def _met(self, phase: SeenPhase) -> list[int]:
+        """The steps that the phase was met in."""
+        return sorted({self._at(sample.at) for sample in phase.samples} - {-1})
+
+    def _at(self, moment: int) -> int:
+        """The step that the moment lies in; -1 outside of all."""
+        number = bisect.bisect_right(self._ends, moment) - 1
+        return number if number < self.steps else -1
+
+    def _spans(self, seen: Seen) -> list[list[float]]:
+        """Each stretch of samples in a row that are one phase's, or the steps'."""
+        phase_of = {id(sample): number for number, phase in enumerate(seen.phases) for sample in phase.samples}
+        spans: list[list[float]] = []
+        for sample in seen.samples:
+            number, end = phase_of.get(id(sample), -1), (sample.at - self._ends[0]) / 1e3
+            begin = max(0.0, end - sample.ns / 1e3)
+            if spans and spans[-1][2] == number and begin - spans[-1][1] <= 2 * sample.ns / 1e3:
+                spans[-1][1] = round(end, 1)
+            elif len(spans) < MOST_SPANS:
+                spans.append([round(begin, 1), round(end, 1), number])
+        return spans
+
+
+class Seen(NamedTuple):
+    """What shows of a run: its samples, which steps count, after how many they repeat, the phases, and the loop that
+    the steps are rounds of with the place in the path of the function that it stands in.
+    """
+
+    samples: list[Sample]
+    counts: list[bool]
+    period: int
+    phases: list[SeenPhase]
+    around: tuple[int, Loop] | None
+
+
+def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[int]]) -> tuple[int, int]:
+    """Return the first step, and the first after those, that the run's shares and mean are taken of.
+
+    Those are the longest stretch of undisturbed steps, where it holds most of them; and of it whole cycles, from one
+    time that a phase came to another.
+
+    Args:
+        counts: of each step, whether it is undisturbed.
+        times: of each step.
+        met: for each phase, the longest first, the steps that it was met in.
+    """
+    stretches = list(_stretches(counts))
+    if not stretches:
+        return 0, len(counts)
+    longest = max(stretches, key=lambda stretch: sum(times[slice(*stretch)]))
+    whole = sum(time for time, counted in zip(times, counts, strict=True) if counted)
+    first, end = longest
+    if sum(times[first:end]) < MOSTLY * whole:
+        return stretches[0][0], stretches[-1][1]
+    for steps in met:
+        begins = [k for k in steps if first <= k < end and k - 1 not in steps]
+        if len(begins) >= CYCLES + 1:
+            return begins[0], begins[-1]
+    return first, end
+
+
+def _stretches(counts: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Each run of steps in a row that count."""
+    first = None
+    for number, counted in enumerate([*counts, False]):
+        if counted and first is None:
+            first = number
+        elif not counted and first is not None:
+            yield first, number
+            first = None
+
+
+def key_of(phase: SeenPhase) -> tuple[Any, ...]:
+    """What tells a phase from others of the same run, also when it is looked for again."""
+    place = phase.place
+    return phase.kind, place.code.co_filename, place.first, place.last
+
+
+def _lines(phase: SeenPhase) -> list[list[Any]]:
+    named = naming()
+    return [[named(code.co_filename), name_of(code), line, round(ns / 1e3, 1)] for (code, line), ns in phase.lines()]
+
+
+def _moment(read: Any) -> int:
+    return int(read if isinstance(read, int) else read.at)
+
+
+class _Placed:
+    """Stacks as the ticks have them go in, the program's frames, outermost first, come out."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Frame] = {}
+
+    def __call__(self, stack: Sequence[Any]) -> tuple[Frame, ...]:
+        frames = [self._frame(code, at) for code, at in zip(stack[-2::-2], stack[-1::-2], strict=True)]
+        return of_program(frames)
+
+    def _frame(self, code: CodeType, at: int) -> Frame:
+        frame = self._known.get((id(code), at))
+        if frame is None:
+            frame = self._known[id(code), at] = (code, line_of(code, at))
+        return frame
+
+
+def of_program(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The frames from the program's first on, outermost first; none where the capture was at work.
+
+    Args:
+        frames: outermost first, with those of the script runner.
+    """
+    first = 1 + max((k for k, (code, _) in enumerate(frames) if code.co_filename == _RUNNER), default=-1)
+    while first < len(frames) and frames[first][0].co_filename in ("<frozen runpy>", "runpy.py"):
+        first += 1
+    own = frames[first:]
+    return () if any(_ours(code.co_filename) for code, _ in own) else tuple(own)
+
+
+def _ours(file: str) -> bool:
+    return file.startswith(_HERE) and file not in _DEMO
+
+
+def _path(frame: FrameType | None) -> tuple[Frame, ...]:
+    """The program's way to the call that ends a step, outermost first."""
+    frames: list[Frame] = []
+    while frame is not None:
+        frames.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    inner = next((k for k, (code, _) in enumerate(frames) if not _ours(code.co_filename)), len(frames))
+    return of_program(frames[inner:][::-1])

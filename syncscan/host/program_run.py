@@ -1,0 +1,82 @@
+"""From what capture kept of a program's steps to its whole run: the mean step, and each phase's share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from syncscan.facts.rhythm import median, places
+from syncscan.model import capture
+from syncscan.model.program_run import PhaseLine, ProgramRun, RunPhase, Stretch
+
+
+def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
+    """Return the run; None where capture kept nothing of it, or disturbed all of its steps.
+
+    Args:
+        record: as capture stored it.
+    """
+    if record is None:
+        return None
+    disturbed = {k for row in record.disturbed for k in range(row.first, min(row.end, len(record.steps_us)))}
+    first, end = record.window
+    counted = [us for k, us in enumerate(record.steps_us) if first <= k < end and k not in disturbed]
+    if not counted:
+        return None
+    ends = [0.0, *accumulate(record.steps_us)]
+    phases = sorted(range(len(record.phases)), key=lambda k: -record.phases[k].us)
+    place = {number: k for k, number in enumerate(phases)}
+    shares = [record.phases[k].us / record.sampled_us if record.sampled_us else 0.0 for k in phases]
+    return ProgramRun(
+        steps=record.steps,
+        watched_us=ends[-1],
+        counted=len(counted),
+        mean_us=sum(counted) / len(counted),
+        median_us=median(counted),
+        period=record.period,
+        period_us=tuple(places(counted, record.period)) if 1 < record.period <= len(counted) else (),
+        steps_share=max(0.0, 1 - sum(shares)) if record.sampled_us else None,
+        phases=tuple(_phase(record.phases[k], record) for k in phases),
+        stretches=tuple(
+            Stretch(begin_us=span.begin_us, end_us=span.end_us, phase=place.get(span.phase)) for span in record.spans
+        ),
+        disturbed=_stretches(((row.first, row.end) for row in record.disturbed), ends),
+        recorded=_stretches(record.recorded, ends),
+    )
+
+
+def _stretches(rows: Iterable[tuple[int, int]], ends: Sequence[float]) -> tuple[Stretch, ...]:
+    last = len(ends) - 1
+    return tuple(
+        Stretch(begin_us=ends[min(first, last)], end_us=ends[min(end, last)], phase=None)
+        for first, end in rows
+        if first < last
+    )
+
+
+def _phase(phase: capture.RunPhase, record: capture.RunRecord) -> RunPhase:
+    whole, took = record.sampled_us, sum(line.us for line in phase.lines)
+    share = phase.us / whole if whole else 0.0
+    return RunPhase(
+        kind=phase.kind,
+        name=phase.name,
+        file=phase.file,
+        function=phase.function,
+        first=phase.first,
+        last=phase.last,
+        share=share,
+        every=_every(phase.at),
+        lines=tuple(
+            PhaseLine(file=line.file, line=line.line, function=line.function, share=share * line.us / took)
+            for line in phase.lines
+            if took
+        ),
+        trace=phase.trace,
+        missing=phase.missing,
+    )
+
+
+def _every(at: Sequence[int]) -> float | None:
+    """The mean distance of the times that it came: a phase that goes on into the next step came once."""
+    begins = [k for k in at if k - 1 not in set(at)]
+    return (begins[-1] - begins[0]) / (len(begins) - 1) if len(begins) > 1 else None

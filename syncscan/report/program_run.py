@@ -1,0 +1,208 @@
+"""From a program's whole run to what every report says of it: a sentence, a table, a strip.
+
+Names are as they were recorded: each renderer escapes them for its own medium.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+import msgspec
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding
+from syncscan.model.program_run import PhaseKind, RunPhase
+from syncscan.model.step import StepSummary
+from syncscan.report.phrases import real, sentences, waited, whereabouts
+from syncscan.report.units import duration, percent, times
+
+TITLE = "The run"
+WORTH = 0.02
+"""The part of the run's time from which a phase is worth a word."""
+OFF = 0.15
+"""The recorded steps' time and that of the run's own steps differ where they lie further apart than this."""
+SHOWN = 5
+"""Findings of a phase that are shown; JSON has them all."""
+STRIP = 400
+"""Cells of the strip: the run's time in so many parts."""
+
+
+class PhaseLine(msgspec.Struct, frozen=True):
+    """A row of the run's table: a part of the run, its share, where it is, what it comes to and what waits in it."""
+
+    name: str
+    share: str
+    where: str
+    verdict: str
+    waits: tuple[str, ...]
+    more: int
+    """Findings that are left out of `waits`."""
+    trace: str
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A part of the strip: its width in per cent, and what it is of (-1 the steps, -2 the capture's own work)."""
+
+    width: float
+    phase: int
+
+
+def sentence(analysis: Analysis) -> str:
+    """Return what the recorded steps stand for in the run, in some sentences; empty where the run wasn't watched."""
+    run = analysis.run
+    if run is None or analysis.trace.info.capture.pretended:
+        return ""
+    each = f"{run.counted} undisturbed steps took {duration(run.mean_us)} each in the mean"
+    if run.steps_share is None:
+        return f"The run's {each}."
+    first = f"{_recorded(analysis)} like {_share(run.steps_share)} of the run's time: its {each}."
+    pairs = zip(run.phases, analyses_of(analysis), strict=True)
+    rest = "; ".join(_part(phase, of) for phase, of in pairs if phase.share >= WORTH)
+    return sentences(first, f"The rest: {rest}." if rest else "", _gain(analysis), _apart(analysis))
+
+
+def leads(analysis: Analysis) -> bool:
+    """Return whether the first screen speaks of the run: where the recorded steps don't stand for nearly all of it."""
+    run = analysis.run
+    if run is None or run.steps_share is None:
+        return False
+    return run.steps_share < 1 - WORTH or bool(_apart(analysis))
+
+
+def gain_share(analysis: Analysis) -> float | None:
+    """Return the part of the run's time that its syncs could save, of all that is recorded; None where none tells."""
+    run = analysis.run
+    if run is None or run.steps_share is None:
+        return None
+    parts = [
+        (run.steps_share, analysis),
+        *((p.share, a) for p, a in zip(run.phases, analyses_of(analysis), strict=True)),
+    ]
+    gains = [share * gain for share, of in parts if of is not None and (gain := saved_share(of)) is not None]
+    return sum(gains) if gains else None
+
+
+def rows(analysis: Analysis) -> list[PhaseLine]:
+    """Return the phases that are worth a word, the longest first."""
+    run = analysis.run
+    if run is None:
+        return []
+    told = zip(run.phases, analyses_of(analysis), strict=True)
+    return [_row(phase, of) for phase, of in told if phase.share >= WORTH or of is not None]
+
+
+def strip(analysis: Analysis) -> list[Cell]:
+    """Return the run from its first step to its last, cell by cell; empty where nothing was sampled."""
+    run = analysis.run
+    if run is None or not run.stretches or not run.watched_us:
+        return []
+    width = run.watched_us / STRIP
+    held = [[0.0] * (len(run.phases) + 2) for _ in range(STRIP)]
+    for stretch in run.stretches:
+        _fill(held, stretch.begin_us, stretch.end_us, width, -1 if stretch.phase is None else stretch.phase)
+    for stretch in run.disturbed[1:]:
+        _fill(held, stretch.begin_us, stretch.end_us, width, -2)
+    cells: list[Cell] = []
+    for part in held:
+        most = max(range(len(part)), key=lambda k: part[k])
+        phase = -1 if not part[most] else most if most < len(run.phases) else most - len(part)
+        if cells and cells[-1].phase == phase:
+            cells[-1] = Cell(cells[-1].width + 100 / STRIP, phase)
+        else:
+            cells.append(Cell(100 / STRIP, phase))
+    return cells
+
+
+def analyses_of(analysis: Analysis) -> Sequence[Analysis | None]:
+    """Return the analysis of each phase of the run; None for one that wasn't recorded."""
+    count = len(analysis.run.phases) if analysis.run else 0
+    return analysis.phases if len(analysis.phases) == count else (None,) * count
+
+
+def _recorded(analysis: Analysis) -> str:
+    count = len(analysis.trace.steps)
+    return "This step is" if count == 1 else f"These {count} steps are" if count else "The recorded steps are"
+
+
+def _share(share: float) -> str:
+    return percent(share, 1.0)
+
+
+def _part(phase: RunPhase, of: Analysis | None) -> str:
+    """`rollout 61% (ppo.py:190-210, each 16 steps)`, and what is not recorded of it."""
+    every = f", each {phase.every:.3g} steps" if phase.every and phase.every > 1 else ""
+    why = f", not recorded: {phase.missing}" if phase.missing and of is None else ""
+    return f"{phase.name} {_share(phase.share)} ({_place(phase)}{every}{why})"
+
+
+def _place(phase: RunPhase) -> str:
+    name = PurePath(phase.file.replace(chr(92), "/")).name
+    return f"{name}:{phase.first}" + (f"-{phase.last}" if phase.last > phase.first else "")
+
+
+def _gain(analysis: Analysis) -> str:
+    """How much of the whole run its syncs could save, where more than the steps is recorded."""
+    share, alone = gain_share(analysis), saved_share(analysis)
+    if share is None or share < WORTH / 2 or alone is None:
+        return ""
+    return f"Without the syncs of what is recorded the run would be {_share(share)} shorter."
+
+
+def _apart(analysis: Analysis) -> str:
+    """Where the timed steps aren't like the run's own: what those took."""
+    run, timed = analysis.run, analysis.step.unprofiled_us
+    if run is None or run.steps_share is None or not timed:
+        return ""
+    own = run.mean_us * run.steps_share
+    if abs(own - timed) <= OFF * timed:
+        return ""
+    return (
+        f"The steps that were timed took {duration(timed)}, those of the run {duration(own)} in the mean without its"
+        " phases: they are not alike."
+    )
+
+
+def saved_share(analysis: Analysis) -> float | None:
+    """Return the part of a step that its syncs could save; None if it can't be projected."""
+    step = analysis.step
+    whole = step.unprofiled_us or step.observed_us
+    return step.recoverable_us / whole if step.recoverable_us is not None and whole else None
+
+
+def _row(phase: RunPhase, of: Analysis | None) -> PhaseLine:
+    findings = real(of.findings) if of is not None else []
+    waits = tuple(_wait(finding, of.step) for finding in findings[:SHOWN]) if of is not None else ()
+    return PhaseLine(
+        name=phase.name,
+        share=_share(phase.share),
+        where=_place(phase),
+        verdict=verdict_of(phase, of),
+        waits=waits,
+        more=max(0, len(findings) - SHOWN),
+        trace=phase.trace,
+    )
+
+
+def _wait(f: Finding, step: StepSummary) -> str:
+    return f"{f.diagnosis.title} ({whereabouts(f)}), {waited(f.wait_us, step)}, {times(f.per_step)}"
+
+
+def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
+    """Return what a phase comes to: its bound, or why it wasn't recorded."""
+    if of is not None:
+        saves = saved_share(of)
+        without = f", {_share(saves)} less without its syncs" if saves else ""
+        return f"{of.step.bound.verdict.capitalize()}{without}"
+    if phase.kind == PhaseKind.LOADER.value:
+        return "workers start, and the first batch is awaited: persistent_workers=True keeps them"
+    if phase.missing:
+        return f"not recorded: {phase.missing}"
+    return "not recorded" if phase.share >= WORTH else ""
+
+
+def _fill(held: list[list[float]], begin: float, end: float, width: float, phase: int) -> None:
+    """Count a stretch for the cells that it lies in."""
+    for number in range(max(0, int(begin / width)), min(len(held) - 1, int(end / width)) + 1):
+        inside = min(end, (number + 1) * width) - max(begin, number * width)
+        held[number][phase] += max(0.0, inside)

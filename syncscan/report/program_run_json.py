@@ -1,0 +1,133 @@
+"""The whole run of a program as its part of the JSON report; times in µs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Finding, Severity
+from syncscan.model.program_run import RunPhase
+from syncscan.model.step import Bound
+from syncscan.report.document import about
+from syncscan.report.program_run import analyses_of, gain_share, saved_share, sentence, verdict_of
+
+
+class RunLineDocument(Struct, frozen=True):
+    """A line of the program in which a phase of its run was sampled."""
+
+    file: str
+    line: int
+    function: str
+    share: Annotated[float, about("of the run's time")]
+
+
+class PhaseFindingDocument(Struct, frozen=True):
+    """A sync of a phase; a step is a round of the phase's loop, or the whole phase."""
+
+    id: str
+    rule: str
+    title: str
+    severity: Severity
+    file: str | None
+    line: int | None
+    per_step: float
+    wait_us: float
+    recoverable_us: float | None
+
+
+class RunPhaseDocument(Struct, frozen=True):
+    """Work that the program does between or within its steps, but not in each of them."""
+
+    kind: str
+    name: str
+    file: str
+    function: str
+    first: Annotated[int, about("the first of its lines")]
+    last: Annotated[int, about("the last of its lines")]
+    share: Annotated[float, about("of the run's time")]
+    every: Annotated[float | None, about("after how many steps it comes again; None if it came once")]
+    lines: tuple[RunLineDocument, ...]
+    trace: Annotated[str | None, about("the name of the trace that holds a part of it")]
+    missing: Annotated[str | None, about("why there is no such trace, if one was wanted")]
+    bound: Bound | None
+    verdict: str
+    step_us: Annotated[float | None, about("a round of its loop, or the whole phase")]
+    recoverable_us: Annotated[float | None, about("of that")]
+    gain_share: Annotated[float | None, about("of the run's time")]
+    findings: tuple[PhaseFindingDocument, ...]
+
+
+class RunDocument(Struct, frozen=True):
+    """The program's whole run, as far as capture watched it."""
+
+    sentence: str
+    steps: Annotated[int, about("all that were seen")]
+    watched_us: Annotated[float, about("their total time")]
+    counted: Annotated[int, about("undisturbed steps, which the mean and the shares are of")]
+    mean_us: Annotated[float, about("per step, with the phases between them")]
+    median_us: float
+    period: Annotated[int, about("after how many steps their times repeat")]
+    period_us: Annotated[tuple[float, ...], about("the median time of each step of a period")]
+    steps_share: Annotated[float | None, about("the steps' own part of the run's time")]
+    gain_share: Annotated[float | None, about("of the run's time, for all that is recorded")]
+    phases: tuple[RunPhaseDocument, ...]
+
+
+def run_document(analysis: Analysis) -> RunDocument | None:
+    """Return the run as the JSON report has it; None if it wasn't watched."""
+    run = analysis.run
+    if run is None:
+        return None
+    return RunDocument(
+        sentence=sentence(analysis),
+        steps=run.steps,
+        watched_us=run.watched_us,
+        counted=run.counted,
+        mean_us=run.mean_us,
+        median_us=run.median_us,
+        period=run.period,
+        period_us=tuple(run.period_us),
+        steps_share=run.steps_share,
+        gain_share=gain_share(analysis),
+        phases=tuple(_phase(phase, of) for phase, of in zip(run.phases, analyses_of(analysis), strict=True)),
+    )
+
+
+def _phase(phase: RunPhase, of: Analysis | None) -> RunPhaseDocument:
+    saves = None if of is None else saved_share(of)
+    return RunPhaseDocument(
+        kind=phase.kind,
+        name=phase.name,
+        file=phase.file,
+        function=phase.function,
+        first=phase.first,
+        last=phase.last,
+        share=phase.share,
+        every=phase.every,
+        lines=tuple(RunLineDocument(line.file, line.line, line.function, line.share) for line in phase.lines),
+        trace=phase.trace or None,
+        missing=phase.missing or None,
+        bound=None if of is None else of.step.bound,
+        verdict=verdict_of(phase, of),
+        step_us=None if of is None else of.step.unprofiled_us or of.step.observed_us,
+        recoverable_us=None if of is None else of.step.recoverable_us,
+        gain_share=None if saves is None else phase.share * saves,
+        findings=() if of is None else tuple(map(_finding, of.findings)),
+    )
+
+
+def _finding(f: Finding) -> PhaseFindingDocument:
+    source = f.where.source
+    return PhaseFindingDocument(
+        id=f.id,
+        rule=f.rule,
+        title=f.diagnosis.title,
+        severity=f.severity,
+        file=None if source is None else source.file,
+        line=None if source is None else source.line,
+        per_step=f.per_step,
+        wait_us=f.wait_us,
+        recoverable_us=f.gain.recoverable_us if f.gain else None,
+    )

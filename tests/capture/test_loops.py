@@ -1,0 +1,43 @@
+"""The loops and branches around a line, as the source has them."""
+
+from __future__ import annotations
+
+import linecache
+
+from syncscan.capture.loops import Loop, Loops
+
+SOURCE = """\
+for epoch in range(3):
+    for batch in loader:
+        step(batch)
+        if batch % 100 == 0:
+            evaluate()
+    save()
+while True:
+    serve()
+"""
+
+
+def loops() -> Loops:
+    linecache.cache["loops.py"] = (len(SOURCE), None, SOURCE.splitlines(keepends=True), "loops.py")
+    return Loops()
+
+
+def test_loops_come_outermost_first() -> None:
+    """With the header's line, the body's first and its last."""
+    assert loops().around("loops.py", 3) == [Loop(1, 2, 6), Loop(2, 3, 5)]
+    assert loops().around("loops.py", 6) == [Loop(1, 2, 6)]
+    assert loops().around("loops.py", 7) == [Loop(7, 8, 8)]
+
+
+def test_a_line_is_chosen_by_a_condition_that_leaves_the_other_be() -> None:
+    """The evaluation each hundred batches, seen from the step; not the step seen from the evaluation."""
+    assert loops().chosen("loops.py", 5, 3)
+    assert not loops().chosen("loops.py", 3, 5)
+
+
+def test_a_source_that_is_none_has_no_loops() -> None:
+    """Whatever the file holds."""
+    linecache.cache["broken.py"] = (3, None, ["for"], "broken.py")
+    assert Loops().around("broken.py", 1) == []
+    assert Loops().around("/nowhere.py", 1) == []

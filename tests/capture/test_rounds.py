@@ -1,0 +1,94 @@
+"""Rounds of a running loop and passes over some lines are told by Python itself, and only those."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+import pytest
+
+from syncscan.capture.loops import Loop, Loops
+from syncscan.capture.rounds import Passes, Rounds, can_watch
+
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python tells of single jumps since 3.12")
+
+
+def for_loop(count: int, act: Callable[[int], Any] = lambda number: None) -> None:
+    for number in range(count):
+        for inner in range(3):
+            if inner == 1:
+                continue
+        if number % 2:
+            continue
+        act(number)
+
+
+def while_loop(count: int) -> None:
+    while count:
+        count -= 1
+        with memoryview(b""):
+            if count % 3 == 0:
+                continue
+
+
+def outermost(function: Callable[..., Any]) -> tuple[CodeType, Loop]:
+    first = inspect.getsourcelines(function)[1]
+    return function.__code__, Loops().around(__file__, first + 2)[0]
+
+
+@pytest.mark.parametrize("function", [for_loop, while_loop])
+def test_each_round_is_told_once(function: Callable[[int], None]) -> None:
+    """Those that `continue` ends too, and not those of a loop inside."""
+    ended: list[int] = []
+    rounds = Rounds([outermost(function)], ended.append)
+    assert rounds.start()
+    function(10)
+    rounds.close()
+    function(10)
+    assert ended == [0] * 10
+
+
+def test_a_loop_can_be_watched_from_its_middle_on() -> None:
+    """A capture learns of it while it runs."""
+    ended: list[int] = []
+    rounds = Rounds([outermost(for_loop)], ended.append)
+    for_loop(10, lambda number: rounds.start() if number == 4 else None)
+    rounds.close()
+    assert len(ended) == 6
+
+
+def test_what_is_raised_ends_the_loop() -> None:
+    """So a script is ended when its capture is complete."""
+
+    def stop(number: int) -> None:
+        raise KeyboardInterrupt
+
+    rounds = Rounds([outermost(for_loop)], stop)
+    rounds.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            for_loop(10)
+    finally:
+        rounds.close()
+    assert can_watch()
+
+
+def passing(seen: list[str]) -> None:
+    seen.append("before")
+    seen.append("first")
+    seen.append("last")
+    seen.append("behind")
+
+
+def test_a_pass_over_lines_begins_before_the_first_and_ends_behind_the_last() -> None:
+    """Each time."""
+    seen: list[str] = []
+    first = inspect.getsourcelines(passing)[1] + 2
+    passes = Passes(passing.__code__, first, first + 1, lambda: seen.append("began"), lambda: seen.append("ended"))
+    passes.start()
+    passing(seen)
+    passes.close()
+    assert seen == ["before", "began", "first", "last", "ended", "behind"]

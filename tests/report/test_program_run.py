@@ -1,0 +1,100 @@
+"""What the recorded steps stand for in the run: in a sentence, a table, a strip and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from syncscan import api
+from syncscan.report import program_run, render
+from tests.builder import TraceBuilder
+from tests.host.test_program_run import PHASE, RUN
+from tests.report.example import HOSTILE
+
+MAIN = "train.1.pt.trace.json"
+
+
+def written(folder: Path, name: str = MAIN, **stored: Any) -> Path:
+    """A trace of three steps that each wait once, with what capture stored."""
+    made = TraceBuilder(syncscan={"schema": "syncscan.capture/1", "unprofiled_step_us": 900.0, **stored})
+    for start in made.steps(3, lasts=1000):
+        with made.op("aten::item", start + 10, start + 400):
+            made.launch("gemm", at=start + 12, lasts=100)
+            made.sync("aten::_local_scalar_dense", at=start + 20, wait=300)
+    path = folder / name
+    path.write_bytes(made.json())
+    return path
+
+
+def phase(**more: Any) -> dict[str, Any]:
+    return {**RUN, "phases": [{**PHASE, **more}], "spans": [[0.0, 100.0, -1], [120.0, 170.0, 0]]}
+
+
+def test_a_report_says_what_its_steps_stand_for(tmp_path: Path) -> None:
+    """In every format that has words, and in JSON with the numbers."""
+    analysis = api.analyze(written(tmp_path, run=phase()))
+    said = "These 3 steps are like 58% of the run's time"
+    assert program_run.leads(analysis)
+    for form in ("text", "html", "markdown"):
+        words = " ".join(render(analysis, form).replace("\\", "").replace("&#39;", "'").split())
+        assert said in words
+        assert "rollout 42% (ppo.py:3-9, each 3.5 steps)" in words
+    run = json.loads(render(analysis, "json"))["run"]
+    assert run["sentence"].startswith(said)
+    assert (run["counted"], round(run["steps_share"], 3)) == (9, 0.583)
+
+
+def test_a_phase_that_was_recorded_has_its_own_verdict_and_findings(tmp_path: Path) -> None:
+    """From the trace beside; its gain counts for the run by its share."""
+    rounds = {**{k: PHASE[k] for k in ("kind", "name", "file", "function", "first", "last")}, "rounds": 64, "of": MAIN}
+    written(tmp_path, "train_rollout.2.pt.trace.json", phase=rounds)
+    analysis = api.analyze(written(tmp_path, run=phase(trace="train_rollout.2.pt.trace.json")))
+    (of,) = json.loads(render(analysis, "json"))["run"]["phases"]
+    assert (of["bound"], len(of["findings"])) == (analysis.step.bound.value, 1)
+    whole = json.loads(render(analysis, "json"))["run"]["gain_share"]
+    alone = (analysis.step.recoverable_us or 0.0) / 900
+    assert round(whole, 6) == round(alone, 6)
+
+
+def test_a_trace_of_another_run_is_left_alone(tmp_path: Path) -> None:
+    """Names in a trace are nobody's word: a path is none, and who is named has to name this one."""
+    written(tmp_path, "other.pt.trace.json", phase={**PHASE, "of": "else.pt.trace.json"})
+    for name in ("other.pt.trace.json", f"../{tmp_path.name}/other.pt.trace.json", "missing.json"):
+        assert api.analyze(written(tmp_path, run=phase(trace=name))).phases in ((), (None,))
+
+
+def test_what_was_not_recorded_is_said_with_its_share(tmp_path: Path) -> None:
+    """And why."""
+    analysis = api.analyze(written(tmp_path, run=phase(missing="it didn't come again")))
+    assert "rollout 42% (ppo.py:3-9, each 3.5 steps, not recorded: it didn't come again)" in program_run.sentence(
+        analysis
+    )
+
+
+def test_timed_steps_that_are_not_like_the_run_s_are_said_to_be(tmp_path: Path) -> None:
+    """900 µs were timed, and 15.6 are the mean of the run's."""
+    assert "900 µs, those of the run 15.6 µs in the mean" in program_run.sentence(
+        api.analyze(written(tmp_path, run=phase()))
+    )
+
+
+def test_the_strip_is_as_wide_as_the_run(tmp_path: Path) -> None:
+    """The steps, the phase and the capture's own work, each where it was."""
+    cells = program_run.strip(api.analyze(written(tmp_path, run=phase())))
+    assert round(sum(cell.width for cell in cells), 6) == 100
+    assert [cell.phase for cell in cells] == [-1, 0, -1, -2, -1]
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    """A phase's name is as hostile as a kernel's."""
+    for name in HOSTILE:
+        document = render(api.analyze(written(tmp_path, run=phase(name=name, file=name))), "html")
+        assert "<script>alert" not in document
+
+
+def test_a_trace_without_a_run_says_nothing_of_one(tmp_path: Path) -> None:
+    """Captures before 0.2, and other people's traces."""
+    analysis = api.analyze(written(tmp_path))
+    assert program_run.sentence(analysis) == ""
+    assert json.loads(render(analysis, "json"))["run"] is None
