@@ -13,7 +13,7 @@ from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
 from syncscan.detect.neighbours import Neighbours, Windows
-from syncscan.detect.ops_around import ops_around
+from syncscan.detect.ops_around import parts_of_chain
 from syncscan.detect.rule import document
 from syncscan.detect.rule_set import RuleSet
 from syncscan.detect.rules import PREAMBLE, RULES
@@ -44,7 +44,7 @@ def calls_of(trace: Trace) -> Iterator[Call]:
     columns = columns_of(calls)
     paths = list(map(trace.kept(Paths).to, columns.arounds.tolist()))
     places, (earlier, later) = places_of(trace, calls, columns, paths), _surroundings(neighbours, trace, columns)
-    texts, around = neighbours.texts, cache(ops_around)
+    texts, around = neighbours.texts, cache(parts_of_chain)
     for facts, path, place, before, after in zip(calls, paths, places, texts(earlier), texts(later), strict=True):
         yield Call(facts, trace, neighbours, path, around(path.names), place, before, after)
 

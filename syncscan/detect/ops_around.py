@@ -27,7 +27,7 @@ class OpsAround(msgspec.Struct, frozen=True, eq=False):
     """Whether one number is read: by `item()` and everything that goes through it."""
 
 
-def ops_around(path: PathNames) -> OpsAround:
+def parts_of_chain(path: PathNames) -> OpsAround:
     """Return the parts of a chain of ops and scopes."""
     names = path.ops
     return OpsAround(
@@ -41,4 +41,4 @@ def ops_around(path: PathNames) -> OpsAround:
     )
 
 
-__all__ = ["OpsAround", "ops_around"]
+__all__ = ["OpsAround", "parts_of_chain"]
