@@ -18,10 +18,12 @@ import numpy as np
 from syncscan import load
 from syncscan.detect import Call, calls_of
 from syncscan.facts.device_work import DeviceWork
+from syncscan.facts.event_records import EventRecords
 from syncscan.model.runtime_calls import (
     api_name,
     is_copy,
     is_graph_launch,
+    is_stream_wait,
     is_synchronise,
     only_asks,
     waits_by_nature,
@@ -53,6 +55,13 @@ def measure(paths: Sequence[Path]) -> None:
     show("from a copy to its synchronise, in an op (µs)", [gap for gap, _, op in pairs if op])
     show("from a copy to its synchronise, without an op (µs)", [gap for gap, _, op in pairs if not op])
     print("calls between the two:", dict(sorted(Counter(n for _, n, _ in pairs).items())))
+    show(
+        "a copy's call returns this long after the copy (µs)", [ns for trace in traces for ns in copies_returned(trace)]
+    )
+    show("work begins this long after what its stream waits for (µs)", [ns for t in traces for ns in streams_apart(t)])
+    followed = [ns for trace in traces for ns in work_followed(trace)]
+    show("work that begins before the end of the one before on its stream, by (µs)", [-ns for ns in followed if ns < 0])
+    print(f"  of {len(followed)} kernels and copies")
     for path, trace in zip(paths, traces, strict=True):
         share, count = blocking_launches(trace)
         print(f"launches that outlast their kernel: {share:6.1%} of {count:5} {path.name}")
@@ -77,6 +86,42 @@ def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
         yield int(slices.ts[rows[after]] - slices.end[rows[at]]), after - at - 1, bool(op)
 
 
+def copies_returned(trace: Trace) -> Iterator[int]:
+    """How much later than its own pageable copy each call returned that waited 50 µs for it, ns."""
+    s = trace.slices
+    for call in calls_of(trace):
+        copy = trace.copies_of(np.array(call.facts.rows[:1])).item()
+        pinned = "Pinned" in call.facts.copy
+        if call.facts.awaited and copy != NONE and not pinned and s.end[copy] - call.facts.ts > 50_000:
+            yield int(call.facts.end - s.end[copy])
+
+
+def streams_apart(trace: Trace) -> Iterator[int]:
+    """How much later than the work before a record work began whose stream waits for it, as the trace states, ns."""
+    s, known = trace.slices, np.flatnonzero(trace.device_calls != NONE)
+    work, calls = trace.device_rows[known], trace.device_calls[known]
+    order = np.lexsort((s.ts[calls], s.track[calls]))
+    work, calls = work[order], calls[order]
+    waits = set(trace.where(is_stream_wait, *CALLS).tolist())
+    for wait, record in EventRecords(trace).stated.items():
+        own = work[s.track[calls] == s.track[wait]]
+        issued = s.ts[calls[s.track[calls] == s.track[wait]]]
+        first, last = (int(issued.searchsorted(s.ts[row])) for row in (wait, record))
+        if wait in waits and last and first < len(own) and s.stream[own[first]] != s.stream[own[last - 1]]:
+            place = s.device.item(own[last - 1]), s.stream.item(own[last - 1])
+            ends, _ = trace.kept(DeviceWork).last_ends([place], s.ts[[record]])
+            yield int(s.ts[own[first]] - ends[0])
+
+
+def work_followed(trace: Trace) -> Iterator[int]:
+    """How much later than the end of all before on its stream each kernel and copy began, ns."""
+    s, work = trace.slices, trace.kept(DeviceWork)
+    for device in work.devices:
+        for of_stream in work.by_stream(device).values():
+            rows = of_stream.rows[np.argsort(s.ts[of_stream.rows], kind="stable")]
+            yield from (s.ts[rows[1:]] - np.maximum.accumulate(s.end[rows])[:-1]).tolist()
+
+
 def blocking_launches(trace: Trace) -> tuple[float, int]:
     """The share of kernels that end before their launch call does, and how many kernels there are."""
     slices = trace.slices
@@ -91,7 +136,7 @@ def show_next(traces: Sequence[Trace]) -> None:
     """How soon the next op begins after a number was read, by the case of the zoo that read it."""
     for trace in traces:
         for call in calls_of(trace):
-            case = next((scope for scope in call.scopes if scope.startswith("op::")), "")
+            case = next((scope for scope in call.place.scopes if scope.startswith("op::")), "")
             if case and call.top == "aten::item" and call.after:
                 gap = next_gap(call)
                 print(f"{gap / 1e3:8.1f} µs to {call.after[0]:30} {case}")
@@ -117,7 +162,7 @@ def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="*", type=Path, metavar="TRACE")
-    measure(parser.parse_args().traces or sorted(SAMPLES.rglob("*.pt.trace.json.gz")))
+    measure(parser.parse_args().traces or sorted(SAMPLES.rglob("*.json.gz")))
 
 
 if __name__ == "__main__":

@@ -10,31 +10,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
-from syncscan.detect.waits import CLOCKS_NS, PROMPT_NS
+from syncscan.detect.waits import PROMPT_NS
+from syncscan.facts.clocks import HOST_NS
 from syncscan.facts.device_work import DeviceWork
-from syncscan.facts.stated_edges import stated_edges
-from syncscan.model.arrays import Bool, Int64, distinct
+from syncscan.facts.event_records import TRIES, EventRecords, UsedStreams
+from syncscan.model.arrays import Bool, Int32, Int64, distinct, numbered_pairs
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import (
-    is_event_record,
     is_event_synchronise,
     is_of_a_stream,
-    is_stream_wait,
     waits_by_nature,
 )
-from syncscan.model.trace import CALLS, NONE, Category, Trace
+from syncscan.model.trace import NONE, Category, Trace
 
 SHORT_NS = 50_000
 """A shorter call needs no explanation: with nothing queued 95 % of 459 calls took up to 35 µs (see `waits`)."""
-TRIES = 8
-"""Records of the waiting thread that are tried as the one meant, the nearest first: programs hand over with one or two,
-and FSDP's rate limiter keeps two all-gathers in flight."""
-LOOK_BACK = 256
-"""Records of other threads, and launches before a record, that are looked through: time must not grow with both."""
 STREAM_ROW, EVENT_ROW, DEVICE_ROW = "Stream Sync", "Event Sync", "Context Sync"
 """Names of the profiler's synchronisation rows (CUPTI's)."""
 
@@ -57,7 +51,7 @@ class AwaitedWork:
     """Answers what the blocking calls of one trace waited for."""
 
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
-        self._trace, self._work = trace, work
+        self._trace, self._work, self._records = trace, work, trace.kept(EventRecords)
 
     def of(
         self, first: Int64, last: Int64, apis: Sequence[str], tracks: Sequence[int], supposed: Sequence[Place]
@@ -151,7 +145,7 @@ class AwaitedWork:
 
     def _done_by_return(self, named: Awaited, row: int) -> Awaited:
         """The same without streams whose work ended only after the call had returned: that isn't what held it."""
-        latest = int(self._trace.slices.end[row]) + CLOCKS_NS
+        latest = int(self._trace.slices.end[row]) + HOST_NS
         each = [self._awaited((place,), named.before) for place in named.streams]
         streams = tuple(one.streams[0] for one in each if one.done is None or one.done <= latest)
         return self._awaited(streams, named.before)
@@ -166,7 +160,7 @@ class AwaitedWork:
         return self._reached(awaited, row) and (self._short(row) or self._holds(awaited, row))
 
     def _reached(self, awaited: Awaited, row: int) -> bool:
-        return awaited.done is None or awaited.done <= self._trace.slices.end.item(row) + CLOCKS_NS
+        return awaited.done is None or awaited.done <= self._trace.slices.end.item(row) + HOST_NS
 
     def _holds(self, awaited: Awaited, row: int) -> bool:
         """Whether a call was held by this for most of its time, and then returned promptly."""
@@ -189,11 +183,13 @@ class AwaitedWork:
         if named != NONE:
             marked = self._marked(named)
             return self._likeliest(marked, row) or next(iter(marked), self._nothing(row))
-        own = (marked for record in self._before(row, track, TRIES) for marked in self._marked(record))
+        own = (marked for record in self._records.before(row, TRIES, track=track) for marked in self._marked(record))
         nearest = self._likeliest(own, row)
         if nearest is not None and self._explains(nearest, row):
             return nearest
-        others = (marked for record in self._beside(self._before(row), track) for marked in self._marked(record))
+        others = (
+            marked for record in self._beside(self._records.before(row), track) for marked in self._marked(record)
+        )
         found = self._latest(others, row) or self._latest(self._drained(row, track, one_stream=True), row)
         return found or nearest or self._unexplained(self._launched_before(row, self._streams(*supposed)), row)
 
@@ -212,15 +208,15 @@ class AwaitedWork:
 
     def _named_record(self, row: int) -> int:
         """The row of the record that a synchronisation row or capture names, NONE without."""
-        if row in self._stated:
-            return self._stated[row]
+        if row in self._records.stated:
+            return self._records.stated[row]
         return int(self._trace.calls_with(self._trace.slices.awaits[[row]])[0])
 
     def _marked(self, record: int) -> _Marks:
         """What a record marks on each stream that it may stand on: those its thread launched on, the latest first."""
         if record not in self._marks:  # waits that follow one another look back over the same records
             at, track = self._trace.slices.ts.item(record), self._trace.slices.track.item(record)
-            places = self._launched_on[track].latest_before(at) if track in self._launched_on else iter(())
+            places = [self._launched.places[number] for number in self._launched.used.before(track, at)]
             self._marks[record] = _Marks(self._awaited((place,), at, of_event=True) for place in places)
         return self._marks[record]
 
@@ -228,13 +224,6 @@ class AwaitedWork:
     def _marks(self) -> dict[int, _Marks]:
         """Row of each record that was asked for → what it marks."""
         return {}
-
-    def _before(self, row: int, track: int = NONE, most: int = LOOK_BACK) -> list[int]:
-        """Rows of the last records before a call, the latest first: of one thread, or of all."""
-        records, times = self._records_of(track)
-        count = int(times.searchsorted(self._trace.slices.ts.item(row)))
-        found: list[int] = records[max(0, count - most) : count][::-1].tolist()
-        return found
 
     def _beside(self, records: list[int], track: int) -> list[int]:
         """Those of these records that were made in this thread's process."""
@@ -250,84 +239,38 @@ class AwaitedWork:
 
     def _of_other_processes(self, track: int) -> set[Place]:
         """Streams that only other processes of the file launched on: a thread can't wait for those."""
-        pid = self._trace.tracks[track].pid
-        if self._launching <= {pid}:  # nearly always, and launches needn't be sorted for it
-            return set()
-        return set().union(*self._used_by.values()) - self._used_by.get(pid, set())
+        process = self._process_of.item(track)
+        if process not in self._of_others:
+            places, by, stream, _ = self._launched
+            own = self._process_of[by] == process
+            only = set(distinct(stream[~own]).tolist()) - set(distinct(stream[own]).tolist())
+            self._of_others[process] = {places[number] for number in only}
+        return self._of_others[process]
 
     @cached_property
-    def _launching(self) -> set[str]:
-        """The pids of the processes that launched device work."""
-        calls = self._trace.device_calls
-        tracks = distinct(self._trace.slices.track[calls[calls != NONE]]).tolist()
-        return {self._trace.tracks[track].pid for track in tracks}
+    def _of_others(self) -> dict[int, set[Place]]:
+        return {}
 
     @cached_property
-    def _used_by(self) -> dict[str, set[Place]]:
-        """Pid of each process → the streams that it launched on."""
-        found: dict[str, set[Place]] = {}
-        for track, launches in self._launched_on.items():
-            found.setdefault(self._trace.tracks[track].pid, set()).update(launches.places)
-        return found
-
-    def _records_of(self, track: int) -> tuple[Int64, Int64]:
-        """Rows of a thread's record calls, or of all for NONE, in time order, and when they began."""
-        if track not in self._records:
-            every, times = self._records[NONE]
-            mine = self._trace.slices.track[every] == track
-            self._records[track] = every[mine], times[mine]
-        return self._records[track]
-
-    @cached_property
-    def _records(self) -> dict[int, tuple[Int64, Int64]]:
-        """Those of all, and of threads as they are asked for."""
-        trace = self._trace
-        rows = trace.where(is_event_record, *CALLS)
-        rows = rows[np.argsort(trace.slices.ts[rows], kind="stable")]
-        return {NONE: (rows, trace.slices.ts[rows])}
-
-    @cached_property
-    def _launched_on(self) -> dict[int, _Launches]:
-        """Per thread that launched device work its launches."""
-        trace, slices = self._trace, self._trace.slices
-        calls = trace.device_calls
-        work, calls = trace.device_rows[calls != NONE], calls[calls != NONE]
-        order = np.lexsort((slices.ts[calls], slices.track[calls]))
-        work, calls = work[order], calls[order]
-        places = np.stack([slices.device[work], slices.stream[work]], axis=1).astype(np.int64)
-        tracks, first = np.unique(slices.track[calls], return_index=True)
-        ends = [*first.tolist(), len(calls)][1:]
-        runs = zip(tracks.tolist(), first.tolist(), ends, strict=True)
-        return {track: _launches(slices.ts[calls[begin:end]], places[begin:end]) for track, begin, end in runs}
-
-    @cached_property
-    def _stated(self) -> dict[int, int]:
-        """Row of a call that waits for an event → row of the record that the trace says it means."""
-        trace = self._trace
-        rows = trace.where(lambda name: is_event_synchronise(name) or is_stream_wait(name), *CALLS)
-        return stated_edges(trace, self._records[NONE][0], rows[np.argsort(trace.slices.ts[rows], kind="stable")])
+    def _launched(self) -> _Launched:
+        trace, s = self._trace, self._trace.slices
+        known = np.flatnonzero(trace.device_calls != NONE)
+        work, calls = trace.device_rows[known], trace.device_calls[known]
+        pairs, stream = numbered_pairs(s.device[work], s.stream[work])
+        places = [(device, number) for device, number in pairs.tolist()]
+        return _Launched(places, s.track[calls], stream, UsedStreams(s.track[calls], s.ts[calls], stream))
 
 
-class _Launches(msgspec.Struct, frozen=True, eq=False):
-    """The launches of one thread, as runs of those on one stream after the other."""
+class _Launched(NamedTuple):
+    """The device work whose launch is in the trace."""
 
-    issued: Int64
-    """When each launch was made, ascending."""
-    runs: Int64
-    """The number of the first launch of each run."""
-    places: tuple[Place, ...]
-    """Device and stream of each run."""
-
-    def latest_before(self, at: int) -> Iterator[Place]:
-        """Where the last launches before this time went, the latest first."""
-        end = int(self.issued.searchsorted(at))
-        first = int(self.runs.searchsorted(max(0, end - LOOK_BACK), side="right")) - 1
-        last, told = int(self.runs.searchsorted(end)), set[Place]()
-        for run in range(last - 1, max(first, 0) - 1, -1):
-            place = self.places[run]
-            if place not in told:
-                told.add(place)
-                yield place
+    places: list[Place]
+    """Device and stream, by the stream's number here."""
+    by: Int32
+    """The track of the thread that launched each."""
+    stream: Int32
+    """The number of each one's stream."""
+    used: UsedStreams
 
 
 class _Marks:
@@ -345,9 +288,3 @@ class _Marks:
                     return
                 self._known.append(new)
             yield self._known[place]
-
-
-def _launches(issued: Int64, places: Int64) -> _Launches:
-    """From when launches were made and the device and stream of each, one a row."""
-    begins = np.append(0, 1 + np.flatnonzero((np.diff(places, axis=0) != 0).any(axis=1)))
-    return _Launches(issued, begins, tuple((device, stream) for device, stream in places[begins].tolist()))

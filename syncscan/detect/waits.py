@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from syncscan.facts.clocks import HOST_NS
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.finding import Place
@@ -18,8 +19,6 @@ SHORTEST_NS = 20_000
 
 All figures here: H200, torch 2.11, sample_traces, printed by benchmarks/detect_thresholds.py.
 """
-CLOCKS_NS = SHORTEST_NS
-"""So much earlier than its work a call may seem to return: host and device have clocks of their own."""
 PROMPT_NS = 100_000
 """A call that waited returns this soon after its work: 95 % of 313 waits within 29 µs. Of 50 calls of the allocator one
 in ten takes longer than this by itself."""
@@ -84,7 +83,7 @@ class Waits:
         done, queued = self._work.last_ends(places, begin)
         by_nature = {api: waits_by_nature(api) for api in set(apis)}
         prompt = (end - done <= PROMPT_NS) | np.array([by_nature[api] for api in apis], np.bool_)
-        long = (done - begin > SHORTEST_NS) & (end >= done - CLOCKS_NS)
+        long = (done - begin > SHORTEST_NS) & (end >= done - HOST_NS)
         waited: Bool = queued & long & prompt & (2 * (np.minimum(done, end) - begin) >= end - begin)
         return waited
 

@@ -70,7 +70,7 @@ def find_steps(
     if ahead_of:
         launches = ahead(launches, launched_in(trace, launches, ahead_of))
     launches = changes.moved(launches, change)
-    edges = Events(trace, launches, *around).edges()
+    edges = Events(trace, launches, around).edges()
     gone = frozenset(change.calls)
     waits = find_waits(trace, launches, [p for p in _within(trace, points, steps) if p.point.calls[0] not in gone])
     launches = changes.shortened(explained(launches, edges), change)

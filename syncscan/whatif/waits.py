@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from syncscan.facts.clocks import HOST_NS
 from syncscan.facts.full_queue import held_by_queue
 from syncscan.model.arrays import median, quantile
 from syncscan.model.finding import Place, Removal, SyncPoint
@@ -17,7 +18,7 @@ from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.copies import Copies
-from syncscan.whatif.events import SKEW_NS, EventRecord
+from syncscan.whatif.events import EventRecord
 from syncscan.whatif.launches import Launches
 
 USUAL_CALL_NS = 10_000.0
@@ -205,10 +206,10 @@ class _Ruler:
     def _blocking(self, point: SyncPoint, done: int) -> int:
         """The call that was in progress when the awaited work ended; the last one where none was.
 
-        Only where the clocks leave none is one that had returned by SKEW_NS: the copy of a read-back returns before its
+        Only where the clocks leave none is one that had returned by HOST_NS: the copy of a read-back returns before its
         synchronise does the waiting.
         """
-        for skew in (0, SKEW_NS):
+        for skew in (0, HOST_NS):
             for row in point.calls:
                 if self._begin[row] < done <= self._end[row] + skew:
                     return row
