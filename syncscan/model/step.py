@@ -24,6 +24,27 @@ class Bound(str, enum.Enum):
     COMMUNICATION = "communication"
     UNKNOWN = "unknown"
 
+    @property
+    def limit(self) -> str:
+        """What limits the step, in words: `the device`; empty where that is unknown."""
+        return _LIMITS.get(self.value, "")
+
+    @property
+    def verdict(self) -> str:
+        """That it does, in a clause: `the device is the limit`."""
+        if self is Bound.UNKNOWN:
+            return "what limits the step can't be told"
+        return f"{self.limit} {'are' if self is Bound.SYNC else 'is'} the limit"
+
+
+_LIMITS = {
+    "device": "the device",
+    "host": "the host",
+    "sync": "syncs",
+    "input": "the input",
+    "communication": "communication",
+}
+
 
 class DeviceTime(msgspec.Struct, frozen=True):
     """How one device spends a step, mean µs."""

@@ -34,16 +34,6 @@ from syncscan.report.remedies import ToldRemedy
 from syncscan.report.units import percent, times
 
 NOT_PROJECTED = "–"
-VERDICTS = {
-    Bound.DEVICE: "The device is the limit",
-    Bound.HOST: "The host is the limit",
-    Bound.SYNC: "Syncs are the limit",
-    Bound.INPUT: "The input is the limit",
-    Bound.COMMUNICATION: "Communication is the limit",
-    Bound.UNKNOWN: "What limits the step can't be told",
-}
-
-
 RANKED = "Ranked by what each saves alone; what is 'at most' or not projected comes last."
 
 
@@ -145,7 +135,7 @@ def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
     told, timeless = remedies.told(analysis), dry.is_dry(analysis)
     listed = {f.id for f in shown.findings} | {h.id for h in shown.habits}
     return Conclusion(
-        verdict=dry.verdict(analysis) if timeless else VERDICTS[analysis.step.bound],
+        verdict=dry.verdict(analysis) if timeless else analysis.step.bound.verdict.capitalize(),
         summary=dry.summary(analysis) if timeless else summary(analysis),
         nothing=_nothing(analysis, told),
         remedies=tuple(r for r in told if r.habit in listed or any(m.id in listed for m in r.members)),

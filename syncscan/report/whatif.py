@@ -14,7 +14,6 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
 from syncscan.model.printable import printable
 from syncscan.model.projection import Pipeline, Projection
-from syncscan.model.step import Bound
 from syncscan.report import brief, remedies
 from syncscan.report.phrases import steps_found
 from syncscan.report.story import Story, ToldFinding, story_of
@@ -28,17 +27,6 @@ if TYPE_CHECKING:
 SCHEMA = "syncscan.whatif/1"
 SHOWN = 12
 """Findings in the table of a text report; JSON has them all."""
-
-_BOUND = {
-    Bound.DEVICE: "Then the device is the limit",
-    Bound.HOST: "Then the host is the limit",
-    Bound.SYNC: "Then the syncs that are left are the limit",
-    Bound.INPUT: "Then the input is the limit",
-    Bound.COMMUNICATION: "Then communication is the limit",
-    Bound.UNKNOWN: "What limits it then can't be told",
-}
-
-_NOW = {bound: text.replace("Then t", "T").replace("limits it then", "limits it") for bound, text in _BOUND.items()}
 
 
 def render(
@@ -104,7 +92,7 @@ def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
     else:
         none = "Nothing is removed" if analysis.findings else "There is no sync to remove"
         yield Text(f"{none}: the step takes {duration(p.baseline_us)}.", style="bold")
-    limit = _BOUND[p.bound_after] if p.removed else _NOW[p.bound_after]
+    limit = f"Then {p.bound_after.verdict}" if p.removed else p.bound_after.verdict.capitalize()
     yield Text(
         f"{limit}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of the host's own;"
         " no step can be shorter than either."

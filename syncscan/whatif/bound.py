@@ -14,14 +14,6 @@ EXPLAINED = 0.1
 """A replay whose step is longer or shorter than the step itself by more than this part of it explains nothing. (Of the
 45 cases of measured truth the worst is off by 0.02.)"""
 
-_LIMITS = {
-    Bound.DEVICE: "the device",
-    Bound.HOST: "the host",
-    Bound.SYNC: "syncs",
-    Bound.INPUT: "the input",
-    Bound.COMMUNICATION: "communication",
-}
-
 
 def decided(
     step: CalibratedStep, ends: Sequence[CalibratedStep], measured: StepSummary, removable: frozenset[int]
@@ -133,6 +125,6 @@ def _guess(
         return
     yield f"Guess: {_overhead(step):.0%} of host time is the profiler's (--step-ms)."
     others = [(_overhead(end), bound_of(end, removable)) for end in ends]
-    found = [f"{_LIMITS[other]} at {part:.0%}" for part, other in others if other is not bound]
+    found = [f"{other.limit} at {part:.0%}" for part, other in others if other is not bound]
     if found:
         yield f"The limit would be {', '.join(found)}."

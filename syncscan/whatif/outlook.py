@@ -40,14 +40,15 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
         )
         return said, said
     if Bound.INPUT in (step.bound, all_gone.bound_after):
-        return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper.", aside
+        limit = Bound.INPUT.verdict.capitalize()
+        return f"{limit}, not syncs: give the DataLoader more workers, or make a batch cheaper.", aside
     if step.bound is Bound.DEVICE:
         works = f"the device works {step.device_share or 0.0:.0%} of the step"
         if copies := _pageable(step):
             return f"Nothing to gain from removing syncs alone: {works}. {copies}", f"{aside} {copies}".strip()
         return f"Nothing to gain from removing syncs: {works}.", aside
     problem = "syncs are not your problem, launches are" if any_syncs else "it launches too slowly for the device"
-    return f"The host is the limit: {problem} (CUDA graphs, torch.compile, a fused optimizer).", aside
+    return f"{Bound.HOST.verdict.capitalize()}: {problem} (CUDA graphs, torch.compile, a fused optimizer).", aside
 
 
 def _pageable(step: StepSummary) -> str:
@@ -65,10 +66,10 @@ def _limit(all_gone: Projection, count: int) -> tuple[str, str]:
     """Behind what to remove, and in a list with habits, where "it" could be any of them."""
     syncs = "Without both syncs" if count == 2 else f"Without all {count} syncs"
     if all_gone.bound_after is Bound.DEVICE:
-        limit = f"the device is the limit: it works {_share(all_gone)} of the step then"
+        limit = f"{Bound.DEVICE.verdict}: it works {_share(all_gone)} of the step then"
         next_ = ""
     else:
-        limit = f"the host is the limit: {duration(all_gone.host_limit_us)} of its own work a step"
+        limit = f"{Bound.HOST.verdict}: {duration(all_gone.host_limit_us)} of its own work a step"
         next_ = "; launch less next"
     said = "Without it" if count == 1 else syncs
     return f"{said} {limit}{next_}.", f"{'Without its sync' if count == 1 else syncs} {limit}."
