@@ -90,9 +90,9 @@ class AwaitedWork:
         """
         slices, first, last = self._trace.slices, queries[0], queries[-1]
         before_last = slices.ts.item(queries[-2])
-        slack = max(CLOCKS_NS, min(slices.ts.item(last) - before_last, PROMPT_NS))
-        earliest, latest = max(before_last - CLOCKS_NS, slices.ts.item(first)), slices.end.item(last) + slack
-        records = self._before(first, track, TRIES) if of_event else []
+        slack = max(HOST_NS, min(slices.ts.item(last) - before_last, PROMPT_NS))
+        earliest, latest = max(before_last - HOST_NS, slices.ts.item(first)), slices.end.item(last) + slack
+        records = self._records.before(first, TRIES, track=track) if of_event else []
         marked = (mark for record in records for mark in self._marked(record))
         possible = itertools.chain(marked, self._drained(first, track, one_stream=True))
         return next((one for one in possible if one.done is not None and earliest <= one.done <= latest), None)
