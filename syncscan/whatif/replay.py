@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,6 +20,8 @@ from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, Program
 from syncscan.whatif.pace import BEGIN, Mark, Pace, left_of
 from syncscan.whatif.waits import Wait
+
+Own = TypeVar("Own", bound="State")
 
 Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
 """Which programs to replay (None: all), without which findings, and whether with the host's time in the ops around."""
@@ -147,7 +149,7 @@ def _replayed(replay: Replay, asked: Question) -> Steady:
     programs = replay.chosen(steps)
     if not programs:
         return Steady(0.0, {}, 0.0, 0.0)
-    state = state_of(replay, whole)
+    state = State.of(replay, whole)
     state.lead_in(programs[-1], removed)
     pace = Pace(state.mark())
     while not pace.steady:
@@ -156,12 +158,6 @@ def _replayed(replay: Replay, asked: Question) -> Steady:
             state.step(program, removed)
         pace.cycle(state.mark())
     return replay.answer(asked, pace.took, state.waits)
-
-
-def state_of(replay: Replay, whole: bool = False) -> State:
-    """Return the state in which a replay begins."""
-    graph = replay.graph
-    return State(graph.threads, len(graph.streams), graph.events, replay.scale, replay.stretch, whole)
 
 
 class State:
@@ -184,6 +180,12 @@ class State:
         self.pending: deque[tuple[int, float]] = deque()
         self.launched = 0
         self.waits: dict[int, float] = {}
+
+    @classmethod
+    def of(cls: type[Own], replay: Replay, whole: bool = False) -> Own:
+        """Return the state in which a replay begins."""
+        graph = replay.graph
+        return cls(graph.threads, len(graph.streams), graph.events, replay.scale, replay.stretch, whole)
 
     def ended(self) -> list[float]:
         """When each thread and each stream is done."""
