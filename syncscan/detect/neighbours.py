@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,8 +18,6 @@ from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Category, Trace
 _MOST = 64
 """How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
 _RANGES = (Category.CPU_OP, Category.ANNOTATION)
-_KEPT = 1 << 12
-"""Lists of names that are kept at most, of about a kilobyte: those that come again come again soon."""
 
 
 class Neighbours:
@@ -44,7 +43,6 @@ class Neighbours:
         ranges = (number for category in _RANGES for number in trace.names_of(category))
         self._is_step[[number for number in ranges if is_step(trace.strings[number])]] = True
         self._known_threads: dict[tuple[bool, int], _Thread] = {}
-        self._known: dict[bytes, tuple[str, ...]] = {}
 
     def around_each(self, rows: Int32 | Int64) -> Arounds:
         """What goes on around some calls, as far as windows need it.
@@ -88,9 +86,9 @@ class Neighbours:
         marks = self._is_step[self._names[places]]
         np.maximum.at(first, call[marks], places[marks] + 1)
         left = np.flatnonzero(~marks & (places >= first[call]))
-        without: dict[int, tuple[int, ...]] = {}
+        without: defaultdict[int, list[int]] = defaultdict(list)
         for one, place in zip(call[left].tolist(), (places - first[call])[left].tolist(), strict=True):
-            without[one] = (place, *without.get(one, ()))
+            without[one].append(place)
         return Windows(self._names, first, behind, without)
 
     def after_each(self, tracks: Int64, ends: Int64) -> Windows:
@@ -106,25 +104,15 @@ class Neighbours:
         return Windows(self._names_after, first, behind, {})
 
     def texts(self, windows: Windows) -> Iterator[tuple[str, ...]]:
-        """The names in each of these windows, one after the other: all at once they may take much memory.
-
-        To find them by their numbers' bytes takes a tenth of making them.
-        """
-        numbers, size, known = windows.names.tobytes(), windows.names.itemsize, self._known
-        bounds = zip((windows.first * size).tolist(), (windows.behind * size).tolist(), strict=True)
+        """Return the names in each of these windows, one after the other: all at once they may take much memory."""
+        bounds = zip(windows.first.tolist(), windows.behind.tolist(), strict=True)
         for call, (begin, end) in enumerate(bounds):
-            key = numbers[begin:end]
-            for place in windows.without.get(call, ()):
-                key = key[: place * size] + key[(place + 1) * size :]
-            names = known.get(key)
-            yield self._named(key) if names is None else names
+            names, left_out = self._named(windows.names[begin:end]), windows.without.get(call, ())
+            yield tuple(name for at, name in enumerate(names) if at not in left_out) if left_out else names
 
-    def _named(self, key: bytes) -> tuple[str, ...]:
-        """The names of these numbers, as 32 bits each; kept for the next windows."""
-        names = tuple([self._trace.strings[number] for number in np.frombuffer(key, np.int32).tolist()])
-        if len(self._known) < _KEPT:
-            self._known[key] = names
-        return names
+    def _named(self, numbers: Int32) -> tuple[str, ...]:
+        strings = self._trace.strings
+        return tuple([strings[number] for number in numbers.tolist()])
 
     @cached_property
     def first_begins(self) -> dict[str, int]:
@@ -145,7 +133,7 @@ class Neighbours:
         """Names of the ops and scopes that began from `start` on and before `end`."""
         thread = self._thread(track)
         lo, hi = thread.starts.searchsorted([start, end]).tolist()
-        return self._named(thread.names[lo:hi].tobytes())
+        return self._named(thread.names[lo:hi])
 
     def goes_backward(self, start: int, end: int) -> bool:
         """Whether a backward pass begins between two times, on any thread."""
@@ -202,8 +190,8 @@ class Windows(NamedTuple):
     """Where the window of each call begins among these."""
     behind: Int64
     """And where it ends."""
-    without: Mapping[int, tuple[int, ...]]
-    """For some calls the places in their windows, descending, of those that don't count."""
+    without: Mapping[int, Sequence[int]]
+    """For some calls the places in their windows of those that don't count."""
 
 
 class _Thread(NamedTuple):

@@ -115,14 +115,14 @@ class WaitNode(msgspec.Struct, frozen=True, array_like=True, tag="wait"):
     copy_ns: float
 
 
-class RecordNode(msgspec.Struct, frozen=True, array_like=True, tag="record"):
+class Record(msgspec.Struct, frozen=True, array_like=True, tag="record"):
     """An event is reached when a stream is done with all launched on it so far."""
 
     event: Number
     stream: Number
 
 
-class StreamWaitNode(msgspec.Struct, frozen=True, array_like=True, tag="stream_wait"):
+class StreamWait(msgspec.Struct, frozen=True, array_like=True, tag="stream_wait"):
     """Later work on a stream starts only when an event is reached."""
 
     event: Number
@@ -143,7 +143,7 @@ class CollectiveNode(msgspec.Struct, frozen=True, array_like=True, tag="collecti
     """Index into the rank's collectives."""
 
 
-RankNode: TypeAlias = RunNode | WaitNode | RecordNode | StreamWaitNode | CollectiveNode
+RankNode: TypeAlias = RunNode | WaitNode | Record | StreamWait | CollectiveNode
 
 
 class RankProgram(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

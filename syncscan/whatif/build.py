@@ -17,9 +17,10 @@ import numpy as np
 
 from syncscan.model.arrays import Float64, Int64, distinct
 from syncscan.model.interval import Interval, ThreadInterval, union_of
+from syncscan.model.rank import Record, StreamWait
 from syncscan.model.trace import NONE
 from syncscan.whatif.events import EventEdge, EventRecord
-from syncscan.whatif.graph import BLOCK, Collective, Feed, Graph, HostWait, Node, Program, Record, Run, StreamWait
+from syncscan.whatif.graph import BLOCK, Collective, Feed, Graph, HostWait, Node, Program, Run
 from syncscan.whatif.replayed_steps import ReplayedSteps
 from syncscan.whatif.waits import Wait
 

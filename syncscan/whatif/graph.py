@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from syncscan.model.arrays import Float64
+from syncscan.model.rank import Record, StreamWait
 from syncscan.model.trace import NONE
 from syncscan.whatif.waits import Wait
 
@@ -57,20 +58,6 @@ class HostWait(msgspec.Struct, frozen=True):
     streams: tuple[int, ...]
     event: int
     wait: Wait
-
-
-class Record(msgspec.Struct, frozen=True):
-    """`event` is reached when `stream` is done with all launched on it so far."""
-
-    event: int
-    stream: int
-
-
-class StreamWait(msgspec.Struct, frozen=True):
-    """Later work on `stream` starts only when `event` is reached."""
-
-    event: int
-    stream: int
 
 
 class Collective(msgspec.Struct, frozen=True):

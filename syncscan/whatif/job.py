@@ -19,16 +19,17 @@ from syncscan.model.rank import (
     RankGraph,
     RankNode,
     RankProgram,
-    RecordNode,
+    Record,
     RunNode,
     WaitNode,
 )
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE
-from syncscan.whatif.pace import BEGIN, Mark, Pace, left_of
+from syncscan.whatif.pace import Mark, Pace
+from syncscan.whatif.replay import State
 
 
-class Meeting(msgspec.Struct, frozen=True):
+class Meeting(msgspec.Struct, frozen=True, eq=False):
     """A collective as the job sees it."""
 
     ranks: tuple[int, ...]
@@ -116,7 +117,7 @@ def _undisturbed(graph: RankGraph, step: int) -> float:
 
 def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job) -> None:
     """Take all ranks through a step, each until it has to wait for others at a collective."""
-    arrived: dict[int, dict[int, float]] = {}
+    arrived: dict[Meeting, dict[int, float]] = {}
     runnable = deque(range(len(states)))
     for state, program in zip(states, programs, strict=True):
         state.begin(program)
@@ -129,10 +130,10 @@ def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job)
         if at is None:
             continue
         meeting = job.meetings[rank, at.collective]
-        came = arrived.setdefault(id(meeting), {})
+        came = arrived.setdefault(meeting, {})
         came[rank] = states[rank].arrival
         if len(came) == len(meeting.ranks):
-            del arrived[id(meeting)]
+            del arrived[meeting]
             _meet(states, meeting, came)
             runnable.extend(meeting.ranks)
 
@@ -143,7 +144,7 @@ def _meet(states: Sequence[_Rank], meeting: Meeting, came: Mapping[int, float]) 
         states[rank].leave((last if waits else came[rank]) + took)
 
 
-def _let_go(states: Sequence[_Rank], arrived: dict[int, dict[int, float]]) -> list[int]:
+def _let_go(states: Sequence[_Rank], arrived: dict[Meeting, dict[int, float]]) -> list[int]:
     """Let the ranks of one collective go on though not all have come; returns them."""
     came = arrived.pop(next(iter(arrived)))
     for rank, arrival in came.items():
@@ -151,18 +152,13 @@ def _let_go(states: Sequence[_Rank], arrived: dict[int, dict[int, float]]) -> li
     return list(came)
 
 
-class _Rank:
-    """Completion times of one rank: of its threads, its streams and its events; see `replay.State`."""
+class _Rank(State):
+    """Completion times of one rank."""
 
     def __init__(self, job: Job, rank: int, scales: Scales, removal: Removal) -> None:
         graph = job.graphs[rank]
-        self.job, self.rank = job, rank
-        self.scale, self.stretch = scales.host, scales.device
-        self.removed, self.whole = removal.of(rank), removal.whole
-        self.clock, self.ends = [BEGIN] * graph.threads, [0.0] * max(1, graph.streams)
-        self.events = [0.0] * max(1, graph.events)
-        self.pending: deque[tuple[int, float]] = deque()
-        self.launched = 0
+        super().__init__(graph.threads, graph.streams, graph.events, scales.host, scales.device, removal.whole)
+        self.job, self.rank, self.removed = job, rank, removal.of(rank)
         self.nodes: Sequence[RankNode] = ()
         self.next = 0
         self.arrival = 0.0
@@ -174,14 +170,13 @@ class _Rank:
 
     def mark(self) -> Mark:
         """How far it has come; the last collective slows others down while it lasts."""
-        events = [*self.events, *self.collective[1:]]
-        return Mark([*self.clock, *self.ends], events, [left_of(self.pending, self.clock)])
+        ends, events, queues = super().mark()
+        return Mark(ends, [*events, *self.collective[1:]], queues)
 
     def begin(self, program: RankProgram) -> None:
-        """The next step; its other threads go on from where its own is."""
+        """The next step."""
         self.nodes, self.next = program.nodes, 0
-        for thread in range(1, len(self.clock)):
-            self.clock[thread] = max(self.clock[thread], self.clock[0])
+        self.join()
 
     def run(self) -> CollectiveNode | None:
         """Go on until a collective has to wait for other ranks; None at the step's end. `arrival` says when it came."""
@@ -198,7 +193,7 @@ class _Rank:
                 if (self.rank, node.collective) in self.job.meetings:
                     return node
                 self.leave(self.arrival + self.job.alone_ns.get((self.rank, node.collective), 0.0))
-            elif isinstance(node, RecordNode):
+            elif isinstance(node, Record):
                 self.events[node.event] = self.ends[node.stream]
             else:
                 self.ends[node.stream] = max(self.ends[node.stream], self.events[node.event])
@@ -244,17 +239,10 @@ class _Rank:
     def _wait(self, node: WaitNode) -> None:
         now = self.clock[node.thread] + self.scale * node.host_ns
         if node.finding in self.removed:
-            gone = max(node.read_ns, node.op_ns) if self.whole else node.read_ns
-            self.clock[node.thread] = now + self.scale * (node.left_ns - gone)
-            if node.copy != NONE:
-                self.ends[node.copy] -= self.stretch * node.copy_ns
+            self._without(node, node.thread, now)
             return
-        if node.event != NONE:
-            done = self.events[node.event]
-        else:
-            done = max([self.ends[stream] for stream in node.streams], default=0.0)
-        free = now + self.scale * node.call_ns
-        self.clock[node.thread] = max(free, done + node.wake_ns) + self.scale * node.after_ns
+        free, awake = now + self.scale * node.call_ns, self._done(node.streams, node.event) + node.wake_ns
+        self.clock[node.thread] = max(free, awake) + self.scale * node.after_ns
 
     def _queue(self, thread: int, launches: int) -> None:
         """Hold the host back while the launch queue is full."""

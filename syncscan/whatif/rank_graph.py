@@ -18,16 +18,16 @@ from syncscan.model.rank import (
     RankGraph,
     RankNode,
     RankProgram,
-    RecordNode,
+    Record,
     RunNode,
-    StreamWaitNode,
+    StreamWait,
     WaitNode,
 )
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.coincidence import coincident_edges
 from syncscan.whatif.contention import beside_collectives, slowdown
-from syncscan.whatif.graph import Collective, Feed, HostWait, Program, Record, Run, StreamWait
+from syncscan.whatif.graph import Collective, Feed, HostWait, Program, Run
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replayed_steps import explained, find_steps
@@ -119,9 +119,7 @@ def _node(node: HostWait | Record | StreamWait | Collective, places: Mapping[int
         )  # fmt: skip
     if isinstance(node, Collective):
         return CollectiveNode(node.thread, node.host_ns, node.stream, node.gap_ns, node.latency_ns, places[node.row])
-    if isinstance(node, Record):
-        return RecordNode(node.event, node.stream)
-    return StreamWaitNode(node.event, node.stream)
+    return node
 
 
 def _late(program: Program, feed: Feed) -> tuple[Float64, Float64]:

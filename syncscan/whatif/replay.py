@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 
+from syncscan.model.rank import WaitNode
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, Program
 from syncscan.whatif.pace import BEGIN, Mark, Pace, left_of
 from syncscan.whatif.waits import Wait
+
+Own = TypeVar("Own", bound="State")
 
 Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
 """Which programs to replay (None: all), without which findings, and whether with the host's time in the ops around."""
@@ -146,7 +149,7 @@ def _replayed(replay: Replay, asked: Question) -> Steady:
     programs = replay.chosen(steps)
     if not programs:
         return Steady(0.0, {}, 0.0, 0.0)
-    state = State(replay, whole)
+    state = State.of(replay, whole)
     state.lead_in(programs[-1], removed)
     pace = Pace(state.mark())
     while not pace.steady:
@@ -158,17 +161,31 @@ def _replayed(replay: Replay, asked: Question) -> Steady:
 
 
 class State:
-    """Completion times: of each host thread, each stream and each event."""
+    """Completion times: of each host thread, each stream and each event.
 
-    def __init__(self, replay: Replay, whole: bool = False) -> None:
-        graph, self.whole = replay.graph, whole
-        self.scale, self.stretch = replay.scale, replay.stretch
-        self.clock = [BEGIN] * max(1, graph.threads)
-        self.ends = [0.0] * max(1, len(graph.streams))
-        self.events = [0.0] * max(1, graph.events)
+    Args:
+        threads, streams, events: how many of each there are.
+        scale: of the host's own time.
+        stretch: of the device's.
+        whole: of a removed wait the host's time in the op around it goes too.
+    """
+
+    def __init__(
+        self, threads: int, streams: int, events: int, scale: float, stretch: float, whole: bool = False
+    ) -> None:
+        self.scale, self.stretch, self.whole = scale, stretch, whole
+        self.clock = [BEGIN] * max(1, threads)
+        self.ends = [0.0] * max(1, streams)
+        self.events = [0.0] * max(1, events)
         self.pending: deque[tuple[int, float]] = deque()
         self.launched = 0
         self.waits: dict[int, float] = {}
+
+    @classmethod
+    def of(cls: type[Own], replay: Replay, whole: bool = False) -> Own:
+        """Return the state in which a replay begins."""
+        graph = replay.graph
+        return cls(graph.threads, len(graph.streams), graph.events, replay.scale, replay.stretch, whole)
 
     def ended(self) -> list[float]:
         """When each thread and each stream is done."""
@@ -185,10 +202,13 @@ class State:
 
     def step(self, scaled: Scaled, removed: frozenset[int]) -> None:
         """Advance by one program."""
-        clock = self.clock
-        for thread in range(1, len(clock)):
-            clock[thread] = max(clock[thread], clock[0])
+        self.join()
         self._advance(scaled.program.moves, scaled.hosts, scaled.late, removed)
+
+    def join(self) -> None:
+        """Let the other threads go on from where the step's own is: a step begins."""
+        for thread in range(1, len(self.clock)):
+            self.clock[thread] = max(self.clock[thread], self.clock[0])
 
     def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
         """The loop that every projection spends its time in: so what most moves are is spelt out, and calls nothing."""
@@ -230,7 +250,7 @@ class State:
                 ends[move[2]] = max(ends[move[2]], events[move[1]])
         self.launched = launched
 
-    def _without(self, wait: Wait, thread: int, now: float) -> None:
+    def _without(self, wait: Wait | WaitNode, thread: int, now: float) -> None:
         """Pass a removed wait: its op goes or what is left of it stays; its copy goes, or is pinned and shorter."""
         gone = max(wait.read_ns, wait.op_ns) if self.whole else wait.read_ns
         self.clock[thread] = now + self.scale * (wait.left_ns - gone)

@@ -7,6 +7,7 @@ unfolds its runs; a run's last launch on a stream ends exactly where the replay 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -40,8 +41,8 @@ class _Moment(msgspec.Struct, frozen=True, eq=False):
 class _Recorder(State):
     """A replay's state that writes its runs down."""
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.moments: list[_Moment] = []
 
     def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
@@ -106,7 +107,7 @@ class StepSchedules:
 
     def _moments(self, number: int, removed: frozenset[int]) -> tuple[float, list[_Moment], float]:
         """Where the step's thread stood at its begin, its runs, and its length, once step follows step like step."""
-        state, program = _Recorder(self.replay), self.replay.programs[number]
+        state, program = _Recorder.of(self.replay), self.replay.programs[number]
         state.lead_in(program, removed)
         pace = Pace(state.mark())
         while not pace.steady:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 
 from syncscan import api
+from syncscan.model.rank import Record, StreamWait
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
-from syncscan.whatif.graph import Record, StreamWait
 from syncscan.whatif.replayed_steps import find_steps
 from tests.builder import MAIN, TraceBuilder
 

@@ -22,7 +22,7 @@ MORE = 12
 def test_where_all_is_as_much_later_it_goes_on_like_that(steps: list[Program], gone: frozenset[int], last: int) -> None:
     """Once all has moved by one time each further cycle takes it too, with the same waits, whatever led in."""
     ready = replay.Replay(Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS))
-    state = replay.State(ready)
+    state = replay.State.of(ready)
 
     def cycle() -> dict[int, float]:
         state.waits.clear()
