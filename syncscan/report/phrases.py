@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from syncscan.facts.period import earlier_work, later_work
+from syncscan.facts.period import earlier_work, later_work, window
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.model.steps_found import FoundBy
-from syncscan.model.trace import Trace
+from syncscan.model.trace import NONE, Trace
 from syncscan.report.units import duration, percent, times
 
 ACROSS = 0.05
@@ -81,8 +81,15 @@ def _all_found(trace: Trace, count: int) -> str:
         return f"No steps are marked: the shortest sequence that repeats, {calls}, counts as one, {count} times."
     if found.asked:
         return "The whole trace counts as one step, as asked for."
-    whole = "all from first launch to last completion" if len(trace.device_rows) else "the whole trace"
+    whole = f"all from {_first(trace)} to last completion" if len(trace.device_rows) else "the whole trace"
     return f"No steps are marked and nothing repeats: {whole} counts as one."
+
+
+def _first(trace: Trace) -> str:
+    """What the window of a trace without steps begins with."""
+    calls = trace.device_calls[trace.device_calls != NONE]
+    loads = len(calls) and window(trace).begin < trace.slices.ts[calls].min()
+    return "the loader before the first launch" if loads else "first launch"
 
 
 def _across(analysis: Analysis) -> Iterator[str]:
@@ -94,8 +101,10 @@ def _across(analysis: Analysis) -> Iterator[str]:
     if earlier:
         works = f"the device works {duration(earlier)} on what was launched before"
         yield f"When the first begins, {works}: that is neither the steps' work nor idle."
-    if later:
+    if later and analysis.trace.steps:
         yield f"Behind the last it takes {duration(later)} until what the steps launched is done."
+    elif later:
+        yield f"When the host is done, the device works {duration(later)} more on what it launched."
 
 
 def lacking(analysis: Analysis) -> list[str]:
