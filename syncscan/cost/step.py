@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from syncscan.cost.devices import device_times, in_pageable_copies
 from syncscan.cost.held import times_held
+from syncscan.facts.host_threads import program_track
 from syncscan.facts.period import step_intervals, step_period
 from syncscan.model.finding import Occurrence
 from syncscan.model.integrity import Integrity
@@ -78,12 +79,13 @@ def _bubbles(occurrences: Sequence[Occurrence], devices: Sequence[DeviceTime]) -
 
 
 def _input(trace: Trace, steps: Sequence[Step]) -> int:
-    """Time of the DataLoader's `__next__` on the steps' own threads, in ns."""
+    """Time of the DataLoader's `__next__` on the steps' own threads, without steps on the program's, in ns."""
     s, rows = trace.slices, trace.where(is_loader, *HOST)
     if not len(rows):
         return 0
-    tracks = {step.track for step in steps}
-    if NONE not in tracks:
-        rows = rows[np.isin(s.track[rows], list(tracks))]
+    calls = trace.device_calls[trace.device_calls != NONE]
+    unmarked = program_track(trace, s.track[calls].astype(np.int64))
+    tracks = {unmarked if step.track == NONE else step.track for step in steps}
+    rows = rows[np.isin(s.track[rows], list(tracks))]
     inside = cover_of([(step.ts, step.end) for step in steps]).holds(s.ts[rows])
     return int(s.dur[rows[inside]].sum())

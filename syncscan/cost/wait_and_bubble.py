@@ -9,6 +9,7 @@ import numpy as np
 
 from syncscan.cost.queued import Queued
 from syncscan.facts.device_work import DeviceWork, communicating
+from syncscan.facts.period import earlier_work, waited_before
 from syncscan.model.arrays import Int64, distinct, grouped
 from syncscan.model.finding import Awaited, Cost, Place, SyncPoint
 from syncscan.model.integrity import SOUND, Integrity
@@ -35,7 +36,7 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
         return (Cost(0, 0),) * len(points)
     ruler = _Ruler(trace, points)
     waits = ruler.waits()
-    columns = waits, ruler.bubbles(waits), ruler.communication(waits)
+    columns = ruler.in_steps(waits), ruler.bubbles(waits), ruler.communication(waits)
     return tuple(map(Cost, *(column.tolist() for column in columns)))
 
 
@@ -67,6 +68,21 @@ class _Ruler:
         # Calls of one thread follow one another, but not in a damaged trace.
         waits: Int64 = np.minimum(held, self.end - self.begin)
         return waits
+
+    def in_steps(self, waits: Int64) -> Int64:
+        """These waits without what they wait for launches from before the steps, as far as no step's time holds that.
+
+        Where the device first works off earlier launches, that time is none of the steps', see `step_period`.
+        """
+        left_out, earlier = waited_before(self.trace), earlier_work(self.trace)
+        if not left_out or earlier is None:
+            return waits
+        order = np.argsort(self.begin, kind="stable")
+        over = np.clip(np.minimum(self.begin + waits, earlier.end) - np.maximum(self.begin, earlier.begin), 0, None)
+        before = np.cumsum(over[order]) - over[order]
+        kept = waits.copy()
+        kept[order] -= np.clip(left_out - before, 0, over[order])
+        return kept
 
     def _each(self, calls: Int64, point_of: Int64) -> Int64:
         """How long each call held the host; of each the place of the sync point that it belongs to."""

@@ -19,8 +19,10 @@ from syncscan.detect.rule_set import RuleSet
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.paths import Paths
+from syncscan.facts.period import window
 from syncscan.model.arrays import Bool, distinct
 from syncscan.model.finding import Diagnosis, SyncPoint
+from syncscan.model.interval import cover_of
 from syncscan.model.names import is_service_thread
 from syncscan.model.rule_doc import RuleDoc
 from syncscan.model.trace import CALLS, NONE, Category, Trace
@@ -87,8 +89,11 @@ def _with_intent(trace: Trace, points: Sequence[SyncPoint]) -> tuple[SyncPoint, 
     threads, found = _program_threads(trace), list(points)
     own = np.array([track in threads for track in range(len(trace.tracks))], np.bool_)
     meant = ~own[np.array([point.track for point in points], np.int64)]
+    begun = np.array([point.ts for point in points], np.int64)
     if trace.steps:
-        meant |= ~trace.in_steps(np.array([point.ts for point in points], np.int64))
+        meant |= ~trace.in_steps(begun)
+    elif not trace.info.capture.pretended and (trace.device_calls != NONE).any():
+        meant |= ~cover_of([window(trace)]).holds(begun)
     for place in np.flatnonzero(meant).tolist():
         found[place] = _intended(found[place])
     return tuple(found)

@@ -10,11 +10,11 @@ import numpy as np
 
 from syncscan.detect.awaited import AwaitedWork, place_of
 from syncscan.detect.blocking_call import BlockingCall, direction, wait_of_row
-from syncscan.detect.closing_sync import profiler_sync
 from syncscan.detect.launches import blocking_launch
 from syncscan.detect.polling import polls
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
+from syncscan.facts.closing_sync import profiler_syncs
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model import runtime_calls
 from syncscan.model.arrays import Bool, Int64, among, blocks, looked_up
@@ -162,7 +162,7 @@ class _RuntimeCalls:
         wraps_known = among(rows[long], np.sort(slices.parent[known_rows]))
         at = np.sort(np.concatenate([np.flatnonzero(known), long[~wraps_known]]))
         inside_known = among(slices.parent[rows[at]], known_rows)
-        found: Int64 = at[~inside_known & (rows[at] != profiler_sync(self._trace))]
+        found: Int64 = at[~inside_known & ~among(rows[at], np.sort(profiler_syncs(self._trace)))]
         return found
 
     def _synchronises_behind(self, at: Int64) -> Int64:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from syncscan.facts.closing_sync import profiler_syncs
 from syncscan.facts.profiler_overhead import profilers_own_within
-from syncscan.model.arrays import Int64, median
+from syncscan.model.arrays import Int64, distinct, median
 from syncscan.model.interval import Interval, union
-from syncscan.model.runtime_calls import waits_by_nature
-from syncscan.model.trace import CALLS, NONE, Trace, once
+from syncscan.model.names import is_loader
+from syncscan.model.runtime_calls import is_synchronise, waits_by_nature
+from syncscan.model.trace import CALLS, HOST, NONE, Trace, once
 
 BEHIND = 0.05
 """The device sets the pace when it falls behind the host by more than this part of a step with every step."""
@@ -42,16 +44,33 @@ def step_intervals(trace: Trace) -> tuple[Interval, ...]:
     return tuple(Interval(step.ts, end) for step, end in zip(steps, [*ends, steps[-1].end + pause], strict=True))
 
 
+@once
 def window(trace: Trace) -> Interval:
-    """What stands for the step of a trace without any: from the first launch of recorded work to its completion, in ns.
+    """What stands for the step of a trace without any, ns: the host's part of it, as a mark around it would have been.
 
-    What the profiler does before and behind is none of it. Where no launch has its work, from first slice to last.
+    It begins with the first launch of recorded work, or the loader before that, and ends when the last op is over that
+    launches or waits. What the profiler does before and behind is none of it, and its own synchronise is nobody's; the
+    device may be done later, see `later_work`. Where no launch has its work, it is from first slice to last.
     """
-    s, rows, calls = trace.slices, trace.device_rows, trace.device_calls
-    linked = calls != NONE
-    if not linked.any():
+    s, calls = trace.slices, trace.device_calls
+    calls = calls[calls != NONE]
+    if not len(calls):
         return Interval(int(s.ts.min()), int(s.end.max()))
-    return Interval(int(s.ts[calls[linked]].min()), int(s.end[rows[linked]].max()))
+    first = int(calls[np.argmin(s.ts[calls])])
+    begin = min(int(s.ts[first]), _loader_before(trace, first))
+    waits = trace.where(is_synchronise, *CALLS)
+    waits = waits[np.isin(s.track[waits], distinct(s.track[calls])) & ~np.isin(waits, profiler_syncs(trace))]
+    meeting = np.concatenate([calls, waits[s.ts[waits] >= begin]])
+    last = meeting[s.end[meeting] == s.end[meeting].max()]
+    ops = [op for op in map(trace.outermost_op, last.tolist()) if op != NONE]
+    return Interval(begin, int(s.end[np.append(last, ops).astype(np.int64)].max()))
+
+
+def _loader_before(trace: Trace, launch: int) -> int:
+    """When the last loader before this first launch began on its thread; never without."""
+    s, rows = trace.slices, trace.where(is_loader, *HOST)
+    rows = rows[(s.track[rows] == s.track[launch]) & (s.ts[rows] <= s.ts[launch])]
+    return int(s.ts[rows].max()) if len(rows) else np.iinfo(np.int64).max
 
 
 @once
@@ -123,11 +142,23 @@ def step_period(trace: Trace) -> float:
     if done and earlier is not None:
         period = _period_behind(trace, steps, done, earlier)
     elif len(done) < 2:
-        alone = done[0] - steps[0].begin - _profilers(trace, steps[:1]) if done and trace.steps else 0.0
+        alone = done[0] - steps[0].begin - _profilers(trace, steps[:1]) if done else 0.0
         period = max(_mean_length(trace, steps), alone)
     else:
         period = _period_of_several(trace, steps, done)
     return max(period, busy_time(trace, steps) / len(steps))
+
+
+@once
+def waited_before(trace: Trace) -> int:
+    """How long the host waits for earlier launches in time that `step_period` leaves out, ns; 0 for next to nothing."""
+    steps = step_intervals(trace)
+    earlier = earlier_work(trace) if steps else None
+    if earlier is None:
+        return 0
+    took = len(steps) * step_period(trace)
+    left_out = sum(step.length for step in steps) - took
+    return min(int(left_out), _waiting(trace, steps, earlier)) if left_out > BEHIND * took else 0
 
 
 def step_times(trace: Trace) -> list[int]:
@@ -157,7 +188,7 @@ def _period_behind(trace: Trace, steps: Sequence[Interval], done: list[int], ear
     What the host waits for it is no time of these steps; what these leave it to wait for is in the device's pace.
     """
     waiting = _waiting(trace, steps, earlier)
-    host = (_launching(trace, steps) - waiting) / len(steps)
+    host = (sum(step.length for step in steps) - waiting) / len(steps)
     device = (done[-1] - earlier.end) / len(steps)
     tells = waiting or device > (1 + BEHIND) * host or _busy(trace, earlier.end, done[-1]) > FULL
     return max(host, device) if tells else host
@@ -170,15 +201,6 @@ def _mean_length(trace: Trace, steps: Sequence[Interval]) -> float:
 def _profilers(trace: Trace, steps: Sequence[Interval]) -> int:
     """How long the profiler itself held the host in these steps."""
     return sum(profilers_own_within(trace, steps))
-
-
-def _launching(trace: Trace, steps: Sequence[Interval]) -> int:
-    """How long the host takes for these steps; for a window without steps from its first launch to its last."""
-    if trace.steps:
-        return sum(step.length for step in steps) - _profilers(trace, steps)
-    calls = trace.device_calls
-    launching = Interval(steps[0].begin, int(trace.slices.end[calls[calls != NONE]].max()))
-    return launching.length - _profilers(trace, [launching])
 
 
 def _waiting(trace: Trace, steps: Sequence[Interval], earlier: Interval) -> int:

@@ -110,6 +110,11 @@ def is_device_synchronise(name: str) -> bool:
     return _is(_DEVICE_SYNCHRONISE, name)
 
 
+def is_queue_finish(name: str) -> bool:
+    """Whether it holds the host until one of an Intel device's queues is done."""
+    return name == "urQueueFinish"
+
+
 def is_event_synchronise(name: str) -> bool:
     """Whether it holds the host until an event is reached."""
     return _is(_EVENT_SYNCHRONISE, name)

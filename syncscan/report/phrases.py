@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from syncscan.facts.loader_before import loader_before
-from syncscan.facts.period import earlier_work, later_work, step_intervals
+from syncscan.facts.period import earlier_work, later_work, step_intervals, window
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
@@ -18,7 +18,7 @@ from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.model.steps_found import FoundBy
-from syncscan.model.trace import Trace
+from syncscan.model.trace import NONE, Trace
 from syncscan.report.units import duration, percent, times
 
 PROFILERS = 0.01
@@ -86,7 +86,7 @@ def _all_found(trace: Trace, count: int) -> str:
         return f"No steps are marked: the shortest sequence that repeats, {calls}, counts as one, {count} times."
     if found.asked:
         return "The whole trace counts as one step, as asked for."
-    whole = "all from first launch to last completion" if len(trace.device_rows) else "the whole trace"
+    whole = f"all from {_first(trace)} to last completion" if len(trace.device_rows) else "the whole trace"
     return f"No steps are marked and nothing repeats: {whole} counts as one."
 
 
@@ -107,6 +107,13 @@ def _loader(analysis: Analysis) -> Iterator[str]:
         yield f"{took}, which is in none of these numbers: mark the steps (prof.step()) to see what it costs."
 
 
+def _first(trace: Trace) -> str:
+    """What the window of a trace without steps begins with."""
+    calls = trace.device_calls[trace.device_calls != NONE]
+    loads = len(calls) and window(trace).begin < trace.slices.ts[calls].min()
+    return "the loader before the first launch" if loads else "first launch"
+
+
 def _across(analysis: Analysis) -> Iterator[str]:
     """What of the device's work lies across the begin of the first step and the end of the last, where it matters."""
     ends = earlier_work(analysis.trace), later_work(analysis.trace)
@@ -116,8 +123,10 @@ def _across(analysis: Analysis) -> Iterator[str]:
     if earlier:
         works = f"the device works {duration(earlier)} on what was launched before"
         yield f"When the first begins, {works}: that is neither the steps' work nor idle."
-    if later:
+    if later and analysis.trace.steps:
         yield f"Behind the last it takes {duration(later)} until what the steps launched is done."
+    elif later:
+        yield f"When the host is done, the device works {duration(later)} more on what it launched."
 
 
 def lacking(analysis: Analysis) -> list[str]:

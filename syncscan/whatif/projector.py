@@ -15,14 +15,16 @@ from syncscan.model.habit import Change
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.schedule import Schedule
-from syncscan.model.step import NOT_MEASURED, StepSummary
+from syncscan.model.step import NOT_MEASURED, Bound, StepSummary
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import HOST, Trace
 from syncscan.whatif import plausible
+from syncscan.whatif.bound import bound_of, unsettled
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, reach
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.graph import Graph
+from syncscan.whatif.outlook import NOTHING
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import ReplayedSteps, find_steps, with_change
 from syncscan.whatif.schedule import StepSchedules
@@ -160,7 +162,16 @@ class Projector:
         self._require_work()
         chosen = select(self.findings, selectors)
         removed = [f for f in chosen if not (keep_timing and f.diagnosis.cause is Cause.EXPLICIT)]
-        return self.calibrated(step_ms).projection(removed)
+        step = self.calibrated(step_ms)
+        found = step.projection(removed)
+        # What gains nothing leaves the device the limit that the analysis says it is.
+        same = found.saving_us < NOTHING * found.baseline_us and found.bound_after is not Bound.INPUT
+        return replace(found, bound_after=Bound.DEVICE) if same and self._full_device(step) else found
+
+    def _full_device(self, step: CalibratedStep) -> bool:
+        """Whether the analysis says that the device is the limit."""
+        own = frozenset(self.number[f.id] for f in self.findings if not f.diagnosis.intended)
+        return not unsettled(step) and bound_of(step, own) is Bound.DEVICE
 
     def pipeline(self, scope: str, beside: str = "", *, step_ms: float | None = None) -> Pipeline:
         """An upper bound on what running a scope on a stream of its own, a step ahead, would save.

@@ -110,12 +110,13 @@ def test_without_steps_the_trace_is_one():
 
 
 def test_the_whole_trace_is_one_step_of_no_thread():
-    """From its first slice's begin to its last one's end, whichever thread or stream they lie on."""
+    """The host's part, from its first launch to its last one's end, on whichever threads they are."""
     t = TraceBuilder()
     t.op("aten::add", 20, 30)
     with t.thread("other"):
         t.launch(at=10, lasts=500)
-    assert steps_of(t.trace()) == (Step(0, NONE, 10_000, 511_000),)
+    t.launch(at=40, lasts=5)
+    assert steps_of(t.trace()) == (Step(0, NONE, 10_000, 41_000),)
 
 
 def test_an_empty_trace():
@@ -141,14 +142,16 @@ def test_input_is_what_the_steps_own_thread_waits_for():
     assert step(t).input_us == 130
 
 
-def test_without_steps_input_is_what_any_thread_waits_for():
-    """No thread is known to be the program's own."""
+def test_without_steps_input_is_what_the_programs_thread_waits_for():
+    """Not what another one fetches ahead, nor what is loaded when the host has launched its last."""
     t = TraceBuilder()
     t.launch(at=0, lasts=1000)
     for tid in (MAIN, MAIN + 1):
         with t.thread("program", tid):
             t.scope(LOADER, 200, 300)
-    assert step(t).input_us == 200
+    t.launch(at=400, lasts=10)
+    t.scope(LOADER, 500, 600)
+    assert step(t).input_us == 100
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,11 @@ def test_a_device_held_by_work_that_isnt_recorded() -> None:
 
 
 def test_the_same_without_a_mark() -> None:
-    """The window is from the first launch to the last completion; the device's pace counts from where it took it up."""
+    """The window is the host's part, to its last launch; the device's pace counts from where it took it up."""
     t = TraceBuilder()
     ahead(t, held=8400)
     trace = with_steps(t.trace(), whole=True)
-    assert step_intervals(trace) == (Interval(10_000, 18_400_000),)
+    assert step_intervals(trace) == (Interval(10_000, 1_991_000),)
     assert step_period(trace) == pytest.approx(10_000_000)
 
 
@@ -120,13 +120,36 @@ def test_a_host_that_doesnt_wait_takes_its_time_all_the_same() -> None:
     assert step_period(t.trace()) == pytest.approx(8_000_000)
 
 
-def test_a_window_without_steps_begins_with_its_first_launch() -> None:
-    """What is made before, and behind the last completion, is none of it."""
+def test_a_window_without_steps_is_the_hosts_part() -> None:
+    """From its first launch until the op of its last one is over: what is made before and behind is none of it."""
     t = TraceBuilder()
     t.op("aten::randn", 0, 4000)
     t.launch("kernel", at=5000, lasts=100)
+    with t.op("aten::mul", 5500, 5600):
+        t.launch("kernel", at=5510, lasts=300)
     t.op("aten::add", 6000, 7000)
-    assert step_intervals(t.trace()) == (Interval(5_000_000, 5_101_000),)
+    trace = t.trace()
+    assert step_intervals(trace) == (Interval(5_000_000, 5_600_000),)
+    assert later_work(trace) == Interval(5_600_000, 5_811_000)
+    assert step_period(trace) == pytest.approx(811_000)
+
+
+def test_the_profilers_own_synchronize_is_in_no_window() -> None:
+    """The program's last one is."""
+    t = TraceBuilder()
+    t.launch("kernel", at=0, lasts=500)
+    t.synchronize(at=100, api="cudaStreamSynchronize")
+    t.synchronize(at=900)
+    assert step_intervals(t.trace()) == (Interval(0, 502_000),)
+
+
+def test_a_window_begins_with_the_loader_before_its_first_launch() -> None:
+    """With the last of several."""
+    t = TraceBuilder()
+    for begin in (0, 100):
+        t.scope("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", begin, begin + 90)
+    t.launch("kernel", at=200, lasts=10)
+    assert step_intervals(t.trace()) == (Interval(100_000, 201_000),)
 
 
 def test_work_that_lost_its_launch_is_not_earlier() -> None:
@@ -146,4 +169,4 @@ def test_what_the_device_does_behind_the_last_step_is_told() -> None:
     with t.step(0, 1000):
         t.launch("kernel", at=10, lasts=3000)
     assert later_work(t.trace()) == Interval(1_000_000, 3_011_000)
-    assert later_work(with_steps(t.trace(), whole=True)) is None
+    assert later_work(with_steps(t.trace(), whole=True)) == Interval(11_000, 3_011_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.detect.closing_sync import profiler_sync
+from syncscan.facts.closing_sync import profiler_sync, profiler_syncs
 from syncscan.model.trace import NONE
 from tests.builder import TraceBuilder
 
@@ -59,6 +59,19 @@ def test_of_several_it_is_the_last() -> None:
         t.call("cudaDeviceSynchronize", 1300, 1400)
     t.call("cudaDeviceSynchronize", 1250, 1260)
     assert found(t) == 1300
+
+
+def test_on_an_intel_device_it_waits_for_one_queue_after_the_other() -> None:
+    """The program's own are in an op, or come before with Python in between."""
+    t = recorded()
+    t.call("urQueueFinish", 1100, 1200)
+    for k in range(3):
+        t.call("urQueueFinish", 1300 + 10 * k, 1305 + 10 * k)
+    trace = t.trace()
+    assert (trace.slices.ts[profiler_syncs(trace)] // 1000).tolist() == [1300, 1310, 1320]
+    with t.op("aten::item", 1400, 1500):
+        t.call("urQueueFinish", 1410, 1490)
+    assert profiler_syncs(t.trace()).tolist() == []
 
 
 @pytest.mark.parametrize(("at", "own"), [(999, None), (1000, 1000)])
