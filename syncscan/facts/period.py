@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from syncscan.facts.closing_sync import profiler_syncs
+from syncscan.facts.paths import Paths
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.arrays import Int64, distinct, median
 from syncscan.model.interval import Interval, union
@@ -62,7 +63,7 @@ def window(trace: Trace) -> Interval:
     waits = waits[np.isin(s.track[waits], distinct(s.track[calls])) & ~np.isin(waits, profiler_syncs(trace))]
     meeting = np.concatenate([calls, waits[s.ts[waits] >= begin]])
     last = meeting[s.end[meeting] == s.end[meeting].max()]
-    ops = [op for op in map(trace.outermost_op, last.tolist()) if op != NONE]
+    ops = [op for op in map(trace.kept(Paths).outermost_op, last.tolist()) if op != NONE]
     return Interval(begin, int(s.end[np.append(last, ops).astype(np.int64)].max()))
 
 
