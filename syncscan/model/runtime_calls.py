@@ -13,6 +13,7 @@ _VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+\Z")
 _LAUNCH = re.compile(r"LaunchKernel")
 _RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?")
 _STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent")
+_QUEUE_FINISH = re.compile(r"urQueueFinish")
 _EVENT_SYNCHRONISE = re.compile(r"\w*EventSynchronize")
 _STREAM_SYNCHRONISE = re.compile(r"\w*StreamSynchronize")
 _OF_A_STREAM = re.compile(r"\w*(Stream|Event)\w*")
@@ -112,7 +113,7 @@ def is_device_synchronise(name: str) -> bool:
 
 def is_queue_finish(name: str) -> bool:
     """Whether it holds the host until one of an Intel device's queues is done."""
-    return name == "urQueueFinish"
+    return _is(_QUEUE_FINISH, name)
 
 
 def is_event_synchronise(name: str) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from syncscan.facts.loader_before import loader_before
 from syncscan.facts.period import earlier_work, later_work, step_intervals, window
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.analysis import Analysis
@@ -62,7 +61,7 @@ def _shorter(s: StepSummary, us: float) -> str:
 
 def steps_found(analysis: Analysis) -> str:
     """How the steps were found, and what of the device's work lies across their begin and their end."""
-    return " ".join((_how_found(analysis.trace), *_profilers(analysis), *_loader(analysis), *_across(analysis)))
+    return " ".join((_how_found(analysis.trace), *_profilers(analysis), *_across(analysis)))
 
 
 def _how_found(trace: Trace) -> str:
@@ -97,14 +96,6 @@ def _profilers(analysis: Analysis) -> Iterator[str]:
     if own and us > PROFILERS * analysis.step.observed_us * len(own):
         where = "in it" if len(own) == 1 else f"in {held} of them" if held < len(own) else "in them"
         yield f"The profiler's own work {where} ({duration(us)}, rows of category overhead) is left out of all times."
-
-
-def _loader(analysis: Analysis) -> Iterator[str]:
-    """How long the loader took before the first step, where it matters and no number holds it."""
-    us = loader_before(analysis.trace) / 1e3
-    if us > ACROSS * analysis.step.observed_us:
-        took = f"The DataLoader took {duration(us)} before the first launch"
-        yield f"{took}, which is in none of these numbers: mark the steps (prof.step()) to see what it costs."
 
 
 def _first(trace: Trace) -> str:
