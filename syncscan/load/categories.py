@@ -38,36 +38,6 @@ PYTHON = "python_function"
 ARROWS = frozenset({"fwdbwd", "forward_backward"})
 """Categories of the arrows from a forward op to its backward op."""
 
-_OP = ("external", "sequence", "fwd_thread")
-_CALL = ("correlation", "external", "bytes", "copy_kind")
-_WORK = ("correlation", "external", "device", "stream")
-
-ID_COLUMNS = {
-    Category.CPU_OP: _OP,
-    Category.ANNOTATION: _OP,
-    Category.RUNTIME: _CALL,
-    Category.DRIVER: _CALL,
-    Category.KERNEL: _WORK,
-    Category.MEMCPY: (*_WORK, "bytes"),
-    Category.MEMSET: (*_WORK, "bytes"),
-    Category.SYNC: (*_WORK, "awaits"),
-    Category.OVERHEAD: (),
-}
-"""Category → the columns of `Slices` that its `args` fill; the others are NONE."""
-
-ARGS = {
-    "correlation": ("correlation",),
-    "external": ("External id", "external id"),
-    "sequence": ("Sequence number",),
-    "fwd_thread": ("Fwd thread id",),
-    "device": ("device",),
-    "stream": ("stream",),
-    "bytes": ("bytes",),
-    "copy_kind": ("kind",),
-    "awaits": ("wait_on_cuda_event_record_corr_id",),
-}
-"""Column → the names that `args` had for it through the versions, the first usable one wins."""
-
 
 def vendor_of_category(name: str) -> str:
     """The vendor that a category belongs to alone (`xpu`, `mtia`, `cuda`), empty for those that vendors share."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from syncscan.load.categories import ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
+from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
 from syncscan.load.damage import Damage
 from syncscan.load.event import Args, Event
+from syncscan.load.fields import FIELDS, Field, fields_of, getter
 from syncscan.load.table import Arrays, Table, Values
 from syncscan.load.typed_events import Grouped
 from syncscan.load.values import LONGEST_US, Float64, copy_name, nanoseconds, process_group, text_of
@@ -20,9 +21,8 @@ from syncscan.model.arrays import Int32, Int64
 from syncscan.model.trace import DRAWN, NONE, Category, Flows, Track
 
 TYPES: dict[str, Any] = {
-    "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64, "correlation": np.int64,
-    "external": np.int64, "sequence": np.int64, "fwd_thread": np.int32, "device": np.int32, "stream": np.int32,
-    "bytes": np.int64, "copy_kind": np.int8, "awaits": np.int64, "group": np.int32,
+    "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64,
+    **{field.column: field.type for field in FIELDS}, "group": np.int32,
 }  # fmt: skip
 """The columns of `Slices` that are read, in order; linking adds `parent`."""
 
@@ -171,11 +171,11 @@ class Columns(msgspec.Struct):
         """What only slices of this category have."""
         args = [event.args for event in group]
         yield "category", np.full(len(group), category, np.int8)
-        for column in ID_COLUMNS[category]:
-            numbers = _ID_OF_ARGS[column](args)
-            if column not in _RARE or numbers.count(NONE) < len(numbers):
-                ids = _ints(numbers, TYPES[column])
-                yield column, _by_either_name(ids, args) if column == "external" else ids
+        for field in fields_of(category):
+            numbers = _GETTERS[field.column](args)
+            if not field.rare or numbers.count(NONE) < len(numbers):
+                ids = _ints(numbers, field.type)
+                yield field.column, _by_either_key(ids, field, args) if field.older_key else ids
         if category == Category.MEMCPY:
             yield "name", [self._strings[_copy(event)] for event in group]
         if category == Category.KERNEL and any(a.group is not None for a in args):
@@ -308,33 +308,17 @@ def _ints(values: list[int], dtype: Any) -> Any:
         return np.array([value if limits.min <= value <= limits.max else NONE for value in values], dtype)
 
 
-def _by_either_name(ids: Any, all_args: list[Args]) -> Any:
-    """External ids, and what stands under their other name where none is usable: torch 1.10 and older write it in lower
-    case (`categories.ARGS`).
-    """
+def _by_either_key(ids: Any, field: Field, args: Sequence[Any]) -> Any:
+    """Return these numbers of a field, and what stands under its older key where none is usable."""
     missing = np.flatnonzero(ids == NONE)
     if len(missing):
         ids = ids.copy()
-        ids[missing] = _ints([all_args[place].external_old for place in missing.tolist()], ids.dtype)
+        ids[missing] = _ints(_GETTERS[field.attributes[1]]([args[place] for place in missing.tolist()]), ids.dtype)
     return ids
 
 
-_RARE = frozenset({"copy_kind"})
-"""Columns that most traces have nothing for: only HIP's calls say it."""
-
-_ID_OF_ARGS: dict[str, Callable[[list[Args]], list[int]]] = {
-    "correlation": lambda all_args: [args.correlation for args in all_args],
-    "external": lambda all_args: [args.external for args in all_args],
-    "sequence": lambda all_args: [args.sequence for args in all_args],
-    "fwd_thread": lambda all_args: [args.fwd_thread for args in all_args],
-    "device": lambda all_args: [args.device for args in all_args],
-    "stream": lambda all_args: [args.stream for args in all_args],
-    "bytes": lambda all_args: [args.bytes for args in all_args],
-    "copy_kind": lambda all_args: [args.copy_kind for args in all_args],
-    "awaits": lambda all_args: [args.awaits for args in all_args],
-}
-"""Column → how it is taken from the args. Spelt out, as `getattr` by name takes twice as long; a list an attribute, as
-an array of tuples takes three times as long (benchmarks/README.md, columns)."""
+_GETTERS = {attribute: getter(attribute) for field in FIELDS for attribute in field.attributes}
+"""Attribute of decoded args → what takes it from each of many."""
 
 
 def _renumber(columns: Arrays, own_name: Int32, own_track: Int32) -> None:

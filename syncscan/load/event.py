@@ -8,23 +8,14 @@ from typing import Annotated, Any
 
 import msgspec
 
+from syncscan.load.fields import FIELDS, args_type
 from syncscan.load.values import id_of, number_of, text_of
 from syncscan.model.trace import NONE
 
 
-class Args(msgspec.Struct, gc=False, frozen=True):
-    """What is read of an event's `args`; each field is named as in `categories.ARGS`, where it has a column."""
+class Args(args_type("_Fields", FIELDS)):  # type: ignore[misc]
+    """What is read of an event's `args`: the fields that have a column, and these."""
 
-    correlation: int = NONE
-    external: int = msgspec.field(default=NONE, name="External id")
-    external_old: int = msgspec.field(default=NONE, name="external id")
-    sequence: int = msgspec.field(default=NONE, name="Sequence number")
-    fwd_thread: int = msgspec.field(default=NONE, name="Fwd thread id")
-    device: int = NONE
-    stream: int = NONE
-    bytes: int = NONE
-    copy_kind: int = msgspec.field(default=NONE, name="kind")
-    awaits: int = msgspec.field(default=NONE, name="wait_on_cuda_event_record_corr_id")
     number: int = msgspec.field(default=NONE, name="Seq")
     source_rank: int = msgspec.field(default=NONE, name="Src Rank")
     target_rank: int = msgspec.field(default=NONE, name="Dst Rank")

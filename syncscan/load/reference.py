@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from syncscan.load.categories import ARGS, ARROWS, CATEGORIES, ID_COLUMNS, PYTHON
+from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
 from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
 from syncscan.load.damage import Damage
+from syncscan.load.fields import fields_of
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.values import copy_name, id_of, nanoseconds, number_of, process_group, text_of
@@ -116,9 +117,9 @@ class _Reader:
         if category == Category.MEMCPY:
             name = copy_name(name, args.get("copy kind"), args.get("src kind"), args.get("dst kind"))
         row |= {"category": category, "name": self._number(name, self.strings)}
-        for column in ID_COLUMNS[category]:
-            ids = [id_of(args.get(key)) for key in ARGS[column]]
-            row[column] = _fitting(next((i for i in ids if i != NONE), NONE), column)
+        for field in fields_of(category):
+            ids = [id_of(args.get(key)) for key in field.keys]
+            row[field.column] = _fitting(next((i for i in ids if i != NONE), NONE), field.column)
         if category == Category.KERNEL:
             source, target = (id_of(args.get(key)) for key in ("Src Rank", "Dst Rank"))
             group = process_group(args.get("Process Group Name"), args.get("Process Group Ranks"), source, target)

@@ -17,8 +17,9 @@ from typing import Any, Literal
 import msgspec
 
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
-from syncscan.load.event import NO_ARGS, Args, Event, Listed
-from syncscan.model.trace import NONE, Category
+from syncscan.load.event import Args, Event, Listed
+from syncscan.load.fields import args_type, fields_of
+from syncscan.model.trace import CALLS, Category
 
 Grouped = Mapping[str, Sequence[Any]]
 """Events by their category: as `Event`, or as the type that their category has."""
@@ -38,21 +39,6 @@ class _Timed(Listed, gc=False, tag_field="cat", tag=""):
     dur: float = math.nan
 
 
-class _OfOp(msgspec.Struct, gc=False, frozen=True):
-    external: int = msgspec.field(default=NONE, name="External id")
-    external_old: int = msgspec.field(default=NONE, name="external id")
-    sequence: int = msgspec.field(default=NONE, name="Sequence number")
-    fwd_thread: int = msgspec.field(default=NONE, name="Fwd thread id")
-
-
-class _OfCall(msgspec.Struct, gc=False, frozen=True):
-    external: int = msgspec.field(default=NONE, name="External id")
-    external_old: int = msgspec.field(default=NONE, name="external id")
-    correlation: int = NONE
-    bytes: int = NONE
-    copy_kind: int = msgspec.field(default=NONE, name="kind")
-
-
 class _Arrow(Listed, gc=False, tag_field="cat", tag=""):
     ph: Literal["s", "f"]
     id: int | str | None = None
@@ -65,23 +51,18 @@ class _LeftOut(Listed, gc=False, tag_field="cat", tag=""):
     ph: Literal["X", "s", "f", "i"]
 
 
-_NO_OP, _NO_CALL = _OfOp(), _OfCall()
-_ARGS: dict[Category, tuple[Any, Any]] = {
-    Category.CPU_OP: (_OfOp, _NO_OP),
-    Category.ANNOTATION: (_OfOp, _NO_OP),
-    Category.RUNTIME: (_OfCall, _NO_CALL),
-    Category.DRIVER: (_OfCall, _NO_CALL),
-}
-"""Category → the type of its `args` and what stands for none, for those that are many and have few of its fields."""
+_FEW = (Category.CPU_OP, Category.ANNOTATION, *CALLS)
+"""Categories whose events are many, and have few of the fields."""
 
 
 def _types() -> dict[type, str]:
     """The type of each category, whose tag it is."""
     types = {_type(_Timed, PYTHON): PYTHON}
     types |= {_type(_Arrow, name): name for name in ARROWS} | {_type(_LeftOut, name): name for name in LEFT_OUT}
+    args = {category: args_type(f"_ArgsOf{category.name}", fields_of(category)) for category in _FEW}
     for name, category in CATEGORIES.items():
-        kind, none = _ARGS.get(category, (Args, NO_ARGS))
-        types[_type(_Timed, name, ("args", kind, none))] = name
+        kind = args.get(category, Args)
+        types[_type(_Timed, name, ("args", kind, kind()))] = name
     return types
 
 

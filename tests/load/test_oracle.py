@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncscan.load import reader, reference
-from syncscan.load.categories import ARGS, CATEGORIES
+from syncscan.load.categories import CATEGORIES
 from syncscan.load.columns import FRAME_COLUMNS, TYPES
+from syncscan.load.fields import FIELDS
 from syncscan.model.trace import Flows, Trace
 
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("**/*.json.gz"), key=lambda p: -p.stat().st_size)
@@ -60,7 +61,7 @@ names = st.sampled_from(
     ["aten::item", "cudaLaunchKernel", "cudaStreamSynchronize", "ProfilerStep#3", "Memcpy", "process_name", "a: nan, b"]
 )
 args = st.dictionaries(
-    st.sampled_from([key for keys in ARGS.values() for key in keys]), ids | odd, max_size=4
+    st.sampled_from([key for field in FIELDS for key in field.keys]), ids | odd, max_size=4
 ) | st.fixed_dictionaries(
     {"name": text, "Input Dims": st.lists(st.lists(st.integers(), max_size=2), max_size=2)},
     optional={"copy kind": st.sampled_from(["DtoH", "HtoD", 3]), "src kind": st.just("device"), "list": st.just(

@@ -14,9 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from syncscan.load import reader, reference
-from syncscan.load.categories import ARGS, ARROWS, CATEGORIES, PYTHON
+from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
 from syncscan.load.damage import Damage
 from syncscan.load.event_list import EventList, head_of
+from syncscan.load.fields import FIELDS
 from syncscan.load.split import Splitter
 from syncscan.load.typed_events import typed_events
 from tests.load.test_oracle import assert_equal
@@ -27,7 +28,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=8)
 places = {"pid": st.integers(0, 3) | texts, "tid": st.integers(0, 3) | texts}
 times = {"ts": st.floats(0, 1e4) | st.integers(0, 50), "dur": st.floats(0, 1e4) | st.sampled_from(["3", 7, -1])}
 arguments = st.dictionaries(
-    st.sampled_from([key for keys in ARGS.values() for key in keys] + ["Ev Idx", "Seq", "Src Rank"]), numbers
+    st.sampled_from([key for field in FIELDS for key in field.keys] + ["Ev Idx", "Seq", "Src Rank"]), numbers
 ) | st.fixed_dictionaries(
     {"Process Group Name": texts},
     optional={"Process Group Ranks": st.lists(st.integers(0, 3)), "copy kind": st.just("DtoH"), "src kind": texts},
