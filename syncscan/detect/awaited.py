@@ -146,7 +146,7 @@ class AwaitedWork:
 
     def _drained(self, row: int, track: int, one_stream: bool) -> Iterator[Awaited]:
         """What a call may have waited for: each stream of its process, or each device as a whole."""
-        others = self._of_other_processes(track)
+        others = self.of_other_processes(track)
         for device in self._work.devices:
             streams = tuple(place for place in self._streams(device) if place not in others)
             for together in [(place,) for place in streams] if one_stream else [streams]:
@@ -194,13 +194,13 @@ class AwaitedWork:
         """Work before the record that is named, else before one that explains the block, else a drained stream's."""
         named = self._named_record(row)
         if named != NONE:
-            marked = self._marked(named)
+            marked = self.marked(named)
             return self._likeliest(marked, row) or next(iter(marked), self._nothing(row))
-        own = (marked for record in self._before(row, track, TRIES) for marked in self._marked(record))
+        own = (marked for record in self.records_before(row, track, TRIES) for marked in self.marked(record))
         nearest = self._likeliest(own, row)
         if nearest is not None and self._explains(nearest, row):
             return nearest
-        others = (marked for record in self._beside(self._before(row), track) for marked in self._marked(record))
+        others = (marked for record in self._beside(self.records_before(row), track) for marked in self.marked(record))
         found = self._latest(others, row) or self._latest(self._drained(row, track, one_stream=True), row)
         return found or nearest or self._unexplained(self._launched_before(row, self._streams(*supposed)), row)
 
@@ -219,11 +219,11 @@ class AwaitedWork:
 
     def _named_record(self, row: int) -> int:
         """The row of the record that a synchronisation row or capture names, NONE without."""
-        if row in self._stated:
-            return self._stated[row]
+        if row in self.stated:
+            return self.stated[row]
         return int(self._trace.calls_with(self._trace.slices.awaits[[row]])[0])
 
-    def _marked(self, record: int) -> _Marks:
+    def marked(self, record: int) -> _Marks:
         """What a record marks on each stream that it may stand on: those its thread launched on, the latest first."""
         if record not in self._marks:  # waits that follow one another look back over the same records
             at, track = self._trace.slices.ts.item(record), self._trace.slices.track.item(record)
@@ -236,7 +236,7 @@ class AwaitedWork:
         """Row of each record that was asked for → what it marks."""
         return {}
 
-    def _before(self, row: int, track: int = NONE, most: int = LOOK_BACK) -> list[int]:
+    def records_before(self, row: int, track: int = NONE, most: int = LOOK_BACK) -> list[int]:
         """Rows of the last records before a call, the latest first: of one thread, or of all."""
         records, times = self._records_of(track)
         count = int(times.searchsorted(self._trace.slices.ts.item(row)))
@@ -255,7 +255,7 @@ class AwaitedWork:
         numbers: dict[str, int] = {}
         return np.array([numbers.setdefault(track.pid, len(numbers)) for track in self._trace.tracks], np.int64)
 
-    def _of_other_processes(self, track: int) -> set[Place]:
+    def of_other_processes(self, track: int) -> set[Place]:
         """Streams that only other processes of the file launched on: a thread can't wait for those."""
         pid = self._trace.tracks[track].pid
         if self._launching <= {pid}:  # nearly always, and launches needn't be sorted for it
@@ -308,7 +308,7 @@ class AwaitedWork:
         return {track: _launches(slices.ts[calls[begin:end]], places[begin:end]) for track, begin, end in runs}
 
     @cached_property
-    def _stated(self) -> dict[int, int]:
+    def stated(self) -> dict[int, int]:
         """Row of a call that waits for an event → row of the record that the trace says it means."""
         trace = self._trace
         rows = trace.where(lambda name: is_event_synchronise(name) or is_stream_wait(name), *CALLS)

@@ -1,7 +1,8 @@
 """From a Trace to its event edges: which work a stream waits for.
 
 Where the trace states which record is meant, that is taken (`stated_edges`). Else the edge is inferred: the nearest
-record on the same thread whose work ended early enough to explain when the waiting work went on.
+record on the same thread whose work ended early enough to explain when the waiting work went on. Traces of torch 1.12
+to 2.1 have no records of events (libkineto left `cudaEventRecord` out): there the wait itself stands for it.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ class Events:
         """Rows of the records that the wait in this row may mean, the likeliest first."""
         if row in self.stated:
             return [self.stated[row]]
+        if not len(self.records):
+            return [row]  # torch 1.12 to 2.1 recorded none: the wait stands for it, mostly made just behind
         s = self.trace.slices
         behind = int(self._recorded_at.searchsorted(s.ts.item(row)))
         near = self.records[max(0, behind - LOOK_BACK) : behind]
