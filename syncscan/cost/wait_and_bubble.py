@@ -53,6 +53,7 @@ class _Ruler:
         self.known = np.array([point.awaited is not None for point in points], np.bool_)
         """Whether anybody knows what it waited for."""
         self.awaited = [point.awaited or _NOTHING for point in points]
+        self.copy_held = np.array([each.copy_held for each in self.awaited], np.int64)
 
     def waits(self) -> Int64:
         """How long each sync point held the host, ns."""
@@ -88,7 +89,8 @@ class _Ruler:
         """How long each call held the host; of each the place of the sync point that it belongs to."""
         s = self.trace.slices
         start, length, own = s.ts[calls], s.dur[calls], self.trace.works_of(calls)
-        held = np.minimum(np.maximum(self._done(start, point_of) - start, 0), length)
+        done = np.maximum(self._done(start, point_of), np.where(own == NONE, 0, self.copy_held[point_of]))
+        held = np.minimum(np.maximum(done - start, 0), length)
         since = np.maximum(start + held, s.ts[own])
         with_own = held + np.maximum(0, np.minimum(start + length, s.end[own]) - since)
         # With pinned memory it returns at once: what waits is the synchronise behind it.

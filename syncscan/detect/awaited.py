@@ -51,7 +51,7 @@ class AwaitedWork:
     """Answers what the blocking calls of one trace waited for."""
 
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
-        self._trace, self._work, self._records = trace, work, trace.kept(EventRecords)
+        self._trace, self._work, self.records = trace, work, trace.kept(EventRecords)
 
     def of(
         self, first: Int64, last: Int64, apis: Sequence[str], tracks: Sequence[int], supposed: Sequence[Place]
@@ -92,8 +92,8 @@ class AwaitedWork:
         before_last = slices.ts.item(queries[-2])
         slack = max(HOST_NS, min(slices.ts.item(last) - before_last, PROMPT_NS))
         earliest, latest = max(before_last - HOST_NS, slices.ts.item(first)), slices.end.item(last) + slack
-        records = self._records.before(first, TRIES, track=track) if of_event else []
-        marked = (mark for record in records for mark in self._marked(record))
+        records = self.records.before(first, TRIES, track=track) if of_event else []
+        marked = (mark for record in records for mark in self.marked(record))
         possible = itertools.chain(marked, self._drained(first, track, one_stream=True))
         return next((one for one in possible if one.done is not None and earliest <= one.done <= latest), None)
 
@@ -133,7 +133,7 @@ class AwaitedWork:
 
     def _drained(self, row: int, track: int, one_stream: bool) -> Iterator[Awaited]:
         """What a call may have waited for: each stream of its process, or each device as a whole."""
-        others = self._of_other_processes(track)
+        others = self.of_other_processes(track)
         for device in self._work.devices:
             streams = tuple(place for place in self._streams(device) if place not in others)
             for together in [(place,) for place in streams] if one_stream else [streams]:
@@ -181,15 +181,13 @@ class AwaitedWork:
         """Work before the record that is named, else before one that explains the block, else a drained stream's."""
         named = self._named_record(row)
         if named != NONE:
-            marked = self._marked(named)
+            marked = self.marked(named)
             return self._likeliest(marked, row) or next(iter(marked), self._nothing(row))
-        own = (marked for record in self._records.before(row, TRIES, track=track) for marked in self._marked(record))
+        own = (marked for record in self.records.before(row, TRIES, track=track) for marked in self.marked(record))
         nearest = self._likeliest(own, row)
         if nearest is not None and self._explains(nearest, row):
             return nearest
-        others = (
-            marked for record in self._beside(self._records.before(row), track) for marked in self._marked(record)
-        )
+        others = (marked for record in self._beside(self.records.before(row), track) for marked in self.marked(record))
         found = self._latest(others, row) or self._latest(self._drained(row, track, one_stream=True), row)
         return found or nearest or self._unexplained(self._launched_before(row, self._streams(*supposed)), row)
 
@@ -208,11 +206,11 @@ class AwaitedWork:
 
     def _named_record(self, row: int) -> int:
         """The row of the record that a synchronisation row or capture names, NONE without."""
-        if row in self._records.stated:
-            return self._records.stated[row]
+        if row in self.records.stated:
+            return self.records.stated[row]
         return int(self._trace.calls_with(self._trace.slices.awaits[[row]])[0])
 
-    def _marked(self, record: int) -> _Marks:
+    def marked(self, record: int) -> _Marks:
         """What a record marks on each stream that it may stand on: those its thread launched on, the latest first."""
         if record not in self._marks:  # waits that follow one another look back over the same records
             at, track = self._trace.slices.ts.item(record), self._trace.slices.track.item(record)
@@ -237,7 +235,7 @@ class AwaitedWork:
         numbers: dict[str, int] = {}
         return np.array([numbers.setdefault(track.pid, len(numbers)) for track in self._trace.tracks], np.int64)
 
-    def _of_other_processes(self, track: int) -> set[Place]:
+    def of_other_processes(self, track: int) -> set[Place]:
         """Streams that only other processes of the file launched on: a thread can't wait for those."""
         process = self._process_of.item(track)
         if process not in self._of_others:

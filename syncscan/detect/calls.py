@@ -7,9 +7,11 @@ from functools import cache, cached_property, lru_cache
 from operator import itemgetter
 
 import numpy as np
+from msgspec.structs import replace
 
 from syncscan.detect.awaited import AwaitedWork, place_of
 from syncscan.detect.blocking_call import BlockingCall, direction, wait_of_row
+from syncscan.detect.held_copies import HeldCopies
 from syncscan.detect.launches import blocking_launch
 from syncscan.detect.polling import polls
 from syncscan.detect.sync_rows import unseen_waits
@@ -59,6 +61,7 @@ class _RuntimeCalls:
 
     def __init__(self, trace: Trace, waits: Waits, awaited: AwaitedWork) -> None:
         self._trace, self._waits, self._awaited = trace, waits, awaited
+        self._held = HeldCopies(trace, trace.kept(DeviceWork), awaited)
         self._rows = np.flatnonzero(trace.is_category(*CALLS))
         self._names = trace.slices.name.take(self._rows)
         self._different = sorted({*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)})
@@ -88,7 +91,11 @@ class _RuntimeCalls:
         each = list(zip(rows.tolist(), behind.tolist(), first_apis, last_apis, strict=True))
         awaited = self._awaited.of(rows, last, last_apis, threads, supposed)
         places = list(map(place_of, awaited, last_apis, supposed))
-        waited = self._waits.waited(begin, end, places, first_apis)
+        held = self._held.until(rows, copies)
+        for at in np.flatnonzero(held).tolist():
+            known = awaited[at]
+            awaited[at] = known and replace(known, copy_held=held.item(at))
+        waited = self._waits.waited(begin, end, places, first_apis, held)
         return map(
             BlockingCall,
             [(row,) if after == NONE else (row, after) for row, after, _, _ in each],

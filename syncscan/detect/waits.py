@@ -70,7 +70,9 @@ class Waits:
         """The number of the first device that did work; NONE without any."""
         return next(iter(self._work.devices), NONE)
 
-    def waited(self, begin: Int64, end: Int64, places: Sequence[Place], apis: Sequence[str]) -> Bool:
+    def waited(
+        self, begin: Int64, end: Int64, places: Sequence[Place], apis: Sequence[str], held: Int64 | None = None
+    ) -> Bool:
         """Whether each call (ns) blocked the host, for most of its time, until work had ended that was queued before.
 
         Of calls that take long also with nothing queued, only one that returned promptly after the work counts.
@@ -79,8 +81,11 @@ class Waits:
             begin, end: when it was called and when it returned.
             places: device and stream that it waits for, as `places` says.
             apis: the name of its first runtime call.
+            held: until when work of other streams held its copy, 0 where none did.
         """
         done, queued = self._work.last_ends(places, begin)
+        if held is not None:
+            done, queued = np.maximum(done, held), queued | (held > begin)
         by_nature = {api: waits_by_nature(api) for api in set(apis)}
         prompt = (end - done <= PROMPT_NS) | np.array([by_nature[api] for api in apis], np.bool_)
         long = (done - begin > SHORTEST_NS) & (end >= done - HOST_NS)

@@ -38,6 +38,11 @@ class EventRecords:
         self.stated = stated_edges(trace, rows, waits)
         """Row of a call that waits for an event → row of the record that the trace says it means."""
 
+    @property
+    def none(self) -> bool:
+        """Whether the trace has no records of events at all."""
+        return not len(self._on[NONE][0])
+
     def before(self, row: int, most: int = LOOK_BACK, *, track: int = NONE) -> list[int]:
         """Return the rows of the last records before a call, the latest first: of one thread, or of all."""
         if track not in self._on:

@@ -120,6 +120,8 @@ class Awaited(msgspec.Struct, frozen=True):
     done: int | None
     """When the last of it ended; None where there was none."""
     of_event: bool = False
+    copy_held: int = 0
+    """Until when work of other streams kept the call's own copy from beginning; 0 where none did."""
 
 
 class SyncPoint(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
 """From a Trace to its event edges: which work a stream waits for.
 
 Where the trace states which record is meant, that is taken. Else the edge is inferred: the nearest record on the same
-thread whose work ended early enough to explain when the waiting work went on.
+thread whose work ended early enough to explain when the waiting work went on. Traces of torch 1.12 to 2.1 have no
+records of events (libkineto left `cudaEventRecord` out): there the wait itself stands for it.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class Events:
 
     def _candidates(self, row: int) -> list[int]:
         """Return the rows of the records that the wait in this row may mean, the likeliest first."""
+        if self.records.none:
+            return [row]  # torch 1.12 to 2.1 recorded none: the wait stands for it, mostly made just behind
         s, stated = self.trace.slices, self.records.stated.get(row)
         records = self.records.before(row, TRIES, track=s.track.item(row)) if stated is None else [stated]
         return [record for record in records if self.within.holds(s.ts.item(record))]

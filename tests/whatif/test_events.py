@@ -145,3 +145,13 @@ def test_a_record_of_the_waiting_thread_is_found_behind_many_of_another_thread()
         for k in range(300):
             t.call("cudaEventRecord", 20 + k / 10, 20.05 + k / 10)
     assert stream_waits(t) == 1
+
+
+def test_without_records_of_events_a_wait_stands_for_its_own() -> None:
+    """Torch 1.12 to 2.1 wrote no `cudaEventRecord`: the wait is mostly made just behind it."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.launch("side", at=start, lasts=300, stream=20)
+        t.call("cudaStreamWaitEvent", start + 10, start + 11)
+        t.launch("main", at=start + 20, lasts=10, stream=7, begins=start + 302)
+    assert stream_waits(t) == 1
