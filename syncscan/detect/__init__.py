@@ -13,6 +13,7 @@ from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
 from syncscan.detect.naming import Naming
 from syncscan.detect.neighbours import Neighbours, Windows
+from syncscan.detect.one_rule import OneRule
 from syncscan.detect.rule import document
 from syncscan.detect.rules import PREAMBLE, RULES
 from syncscan.facts.device_work import DeviceWork
@@ -29,9 +30,9 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
     Returns:
         The sync points, in order of thread and time, and warnings: a rule that raises is named there and skipped.
     """
-    naming = Naming()
-    points = [_point(call, naming.diagnosis_of(call)) for call in calls_of(trace)]
-    return _with_intent(trace, points), tuple(naming.warnings)
+    naming, one = Naming(), OneRule()
+    points = [_point(call, one.of(call, naming.diagnosis_of(call))) for call in calls_of(trace)]
+    return _with_intent(trace, one.settled(points)), tuple(naming.warnings)
 
 
 def calls_of(trace: Trace) -> Iterator[Call]:

@@ -39,7 +39,11 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
         )
         return said, said
     if Bound.INPUT in (step.bound, all_gone.bound_after):
-        return "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper.", aside
+        loads = f": it takes {duration(step.input_us)} of the step" if step.input_us else ""
+        return (
+            f"The input is the limit, not syncs{loads}. Give the DataLoader more workers, or make a batch cheaper.",
+            aside,
+        )
     if step.bound is Bound.DEVICE:
         return (
             f"Nothing to gain from removing syncs: the device works {step.device_share or 0.0:.0%} of the step.",
