@@ -225,8 +225,8 @@ def behind_syncs() -> TraceBuilder:
         (kernels(0.3), "The device works 30% of the step and waits for the host's launches in the rest."),
         (
             kernels(0.3, loader=200),
-            "The device works 30% of the step, the host is in the DataLoader for 20%, and the device waits for the host's "
-            "launches in the rest.",
+            "The device works 30% of the step, the host is in the DataLoader for 20%, and the device waits for the "
+            "host's launches in the rest.",
         ),
         (
             unprofiled(400),
