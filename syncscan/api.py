@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
-from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, source_files, with_excerpts
+from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, settled, source_files, with_excerpts
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
 from syncscan.facts.integrity import integrity_of
@@ -199,6 +199,7 @@ def analyze_trace(
     points, broken_rules = detect(trace)
     over("detect")
     places = attribute(trace, points, files)
+    points = settled(points, places, files)
     over("attribute")
     integrity = integrity_of(trace, lacks)
     costs = cost.costs_of(trace, points, integrity)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from syncscan.attribute.backward import ForwardOps
 from syncscan.attribute.excerpts import at_hand, with_excerpts
 from syncscan.attribute.guess import candidates
+from syncscan.attribute.indexed import settled
 from syncscan.attribute.phase import Phases
 from syncscan.attribute.place import Place, modules, parse, pick
 from syncscan.attribute.program import path_in_program, program_root
@@ -239,4 +240,4 @@ class _Attributor:
         return self.uses[source, ops]
 
 
-__all__ = ["OWN", "SourceFiles", "attribute", "kept_sources", "source_files", "with_excerpts"]
+__all__ = ["OWN", "SourceFiles", "attribute", "kept_sources", "settled", "source_files", "with_excerpts"]

@@ -13,6 +13,7 @@ from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
 from syncscan.detect.neighbours import Neighbours, Windows
+from syncscan.detect.one_rule import OneRule
 from syncscan.detect.ops_around import parts_of_chain
 from syncscan.detect.rule import document
 from syncscan.detect.rule_set import RuleSet
@@ -34,9 +35,9 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
     Returns:
         The sync points, in order of thread and time, and warnings: a rule that raises is named there and skipped.
     """
-    rules = RuleSet()
-    points = [_point(call, rules.diagnosis_of(call)) for call in calls_of(trace)]
-    return _with_intent(trace, points), tuple(rules.warnings)
+    rules, one = RuleSet(), OneRule()
+    points = [_point(call, one.of(call, rules.diagnosis_of(call))) for call in calls_of(trace)]
+    return _with_intent(trace, one.settled(points)), tuple(rules.warnings)
 
 
 def calls_of(trace: Trace) -> Iterator[Call]:

@@ -160,6 +160,10 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         """True if the function of one of them has one of these names, or one that begins so."""
         return self.place.in_library_function(*names)
 
+    def in_library_function_of(self, *names: str) -> bool:
+        """True if the function of one of them has one of these names."""
+        return self.place.in_library_function_of(*names)
+
     def functions_in_library(self, package: str) -> tuple[str, ...]:
         """The functions of those that lie in this package, outermost first."""
         return self.place.functions_in_library(package)

@@ -78,6 +78,10 @@ class CodePlace:
         """Whether the function of one of the library's frames has one of these names, or one that begins so."""
         return _runs(self.frames_in_libraries, names)
 
+    def in_library_function_of(self, *names: str) -> bool:
+        """Whether the function of one of the library's frames has one of these names."""
+        return any(frame.function in names for frame in self.frames_in_libraries)
+
     def functions_in_library(self, package: str) -> tuple[str, ...]:
         """The functions of the library's frames that lie in this package, outermost first."""
         return tuple(frame.function for frame in self.frames_in_libraries if in_package(frame.file, package))

@@ -45,6 +45,8 @@ class Match(msgspec.Struct, frozen=True):
     confidence: Confidence = Confidence.HIGH
     intended: bool = False
     """True for waits that are meant or are not the program's own."""
+    copied: Match | None = None
+    """What it says where the line's source shows that the program itself copies what is indexed there."""
     for_caller: bool = False
     """True where `fix` is for who calls a library; else it is, in a library's own code, what could stand there."""
 
@@ -90,6 +92,7 @@ def diagnose(rule: Rule, match: Match, library: str = "") -> Diagnosis:
         intended=match.intended,
         removal=match.removal,
         use=match.use or _USES.get(match.cause or rule.CAUSE, Use.UNKNOWN),
+        copied=diagnose(rule, match.copied, library) if match.copied else None,
     )
 
 

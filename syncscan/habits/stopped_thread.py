@@ -35,7 +35,7 @@ class Stopped(msgspec.Struct, frozen=True):
     likely_us: float
     """With what it was stopped in the backward pass."""
     most_us: float
-    """All that it was off its core and might have been on one: what it waits for by itself is in that."""
+    """All that it was off its core and might have been on one, but for what it waits for by itself in Python's code."""
 
 
 def stopped_by_others(sampled: SampledHost) -> Stopped | None:
@@ -47,10 +47,12 @@ def stopped_by_others(sampled: SampledHost) -> Stopped | None:
     beyond = min(_beyond_chance(sampled, used), waiting)
     stopped, pairs = sum(used.stopped_us), list(zip(used.stopped_us, sampled.nodes, strict=True))
     own, backward = sum(us for us, n in pairs if not _waits(n)), sum(us for us, n in pairs if _in_backward(n))
+    likely = beyond * (own + backward) / stopped if stopped else 0.0
+    itself = sum(node.self_us for node in sampled.nodes if _waits(node) and not _in_backward(node))
     return Stopped(
         surely_us=beyond * own / stopped if stopped else 0.0,
-        likely_us=beyond * (own + backward) / stopped if stopped else 0.0,
-        most_us=max(waiting, sampled.step_us - used.on_us - used.delayed_us),
+        likely_us=likely,
+        most_us=max(likely, max(waiting, sampled.step_us - used.on_us - used.delayed_us) - itself),
     )
 
 

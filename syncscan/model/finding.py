@@ -101,6 +101,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """True for waits that are meant or are not the program's own: they are reported with severity `info`."""
     removal: Removal = Removal.NOTHING
     use: Use = Use.UNKNOWN
+    copied: Diagnosis | None = None
+    """What it says where the line's source shows that the program itself copies what is indexed there."""
 
 
 Place = tuple[int, int]

@@ -42,10 +42,11 @@ _HOST_BACKENDS = ("gloo:", "mpi:", "ucc:")
 _BACKENDS = ("nccl:", "rccl:", "gloo:", "ucc:", "mpi:", "xccl:", "hccl:")
 """How torch's record of a collective begins (`profilingTitle` in torch/csrc/distributed/c10d)."""
 _LOADER = "enumerate(DataLoader)"
-_WORKERS = "_MultiProcessingDataLoaderIter"
+_WORKERS = "MultiProcessingDataLoaderIter"
 """The iterator that takes batches from workers: the time in its `__next__` is waiting. A loader without workers
-computes there, which is the host's own work."""
-_NO_WORKERS = "_SingleProcessDataLoaderIter"
+computes there, which is the host's own work. Torchdata's are called so with `_Stateful` before it
+(torchdata/stateful_dataloader/stateful_dataloader.py)."""
+_NO_WORKERS = "SingleProcessDataLoaderIter"
 
 
 def step_number(name: str) -> int | None:

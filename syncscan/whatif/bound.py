@@ -76,16 +76,19 @@ def bound_of(step: CalibratedStep, removable: frozenset[int]) -> Bound:
     """What limits the step: what would have to change first for it to become shorter.
 
     Syncs do where they cost a notable part of it, or half of what the device's work leaves: then the host's launches
-    are not what it waits for.
+    are not what it waits for. The input does where it takes no less than such syncs, or half of that: where the host's
+    own work takes more, faster input would leave most of the step.
     """
     shares, syncs = step.shares, _gain(step, removable)
     if shares.device >= BOUND_FROM:
         return Bound.DEVICE
     if shares.waits_for_ranks:
         return Bound.COMMUNICATION
-    if shares.input >= NOTABLE and shares.input >= syncs:
+    by_syncs = syncs >= min(NOTABLE, (1.0 - shares.device) / 2)
+    most = shares.input >= (1.0 - shares.device - shares.communication) / 2
+    if shares.input >= max(NOTABLE, syncs) and (most or by_syncs):
         return Bound.INPUT
-    return Bound.SYNC if syncs >= min(NOTABLE, (1.0 - shares.device) / 2) else Bound.HOST
+    return Bound.SYNC if by_syncs else Bound.HOST
 
 
 def _gain(step: CalibratedStep, removable: frozenset[int]) -> float:
@@ -106,7 +109,8 @@ def _reason(step: CalibratedStep, measured: StepSummary, bound: Bound, removable
     communicates = bound is not Bound.DEVICE and shares.communication >= NOTABLE
     ranks = f"waits for other ranks or the network for {shares.communication:.0%}"
     if bound is Bound.HOST:
-        others = f", {ranks} and" if communicates else " and waits"
+        loads = f", the host is in the DataLoader for {shares.input:.0%}" if shares.input >= NOTABLE else ""
+        others = f", {ranks} and" if communicates else f"{loads}, and the device waits" if loads else " and waits"
         return f"{works}{others} for the host's launches in the rest."
     if communicates:
         works = f"{works} and {ranks}"

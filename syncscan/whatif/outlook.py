@@ -40,8 +40,9 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
         )
         return said, said
     if Bound.INPUT in (step.bound, all_gone.bound_after):
+        loads = f": it takes {duration(step.input_us)} of the step" if step.input_us else ""
         limit = Bound.INPUT.verdict.capitalize()
-        return f"{limit}, not syncs: give the DataLoader more workers, or make a batch cheaper.", aside
+        return f"{limit}, not syncs{loads}. Give the DataLoader more workers, or make a batch cheaper.", aside
     if step.bound is Bound.DEVICE:
         works = f"the device works {step.device_share or 0.0:.0%} of the step"
         if copies := _pageable(step):

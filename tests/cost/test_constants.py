@@ -55,7 +55,17 @@ def test_a_verdict_needs_the_device_work_of_nine_tenths_of_the_launches(lost: in
 
 @pytest.mark.parametrize(("loader", "bound"), [(105, Bound.INPUT), (100, Bound.INPUT), (95, Bound.HOST)])
 def test_a_loader_that_takes_a_tenth_of_a_step_bounds_it(loader: float, bound: Bound) -> None:
-    """10 % of the step in the DataLoader's `__next__`, the device working half of it."""
+    """10 % of the step in the DataLoader's `__next__`, the device working 80 % of it."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.scope("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start, start + loader)
+        t.launch("kernel", at=start + 150, lasts=800)
+    assert step(t).bound is bound
+
+
+@pytest.mark.parametrize(("loader", "bound"), [(255, Bound.INPUT), (245, Bound.HOST)])
+def test_a_loader_bounds_a_step_by_half_of_what_the_device_leaves(loader: float, bound: Bound) -> None:
+    """The device works half of it; where the host's own work takes more than the loader, that is the limit."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         t.scope("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start, start + loader)

@@ -227,6 +227,11 @@ def behind_syncs() -> TraceBuilder:
         (behind_syncs(), "The device works 60% of the step; without its syncs it would be 25% shorter."),
         (kernels(0.3), "The device works 30% of the step and waits for the host's launches in the rest."),
         (
+            kernels(0.3, loader=200),
+            "The device works 30% of the step, the host is in the DataLoader for 20%, and the device waits for the "
+            "host's launches in the rest.",
+        ),
+        (
             unprofiled(400),
             "What was recorded of a step takes 0.993 ms, the step took 0.4 ms without the profiler: what bounds it "
             "can't be told from that.",

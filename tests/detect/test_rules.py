@@ -293,6 +293,21 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
         "cpu",
         Wait(TO, D2H, after=["nccl:all_to_all"], size=1 << 20),
     ),
+    (
+        "torchvision's save_image saves no checkpoint",
+        "cpu",
+        Wait(TO, D2H, frames=["main.py(265): <module>", "torchvision/utils.py(120): save_image"]),
+    ),
+    (
+        "a trainer's save_checkpoint does",
+        "checkpoint-save",
+        Wait(TO, D2H, frames=["main.py(9): <module>", "ultralytics/engine/trainer.py(5): save_model"]),
+    ),
+    (
+        "a constructor that is indexed at once copies its data, and no index",
+        "tensor-constructor",
+        Wait(TO, H2D, after=["aten::lift_fresh", "aten::detach_", "aten::index"], size=8000),
+    ),
     ("a scope may be called barrier", "explicit-sync", Wait(copy="", scopes=["barrier-free"])),
 ]
 
@@ -301,6 +316,50 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
 def test_look_alikes_keep_their_own_rule(fact: str, rule: str, wait: Wait) -> None:
     """What resembles a special cause but isn't gets the general one."""
     assert wait.named().rule == rule
+
+
+def test_what_is_copied_around_an_index_may_be_the_index_or_what_is_indexed() -> None:
+    """`x[numpy_index]` and `from_numpy(table).to(device)[t]` make the same ops: the fix speaks of both."""
+    either = Wait(TO, H2D, before=["aten::lift_fresh"], after=["aten::index"], size=8000).named()
+    assert (either.rule, either.confidence) == ("cpu-index", Confidence.MEDIUM)
+    assert "If it is what is indexed" in either.fix
+    assert either.copied is not None
+    assert "the table to the device once" in either.copied.fix
+    alist = Wait(TO, H2D, after=["aten::lift_fresh", "aten::index"], size=24).named()
+    assert (alist.confidence, alist.copied) == (Confidence.HIGH, None)
+
+
+def test_data_too_large_for_constants_are_taken_as_new() -> None:
+    """A replay buffer's batch isn't made once and kept."""
+    lifted = ["aten::lift_fresh", "aten::detach_"]
+    assert Wait(TO, H2D, after=lifted, size=8).named().fix.startswith("Make it once")
+    assert Wait(TO, H2D, after=lifted, size=8192).named().fix.startswith("New data in each step")
+
+
+def test_a_transformer_that_asks_whether_its_mask_is_causal_can_be_told() -> None:
+    """By an argument of the call."""
+    frames = [
+        "model.py(142): forward",
+        "torch/nn/modules/transformer.py(511): forward",
+        "torch/nn/modules/transformer.py(1252): _detect_is_causal_mask",
+    ]
+    diagnosis = Wait(BOOL, before=["aten::eq", "aten::all"], frames=frames).named()
+    assert diagnosis.rule == "tensor-bool"
+    assert "is_causal=True" in diagnosis.fix
+
+
+def test_calls_of_one_line_get_one_rule() -> None:
+    """One of five is followed later than the others by what takes its number."""
+    t = TraceBuilder()
+    t.step(0, 10_000)
+    with t.frame("tal.py(564): f", 5, 9_900):
+        for k in range(5):
+            begin = 100 + 1_000 * k
+            t.sync(ITEM, at=begin, wait=300)
+            end = max(event["ts"] + event["dur"] for event in t.events if event.get("name") == "aten::item")
+            t.op("aten::arange", end + (20 if k == 3 else 1), end + 40)
+    points, _ = detect(t.trace())
+    assert {point.diagnosis.rule for point in points} == {"number-argument"}
 
 
 def in_an_optimizers_step(*frames: str, optimizer: str = "Adam", goes_backward: bool = True) -> Diagnosis:

@@ -71,6 +71,11 @@ def test_where_the_thread_waits_by_itself_nobody_stops_it(waits):
     assert (found.surely_us, found.likely_us) == (0, 0)
 
 
+def test_what_it_waits_for_by_itself_isn_t_at_most_the_locks():
+    """It waits for its loader for 500 µs of the step, all off its core: no lock would give them back."""
+    assert stopped_by_others(sampled((LOADING, 400.0), (OWN, 40.0), off=600.0)).most_us == pytest.approx(100)
+
+
 def test_in_the_backward_pass_it_is_likely_and_not_sure():
     """Autograd's thread may compute meanwhile, or be stopped as well."""
     found = stopped_by_others(sampled((OWN, 100.0), (ENGINE, 300.0)))

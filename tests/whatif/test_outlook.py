@@ -103,5 +103,6 @@ def test_a_step_that_waits_for_its_loader_is_told_so() -> None:
     step = profiled(analyze_trace(t.trace())).step
     assert step.outlook
     assert step.outlook.said == (
-        "The input is the limit, not syncs: give the DataLoader more workers, or make a batch cheaper."
+        "The input is the limit, not syncs: it takes 600 µs of the step. Give the DataLoader more workers, or make a "
+        "batch cheaper."
     )

@@ -57,13 +57,21 @@ A checkpoint is rare, and its consistency matters more.
 """
 
 
+_SAVES = tuple(
+    f"{head}{name}"
+    for head in ("", "_")
+    for name in "save save_checkpoint save_model save_pretrained save_state save_state_dict save_weights save_ckpt "
+    "save_adapter save_optimizer save_optimizer_and_scheduler save_file save_16bit_model".split()
+)
+"""What libraries call the functions that save a model; `save_image` and `save_figure` save what was drawn."""
+
+
 def match(call: Call) -> Match | None:
     """A copy to the host inside torch's saving code."""
     if call.facts.direction != "DtoH":
         return None
-    if not (
-        call.in_library("torch/serialization.py", "torch/distributed/checkpoint") or call.in_library_function("save")
-    ):
+    in_torch = call.in_library("torch/serialization.py", "torch/distributed/checkpoint")
+    if not (in_torch or call.in_library_function_of(*_SAVES)):
         return None
     return Match(
         title="saving a checkpoint waits for every tensor",

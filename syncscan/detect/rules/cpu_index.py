@@ -1,13 +1,14 @@
-"""An index on the host is copied to the device at every use.
+"""An index on the host, or a table that a device tensor indexes, is copied to the device at every use.
 
 ## What it finds
 
-`x[[0, 1]]`, `x[numpy_index]`, `x[cpu_tensor]`, reading and assigning.
+`x[[0, 1]]`, `x[numpy_index]`, `x[cpu_tensor]`, reading and assigning; and `torch.from_numpy(table).to(device)[t]`,
+where the index is on the device and the table isn't.
 
 ## How it shows in the trace
 
 `aten::index` or `aten::index_put_ > aten::to > aten::_to_copy > aten::copy_` with a small `Memcpy HtoD (Pageable ->
-Device)`.
+Device)`. Or the copy comes right before `aten::index`: then the line's source tells the index from the table.
 
 ## Example
 
@@ -37,14 +38,14 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.ops import INDEXINGS
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Removal
+from syncscan.model.finding import Cause, Confidence, Removal
 
 ID = "cpu-index"
-NAME = "An index is copied to the device"
+NAME = "An index, or what is indexed, is copied to the device"
 CAUSE = Cause.PAGEABLE
 WHY = """\
-A list, NumPy array or CPU tensor as index lies in pageable memory: its copy to the device waits for all work queued
-before.
+A list, NumPy array or CPU tensor lies in pageable memory, as index and as what is indexed: its copy to the device waits
+for all work queued before.
 """
 WHEN_FINE = """\
 Outside of the loop.
@@ -54,7 +55,6 @@ When the index changes in every step and comes from the host: send it with `pin_
 
 _BETWEEN = (
     "aten::lift_fresh",
-    "aten::detach_",
     "aten::to",
     "aten::empty",
     "aten::unsqueeze",
@@ -63,20 +63,48 @@ _BETWEEN = (
 )
 
 
+_INDEX = (
+    "Keep the index as a device tensor, made once; use slices for ranges. If it comes from the host in each step: "
+    "pin_memory() and to(device, non_blocking=True), unchanged until the copy has run."
+)
+_TABLE = (
+    "Copy the table to the device once, before the loop, and keep it there (a module's register_buffer, or an "
+    "attribute that is made on the device): then table[t] copies nothing."
+)
+_ON_THE_HOST = Match(
+    title="an index on the host is copied to the device, with a wait", fix=_INDEX, removal=Removal.PINNED_COPY
+)
+_COPIED = Match(
+    title="a table on the host is copied to the device to be indexed there, with a wait",
+    fix=_TABLE,
+    removal=Removal.PINNED_COPY,
+)
+_EITHER = Match(
+    title="a host array is copied to the device around an index, with a wait",
+    fix=f"If it is what is indexed, as in torch.from_numpy(table).to(device)[t]: {_TABLE[0].lower()}{_TABLE[1:]} "
+    f"If it is the index: {_INDEX[0].lower()}{_INDEX[1:]}",
+    removal=Removal.PINNED_COPY,
+    confidence=Confidence.MEDIUM,
+    copied=_COPIED,
+)
+
+
 def match(call: Call) -> Match | None:
     """A copy to the device inside an indexing op, or one that an indexing op follows at once."""
-    if call.facts.direction != "HtoD" or not (call.under(*INDEXINGS) or _follows(call)):
+    if call.facts.direction != "HtoD":
         return None
-    return Match(
-        title="an index on the host is copied to the device, with a wait",
-        fix="Keep the index as a device tensor, made once; use slices for ranges. If it comes from the host in "
-        "each step: pin_memory() and to(device, non_blocking=True), unchanged until the copy has run.",
-        removal=Removal.PINNED_COPY,
-    )
+    if call.under(*INDEXINGS):
+        return _ON_THE_HOST
+    if not _follows(call):
+        return None
+    directly = call.after[0] in INDEXINGS  # a list as an index is lifted first
+    if call.called("to", "cuda"):
+        return _COPIED if directly else None
+    return _EITHER if directly and not call.profiled else _ON_THE_HOST
 
 
 def _follows(call: Call) -> bool:
-    """Whether an indexing op comes next."""
+    """Whether an indexing op comes next; behind a constructor, which detaches what it has made, it indexes that."""
     return call.top == "aten::to" and call.nearest_after(_is_not_between, 8) in INDEXINGS
 
 

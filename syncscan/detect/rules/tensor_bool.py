@@ -58,10 +58,21 @@ _COMPARISONS = ("aten::gt", "aten::lt", "aten::ge", "aten::le", "aten::eq", "ate
 _SELF = "The same ops ran twice before the comparison, as in x != x, which asks for NaN: torch.isnan(x) on the device."
 
 
+_TRANSFORMER = "torch/nn/modules/transformer.py"
+_MASK = "a transformer compares its mask with a causal one, and waits for the answer"
+_SAY = (
+    "Say what the mask is: encoder(x, mask=mask, is_causal=True), decoder(x, memory, tgt_mask=mask, "
+    "tgt_is_causal=True) for a causal one, is_causal=False for any other. Then it isn't compared."
+)
+"""`_detect_is_causal_mask` of nn.TransformerEncoder and nn.TransformerDecoder compares where `is_causal` is None."""
+
+
 def match(call: Call) -> Match | None:
     """Any truth value of a tensor that no more special rule has taken."""
     if not call.under("aten::is_nonzero"):
         return None
+    if call.functions_in_library(_TRANSFORMER)[-1:] == ("_detect_is_causal_mask",):
+        return Match(title=_MASK, fix=_SAY, removal=Removal.NOTHING, for_caller=True)
     asked = call.before[-1] if call.before and call.before[-1] in _COMPARISONS else ""
     what = f" of {asked.removeprefix('aten::')}" if asked else ""
     return Match(

@@ -51,6 +51,17 @@ Once, before the loop: keep it as a buffer.
 `torch.tensor(data).pin_memory().to(device, non_blocking=True)`.
 """
 
+SMALL = 512
+"""Bytes up to which the data are taken as constants, not as a batch: 64 numbers of 8 bytes."""
+_SMALL = (
+    "Make it once and keep it (a buffer), or make it on the device: torch.full, zeros, arange with device=…; plain "
+    "Python numbers in arithmetic need no tensor."
+)
+_LARGE = (
+    "New data in each step, as of a replay buffer: torch.from_numpy(array).pin_memory().to(device, non_blocking=True), "
+    "unchanged until the copy has run; or keep the buffer on the device, and index it there. The same data each time: "
+    "make it once and keep it."
+)
 _CONSTRUCTORS = ("tensor", "as_tensor", "new_tensor", "asarray", "FloatTensor", "LongTensor", "scalar_tensor")
 
 
@@ -63,7 +74,6 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="a tensor constructor copies its data to the device, with a wait",
-        fix="Make it once and keep it (a buffer), or make it on the device: torch.full, zeros, arange with "
-        "device=…; plain Python numbers in arithmetic need no tensor.",
+        fix=_SMALL if call.copies_at_most(SMALL) else _LARGE,
         removal=Removal.PINNED_COPY,
     )
