@@ -30,8 +30,6 @@ All figures here: H200, torch 2.11, sample_traces, printed by benchmarks/detect_
 _ADJACENT_NS = 20_000
 """Without an op around them, a copy and a synchronise this close are torch's own pair: 0.6 µs apart at the most in 3
 pairs, 3.9 µs in 954 pairs inside of ops; a program needs longer to call the second from Python."""
-_CLOCKS_NS = 20_000
-"""So far outside of the op that its id names a call may lie on a track of its own: it may have another clock."""
 _MOST_BETWEEN = 2
 """Queries that other versions may make between the two; torch 2.11 made none in 957 pairs."""
 
@@ -210,11 +208,7 @@ class _RuntimeCalls:
         for place in bare if bare and self._ops_by_id else ():
             row = rows.item(place)
             op = self._ops_by_id.get(slices.external.item(row), NONE)
-            if op == NONE:
-                continue
-            before, behind = slices.ts[op] - slices.ts[row], slices.end[row] - slices.end[op]
-            overlap = slices.ts[row] < slices.end[op] and slices.ts[op] < slices.end[row]
-            if overlap and max(before, behind) <= _CLOCKS_NS:
+            if op != NONE and slices.ts[op] <= slices.ts[row] and slices.end[row] <= slices.end[op]:
                 parent[place] = op
         return parent
 
