@@ -14,6 +14,7 @@ from syncscan.load.annotations import tell_annotations
 from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.frames import useful_frames
+from syncscan.load.outside_ops import move_into_ops
 from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
 from syncscan.load.table import is_empty
@@ -55,6 +56,10 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     _sort(columns, raw.strings)
     _drop_duplicates(columns, damage)
     _nest(columns)
+    if move_into_ops(columns):
+        del columns["parent"]
+        _sort(columns, raw.strings)
+        _nest(columns)
     tell_annotations(columns, raw.strings, raw.categories)
     slices = Slices(**columns)
     damage.deep = _too_deep(slices.parent)
