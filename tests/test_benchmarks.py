@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import cost_of_waits, stages, wandering
+from benchmarks.joint import table
 from syncscan import load
 from syncscan.detect import detect
 
@@ -125,3 +126,10 @@ def test_every_stage_of_an_analysis_has_a_ceiling(capsys: pytest.CaptureFixture[
     _, seconds = stages.measured([recording], runs=1)
     assert set(seconds) == set(stages.CEILINGS)
     assert min(seconds.values()) > 0
+
+
+def test_every_program_was_timed_in_six_states() -> None:
+    """And so that both changes together are never much slower than the program as it is: 22 programs of an H100."""
+    times = dict(table.rows(table.RECORDED))
+    assert (len(times), {len(states) for states in times.values()}) == (22, {6})
+    assert [name for name, (as_it_is, *_, both) in times.items() if both > as_it_is] == []

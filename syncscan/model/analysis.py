@@ -66,7 +66,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """Writes the report in a format; handed in likewise."""
     _painter: Callable[[Analysis, str], Picture] | None = None
     """Draws a picture; handed in likewise."""
-    _framer: Callable[[Analysis, str], pd.DataFrame] | None = None
+    _framer: Callable[[Analysis, str], Any] | None = None
     """Makes a pandas frame; handed in likewise."""
 
     def __repr__(self) -> str:
@@ -221,7 +221,8 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     def _framed(self, of: str) -> pd.DataFrame:
         if self._framer is None:
             raise RuntimeError("this analysis was made without frames; use syncscan.analyze(path)")
-        return self._framer(self, of)
+        frame: pd.DataFrame = self._framer(self, of)
+        return frame
 
     def _rendered(self, form: str, **options: Any) -> str:
         if self._renderer is None:
