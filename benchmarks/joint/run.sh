@@ -12,6 +12,6 @@ try:
 except Exception as e: print('no syncscan:', e)"
 command -v nvidia-smi > /dev/null && nvidia-smi --query-gpu=name,clocks.sm,power.draw --format=csv,noheader
 lscpu | grep -E 'Model name|^CPU\(s\)'
-timeout -k 2 "${LIMIT:-330}" python3 "$here/measure.py" "$OUT" --work "$work/work" --deadline "${DEADLINE:-318}" "$@" 2>&1 | tee "$OUT/log.txt"
-tail -c 1500 "$work"/work/*.txt > "$OUT/processes.txt"
+timeout -k 2 "${LIMIT:-330}" python3 "$here/measure.py" "$OUT" --work "$work/programs" --deadline "${DEADLINE:-318}" "$@" 2>&1 | tee "$OUT/log.txt"
+tail -c 1500 "$work"/programs/*.txt > "$OUT/processes.txt"
 ls -la "$OUT"
