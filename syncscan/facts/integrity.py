@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from syncscan.facts.device_clock import device_clock
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Int64
 from syncscan.model.integrity import SOUND, Integrity, Lack
@@ -99,7 +100,7 @@ def _in_steps(trace: Trace, calls: Int64) -> Int64:
 
 
 def _clocks(trace: Trace) -> Iterator[Lack]:
-    """Work that begins long before it was launched."""
+    """Work that begins long before it was launched, or ends long behind the wait for it."""
     s, rows, calls = trace.slices, trace.device_rows, trace.device_calls
     linked = calls != NONE
     if not linked.any():
@@ -110,6 +111,10 @@ def _clocks(trace: Trace) -> Iterator[Lack]:
     if early > SKEWED:
         said = f"{early:.0%} of the device work begins before its launch: the clocks of host and device disagree"
         yield Lack(f"{said}.", verdict=True, waits=True)
+    elif device_clock(trace).late:
+        late = f"at least {(device_clock(trace).least or 0) / 1e3:.0f} µs late"
+        said = "The host's waits return before what they wait for is done: the clocks of host and device disagree"
+        yield Lack(f"{said}, device times are {late}.", verdict=True, waits=True)
 
 
 def _streams(trace: Trace) -> Iterator[Lack]:

@@ -13,6 +13,7 @@ from syncscan.facts.nesting import innermost_until
 from syncscan.load.annotations import tell_annotations
 from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
+from syncscan.load.device_times import with_device_times
 from syncscan.load.frames import useful_frames
 from syncscan.load.outside_ops import move_into_ops
 from syncscan.load.side_by_side import each
@@ -77,7 +78,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
         flows=flows,
         steps=(),
     )
-    return with_steps(trace)
+    return with_steps(with_device_times(trace))
 
 
 def _ordered_tracks(tracks: Sequence[Track]) -> tuple[tuple[Track, ...], Int32]:

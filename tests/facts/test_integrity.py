@@ -112,8 +112,9 @@ def test_a_graph_that_was_replayed_without_its_kernels_is_missed(bare: int, said
 
 @pytest.mark.parametrize(("early", "lacks"), [(40, 0), (60, 1)])
 def test_work_before_its_launch_says_that_the_clocks_disagree(early: float, lacks: int) -> None:
-    """By 60 µs: then no wait is worth its number. By 40 it is what clocks are aligned to."""
+    """By 60 µs, with no read-back to bound it: no wait is worth its number. By 40 it is what clocks are aligned to."""
     t = whole()
+    t.events = [event for event in t.events if "Sync" not in event["name"] and "Memcpy" not in event["name"]]
     for event in t.events:
         if event.get("cat") in ("kernel", "gpu_memcpy"):
             event["ts"] -= early + 10
