@@ -8,11 +8,13 @@ import numpy as np
 
 from syncscan.facts.device_clock import device_clock
 from syncscan.facts.device_work import DeviceWork
-from syncscan.model.arrays import Int64
+from syncscan.facts.graph_replays import partly_recorded
+from syncscan.model.arrays import Int64, median
 from syncscan.model.integrity import SOUND, Integrity, Lack
+from syncscan.model.interval import union
 from syncscan.model.names import waits_for_event
 from syncscan.model.runtime_calls import is_graph_launch, is_launch
-from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
+from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace, Vendor
 
 RECORDED = 0.9
 """A verdict needs the device work of at least this part of the launches, and of the graph launches: what is lost can
@@ -27,6 +29,9 @@ SKEWED = 0.05
 AT_ONCE = 0.05
 """A stream runs one kernel after the other: it is said where more than this part of its time is taken twice. In 170
 recordings it is below 0.01."""
+DEPENDENT_LAUNCH, TWO_AT_ONCE = 9, 2.0
+"""From this compute capability on a kernel may begin before the one before it on its stream is done (programmatic
+dependent launch, CUDA Programming Guide): it is said only where more than two are at work all the time."""
 
 
 def integrity_of(trace: Trace, known: Sequence[Lack] = ()) -> Integrity:
@@ -80,13 +85,21 @@ def _launches(trace: Trace) -> Iterator[Lack]:
 
 
 def _graphs(trace: Trace) -> Iterator[Lack]:
-    """Graphs that were replayed without a trace of their kernels."""
+    """Graphs that were replayed without a trace of their kernels, or of some of them."""
     replays = _in_steps(trace, trace.where(is_graph_launch, *CALLS))
-    bare = int(np.count_nonzero(~trace.started_work(replays)))
+    started = trace.started_work(replays)
+    bare = int(np.count_nonzero(~started))
     if bare:
         lost = f"{bare} of {len(replays)} graph launches have no kernels in the trace"
         withheld = bare > (1.0 - RECORDED) * len(replays)
         yield Lack(f"{lost}: the device may be busy where it looks idle.", verdict=withheld)
+    held = partly_recorded(trace, replays[started]) if started.any() else []
+    partly = [ns for ns in held if ns]
+    if partly:
+        lost = f"Behind {len(partly)} of {len(held)} graph launches the device seems to be held by nothing"
+        said = f"{lost}, for {median(partly) / 1e6:.3g} ms: a part of their kernels isn't in the trace"
+        withheld = len(partly) > (1.0 - RECORDED) * len(held)
+        yield Lack(f"{said}, and it may be busy where it looks idle.", verdict=withheld, waits=withheld)
 
 
 def _in_steps(trace: Trace, calls: Int64) -> Int64:
@@ -118,15 +131,27 @@ def _clocks(trace: Trace) -> Iterator[Lack]:
 
 
 def _streams(trace: Trace) -> Iterator[Lack]:
-    """Streams that are said to work longer than there is time."""
-    device_work, dur = trace.kept(DeviceWork), trace.slices.dur
+    """Streams that are said to work longer than there is time, beyond what may lawfully overlap."""
+    device_work = trace.kept(DeviceWork)
+    dependent = (trace.info.compute_capability or 0) >= DEPENDENT_LAUNCH
+    most = TWO_AT_ONCE if dependent and trace.info.vendor is Vendor.CUDA else 1.0 + AT_ONCE
     for device in device_work.devices:
         for stream, work in device_work.by_stream(device).items():
-            took, there_was = float(dur[work.rows].sum()), float(work.busy_sum[-1])
-            if took > (1.0 + AT_ONCE) * there_was:
+            took, there_was = _told(trace, work.rows), float(work.busy_sum[-1])
+            if took > most * there_was:
                 ms = f"{took / 1e6:.3g} ms in {there_was / 1e6:.3g} ms"
                 said = f"Stream {stream} of device {device} is said to work {ms}"
                 yield Lack(f"{said}, though a stream does one thing after the other.", verdict=True, waits=True)
+
+
+def _told(trace: Trace, rows: Int64) -> float:
+    """How long this work of one stream is said to take, ns; that of one graph's launch may lie side by side."""
+    s, calls = trace.slices, trace.calls_of(rows)
+    of_graph = (calls != NONE) & trace.called(calls, is_graph_launch)
+    took = float(s.dur[rows[~of_graph]].sum())
+    inside = rows[of_graph][np.argsort(s.ts[rows[of_graph]], kind="stable")]
+    starts, ends = union(s.ts[inside], s.end[inside])
+    return took + float((ends - starts).sum())
 
 
 def _events(trace: Trace) -> Iterator[Lack]:

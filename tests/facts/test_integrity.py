@@ -173,6 +173,87 @@ def test_a_stream_may_take_a_twentieth_of_its_time_twice(twice: int, lacks: int)
     assert len(integrity_of(t.trace()).lacks) == lacks
 
 
+def overlapping(capability: int, *, share: float = 0.2, graph: bool = False) -> TraceBuilder:
+    """Steps of 60 kernels of 12 µs on one stream, of which each begins before the one before it ends; and a read-back.
+
+    Args:
+        capability: the device's compute capability, 0 for an AMD device.
+        share: the part of a kernel in which the one behind it works too.
+        graph: one launch of a graph makes them all.
+    """
+    t = TraceBuilder("cuda" if capability else "rocm")
+    if capability:
+        t.metadata["deviceProperties"] = [{"id": 0, "name": "Test Device", "computeMajor": capability}]
+    for start in t.steps(3, lasts=2000):
+        at = start + 30.0
+        for k in range(60):
+            if not k or not graph:
+                t.call("cudaGraphLaunch" if graph else "cudaLaunchKernel", start + 10 + 2 * k, start + 11 + 2 * k)
+            t._free[0, 7] = at
+            t._work("kernel", "node", at, 12, 7, 0)
+            at += 12 * (1 - share)
+        t._free[0, 7] = at + 12
+        t.sync("aten::item", at=start + 200)
+    return t
+
+
+@pytest.mark.parametrize(
+    ("capability", "share", "graph", "sound"),
+    [
+        (9, 0.2, False, True),
+        (10, 0.45, False, True),
+        (9, 0.7, False, False),
+        (8, 0.2, False, False),
+        (0, 0.2, False, False),
+        (8, 0.2, True, True),
+    ],
+)
+def test_kernels_of_a_stream_may_overlap_where_the_device_allows_it(
+    capability: int, share: float, graph: bool, sound: bool
+) -> None:
+    """From Hopper on by dependent launches, and anywhere as branches of a graph: but not several all the time."""
+    assert (integrity_of(overlapping(capability, share=share, graph=graph).trace()) == SOUND) is sound
+
+
+def test_what_overlaps_counts_once() -> None:
+    """The device's time is the union: 60 kernels that begin every 9.6 µs, and what is read back."""
+    step = analyze_trace(overlapping(9).trace()).step
+    assert step.device_busy_us == pytest.approx(59 * 9.6 + 12 + 2, abs=2)
+    assert step.bound is not Bound.UNKNOWN
+
+
+@pytest.mark.parametrize("by", ["copy", "synchronize"])
+@pytest.mark.parametrize(("hidden", "sound"), [(200, True), (300, False), (9000, False)])
+def test_a_graph_of_which_a_part_is_recorded_withholds_what_rests_on_it(by: str, hidden: float, sound: bool) -> None:
+    """What is behind its kernels begins, or returns, long after them, and nothing in the trace holds it."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=10_000):
+        t.call("cudaGraphLaunch", start + 10, start + 20)
+        for k in range(3):
+            t._work("kernel", "node", start + 30 + 8 * k, 8, 7, 0)
+        t._free[0, 7] = start + 54 + hidden
+        if by == "copy":
+            t.sync("aten::item", at=start + 30)
+        else:
+            t.synchronize(at=start + 30, api="cudaStreamSynchronize")
+    found = integrity_of(t.trace())
+    assert ("a part of their kernels isn't in the trace" in " ".join(found.sentences())) is not sound
+    assert (found.verdict, found.waits) == (sound, sound)
+    assert (analyze_trace(t.trace()).step.bound is Bound.UNKNOWN) is not sound
+
+
+def test_another_stream_explains_what_is_behind_a_graph() -> None:
+    """The copy waits for its work."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=10_000):
+        t.launch("side", at=start, lasts=5000, stream=20)
+        t.call("cudaGraphLaunch", start + 10, start + 20)
+        t._work("kernel", "node", start + 30, 8, 7, 0)
+        t._free[0, 7] = start + 5002
+        t.sync("aten::item", at=start + 30)
+    assert "a part of their kernels" not in " ".join(integrity_of(t.trace()).sentences())
+
+
 def test_streams_side_by_side_are_no_contradiction() -> None:
     """Each of two may work all of the time."""
     t = TraceBuilder()
