@@ -29,7 +29,7 @@ SKEWED = 0.05
 AT_ONCE = 0.05
 """A stream runs one kernel after the other: it is said where more than this part of its time is taken twice. In 170
 recordings it is below 0.01."""
-DEPENDENT_LAUNCH, TWO_AT_ONCE = 9, 2.0
+DEPENDENT_LAUNCH, TWO_AT_ONCE = (9, 0), 2.0
 """From this compute capability on a kernel may begin before the one before it on its stream is done (programmatic
 dependent launch, CUDA Programming Guide): it is said only where more than two are at work all the time."""
 
@@ -133,7 +133,7 @@ def _clocks(trace: Trace) -> Iterator[Lack]:
 def _streams(trace: Trace) -> Iterator[Lack]:
     """Streams that are said to work longer than there is time, beyond what may lawfully overlap."""
     device_work = trace.kept(DeviceWork)
-    dependent = (trace.info.compute_capability or 0) >= DEPENDENT_LAUNCH
+    dependent = (trace.info.compute_capability or (0, 0)) >= DEPENDENT_LAUNCH
     most = TWO_AT_ONCE if dependent and trace.info.vendor is Vendor.CUDA else 1.0 + AT_ONCE
     for device in device_work.devices:
         for stream, work in device_work.by_stream(device).items():
