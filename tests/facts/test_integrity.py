@@ -183,7 +183,7 @@ def overlapping(capability: int, *, share: float = 0.2, graph: bool = False) -> 
     """
     t = TraceBuilder("cuda" if capability else "rocm")
     if capability:
-        t.metadata["deviceProperties"] = [{"id": 0, "name": "Test Device", "computeMajor": capability, "computeMinor": 0}]
+        t.metadata["deviceProperties"] = [{"id": 0, "name": "Test Device", "computeMajor": capability}]
     for start in t.steps(3, lasts=2000):
         at = start + 30.0
         for k in range(60):
