@@ -91,7 +91,7 @@ def _synchronises(trace: Trace) -> tuple[Int64, int]:
     The profiler's own is one. Of several devices nobody knows which one it waits for: then none are told.
 
     Returns:
-        Of each synchronise behind work the time, and how much work in all seems to end behind them, each counted once.
+        Of each synchronise behind work the time; and how many there are, or how much work seems to end behind one.
     """
     s, syncs = trace.slices, trace.where(is_device_synchronise, *CALLS)
     linked = trace.device_calls != NONE
@@ -105,7 +105,7 @@ def _synchronises(trace: Trace) -> tuple[Int64, int]:
     late: Int64 = np.maximum.accumulate(ends)[before - 1] - s.end[syncs]
     each = zip(before.tolist(), s.end[syncs].tolist(), strict=True)
     pending = [int((ends[max(0, count - _LOOKED_AT) : count] > end).sum()) for count, end in each]
-    return late, len(syncs) + max(pending, default=0)
+    return late, max(len(syncs), *pending, 0)
 
 
 def _read_backs(trace: Trace) -> tuple[Int64, Int64]:

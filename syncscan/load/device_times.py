@@ -24,7 +24,9 @@ def with_device_times(trace: Trace) -> Trace:
         return trace
     columns = {name: getattr(s, name)[order] for name in Slices.__struct_fields__}
     was, to = ("late", "earlier") if shift > 0 else ("early", "later")
-    warning = f"Device times are {abs(shift) / 1e3:.0f} µs {was} by the host's clock: all are taken as so much {to}."
+    warning = (
+        f"Device times are about {abs(shift) / 1e3:.0f} µs {was} by the host's clock: all are taken as so much {to}."
+    )
     info = replace(trace.info, warnings=(*trace.info.warnings, warning))
     return replace(trace, info=info, slices=Slices(**{**columns, "ts": ts[order]}))
 
