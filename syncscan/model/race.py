@@ -16,6 +16,37 @@ class RaceKind(str, Enum):
     FREED_IN_USE = "freed-in-use"
 
 
+class RaceLine(msgspec.Struct, frozen=True):
+    """A line of the program that uses the memory."""
+
+    file: str
+    """Below the folder that the program was started from."""
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        """Return `train.py:12`."""
+        return f"{self.file}:{self.line}"
+
+
+class Race(msgspec.Struct, frozen=True, kw_only=True):
+    """Two uses of one memory that nothing orders."""
+
+    id: str
+    kind: RaceKind
+    first: RaceLine | None
+    """The earlier use; None where its line wasn't noted."""
+    second: RaceLine
+    """The later use; of a freed tensor the line that may still use it."""
+    count: int
+    """How often it came in the run."""
+
+    @property
+    def text(self) -> RaceText:
+        """What is said of its kind."""
+        return TEXTS[self.kind]
+
+
 class RaceText(msgspec.Struct, frozen=True):
     """Sentences on a kind of race."""
 
