@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, settled, source_files, with_excerpts
+from syncscan.attribute.races import races_of
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
 from syncscan.facts.integrity import integrity_of
@@ -229,6 +230,7 @@ def analyze_trace(
         habits=found,
         remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
         host_time=host_time,
+        races=races_of(trace.info.capture),
         run=run_of(trace.info.capture.run),
         integrity=integrity,
         whole=whole if processes else None,

@@ -21,6 +21,8 @@ MARKS = {
     "no_syncs": "no_syncs(allow=[], warmup=1): fail where the test's thread waits for its device",
     "limit_syncs": "limit_syncs(n, wait_ms=None, per_step=True, allow=[], warmup=1): fail where it waits more than n"
     " times a step, or longer than wait_ms",
+    "no_races": "no_races(): run the test on a simulated GPU, and fail where host and device, or two streams, use"
+    " memory that nothing orders",
 }
 NO_DEVICE = "no GPU here, and dry runs are off (syncscan_dryrun = false): a CPU has no host-device syncs to count"
 NO_TIMES = "no GPU here: wait_ms needs times, and a dry run has none"
@@ -63,6 +65,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     from syncscan.capture import device
 
     limit = _limit(mark)
+    if mark.name == "no_races":
+        setattr(item, _DRY, True)
+        return
     if device.vendor() is not None:
         return
     if not item.config.getini("syncscan_dryrun"):
@@ -160,7 +165,8 @@ def _verdict_of_dry_run(item: pytest.Item, limit: Limit, watched: Watched) -> No
     dry = watched.dry
     assert dry is not None
     _page(item, watched)
-    text = failure.of_guarded(limit, watched.syncs)
+    of_races = limit.mark == "no_races"
+    text = failure.of_races(dry.analysis.races) if of_races else failure.of_guarded(limit, watched.syncs)
     if text:
         pytest.fail(f"{text}\n\nA dry run, without a GPU. {dry.said}", pytrace=False)
     if not dry.coverage.ops:

@@ -42,6 +42,7 @@ class _Enough(BaseException):
     "-v", "--verbose", count=True, help="Add why each one waits, what to do about it, and when to leave it alone."
 )
 @click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
+@click.option("--fail-on", type=click.Choice(["race", "sync"]), help="Exit 1 on any race, or on any race or sync.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @needs(Need("verbose", "form", ("text",)), Need("everything", "form", ("text",)))
@@ -54,6 +55,7 @@ def command(
     like: str | None,
     verbose: int,
     everything: bool,
+    fail_on: str | None,
     script: str,
     args: tuple[str, ...],
 ) -> None:
@@ -62,10 +64,12 @@ def command(
     SCRIPT isn't changed and is stopped after some steps; a step ends when an optimizer's step() returns.
     FILE.py:FUNCTION calls a function without arguments, once per step. The program's output goes to stderr. Nothing is
     timed, so findings have no costs unless --like names a recording (a trace or a saved analysis): its figures are used
-    as they are, with a note where its sizes differ. The exit code is 1 if the program failed.
+    as they are, with a note where its sizes differ. Races are listed, too: memory that the host or two streams use
+    while nothing orders them. The exit code is 1 if the program failed, or by --fail-on.
     """
     from syncscan import api, report
     from syncscan.pretend import pretend_gpu
+    from syncscan.report.phrases import real
 
     refuse(output, force, *([like] if like else []))
     recording = api.analyze(like) if like else None
@@ -81,7 +85,7 @@ def command(
     if form == "text":
         options = {"verbose": verbose, "everything": everything, "width": width(), "color": output is None and colors()}
     deliver(report.render(analysis, form, **options), output, force)
-    if failed:
+    if failed or (fail_on and analysis.races) or (fail_on == "sync" and real(analysis.findings)):
         sys.exit(1)
 
 

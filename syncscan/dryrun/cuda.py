@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from syncscan.dryrun import stand_ins
+from syncscan.dryrun.order import DEFAULT
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recording import Wait
 from syncscan.dryrun.session import Session
@@ -52,8 +53,10 @@ class _Device:
     def __init__(self, session: Session, patches: Patches) -> None:
         self.session, self.patches = session, patches
         self.stream, self.event = stand_ins.stream_and_event(session)
-        self.current = self.stream()
-        self.default = self.current
+        self.default = self.stream()
+        self.default.number = DEFAULT
+        session.order.several = False
+        self._set_stream(self.default)
 
     def set_all(self) -> None:
         """All of it."""
@@ -144,15 +147,17 @@ class _Device:
 
     def _set_stream(self, stream: Any) -> None:
         self.current = stream
+        self.session.order.current = getattr(stream, "number", DEFAULT)
 
     def _streams(self) -> None:
         @contextlib.contextmanager
         def on_stream(stream: Any) -> Iterator[None]:
-            before, self.current = self.current, stream or self.current
+            before = self.current
+            self._set_stream(stream or before)
             try:
                 yield
             finally:
-                self.current = before
+                self._set_stream(before)
 
         for owner in (torch.cuda, torch.cuda.streams):
             self._on(owner, Stream=self.stream, Event=self.event, ExternalStream=self.stream)

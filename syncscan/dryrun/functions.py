@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from syncscan.dryrun import places, waits
@@ -16,6 +17,7 @@ from syncscan.dryrun.ops import in_float
 from syncscan.dryrun.places import DEVICE, HOST, PINNED
 from syncscan.dryrun.session import Call, Session, Unsaid
 from syncscan.dryrun.values import mark_of
+from syncscan.dryrun.watched_arrays import watch
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
@@ -175,6 +177,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         source = (origin, tensor)
         found = tuple(waits.copy(source, goal, *_TO, non_blocking=non_blocking))
         result = self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": True}, HOST, moving=True)
+        self._copied(tensor, result, origin, goal, non_blocking)
         self._session.seen += 1
         if found:
             value = self._mark(tensor) if origin == DEVICE else ""
@@ -182,6 +185,21 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         else:
             self._session.recording.op("aten::to")
         return _placed(result, goal)
+
+    def _copied(self, tensor: Any, result: Any, origin: str | None, goal: str | None, non_blocking: bool) -> None:
+        """Tell the order of work of a copy between host and device."""
+        order = self._session.order
+        with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+            if origin == DEVICE and goal == PINNED:
+                order.copy_out(tensor, result)
+            elif origin == DEVICE:
+                order.device_work(reads=(tensor,))
+            else:
+                if order.open_copies and origin == HOST:
+                    order.host_reads(tensor)
+                order.device_work(made=(result,))
+                if non_blocking and origin == PINNED:
+                    order.copy_in(tensor)
 
     def _mark(self, tensor: Any) -> str:
         """A mark of a tensor's values, for which nothing of it is recorded."""
@@ -249,7 +267,10 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     def numpy(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.numpy`, which only a tensor on the host has."""
         if places.place_of(args[0]) != DEVICE:
-            return func(*args, **kwargs)
+            with torch._C.DisableTorchFunction():
+                watched = self._session.order.is_open(args[0])
+            array = func(*args, **kwargs)
+            return watch(array, partial(self._host_reads, args[0])) if watched else array
         if not kwargs.get("force"):
             raise TypeError(
                 "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
@@ -260,6 +281,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     def tolist(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.tolist`, which copies all values, and dispatches nothing on a CPU."""
         tensor = args[0]
+        if self._session.order.open_copies and places.place_of(tensor) != DEVICE:
+            self._host_reads(tensor)
         if places.place_of(tensor) == DEVICE:
             recording = self._session.recording
             recording.call()
@@ -270,6 +293,10 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             self._session.wait(*_if_any(tensor, replace(waits.to_host(size=size), value=self._mark(tensor))))
         with self._session.calling(Call("tolist", place=HOST, moving=True)):
             return func(*args, **kwargs)
+
+    def _host_reads(self, tensor: Any) -> None:
+        with torch._C.DisableTorchFunction():
+            self._session.order.host_reads(tensor)
 
     def get_device(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.get_device`."""

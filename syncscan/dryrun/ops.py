@@ -15,6 +15,7 @@ from syncscan.dryrun import nodes, places, waits
 from syncscan.dryrun.places import DEVICE, HOST
 from syncscan.dryrun.recording import AUTOGRAD, Wait
 from syncscan.dryrun.session import Call, Session, Unsaid
+from syncscan.dryrun.uses_of_ops import UsesOfOps
 from syncscan.dryrun.values import mark_of
 
 torch: Any = importlib.import_module("torch")
@@ -44,6 +45,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self._session = session
         self._node: Any = None
+        self._uses = UsesOfOps(session.order)
         self._names: dict[Any, tuple[str, str, Sequence[Any]]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -58,6 +60,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             if call.moving:
                 return func(*args, **kwargs)
             on_device, tensors = _inputs(args, kwargs)
+            if session.order.open_copies and not on_device:
+                self._uses.of_host(func, args, kwargs)
             if on_device:
                 if name == "aten::_pack_padded_sequence" and _place_of(args[1]) == DEVICE:
                     raise RuntimeError(_LENGTHS)
@@ -71,12 +75,14 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                     _put_all(result, DEVICE)
                 if name in waits.ON_HOST:
                     _put(result[waits.ON_HOST[name]], HOST)
+                self._uses.of_device(func, name, args, kwargs, result)
             elif not tensors:
                 place = self._made_in(call)
                 if place is not HOST:
                     _put_all(result, place)
                 if place == DEVICE:
                     session.recording.op(name, session.thread)
+                    self._uses.of_device(func, name, args, kwargs, result)
             return result
 
     def _run(self, func: Any, name: str, args: Any, kwargs: Any, on_device: bool) -> Any:

@@ -219,13 +219,20 @@ class Recording:
         numbers = tuple(self._frames.setdefault(frame, len(self._frames)) for frame in stack)
         return self._stacks.setdefault(numbers, len(self._stacks))
 
-    def trace(self, notes: Sequence[str], ops: int, gaps: Sequence[tuple[str, int, str, int]]) -> bytes:
+    def trace(
+        self,
+        notes: Sequence[str],
+        ops: int,
+        gaps: Sequence[tuple[str, int, str, int]],
+        races: Sequence[tuple[str, Frame | None, Frame, int]] = (),
+    ) -> bytes:
         """The recording as a trace's JSON.
 
         Args:
             notes: sentences that a reader should know of it.
             ops: how many ran on the pretended device.
             gaps: those that weren't understood: name, how often, file and line.
+            races: kind, line of the earlier use, line of the later one, and how often.
         """
         for tid in (MAIN, *self._elsewhere):
             while self._scopes if tid == MAIN else self._elsewhere[tid]:
@@ -243,6 +250,7 @@ class Recording:
                     "coverage": {"ops": ops, "gaps": gaps},
                     "lines": self._lines(),
                     "values": self._values,
+                    "races": races,
                 },
                 "traceEvents": [*_labels(self.events), *self.events],
             }

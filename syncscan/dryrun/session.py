@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncscan.dryrun.order import Order
 from syncscan.dryrun.recording import MAIN, OTHERS, ForwardOp, Place, Recording, Stack, Wait
-from syncscan.dryrun.stacks import Stacks, trimmed
+from syncscan.dryrun.stacks import Stacks, is_programs_own, trimmed
 from syncscan.model.libraries import is_library
 
 REMEMBERED = 20_000
@@ -72,6 +73,7 @@ class Session:
         self.torch = importlib.import_module("torch")
         self.recording = Recording()
         self.stacks = Stacks()
+        self.order = Order(is_programs_own)
         self._calls = _Calls()
         self.seen = 0
         self.over = False
@@ -132,7 +134,14 @@ class Session:
             self.where[what] = (file, line)
 
     def wait(self, *waits: Wait) -> None:
-        """The host waits here, for each of these in turn."""
+        """Note that the host waits for each of these in turn: for the current stream, or for the device."""
+        for wait in waits:
+            for_all = {"cudaDeviceSynchronize", "cudaFree"} & set(wait.calls)
+            self.order.host_waits_for_device() if for_all else self.order.host_waits(self.order.mark())
+        self.record(*waits)
+
+    def record(self, *waits: Wait) -> None:
+        """Record waits, for whatever it is that the host waits for."""
         for wait in waits:
             if self.recording.waits >= MOST_WAITS:
                 self.left_out += 1
@@ -188,7 +197,8 @@ class Session:
 
     def trace(self) -> bytes:
         """The run as a trace's JSON."""
-        return self.recording.trace(self.coverage(), self.seen, self.gaps())
+        races = [(r.kind.value, r.first, r.second, r.count) for r in self.order.races.values()]
+        return self.recording.trace(self.coverage(), self.seen, self.gaps(), races)
 
 
 def _sequence(node: Any) -> int | None:

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 from syncscan.dryrun.recording import Frame, Stack
+from syncscan.model.libraries import is_library
 
 _HERE = str(Path(__file__).parent)
 _PRETENCE = str(Path(__file__).parent.parent / "pretend.py")
@@ -68,6 +69,11 @@ class Stacks:
         if name is None:
             return type(module).__name__
         return "/".join([type(root).__name__, *name.split(".")] if name else [type(root).__name__])
+
+
+def is_programs_own(file: str) -> bool:
+    """Return whether a file is the program's: no library's, and none of the dry run's."""
+    return not file.startswith(_HERE) and file not in (_PRETENCE, _RUNNER) and not is_library(file)
 
 
 def trimmed(frames: list[Frame]) -> Stack:

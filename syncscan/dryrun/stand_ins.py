@@ -71,6 +71,7 @@ def device_context() -> Any:
 
 def stream_and_event(session: Session) -> tuple[Any, Any]:
     """The classes that stand for `torch.cuda.Stream` and `torch.cuda.Event`."""
+    order = session.order
 
     class Event:
         """A mark on a stream that the host can wait for."""
@@ -78,22 +79,27 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
         def __init__(self, *args: Any, enable_timing: bool = False, **options: Any) -> None:
             self.recorded: float | None = None
             self.device, self.cuda_event = CUDA, 0
+            self.mark: dict[int, int] = {}
 
         def record(self, stream: Any = None) -> None:
             """Mark what was launched until now."""
             self.recorded = time.perf_counter()
+            self.mark = order.mark(_number(stream))
 
         def wait(self, stream: Any = None) -> None:
             """Have a stream wait, which holds no host."""
+            order.stream_waits(self.mark, _number(stream))
 
         def query(self) -> bool:
-            """Whether it was reached."""
+            """Whether it was reached: it was, so that the host knows the work before it to be done."""
+            order.host_waits(self.mark)
             return True
 
         def synchronize(self) -> None:
             """Wait for it."""
             session.recording.call()
-            session.wait(synchronise(call="cudaEventSynchronize"))
+            order.host_waits(self.mark)
+            session.record(synchronise(call="cudaEventSynchronize"))
 
         def elapsed_time(self, other: Any) -> float:
             """Milliseconds between two records, of the CPU's own clock."""
@@ -110,14 +116,17 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
         def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
             self.device, self.priority, self.cuda_stream, self.stream_id = CUDA, priority, id(self), id(self)
             self.device_index, self.device_type = 0, 1
+            self.number = order.new_stream()
 
         def synchronize(self) -> None:
             """Wait for all of it."""
             session.recording.call()
-            session.wait(synchronise())
+            order.host_waits(order.mark(self.number))
+            session.record(synchronise())
 
         def query(self) -> bool:
-            """Whether all of it is done."""
+            """Whether all of it is done: it is, and the host knows it."""
+            order.host_waits(order.mark(self.number))
             return True
 
         def is_capturing(self) -> bool:
@@ -126,9 +135,11 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
 
         def wait_stream(self, stream: Any) -> None:
             """Have it wait for another, which holds no host."""
+            order.stream_waits(order.mark(_number(stream)), self.number)
 
         def wait_event(self, event: Any) -> None:
             """Have it wait for an event, which holds no host."""
+            order.stream_waits(getattr(event, "mark", {}), self.number)
 
         def record_event(self, event: Any = None) -> Any:
             """Mark what was launched on it."""
@@ -145,6 +156,11 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
     return Stream, Event
 
 
+def _number(stream: Any) -> int | None:
+    """Return the number of a stream in the order of the run; None of the current one."""
+    return getattr(stream, "number", None)
+
+
 def graph(session: Session) -> Any:
     """A class that stands for `torch.cuda.CUDAGraph`."""
 
@@ -153,6 +169,7 @@ def graph(session: Session) -> Any:
 
         def __init__(self, *args: Any, **options: Any) -> None:
             self.pooled = (0, 0)
+            self.memories: Any = ()
 
         def pool(self) -> Any:
             """The memory that graphs share."""
@@ -162,15 +179,18 @@ def graph(session: Session) -> Any:
             """Not run: what was captured isn't known."""
             session.seen += 1
             session.not_understood("torch.cuda.CUDAGraph.replay")
+            session.order.replay(self.memories)
 
         def reset(self) -> None:
             """Forget it."""
 
         def capture_begin(self, *args: Any, **options: Any) -> None:
             """What follows is captured."""
+            session.order.begin_capture()
 
         def capture_end(self) -> None:
             """It is captured."""
+            self.memories = session.order.end_capture()
 
     return CUDAGraph
 
@@ -179,9 +199,15 @@ def capture(session: Session) -> Any:
     """What stands for `torch.cuda.graph`: it waits as a capture does, and runs the block."""
 
     @contextlib.contextmanager
-    def graph(*args: Any, **options: Any) -> Iterator[None]:
+    def graph(cuda_graph: Any = None, *args: Any, **options: Any) -> Iterator[None]:
         session.recording.call()
         session.wait(synchronise(call="cudaDeviceSynchronize"))
-        yield
+        session.order.begin_capture()
+        try:
+            yield
+        finally:
+            memories = session.order.end_capture()
+            if cuda_graph is not None:
+                cuda_graph.memories = memories
 
     return graph

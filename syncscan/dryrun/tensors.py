@@ -32,6 +32,10 @@ def _tensors(session: Session, patches: Patches) -> None:
             places.put(pinned, PINNED)
         return pinned
 
+    def record_stream(this: Any, stream: Any) -> None:
+        with torch._C.DisableTorchFunction():
+            session.order.record_stream(this, stream.number)
+
     def is_pinned(this: Any, device: Any = None) -> bool:
         with torch._C.DisableTorchFunction():
             return places.place_of(this) == PINNED
@@ -57,7 +61,7 @@ def _tensors(session: Session, patches: Patches) -> None:
 
     patches.set(tensor, "pin_memory", pin_memory)
     patches.set(tensor, "is_pinned", is_pinned)
-    patches.set(tensor, "record_stream", lambda this, stream: None)
+    patches.set(tensor, "record_stream", record_stream)
     patches.set(tensor, "__deepcopy__", deepcopy)
     patches.set(tensor, "__repr__", shown)
 

@@ -15,6 +15,7 @@ from syncscan.model.likeness import Likeness
 from syncscan.model.picture import Picture
 from syncscan.model.program_run import ProgramRun
 from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
+from syncscan.model.race import Race
 from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import StepSummary
@@ -46,6 +47,8 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """Where the step's host time goes, as sampled and as counted in the trace."""
     remedies: tuple[Remedy, ...] = ()
     """What is worth changing, syncs and habits in one list, the largest gain first."""
+    races: tuple[Race, ...] = ()
+    """Uses of one memory that nothing orders, as a dry run met them; empty of a recording."""
     run: ProgramRun | None = None
     """The program's whole run, as far as capture watched it; None where it didn't."""
     phases: tuple[Analysis | None, ...] = ()

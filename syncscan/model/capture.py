@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from syncscan.model.json_text import encodable
+from syncscan.model.race import RaceKind
 
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 """Nanoseconds since 1970; the upper bound leaves room to add two of them in an int64."""
@@ -355,6 +356,16 @@ class ReadValue(msgspec.Struct, frozen=True, array_like=True):
     value: Annotated[str, msgspec.Meta(max_length=64)]
 
 
+class RaceRecord(msgspec.Struct, frozen=True, array_like=True):
+    """Two uses of one memory that nothing in a dry run ordered: their lines, and how often they came."""
+
+    kind: RaceKind
+    first: tuple[str, Index, str] | None
+    """File, line and function of the earlier use; None where it wasn't noted."""
+    second: tuple[str, Index, str]
+    count: Index
+
+
 class CaptureTable(msgspec.Struct, frozen=True):
     """What capture stored in the trace that it wrote; the defaults stand for what it didn't store."""
 
@@ -388,6 +399,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """Of a dry run; None elsewhere."""
     values: tuple[ReadValue, ...] = ()
     """What a dry run read back; empty elsewhere."""
+    races: Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    """Races of a dry run; empty elsewhere."""
 
 
 NO_TABLE = CaptureTable()
@@ -423,6 +436,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         pretended=reader.part("pretended", bool, False),
         coverage=reader.part("coverage", Coverage, None),
         values=reader.part("values", tuple[ReadValue, ...], ()),
+        races=reader.part("races", Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)], ()),
     )
     return table, tuple(reader.refused)
 

@@ -20,7 +20,7 @@ from syncscan.model.finding import Excerpt, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
-from syncscan.report import habits, host, program_run, source
+from syncscan.report import habits, host, program_run, races, source
 from syncscan.report.assets import asset, template
 from syncscan.report.habits import ToldHabit
 from syncscan.report.names import shown
@@ -97,6 +97,16 @@ def render(analysis: Analysis) -> str:
         hidden=story.hidden,
         phases=story.phases[:MAX_PHASES],
         todo=_todo(story, page),
+        races_title=races.TITLE,
+        races=[
+            {
+                "lines": shown(races.lines(race), 200),
+                "title": race.text.title,
+                "why": race.text.why,
+                "fix": race.text.fix,
+            }
+            for race in story.races[:MAX_FINDINGS]
+        ],
         habits_title=habits.TITLE,
         habits=[_habit(told, page) for told in story.habits],
         host=_host(story, icicle is not None),

@@ -22,6 +22,7 @@ from syncscan.report.finding_json import FindingDocument, finding_document
 from syncscan.report.habits_json import HabitDocument, habit_document
 from syncscan.report.host_json import HostDocument, host_document
 from syncscan.report.program_run_json import RunDocument, run_document
+from syncscan.report.races_json import RaceDocument, race_document
 from syncscan.report.remedies_json import RemedyDocument, remedy_document
 from syncscan.report.story import Conclusion, conclusion_of
 from syncscan.version import __version__
@@ -109,6 +110,7 @@ class AnalysisDocument(Document, frozen=True):
     step: StepDocument
     dry_run: Annotated[DryRunDocument | None, about("None of a recording")]
     findings: Annotated[tuple[FindingDocument, ...], about("sorted by what they save, then by wait")]
+    races: Annotated[tuple[RaceDocument, ...], about("uses of one memory that nothing orders, of a dry run")]
     groups: tuple[Group, ...]
     habits: tuple[HabitDocument, ...]
     host: HostDocument | None
@@ -141,6 +143,7 @@ def document(analysis: Analysis) -> AnalysisDocument:
         step=_step(analysis, conclusion),
         dry_run=dry_document(analysis),
         findings=tuple(finding_document(f, analysis) for f in shown.findings),
+        races=tuple(map(race_document, analysis.races)),
         groups=analysis.groups,
         habits=tuple(habit_document(h) for h in shown.habits),
         host=host_document(analysis.host_time),

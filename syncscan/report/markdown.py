@@ -10,7 +10,7 @@ from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, remedies, source
+from syncscan.report import habits, host, races, remedies, source
 from syncscan.report.habits import ToldHabit
 from syncscan.report.markup import cell, code, escaped
 from syncscan.report.names import shown
@@ -38,6 +38,7 @@ def render(analysis: Analysis) -> str:
         top.append("\n".join(_table(story.findings[:MAX_ROWS], story.costed)))
     if len(story.findings) > MAX_ROWS:
         top.append(f"… and {len(story.findings) - MAX_ROWS} more{', which cost less' if story.costed else ''}.")
+    top += _races(story)
     top += _habits(story.habits)
     if story.host_leads:
         top += _host(story)
@@ -77,6 +78,18 @@ def _habits(found: Sequence[ToldHabit]) -> Iterator[str]:
         if len(found) > habits.SHOWN:
             yield f"*… and {len(found) - habits.SHOWN} more.*"
         yield "</details>"
+
+
+def _races(story: Story) -> Iterator[str]:
+    """Yield the races as a list."""
+    if story.races:
+        yield f"**{races.TITLE}**"
+        yield "\n".join(
+            f"- {code(races.lines(race))}: {escaped(race.text.title)}. {escaped(race.text.fix)}"
+            for race in story.races[: races.SHOWN]
+        )
+    if len(story.races) > races.SHOWN:
+        yield f"… and {len(story.races) - races.SHOWN} more."
 
 
 def _habit(told: ToldHabit) -> str:

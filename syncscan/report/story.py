@@ -13,9 +13,10 @@ from msgspec.structs import asdict
 from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Phase, Severity
+from syncscan.model.race import Race
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden, Shown
-from syncscan.report import dry, habits, host, program_run, remedies
+from syncscan.report import dry, habits, host, program_run, races, remedies
 from syncscan.report.habits import ToldHabit
 from syncscan.report.phrases import (
     lacking,
@@ -118,6 +119,9 @@ class Story(Conclusion, frozen=True, kw_only=True):
     """Empty where capture didn't watch the run."""
     run: tuple[program_run.PhaseLine, ...]
     """What of the run isn't its steps."""
+    races: tuple[Race, ...]
+    """Of a dry run."""
+    races_sentence: str
     phases: tuple[PhaseSummary, ...]
     """What a served step does, by batch."""
     steps_found: str
@@ -135,7 +139,7 @@ class Story(Conclusion, frozen=True, kw_only=True):
         """All that stands between the verdict and what to do."""
         host_says = self.host_sentence if self.host_leads else ""
         run_says = self.run_sentence if self.run_leads else ""
-        return sentences(self.reason, run_says, host_says, *self.lacking, self.summary)
+        return sentences(self.reason, run_says, host_says, *self.lacking, self.races_sentence, self.summary)
 
 
 def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
@@ -179,6 +183,8 @@ def story_of(analysis: Analysis) -> Story:
         run_leads=program_run.leads(analysis),
         run_sentence=program_run.sentence(analysis),
         run=tuple(program_run.rows(analysis)),
+        races=analysis.races,
+        races_sentence=races.sentence(analysis),
         phases=tuple(phases_of(analysis.trace)),
         steps_found=dry.steps(analysis) if timeless else steps_found(analysis),
         warnings=analysis.warnings,

@@ -21,6 +21,7 @@ from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
+from syncscan.report import races
 from syncscan.report.details import details, flagged_lines
 from syncscan.report.habits import ToldHabit
 from syncscan.report.host_text import host_tables
@@ -86,6 +87,7 @@ def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Ren
     yield from _table(story, terminal)
     if not terminal.verbose:
         yield from _sources(story, terminal)
+    yield from _races(story, terminal)
     yield from _run(story, terminal)
     if story.phases:
         yield _phases(story.phases)
@@ -106,6 +108,7 @@ def _first_screen(analysis: Analysis, story: Story, terminal: Terminal) -> Itera
     if story.host_leads:
         above.append(_text(story.host_sentence))
     above += [Text.assemble(("! ", "bold yellow"), _text(sentence)) for sentence in story.lacking]
+    above += [Text.assemble(("! ", "bold red"), story.races_sentence)] if story.races_sentence else []
     above += [_text(story.summary)] if story.summary else []
     above += [_arrow(sentence) for sentence in (story.nothing,) if sentence]
     yield from above
@@ -227,6 +230,21 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
         yield _without_costs(rows, terminal.width)
     if len(story.ranked) > len(shown):
         yield Text(f" {len(story.ranked) - len(shown)} more: --all", style="bold")
+
+
+def _races(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
+    """Yield the lines of each race and the fix, and why with `-v`."""
+    shown = story.races if terminal.verbose else story.races[: races.SHOWN]
+    if not shown:
+        return
+    yield Text(f"\n{races.TITLE}", "bold")
+    for race in shown:
+        often = "" if race.count == 1 else f" ({race.count} times)"
+        yield Padding(Text.assemble((races.lines(race), "bold red"), f"{often}: {race.text.title}."), (0, 0, 0, 1))
+        text = f"{race.text.why} {race.text.fix}" if terminal.verbose else race.text.fix
+        yield Padding(Text(text, "dim"), (0, 0, 0, 3))
+    if len(story.races) > len(shown):
+        yield Text(f" {len(story.races) - len(shown)} more: -v", style="bold")
 
 
 class _Row(msgspec.Struct, frozen=True):

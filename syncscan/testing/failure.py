@@ -13,7 +13,9 @@ from syncscan.guarding.seen import WAITS, GuardedSync
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import is_library
+from syncscan.model.race import Race
 from syncscan.report.printable import printable
+from syncscan.report.races import lines as lines_of_race
 from syncscan.testing.advice import instead
 from syncscan.testing.limit import Limit
 
@@ -41,6 +43,14 @@ def of_guarded(limit: Limit, syncs: Sequence[GuardedSync]) -> str:
     firsts = {(sync.place, sync.kind): sync for sync in reversed(shown)}
     lines = [_guarded(firsts[place], times) for place, times in places.most_common()]
     return _text(f"{_syncs(most)} {where}; {limit}.", lines)
+
+
+def of_races(races: Sequence[Race]) -> str:
+    """Return the failure message if a dry run met races, "" if not."""
+    if not races:
+        return ""
+    lines = [f"{lines_of_race(race)}: {race.text.title}. {race.text.fix}" for race in races]
+    return _text(f"{len(races)} race{'s' * (len(races) > 1)}; @pytest.mark.no_races allows none.", lines, foot="")
 
 
 def of_analysis(limit: Limit, analysis: Analysis, syncs: Sequence[GuardedSync] = ()) -> str:
@@ -76,13 +86,15 @@ def _syncs(count: int) -> str:
     return f"{count} sync{'' if count == 1 else 's'}"
 
 
-def _text(head: str, told: Sequence[str]) -> str:
+_WHERE_MEANT = (
+    'Where it is meant: `with syncscan.allow("the reason"):` around it, `# syncscan: allow[RULE] the reason` on its'
+    " line, or an entry of the mark's allow."
+)
+
+
+def _text(head: str, told: Sequence[str], foot: str = _WHERE_MEANT) -> str:
     more = [f"… and {len(told) - MOST} more places."] if len(told) > MOST else []
-    foot = (
-        'Where it is meant: `with syncscan.allow("the reason"):` around it, `# syncscan: allow[RULE] the reason` on its'
-        " line, or an entry of the mark's allow."
-    )
-    return "\n\n".join([head, *told[:MOST], *more, foot])
+    return "\n\n".join([head, *told[:MOST], *more, *([foot] if foot else [])])
 
 
 def _guarded(sync: GuardedSync, times: int) -> str:

@@ -10,6 +10,13 @@ from syncscan.errors import UsageError
 from syncscan.guarding.seen import matches
 
 Frames = Iterable[tuple[str, int, str]]
+NO_RACES = "no_races"
+ARGUMENTS = {
+    "no_syncs": ("allow", "warmup"),
+    "limit_syncs": ("n", "wait_ms", "per_step", "allow", "warmup"),
+    NO_RACES: (),
+}
+"""Mark → its arguments, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +51,20 @@ def limit_of(mark: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -
     """Read a mark.
 
     Args:
-        mark: "no_syncs", or "limit_syncs" whose first argument is how many syncs are allowed.
+        mark: "no_syncs", "no_races", or "limit_syncs" whose first argument is how many syncs are allowed.
         arguments: those given by their place.
         keywords: `n`, `wait_ms`, `per_step`, `allow` (of `no_syncs` the last alone) and `warmup`.
 
     Raises:
         UsageError: arguments that can't mean anything.
     """
-    names = ("n", "wait_ms", "per_step", "allow", "warmup") if mark == "limit_syncs" else ("allow", "warmup")
+    names = ARGUMENTS[mark]
     given = dict(zip(names, arguments, strict=False)) | dict(keywords)
     if len(arguments) > len(names) or not set(given) <= set(names):
-        raise UsageError(f"@pytest.mark.{mark} takes {', '.join(names)}, and got {[*arguments]} {dict(keywords)}.")
+        takes = ", ".join(names) or "no arguments"
+        raise UsageError(f"@pytest.mark.{mark} takes {takes}, and got {[*arguments]} {dict(keywords)}.")
+    if mark == NO_RACES:
+        return Limit(mark, None)
     n, wait_ms, warmup = given.get("n", 0 if mark == "no_syncs" else None), given.get("wait_ms"), given.get("warmup", 1)
     if n is None and wait_ms is None:
         raise UsageError("@pytest.mark.limit_syncs needs a number of syncs, or wait_ms.")

@@ -130,3 +130,38 @@ def test_a_report_is_kept(run, pytester: pytest.Pytester) -> None:
     """A page for each dry run; there is no trace."""
     run("--syncscan-report=out", "-k", "test_reads").assert_outcomes(failed=1, deselected=8)
     assert [path.name for path in (pytester.path / "out").iterdir()] == ["test_it_py_test_reads.html"]
+
+
+RACES = """
+import pytest, torch
+
+def read():
+    host = torch.ones(4, device="cuda").to("cpu", non_blocking=True)
+    return host
+
+@pytest.mark.no_races
+def test_reads_too_early():
+    read().sum()
+
+@pytest.mark.no_races
+def test_waits():
+    host = read()
+    torch.cuda.synchronize()
+    host.sum()
+"""
+
+
+def test_a_race_fails_a_test_marked_no_races(run, pytester) -> None:
+    """With both lines and the fix; a synchronize in between passes, and syncs don't matter."""
+    pytester.makepyfile(test_it=RACES)
+    result = run()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["*1 race; @pytest.mark.no_races allows none.*", "*read in test_it.py:*copied in test_it.py:*"]
+    )
+
+
+def test_no_races_takes_no_arguments(run, pytester) -> None:
+    pytester.makepyfile(test_it="import pytest\n@pytest.mark.no_races(2)\ndef test(): pass\n")
+    result = run()
+    result.stdout.fnmatch_lines(["*@pytest.mark.no_races takes no arguments*"])

@@ -1,0 +1,87 @@
+"""Races: two uses of one memory, by host and device or by two streams, that nothing orders."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+
+class RaceKind(str, Enum):
+    """Kinds of races, by what comes second."""
+
+    READ_BEFORE_COPY = "read-before-copy"
+    WRITE_BEFORE_COPY = "write-before-copy"
+    UNORDERED_STREAMS = "unordered-streams"
+    FREED_IN_USE = "freed-in-use"
+
+
+class RaceLine(msgspec.Struct, frozen=True):
+    """A line of the program that uses the memory."""
+
+    file: str
+    """Below the folder that the program was started from."""
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        """Return `train.py:12`."""
+        return f"{self.file}:{self.line}"
+
+
+class Race(msgspec.Struct, frozen=True, kw_only=True):
+    """Two uses of one memory that nothing orders."""
+
+    id: str
+    kind: RaceKind
+    first: RaceLine | None
+    """The earlier use; None where its line wasn't noted."""
+    second: RaceLine
+    """The later use; of a freed tensor the line that may still use it."""
+    count: int
+    """How often it came in the run."""
+
+    @property
+    def text(self) -> RaceText:
+        """What is said of its kind."""
+        return TEXTS[self.kind]
+
+
+class RaceText(msgspec.Struct, frozen=True):
+    """Sentences on a kind of race."""
+
+    title: str
+    why: str
+    fix: str
+
+
+TEXTS = {
+    RaceKind.READ_BEFORE_COPY: RaceText(
+        "the host reads memory that a copy may still be filling",
+        "A copy with non_blocking=True to the host returns before the values are there: until the stream is "
+        "synchronized the host reads what was there before.",
+        "Wait between the copy and the read: event.record() after the copy and event.synchronize() before the read, "
+        "or torch.cuda.current_stream().synchronize().",
+    ),
+    RaceKind.WRITE_BEFORE_COPY: RaceText(
+        "the host writes to pinned memory that a copy may still use",
+        "A copy with non_blocking=True from pinned memory reads it after the call has returned: what the host writes "
+        "there meanwhile reaches the device instead.",
+        "Wait for the copy before the memory is filled again: event.record() after the copy and event.synchronize() "
+        "before the write, or use two buffers in turn, each with its event.",
+    ),
+    RaceKind.UNORDERED_STREAMS: RaceText(
+        "two streams use one tensor, and nothing orders them",
+        "Work of different streams runs in any order unless one waits for the other.",
+        "Have the second stream wait for the first before it uses the tensor: stream.wait_stream(other), or "
+        "event.record() there and stream.wait_event(event) here.",
+    ),
+    RaceKind.FREED_IN_USE: RaceText(
+        "a tensor is freed while another stream may still use it",
+        "The allocator hands its memory out again on the stream that it was allocated on, and doesn't know of the work "
+        "on the other one.",
+        "Call tensor.record_stream(stream) for the stream that uses it, or have the stream that it was allocated on "
+        "wait for that stream before the tensor is freed.",
+    ),
+}
+"""Kind → what is said of it. Source: torch's notes on CUDA semantics, `Tensor.record_stream`."""
