@@ -16,7 +16,7 @@ from syncscan.model.runtime_calls import (
     is_blocking_copy,
     is_copy,
     is_device_synchronise,
-    is_stream_synchronise,
+    is_stream_synchronize,
     only_asks,
 )
 from syncscan.model.trace import CALLS, NONE, Trace, once
@@ -130,7 +130,7 @@ def _synchronised(trace: Trace, copies: Int64) -> tuple[Bool, Int64]:
     following = every.take(at, mode="clip")
     does = ~trace.called(following.reshape(-1), only_asks).reshape(following.shape) & (at < len(every))
     after = following[np.arange(len(copies)), does.argmax(axis=1)] if len(copies) else copies
-    paired: Bool = does.any(axis=1) & trace.called(after, is_stream_synchronise)
+    paired: Bool = does.any(axis=1) & trace.called(after, is_stream_synchronize)
     paired &= (s.track[after] == s.track[copies]) & (s.parent[after] == s.parent[copies]) & (s.parent[copies] != NONE)
     return paired, s.end[after]
 

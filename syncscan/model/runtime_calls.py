@@ -121,7 +121,7 @@ def is_event_synchronise(name: str) -> bool:
     return _is(_EVENT_SYNCHRONISE, name)
 
 
-def is_stream_synchronise(name: str) -> bool:
+def is_stream_synchronize(name: str) -> bool:
     """Whether it holds the host until a stream is done."""
     return _is(_STREAM_SYNCHRONISE, name)
 
@@ -131,7 +131,7 @@ def is_of_a_stream(name: str) -> bool:
     return _is(_OF_A_STREAM, name)
 
 
-def is_synchronise(name: str) -> bool:
+def is_synchronize(name: str) -> bool:
     """Whether it returns once the device, a stream or an event has been reached (CUDA, HIP, Level Zero, UR, MTIA)."""
     return _is(_SYNCHRONISE, name)
 
@@ -191,7 +191,7 @@ def may_drain(name: str) -> bool:
 
 def waits_by_nature(name: str) -> bool:
     """Whether it takes long only because it waits; others (allocators, anything unknown) take long by themselves."""
-    return is_synchronise(name) or is_copy(name) or frees(name)
+    return is_synchronize(name) or is_copy(name) or frees(name)
 
 
 def manages_memory(name: str) -> bool:
