@@ -106,7 +106,7 @@ def is_stream_wait(name: str) -> bool:
     return _is(_STREAM_WAIT, name)
 
 
-def is_device_synchronise(name: str) -> bool:
+def is_device_synchronize(name: str) -> bool:
     """Whether it holds the host until the whole device is done."""
     return _is(_DEVICE_SYNCHRONISE, name)
 
@@ -116,7 +116,7 @@ def is_queue_finish(name: str) -> bool:
     return _is(_QUEUE_FINISH, name)
 
 
-def is_event_synchronise(name: str) -> bool:
+def is_event_synchronize(name: str) -> bool:
     """Whether it holds the host until an event is reached."""
     return _is(_EVENT_SYNCHRONISE, name)
 

@@ -54,11 +54,11 @@ DOES = {
     "asks for an event": (runtime_calls.is_event_query, "cudaEventQuery hipEventQuery"),
     "makes a stream wait": (runtime_calls.is_stream_wait, "cudaStreamWaitEvent hipStreamWaitEvent"),
     "waits for the device": (
-        runtime_calls.is_device_synchronise,
+        runtime_calls.is_device_synchronize,
         "cudaDeviceSynchronize hipDeviceSynchronize mtiaDeviceSynchronize DeviceSynchronize",
     ),
     "waits for an event": (
-        runtime_calls.is_event_synchronise,
+        runtime_calls.is_event_synchronize,
         "cudaEventSynchronize hipEventSynchronize cuEventSynchronize",
     ),
     "waits for a stream": (
