@@ -319,7 +319,7 @@ def check(
     from syncscan import gate
 
     kept = analysis.trace.info.kept
-    files = SourceFiles(kept=kept.sources) if kept else source_files(source_roots)
+    files = SourceFiles(saved=kept.sources) if kept else source_files(source_roots)
     return gate.check(analysis, rules, baseline or gate.EMPTY, files.text_of, today or datetime.date.today())
 
 

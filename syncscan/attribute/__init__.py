@@ -1,4 +1,4 @@
-"""From sync points to where they belong: op, scope, module, source line, owner, phase, thread and step of each."""
+"""Attribute each sync point to its op, scope, module, source line, owner, phase, thread and step."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ from syncscan.model.trace import NONE, Trace
 
 
 def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OWN) -> tuple[Attribution, ...]:
-    """Say where each sync point belongs.
+    """Attribute sync points to ops, scopes, modules, source lines, phases, threads and steps.
 
-    One on an autograd thread is led to the forward op that made it, and takes scope, module and line from there.
+    A sync point on an autograd thread is traced to the forward op that created its backward op, and takes scope, module
+    and line from there.
 
     Args:
-        trace: linked.
-        points: of the trace.
-        files: the source files that may be read, for lines that nobody recorded and for what a value is used for.
+        trace: a linked trace.
+        points: its sync points.
+        files: source files that may be read, to find lines that weren't recorded and what a value is used for.
 
     Returns:
-        One attribution a sync point, in their order.
+        One attribution per sync point, in order.
     """
     points = tuple(points)
     attributor, columns = _Attributor(trace, points, at_hand(trace, files)), _columns_of(points)
@@ -51,13 +52,13 @@ def attribute(trace: Trace, points: Iterable[SyncPoint], files: SourceFiles = OW
 
 
 class _Columns(NamedTuple):
-    """Facts of some sync points."""
+    """Columns with one entry per sync point."""
 
     first: Int64
-    """Row of the first call of each."""
+    """Row of the first call."""
     last: Int64
     outermost: Int64
-    """Row of the outermost op around each, NONE without."""
+    """Row of the outermost op around the sync point, or NONE."""
     tracks: Int64
     begins: Int64
 
@@ -73,18 +74,18 @@ def _columns_of(points: Sequence[SyncPoint]) -> _Columns:
 
 
 class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A stack that tells where a sync point was asked for; those of one site share the object."""
+    """A stack that leads to a sync point; sync points of one call site share the object."""
 
     names: tuple[str, ...]
     """The profiler's Python frames, outermost first; empty without stacks."""
     recorded: RecordedStack | None
     """The stack that capture recorded."""
     warned: tuple[Frame, ...]
-    """The stack that torch's debug mode warned of, where nothing is recorded; else empty."""
+    """The stack from a warning of torch's sync debug mode, where no stack is recorded; else empty."""
 
     @cached_property
     def frames(self) -> tuple[Frame, ...]:
-        """The frames that tell the place: recorded, warned of, or the profiler's; outermost first."""
+        """Frames that locate the sync: recorded ones, those of a warning, or the profiler's; outermost first."""
         return self.recorded.frames if self.recorded else self.warned or parse(self.names)
 
     @cached_property
@@ -99,12 +100,12 @@ class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 class _Origins(NamedTuple):
-    """Where some sync points were asked for: themselves, or in the forward pass."""
+    """Where sync points come from: their own call, or an op of the forward pass."""
 
     forward: Int64
-    """Row of the forward op that each is led to, NONE for a sync point outside backward."""
+    """Row of the forward op that each sync point belongs to; NONE outside of backward."""
     homes: Int64
-    """The row whose surroundings tell the place of each: the forward op, or the call itself."""
+    """Row around which scopes and frames are looked up: the forward op's, or the call's own."""
     stacks: list[_Stack]
 
 
@@ -112,12 +113,12 @@ _Names = tuple[str, ...]
 
 
 class _Site(NamedTuple):
-    """What is the same of all sync points of one call site: the fields of `Attribution` before and behind its times."""
+    """Fields of an `Attribution` that sync points of one call site share: all but phase, thread and step."""
 
     first: tuple[str, _Names, _Names, _Names, Source | None, Source | None, str]
-    """From `op` to `owner`."""
+    """The fields `op` to `owner`."""
     last: tuple[Confidence, str, bool, Use]
-    """From `confidence` on."""
+    """The fields from `confidence` on."""
 
 
 class _Attributor:
@@ -130,7 +131,7 @@ class _Attributor:
         self.phases = Phases(trace)
         self.threads = [track.thread or f"thread {track.tid}" for track in trace.tracks]
         self.sites: dict[tuple[Any, ...], _Site] = {}
-        # Sites of one program share frames, and what follows from them is found once for each.
+        # Sites of one program share frames, so what follows from frames is computed once per frame.
         self.uses: dict[tuple[Source, tuple[str, ...]], Use] = {}
         self.candidates = cache(partial(candidates, files=self.files))
         self.path_in_program = cache(path_in_program)
@@ -152,7 +153,7 @@ class _Attributor:
     def attributions(
         self, points: Sequence[SyncPoint], columns: _Columns, origins: _Origins, root: str
     ) -> Iterator[Attribution]:
-        """Say where each sync point belongs, in a program that was started from the folder `root`."""
+        """Yield the attribution of each sync point, in a program that was started in the folder `root`."""
         path_of, parent = self.trace.kept(Paths).to, self.trace.slices.parent
         own, home = (list(map(path_of, parent[rows].tolist())) for rows in (columns.first, origins.homes))
         steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, own)
@@ -167,10 +168,10 @@ class _Attributor:
 
     def _site_of(self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str) -> _Site:
         led = "" if forward == NONE else self.trace.name(forward)
-        asked = stack, ops, scopes, led, point.api, point.diagnosis.use
-        site = self.sites.get(asked)
+        key = stack, ops, scopes, led, point.api, point.diagnosis.use
+        site = self.sites.get(key)
         if site is None:
-            site = self.sites[asked] = self._site(point, forward, stack, ops, scopes, root)
+            site = self.sites[key] = self._site(point, forward, stack, ops, scopes, root)
         return site
 
     def _site(self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str) -> _Site:
@@ -188,7 +189,7 @@ class _Attributor:
         return frames_around(self.trace, s.track[rows], s.ts[rows], s.end[rows])
 
     def _host_rows(self, points: Sequence[SyncPoint], columns: _Columns) -> Int64:
-        """The row whose surroundings tell the place: the call, or its op where only a sync row shows the wait."""
+        """Return the rows around which to look: the call, or its op where only a sync row shows the wait."""
         calls = columns.first.copy()
         elsewhere = self.trace.slices.track[calls] != columns.tracks
         for place in np.flatnonzero(elsewhere).tolist():
@@ -198,7 +199,7 @@ class _Attributor:
     def _guessed(
         self, source: Source | None, point: SyncPoint, forward: int, stack: _Stack, ops: _Names
     ) -> Source | None:
-        """The source with the lines that can be it; with a single one, that line (still a guess)."""
+        """Return the source with the candidate lines; a single candidate becomes its line, still inexact."""
         if source is None or source.exact:
             return source
         if stack.warned:
@@ -208,33 +209,35 @@ class _Attributor:
         return replace(source, line=lines[0] if len(lines) == 1 else source.line, candidates=lines)
 
     def _recorded(self, columns: _Columns, forward: Int64) -> list[RecordedStack | None]:
-        """The recorded stack of each; for autograd's own ops, which have no frames, that of a sync in the forward op.
+        """Return each sync point's recorded stack, or None.
+
+        Autograd's own ops have no frames: they get the stack of a sync inside their forward op.
 
         Args:
             columns: of the sync points.
-            forward: the row of each one's forward op, or NONE.
+            forward: row of the forward op of each sync point, or NONE.
         """
-        found = self.stacks.of_each(columns.first, columns.last, columns.outermost)
+        stacks = self.stacks.of_each(columns.first, columns.last, columns.outermost)
         led = np.flatnonzero(forward != NONE).tolist()
-        places = [place for place in led if (own := found[place]) is None or own.borrowed]
+        places = [place for place in led if (own := stacks[place]) is None or own.borrowed]
         s, rows = self.trace.slices, forward[places]
         instead = self.stacks.between_each(s.track[rows], s.ts[rows], s.ts[rows] + s.dur[rows])
         for place, stack in zip(places, instead, strict=True):
             if stack or len(self.trace.frames):
-                found[place] = stack
-        return found
+                stacks[place] = stack
+        return stacks
 
     def _warned(self, points: Sequence[SyncPoint], recorded: Sequence[RecordedStack | None]) -> list[tuple[Frame, ...]]:
-        """The stack that was warned of for each, where none is recorded; empty elsewhere."""
+        """Return the warning's stack for each sync point without a recorded stack; empty for the others."""
         if not self.warned:
             return [()] * len(points)
         return [() if own else self.warned.of(point) for point, own in zip(points, recorded, strict=True)]
 
     def _use(self, point: SyncPoint, source: Source | None, owner: str, ops: tuple[str, ...]) -> Use:
-        """What the rule says of the value, else what the source of a program's own read does."""
-        said = point.diagnosis.use
-        if said is not Use.UNKNOWN or source is None or owner != "user":
-            return said
+        """Return the use that the rule states, else what the source shows of a value that the program itself reads."""
+        stated = point.diagnosis.use
+        if stated is not Use.UNKNOWN or source is None or owner != "user":
+            return stated
         if (source, ops) not in self.uses:
             self.uses[source, ops] = use_of(source, ops, self.files)
         return self.uses[source, ops]

@@ -1,4 +1,4 @@
-"""From a sync point on an autograd thread to the forward op that made its backward op."""
+"""Lead sync points on autograd threads to the forward op that created their backward op."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncscan.model.trace import NONE, Category, Trace
 
 
 class ForwardOps:
-    """Finds the forward op of a backward op: by sequence number, or by the fwdbwd arrow where there is none."""
+    """Finds the forward op of a backward op by sequence number, or by the fwdbwd flow without one."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -23,24 +23,24 @@ class ForwardOps:
         backward = (s.fwd_thread > 0) & (s.sequence != NONE)
         backward[nodes(trace)] = True
         self._runs = np.array([backward[trace.track_rows(track)].any() for track in range(len(trace.tracks))], np.bool_)
-        """On which tracks a backward pass runs: sync points elsewhere, most of them, need no look at their ops."""
+        """Whether a backward pass runs on each track; sync points on other tracks (most) need no look-up."""
 
     def of_each(self, points: Sequence[SyncPoint], outermost: Int64) -> Int64:
-        """Return the forward op's row for each sync point in backward, NONE for any other or where it can't be found.
+        """Return the row of each sync point's forward op; NONE outside of backward or where it can't be found.
 
         Args:
-            points: of the trace.
-            outermost: the row of the outermost op around each, NONE without.
+            points: sync points of the trace.
+            outermost: row of the outermost op around each sync point, or NONE.
         """
-        found = np.full(len(points), NONE, np.int64)
+        forward = np.full(len(points), NONE, np.int64)
         near = np.flatnonzero((outermost != NONE) & self._runs[self.trace.slices.track[outermost]])
         backward = np.array([self._backward_op(points[place]) for place in near.tolist()], np.int64)
         near, backward = near[backward != NONE], backward[backward != NONE]
-        found[near] = forward_ops(self.trace, backward)
+        forward[near] = forward_ops(self.trace, backward)
         for place, row in zip(near.tolist(), backward.tolist(), strict=True):
-            if found[place] == NONE:
-                found[place] = self._by_flow(row)
-        return found
+            if forward[place] == NONE:
+                forward[place] = self._by_flow(row)
+        return forward
 
     def _backward_op(self, point: SyncPoint) -> int:
         sequence, thread = self.trace.slices.sequence.item, self.trace.slices.fwd_thread.item

@@ -1,4 +1,4 @@
-"""From findings to the same with their flagged lines and those around, as their source files have them."""
+"""Add to findings an excerpt of their source: the flagged lines and the lines around them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from syncscan.model.finding import Attribution, Excerpt, Finding, Source
 from syncscan.model.trace import Trace
 
 MOST = 200
-"""Findings whose lines are read: a reader looks at the first of them."""
+"""Number of findings that get an excerpt; readers look at the first ones."""
 _SINCE_NS = 1_400_000_000 * 10**9
-"""A time of the epoch before this, 2014, is none: old traces count from when the machine was started."""
+"""Times before this one (2014) aren't epoch times: old traces count from the boot of the machine."""
 
 
 def at_hand(trace: Trace, files: SourceFiles) -> SourceFiles:
-    """The sources that were saved with the trace, where it comes of a saved analysis; else these, each found once."""
-    kept = trace.info.kept
-    return SourceFiles(kept=kept.sources, newer=kept.newer) if kept else replace(files, found={})
+    """Return the sources saved with the trace of a saved analysis; else `files`, with a cache of resolved paths."""
+    saved = trace.info.kept
+    return SourceFiles(saved=saved.sources, newer=saved.newer) if saved else replace(files, resolved={})
 
 
 def with_excerpts(trace: Trace, findings: Iterable[Finding], files: SourceFiles) -> tuple[Finding, ...]:
-    """Read the lines that the first findings are about; a finding whose file isn't at hand stays as it is."""
+    """Return the findings, the first `MOST` with an excerpt where their source file is available."""
     recorded_ns, files = _recorded_ns(trace), at_hand(trace, files)
     return tuple(
         replace(f, excerpt=_excerpt(f.where, files, recorded_ns)) if number < MOST else f
@@ -37,12 +37,12 @@ def _excerpt(where: Attribution, files: SourceFiles, recorded_ns: int) -> Excerp
 
 
 def _flagged(where: Attribution) -> Source | None:
-    """The user's line; the library's, where the user's only starts a training loop."""
+    """Return the user's line, or the library's where the user's line only starts a training loop."""
     return where.in_library if where.in_loop else where.source
 
 
 def _recorded_ns(trace: Trace) -> int:
-    """When the recording ended, in ns of the epoch; 0 where the trace doesn't tell."""
+    """Return when the recording ended, in ns since the epoch; 0 if the trace doesn't state it."""
     ends = trace.slices.end
     ended = trace.info.base_ns + int(ends.max()) if len(ends) else 0
     return ended if ended > _SINCE_NS else 0

@@ -1,4 +1,4 @@
-"""From a function and an op to the lines in the function that can have called it, as the source file has them."""
+"""Find the lines of a function that can have called an op, in its source file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from syncscan.attribute.source_file import OWN, SourceFiles, functions_of
 from syncscan.model.finding import Source
-from syncscan.model.runtime_calls import is_synchronise
+from syncscan.model.runtime_calls import is_synchronize
 
 _SPELLINGS = {
     "item": ("item", "float", "int", "bool", "complex", "tolist", "range"),
@@ -25,26 +25,26 @@ _BRANCH = (ast.If, ast.While, ast.Assert, ast.IfExp)
 
 
 def candidates(source: Source, ops: Sequence[str], api: str, files: SourceFiles = OWN) -> tuple[int, ...]:
-    """Lines of a function that can have made a sync call: those that call the outermost op that it calls at all.
+    """Return the lines of a function that can have made a sync call: those that call the outermost op it calls at all.
 
-    Empty where the file isn't at hand.
+    Empty if the file isn't available.
 
     Args:
         source: the function, with the line of its `def` as the profiler records it.
         ops: ops around the call, outermost first.
-        api: the runtime call, for a sync without an op (`torch.cuda.synchronize()`).
-        files: what may be read.
+        api: the runtime call, used for a sync without an op (`torch.cuda.synchronize()`).
+        files: source files that may be read.
     """
     tree = files.tree_of(source.file)
     function = _function(tree, source) if tree else None
     if function is None:
         return ()
-    found = (sorted(set(_lines(function, op))) for op in ops or [api])
-    return tuple(next((lines for lines in found if lines), ()))
+    per_op = (sorted(set(_lines(function, op))) for op in ops or [api])
+    return tuple(next((lines for lines in per_op if lines), ()))
 
 
 def reads_on(function: ast.AST, line: int, ops: Sequence[str]) -> list[ast.expr]:
-    """The calls and subscripts that begin in this line and can be one of these ops, those of the outermost op first."""
+    """Return the calls and subscripts of a line that can be one of these ops, the outermost op's first."""
     nodes = [n for n in ast.walk(function) if isinstance(n, ast.Call | ast.Subscript) and _in_line(n, line)]
     return [node for op in ops for node in nodes if _can_be(node, _short(op), _spelled(op))]
 
@@ -54,7 +54,7 @@ def _in_line(node: ast.expr, line: int) -> bool:
 
 
 def _function(tree: ast.Module, source: Source) -> ast.AST | None:
-    """The function that begins at this line, or whose decorator does: the profiler takes the first line of them."""
+    """Return the function that starts, or whose first decorator stands, at this line, as the profiler records it."""
     for node in functions_of(tree):
         if node.name == source.function:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
@@ -77,9 +77,9 @@ def _short(op: str) -> str:
 
 
 def _spelled(op: str) -> set[str]:
-    """How Python code spells an op, or a synchronise."""
+    """Return the names by which Python code calls an op or a synchronize call."""
     name = _short(op)
-    return {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if is_synchronise(op) else ())}
+    return {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if is_synchronize(op) else ())}
 
 
 def _can_be(node: ast.Call | ast.Subscript, op: str, spellings: Set[str]) -> bool:
@@ -91,7 +91,7 @@ def _called(node: ast.Call) -> str:
 
 
 def _subscripts(name: str, node: ast.Subscript) -> bool:
-    """Whether a subscript can be this op: reading with one is `index`, assigning through one `index_put`."""
+    """Return whether a subscript can be this op: `index` reads, `index_put` assigns."""
     if name == "index_put":
         return isinstance(node.ctx, ast.Store)
     return (

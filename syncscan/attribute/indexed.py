@@ -1,4 +1,4 @@
-"""From a copy that an indexing op follows to what is copied, as the source has it: the index, or what is indexed."""
+"""Decide by the source whether a copy before an indexing op copies the index or the indexed tensor."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from syncscan.attribute.source_file import OWN, SourceFiles, function_with
 from syncscan.model.finding import Attribution, Source, SyncPoint
 
 _COPIES = frozenset("to cuda as_tensor asarray tensor".split())
-"""What a program calls to copy a host's array to the device."""
+"""Functions that copy a host array to the device."""
 
 
 def settled(
     points: Sequence[SyncPoint], places: Sequence[Attribution], files: SourceFiles = OWN
 ) -> tuple[SyncPoint, ...]:
-    """Return the sync points, each with what its rule says of it by the source of its line, where that is at hand.
+    """Return the sync points with the diagnosis that their rule gives once the source line is known.
 
     Args:
-        points: as detected.
-        places: of each, where it belongs.
-        files: what may be read.
+        points: sync points as detected.
+        places: the attribution of each sync point.
+        files: source files that may be read.
     """
     known: dict[Source, bool] = {}
     return tuple(_settled(point, place.source, files, known) for point, place in zip(points, places, strict=True))
@@ -40,11 +40,11 @@ def _settled(point: SyncPoint, source: Source | None, files: SourceFiles, known:
 
 
 def copies_what_it_indexes(source: Source, files: SourceFiles = OWN) -> bool:
-    """Return whether the program itself copies something to the device in this line, and indexes it.
+    """Return whether a line copies something to the device and then indexes it.
 
     Args:
-        source: the line; nothing is known where it is a guess.
-        files: what may be read.
+        source: the line; False if it isn't exact.
+        files: source files that may be read.
     """
     tree = files.tree_of(source.file)
     function = function_with(tree, source) or tree if tree else None
@@ -55,7 +55,7 @@ def copies_what_it_indexes(source: Source, files: SourceFiles = OWN) -> bool:
 
 
 def _indexed(function: ast.AST) -> Iterator[ast.expr]:
-    """What stands before brackets, and what is assigned to the names that stand there."""
+    """Yield the expressions before brackets, and the values assigned to names that stand before brackets."""
     names: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):

@@ -1,4 +1,4 @@
-"""From a sync point to the part of the training step that it lies in."""
+"""Decide which part of the training step a sync point lies in."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LAST = int(np.iinfo(np.int64).max)
 
 
 class Phases:
-    """Tells forward, backward, optimizer, data and other apart.
+    """Distinguishes forward, backward, optimizer, data and other.
 
-    Backward and optimizer are told by autograd's and the optimizer's own ops and annotations around the call, data by
-    the DataLoader's; else what lies before a step's first backward op is forward, what lies after it other.
+    Ops and annotations of autograd, of the optimizer and of the DataLoader around a call decide. Without them, what
+    comes before a step's first backward op is forward, and what comes after it is other.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -29,11 +29,11 @@ class Phases:
         self._kinds: dict[PathNames, tuple[bool, int, bool]] = {}
 
     def of_each(self, times: Int64, paths: Sequence[Path]) -> list[Phase]:
-        """The phase of each of some sync points.
+        """Return the phase of each sync point.
 
         Args:
-            times: when they begin, ns.
-            paths: the chain of ops and scopes around the first call of each.
+            times: their begins, ns.
+            paths: the chain of ops and scopes around each sync point's first call.
         """
         return list(map(self._of, times.tolist(), paths, self._by_time(times)))
 
@@ -49,13 +49,13 @@ class Phases:
         return Phase.DATA if loader else by_time
 
     def _in_closure(self, row: int, at: int) -> bool:
-        """Whether an optimizer's step runs a backward pass after this time: it lies in the closure, as in Lightning."""
+        """Return whether an optimizer's step runs backward after this time: in its closure, as in Lightning."""
         return bool(np.searchsorted(self._backward, at) < np.searchsorted(self._backward, self._trace.slices.end[row]))
 
     def _by_time(self, times: Int64) -> list[Phase]:
-        """What each of these times would be in by itself: forward before the first backward op of its step."""
+        """Return the phase by time alone: forward before the first backward op of the step, else other."""
         steps = self._trace.last_steps(times)
-        # NONE, which is -1, is the place at the end.
+        # NONE is -1 and so indexes the last place.
         begin = np.array([*(step.ts for step in self._trace.steps), 0], np.int64)[steps]
         end = np.array([*(step.end for step in self._trace.steps), _LAST], np.int64)[steps]
         nodes = np.append(self._backward, _LAST)
@@ -65,6 +65,6 @@ class Phases:
 
 
 def _kinds(names: PathNames) -> tuple[bool, int, bool]:
-    """Whether these are of a backward pass, which of them is an optimizer's (NONE without), and whether a loader's."""
+    """Return whether a name is of backward, which is an optimizer's (or NONE), whether one is a loader's."""
     optimizer = next((at for at, name in enumerate(names.every) if is_optimizer(name)), NONE)
     return any(map(is_backward, names.every)), optimizer, any(map(is_loader, names.every))

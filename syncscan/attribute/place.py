@@ -1,4 +1,4 @@
-"""From Python frames to the user's line and the framework's, and to the modules around it."""
+"""Pick the user's line, the framework's line and the enclosing modules from Python frames."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from syncscan.model.names import frame_parts
 
 _MODULE = "nn.Module: "
 _LOOPS = frozenset("fit train learn run fine_tune fit_one_cycle evaluate validate test predict".split())
-"""What libraries call the method that runs a whole training or evaluation: `Trainer.train` and `evaluate` in
-transformers and TRL, `fit`, `validate`, `test` and `predict` in Lightning, `Engine.run` in ignite, `Learner.fine_tune`
-and `fit_one_cycle` in fastai, `learn` in stable_baselines3 (their documentation)."""
+"""Library methods that run a whole training or evaluation: `Trainer.train` and `evaluate` in transformers and TRL,
+`fit`, `validate`, `test` and `predict` in Lightning, `Engine.run` in ignite, `Learner.fine_tune` and `fit_one_cycle` in
+fastai, `learn` in stable_baselines3 (source: their documentation)."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The user's line, the framework's line inside it, and whose the sync is: `user`, `framework` or `unknown`."""
+    """The user's line, the framework's line inside it, and the owner of the sync: `user`, `framework` or `unknown`."""
 
     user: Source | None
     framework: Source | None
     owner: str
     in_loop: bool = False
-    """Whether the user's line only starts a framework's loop, `Trainer(…).train()`: it is the same for every sync."""
+    """Whether the user's line only starts a framework's loop, such as `Trainer(…).train()`, and so is the same for
+    every sync."""
 
 
 def pick(frames: Sequence[Frame], exact: bool) -> Place:
-    """The innermost user frame, and the framework frame below it that made the call.
+    """Return the innermost user frame and the framework frame below it that made the call.
 
     Args:
         frames: outermost first.
-        exact: whether the frames' lines are the lines being executed (capture) or those of the `def` (the profiler).
+        exact: whether frames have the executed line (capture) or the line of the `def` (profiler).
     """
     inner: list[Frame] = []
     for frame in reversed(frames):
@@ -45,7 +46,7 @@ def pick(frames: Sequence[Frame], exact: bool) -> Place:
 
 
 def _decides(inner: Sequence[Frame], exact: bool) -> Source | None:
-    """Of a framework's frames, innermost first, the first that doesn't only pass the call on; else the innermost."""
+    """Return the first framework frame, innermost first, that doesn't merely forward the call; else the innermost."""
     frame = next((f for f in inner if not passes_on(f.file)), inner[0] if inner else None)
     return _source(frame, exact) if frame else None
 
@@ -55,7 +56,7 @@ def _owner(inner: Sequence[Frame]) -> str:
 
 
 def _in_loop(inner: Sequence[Frame]) -> bool:
-    """Whether the outermost of a framework's frames, innermost first, is its training loop; `Module.train` is none."""
+    """Return whether the outermost framework frame is a training loop; `Module.train` isn't one."""
     entry = next((f for f in reversed(inner) if not passes_on(f.file)), None)
     return entry is not None and entry.function in _LOOPS and not in_package(entry.file, "torch")
 
@@ -65,10 +66,10 @@ def _source(frame: Frame, exact: bool) -> Source:
 
 
 def parse(names: Sequence[str]) -> tuple[Frame, ...]:
-    """The frames among recorded names, `file.py(LINE): function`; built-ins and modules are left out."""
+    """Return the frames among recorded names `file.py(LINE): function`, without built-ins and modules."""
     return tuple([Frame(*parts) for parts in map(frame_parts, names) if parts])
 
 
 def modules(names: Sequence[str]) -> tuple[str, ...]:
-    """The nn.Modules among recorded names, outermost first."""
+    """Return the nn.Modules among recorded names, outermost first."""
     return tuple([n.removeprefix(_MODULE) for n in names if n.startswith(_MODULE)])

@@ -1,4 +1,4 @@
-"""From the files of a program's stacks to the folder that it was started from, and paths below that folder."""
+"""Find the folder that a program was started in, and paths relative to it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _DRIVE = re.compile(r"[A-Za-z]:/")
 
 
 def program_root(stacks: Iterable[tuple[Frame, ...]]) -> str:
-    """The folder of the file that most stacks begin in: the script's own, wherever on a disk it lies.
+    """Return the folder of the file in which most stacks begin, that is, of the program's script.
 
-    A program is known by its entry: what it imports differs from run to run, and so would a folder common to all files.
-    Where the entry has no absolute path (a notebook's cell, a script named relative to the working directory), it is
-    the folder common to the user's files that have one; empty where none has.
+    The entry file identifies a program. The folder common to all files doesn't, since imports differ from run to run.
+    If the entry file has no absolute path (a notebook's cell, a script named relative to the working directory), return
+    the folder common to the user's files that have one, or an empty string if none has.
 
     Args:
         stacks: frames of the program and its libraries, outermost first.
@@ -36,9 +36,9 @@ def program_root(stacks: Iterable[tuple[Frame, ...]]) -> str:
 
 
 def path_in_program(file: str, root: str) -> str:
-    """The file as seen from the program's root, with forward slashes; as it stands where it has no absolute path.
+    """Return the file relative to the program's root, with forward slashes; unchanged if its path isn't absolute.
 
-    A file beside the root is reached by `..`, so that the path is the same wherever the whole project lies.
+    A file outside of the root is reached by `..`, so that the path doesn't depend on where the project is checked out.
     """
     path = _posix(file)
     if not root or not _is_absolute(path) or _drive(path) != _drive(root):

@@ -1,4 +1,4 @@
-"""From the name of a source file in a trace to its text, where the file is the program's own and at hand."""
+"""Read the source files that a trace names, if they belong to the program and are available."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from syncscan.errors import UsageError
 from syncscan.model.finding import Excerpt, Source
 
 MAX_BYTES = 4_000_000
-"""No source file that somebody wrote is longer."""
+"""Size limit of source files; nobody writes longer ones."""
 AROUND = 2
-"""Lines shown above a flagged line, and below."""
+"""Lines shown above and below a flagged line."""
 MOST_LINES = 12
-"""Lines that an excerpt has at most."""
+"""Longest excerpt, in lines."""
 _NETWORK = ("//", "\\\\")
 _DEEPEST = 64
 _HERE = Path()
@@ -28,16 +28,17 @@ _HERE = Path()
 
 
 class SourceRoot(msgspec.Struct, frozen=True):
-    """A folder that sources may be read below.
+    """A folder below which source files may be read.
 
-    `recorded` is the folder that it stands for, as the trace names it; empty where any end of a name may be one in it.
+    `recorded` is the prefix of the trace's file names that it replaces. If empty, any suffix of a name may be a path in
+    it.
     """
 
     folder: Path
     recorded: str = ""
 
     def candidates(self, file: str) -> Iterator[Path]:
-        """Where the file can lie in it, the most of its name first."""
+        """Yield the paths that a file can have in this folder, the longest match of its name first."""
         name = file.replace("\\", "/")
         if self.recorded:
             if name.startswith(f"{self.recorded}/"):
@@ -48,39 +49,39 @@ class SourceRoot(msgspec.Struct, frozen=True):
 
 
 class SourceFiles(msgspec.Struct, frozen=True):
-    """The source files that may be read: Python's, regular, below the working directory or below a root.
+    """Source files that may be read: regular Python files below the working directory or below a root.
 
-    `kept` are texts by file that a saved analysis holds, and `newer` the files of them that had been written after the
-    trace was recorded: with them nothing is read.
+    `saved` has the texts by file name that a saved analysis holds, and `newer` the names of those that were modified
+    after the trace was recorded. With them, no file is read.
     """
 
     roots: tuple[SourceRoot, ...] = ()
-    kept: Mapping[str, str] | None = None
+    saved: Mapping[str, str] | None = None
     newer: tuple[str, ...] = ()
-    found: dict[str, Path | None] | None = None
-    """Where files were found; None where that isn't kept, as they come and go between one analysis and the next."""
+    resolved: dict[str, Path | None] | None = None
+    """Resolved paths by file name; None if they aren't cached, as files come and go between analyses."""
 
     def path_of(self, file: str) -> Path | None:
-        """Where a file of the trace lies here; None for any that may not be read, or that isn't there.
+        """Return the path of a file of the trace on this machine; None if it doesn't exist or may not be read.
 
         Args:
-            file: its name; the trace may name whatever it likes.
+            file: name in the trace, which isn't trusted.
         """
-        if self.found is None:
-            return self._looked_up(file)
-        if file not in self.found:
-            self.found[file] = self._looked_up(file)
-        return self.found[file]
+        if self.resolved is None:
+            return self._resolve(file)
+        if file not in self.resolved:
+            self.resolved[file] = self._resolve(file)
+        return self.resolved[file]
 
-    def _looked_up(self, file: str) -> Path | None:
+    def _resolve(self, file: str) -> Path | None:
         if not file.endswith(".py") or file.startswith(_NETWORK) or "://" in file:
             return None
         try:
-            return next(self._found(file), None)
-        except (OSError, ValueError, RuntimeError):  # a name that is none, links in a circle
+            return next(self._existing(file), None)
+        except (OSError, ValueError, RuntimeError):  # no valid name, or a circle of links
             return None
 
-    def _found(self, file: str) -> Iterator[Path]:
+    def _existing(self, file: str) -> Iterator[Path]:
         below_roots = [(root.folder, path) for root in self.roots for path in root.candidates(file)]
         for folder, path in (*below_roots, (_HERE, Path(file))):
             if _readable(path):
@@ -89,30 +90,30 @@ class SourceFiles(msgspec.Struct, frozen=True):
                     yield resolved
 
     def text_of(self, file: str) -> str | None:
-        """The text of a source file; None where it isn't at hand, or may not be read."""
-        if self.kept is not None:
-            return self.kept.get(file)
+        """Return the text of a source file; None if it isn't available or may not be read."""
+        if self.saved is not None:
+            return self.saved.get(file)
         path = self.path_of(file)
         try:
             return _read(path, path.stat().st_mtime_ns) if path else None
-        except (OSError, ValueError, SyntaxError):  # gone since, no such encoding
+        except (OSError, ValueError, SyntaxError):  # deleted meanwhile, or no such encoding
             return None
 
     def tree_of(self, file: str) -> ast.Module | None:
-        """A source file parsed; None where it isn't at hand, or is no Python."""
+        """Return the syntax tree of a source file; None if it isn't available or isn't Python."""
         text = self.text_of(file)
         return None if text is None else _parsed(text)
 
     def excerpt(self, source: Source, recorded_ns: int = 0) -> Excerpt | None:
-        """The flagged line with those around it.
+        """Return the flagged line with the lines around it.
 
         Args:
-            source: the line, or the lines that it can be.
-            recorded_ns: when the trace was recorded, in ns of the epoch; 0 where nobody knows.
+            source: the line, or the candidate lines.
+            recorded_ns: when the trace was recorded, in ns since the epoch; 0 if unknown.
 
         Returns:
-            None where the file isn't at hand, where it has no such function at this line any more, so that it was
-            changed, or where nobody knows the line.
+            None if the file isn't available, if it has changed (no function of this name at this line any more), or if
+            the line is unknown.
         """
         lines = (source.line,) if source.exact else source.candidates
         text = self.text_of(source.file) if lines else None
@@ -124,24 +125,24 @@ class SourceFiles(msgspec.Struct, frozen=True):
         shown = text.split("\n")[first - 1 : marked[-1] + AROUND]
         if len(shown) <= marked[-1] - first or not all(shown[line - first].strip() for line in marked):
             return None
-        path = self.path_of(source.file) if self.kept is None else None
+        path = self.path_of(source.file) if self.saved is None else None
         written_since = path is not None and 0 < recorded_ns < path.stat().st_mtime_ns
         newer = written_since or source.file in self.newer
         return Excerpt(path=str(path or ""), first=first, lines=tuple(shown), marked=marked, newer=newer)
 
 
 OWN = SourceFiles()
-"""Those below the working directory."""
+"""Source files below the working directory."""
 
 
 def source_files(roots: Sequence[str]) -> SourceFiles:
-    """What may be read with these roots too.
+    """Return the source files below the working directory and below these roots.
 
     Args:
-        roots: each `DIR`, or `OLD=NEW`: what the trace has below OLD lies below NEW.
+        roots: `DIR`, or `OLD=NEW` to map the recorded prefix OLD to the folder NEW.
 
     Raises:
-        UsageError: one is no folder.
+        UsageError: a root isn't a folder.
     """
     return SourceFiles(tuple(map(_root, roots)))
 
@@ -156,45 +157,45 @@ def _root(text: str) -> SourceRoot:
 
 
 def kept_sources(sources: Iterable[Source], files: SourceFiles = OWN) -> dict[str, str]:
-    """Of each program's file that is at hand its text, all but the functions around these lines left blank.
+    """Return the text of each available source file, with all but the functions around these lines blanked out.
 
-    Line numbers stay as they are. A method stands without its class, at the beginning of its lines. Comments to
-    syncscan stay wherever they are.
+    Line numbers don't change. A method stands without its class and loses its indentation. `# syncscan:` comments stay
+    everywhere.
     """
-    found: dict[str, list[str]] = {}
+    blanked: dict[str, list[str]] = {}
     for source in sources:
         text, tree = files.text_of(source.file), files.tree_of(source.file)
         if text is None or tree is None:
             continue
         lines = text.split("\n")
-        kept = found.setdefault(source.file, [_comment(line) for line in lines])
+        blank = blanked.setdefault(source.file, [_comment(line) for line in lines])
         if function := function_with(tree, source):
             first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
             for number, line in enumerate(lines[first - 1 : function.end_lineno], first):
-                kept[number - 1] = line[: function.col_offset].lstrip() + line[function.col_offset :]
-    return {file: "\n".join(lines) for file, lines in found.items() if any(lines)}
+                blank[number - 1] = line[: function.col_offset].lstrip() + line[function.col_offset :]
+    return {file: "\n".join(lines) for file, lines in blanked.items() if any(lines)}
 
 
 def _comment(line: str) -> str:
-    """The comment to syncscan in a line, behind something if it was; empty without one."""
-    before, mark, said = line.partition("# syncscan:")
-    return ("0  " if before.strip() else "") + mark + said if mark else ""
+    """Return the `# syncscan:` comment of a line, behind a placeholder for code; empty without a comment."""
+    before, mark, directive = line.partition("# syncscan:")
+    return ("0  " if before.strip() else "") + mark + directive if mark else ""
 
 
 def function_with(tree: ast.Module, source: Source) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """The innermost function of this name that holds the line; one of a decorator is the function's too."""
-    found = None
+    """Return the innermost function of this name around the line, its decorators included."""
+    innermost = None
     for node in functions_of(tree):
         if node.name == source.function:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             if first <= source.line <= (node.end_lineno or node.lineno):
-                found = node
-    return found
+                innermost = node
+    return innermost
 
 
 @lru_cache(maxsize=64)
 def functions_of(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
-    """Every function of a file, those around before those inside; only statements hold any."""
+    """Return every function of a file, outer functions first; only statements can hold one."""
     statements: list[Any] = [tree]
     for node in statements:
         for part in ("body", "orelse", "handlers", "finalbody", "cases"):
@@ -204,16 +205,16 @@ def functions_of(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionD
 
 def _readable(path: Path) -> bool:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES
+    return stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES
 
 
 @lru_cache(maxsize=64)
 def _read(path: Path, written_ns: int) -> str:
-    """Read anew once it was written."""
-    with tokenize.open(path) as file:  # in the encoding that it declares
+    """Return the text; `written_ns` is part of the cache's key, so a file that changed is read again."""
+    with tokenize.open(path) as file:  # in its declared encoding
         return file.read()
 
 

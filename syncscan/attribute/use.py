@@ -1,4 +1,4 @@
-"""From the line that reads a value to what the program does with it: it steers, is only shown, or nobody can tell."""
+"""Decide what a program does with a value that it reads: steer by it, only show it, or something unknown."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _SHOWS = frozenset(
     "print info debug warning error critical log log_metrics log_dict add_scalar add_scalars set_postfix "
     "set_description write append".split()
 )
-"""Functions and methods that print, log or keep what they are given, and decide nothing by it: `print`, and those of
-`logging`, tqdm, TensorBoard, Weights & Biases, MLflow, Lightning, files and lists."""
+"""Functions and methods that print, log or store their arguments without deciding anything by them: `print`, and those
+of `logging`, tqdm, TensorBoard, Weights & Biases, MLflow, Lightning, files and lists."""
 
 _COMPUTES = frozenset("math cmath np numpy torch jnp".split())
-"""Modules whose `log` is the logarithm and whose `append` gives a new array."""
+"""Modules whose `log` is the logarithm and whose `append` returns a new array."""
 
 _KEEPS = frozenset("float int bool round abs str repr format".split())
-"""Functions whose result is the value again, in another form."""
+"""Functions that return their argument in another form."""
 
 
 def use_of(source: Source, ops: Sequence[str], files: SourceFiles = OWN) -> Use:
-    """What becomes of the value that is read in a line, as far as its function shows it.
+    """Return what a function does with the value that it reads in a line.
 
     Args:
-        source: the line, or the lines that it can be.
+        source: the line, or the candidate lines.
         ops: ops around the call, outermost first.
-        files: what may be read.
+        files: source files that may be read.
 
     Returns:
-        UNKNOWN where the source isn't at hand, or where the value leaves the function.
+        UNKNOWN if the source isn't available, or if the value leaves the function.
     """
     tree = files.tree_of(source.file)
     function = function_with(tree, source) if tree else None
@@ -45,16 +45,16 @@ def use_of(source: Source, ops: Sequence[str], files: SourceFiles = OWN) -> Use:
 
 
 def _all_of(uses: Iterator[Use]) -> Use:
-    """One that steers steers; what is only shown is shown in every use."""
-    found = set(uses)
-    if Use.STEERS in found:
+    """Return STEERS if any use steers, SHOWN if every use only shows the value, else UNKNOWN."""
+    distinct = set(uses)
+    if Use.STEERS in distinct:
         return Use.STEERS
-    return Use.SHOWN if found == {Use.SHOWN} else Use.UNKNOWN
+    return Use.SHOWN if distinct == {Use.SHOWN} else Use.UNKNOWN
 
 
 def _becomes(node: ast.AST, function: ast.AST, parents: dict[ast.AST, ast.AST], follow: bool) -> Use:
-    """What becomes of an expression's value: up to what takes it, and through the names that it is given."""
-    if isinstance(node, ast.Call) and _name(node) in ("print", "range"):  # it reads what it is given
+    """Return the use of an expression's value: by the expression around it, or by the names it is assigned to."""
+    if isinstance(node, ast.Call) and _name(node) in ("print", "range"):  # these read their argument's value themselves
         return Use.SHOWN if _name(node) == "print" else Use.STEERS
     while node in parents and node is not function:
         child, node = node, parents[node]
@@ -70,7 +70,7 @@ def _becomes(node: ast.AST, function: ast.AST, parents: dict[ast.AST, ast.AST], 
 
 
 def _decides(node: ast.AST, child: ast.AST) -> bool:
-    """Whether a part of this node says what runs, how often, or which element is taken."""
+    """Return whether `child` decides what `node` runs, how often, or which element it takes."""
     if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
         return child is node.test
     if isinstance(node, ast.comprehension):
@@ -85,7 +85,7 @@ def _decides(node: ast.AST, child: ast.AST) -> bool:
 def _of_names(
     node: ast.Assign | ast.AnnAssign | ast.AugAssign, function: ast.AST, parents: dict[ast.AST, ast.AST]
 ) -> Use:
-    """What becomes of the names that a value is given; of an attribute or an element others may ask."""
+    """Return the use of the names that a value is assigned to; UNKNOWN for attributes and elements."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     names = {target.id for target in targets if isinstance(target, ast.Name)}
     if len(names) < len(targets):
@@ -94,13 +94,13 @@ def _of_names(
         return Use.UNKNOWN
     uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id in names]
     loads = (n for n in uses if isinstance(n.ctx, ast.Load))
-    found = _all_of(_becomes(load, function, parents, follow=False) for load in loads)
+    use = _all_of(_becomes(load, function, parents, follow=False) for load in loads)
     given = [n for n in uses if isinstance(n.ctx, ast.Store) and not _is_given_a_constant(n, parents)]
-    return found if found is Use.SHOWN or len(given) == len(targets) else Use.UNKNOWN
+    return use if use is Use.SHOWN or len(given) == len(targets) else Use.UNKNOWN
 
 
 def _is_given_a_constant(name: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Whether a name begins with a constant here, `total = 0.0`: later it is asked for the value added to it."""
+    """Return whether a constant is assigned to the name, as in `total = 0.0`, before values are added to it."""
     node = parents[name]
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
 

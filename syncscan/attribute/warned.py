@@ -1,4 +1,4 @@
-"""From the lines that torch's debug mode warned of in one step to the sync points of every step, by their order."""
+"""Match the lines that torch's sync debug mode warned of in one step with the sync points of every step, by order."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterable
 
 from syncscan.model.capture import Frame
 from syncscan.model.finding import SyncPoint
-from syncscan.model.runtime_calls import copies_and_waits, is_stream_synchronise
+from syncscan.model.runtime_calls import copies_and_waits, is_stream_synchronize
 from syncscan.model.trace import Trace
 
 _ENGINE = "autograd/graph.py"
 
 
 class WarnedLines:
-    """Looks up sync points in the warnings of a torch that doesn't call back at a synchronise.
+    """Looks up sync points in sync warnings, for versions of torch without a callback on synchronize calls.
 
-    The debug mode warns of blocking copies and stream synchronises, in the order in which a thread makes them, and of
-    those in backward when `backward()` returns. The warnings carry no time: they are believed of a step in which just
-    as many such calls were made on the step's thread.
+    The debug mode warns of blocking copies and stream synchronizes in the order in which a thread makes them; those in
+    backward come when `backward()` returns. Warnings carry no time, so they are used only for steps whose thread made
+    exactly as many such calls.
     """
 
     def __init__(self, trace: Trace, points: Iterable[SyncPoint]) -> None:
@@ -31,22 +31,22 @@ class WarnedLines:
             for step in trace.steps:
                 if step.ts <= point.ts < step.end and point.track == step.track and _warns(point):
                     steps[step.number].append(point)
-        for made in steps.values():
-            if len(made) == len(stacks):
-                self._lines.update(zip(made, stacks, strict=True))
+        for candidates in steps.values():
+            if len(candidates) == len(stacks):
+                self._lines.update(zip(candidates, stacks, strict=True))
 
     def __bool__(self) -> bool:
-        """Whether the warnings tell of any sync point."""
+        """Return whether the warnings locate any sync point."""
         return bool(self._lines)
 
     def of(self, point: SyncPoint) -> tuple[Frame, ...]:
-        """The stack of a sync point, outermost frame first; empty where the warnings don't tell."""
+        """Return the stack of a sync point, outermost frame first; empty if the warnings don't locate it."""
         return self._lines.get(point, ())
 
 
 def _warns(point: SyncPoint) -> bool:
-    """Whether the debug mode sees the call: memcpy_and_sync and stream_synchronize (c10/cuda/CUDAFunctions.h)."""
-    return len(point.calls) > 1 or is_stream_synchronise(point.api) or copies_and_waits(point.api)
+    """Return whether the debug mode warns of the call (memcpy_and_sync and stream_synchronize in CUDAFunctions.h)."""
+    return len(point.calls) > 1 or is_stream_synchronize(point.api) or copies_and_waits(point.api)
 
 
 def _warned(trace: Trace) -> list[tuple[Frame, ...]]:

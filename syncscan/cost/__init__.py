@@ -1,4 +1,4 @@
-"""From attributed sync points to their costs, the findings they make and the measured step."""
+"""Measure the cost of attributed sync points, merge them to findings, and measure the step."""
 
 from syncscan.cost.collectives import collectives_of
 from syncscan.cost.merge import merged_findings, without_preparation

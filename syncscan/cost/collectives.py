@@ -1,4 +1,4 @@
-"""From a trace and its findings to its collectives: when this rank came to each, and what it had done by then."""
+"""List a trace's collectives with when the rank arrived at each and what it had done by then."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from syncscan.model.rank import RankCollective
 from syncscan.model.trace import NONE, Trace
 
 _KIND = re.compile(r"(?:nccl|rccl)\w*?Kernel_([A-Za-z]+)|^\W*(\w+)")
-"""`ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)` → AllReduce; of other libraries the kernel's whole name."""
+"""`ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)` → AllReduce; of other libraries, the whole kernel name."""
 
 
 class Collectives(msgspec.Struct, frozen=True):
-    """The collectives of a trace's steps in order of their launch, the process groups they name, and their kernels."""
+    """The collectives of a trace's steps in launch order, their process groups, and the rows of their kernels."""
 
-    found: tuple[RankCollective, ...]
+    arrivals: tuple[RankCollective, ...]
     groups: tuple[str, ...]
     rows: tuple[int, ...]
 
 
 def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[Interval]) -> Collectives:
-    """The collectives that were launched in these steps.
+    """Return the collectives that were launched in these steps.
 
     Args:
-        trace: of one rank.
-        findings: its own, whose order numbers them.
+        trace: trace of one rank.
+        findings: findings of the rank; a collective refers to them by index.
         steps: in time order.
     """
     s, rows = trace.slices, trace.device_rows
     rows = rows[communicating(trace)]
-    rows = rows[trace.calls_of(rows) != NONE]  # others were launched before recording began: no step's
+    rows = rows[trace.calls_of(rows) != NONE]  # without a call, it was launched before recording began, so in no step
     launched = s.ts[trace.calls_of(rows)]
     step = np.searchsorted([begin for begin, _ in steps], launched, side="right") - 1
     inside = np.flatnonzero((step >= 0) & (launched < np.array([end for _, end in steps], np.int64)[step]))
@@ -47,24 +47,24 @@ def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[In
     named = [int(number) for number in numbers if number != NONE]
     place = {number: k for k, number in enumerate(named)} | {NONE: NONE}
     past = _Past(trace, findings, steps[0].begin if steps else 0)
-    found = tuple(
+    arrivals = tuple(
         RankCollective(
             int(step[at]), place[int(numbers[group])], int(s.sequence[row]), kind_of(trace.name(row)),
             int(s.stream[row]), int(launched[at]), int(s.ts[row]), int(s.end[row]), *past.until(row, int(launched[at])),
         )
         for at, row, group in zip(inside.tolist(), rows[inside].tolist(), group_of.reshape(-1).tolist(), strict=True)
     )  # fmt: skip
-    return Collectives(found, tuple(trace.strings[number] for number in named), tuple(rows[inside].tolist()))
+    return Collectives(arrivals, tuple(trace.strings[number] for number in named), tuple(rows[inside].tolist()))
 
 
 def kind_of(kernel: str) -> str:
-    """What a collective's kernel does, as its name says it."""
+    """Return the kind of collective that a kernel's name states."""
     match = _KIND.search(kernel)
     return (match[1] or match[2]) if match else kernel
 
 
 class _Past:
-    """What a rank's device and its step's thread had done since the first step's begin."""
+    """Measures what a rank's device and the thread of its steps had done since the first step began."""
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], begin: int) -> None:
         self.trace, self.begin = trace, begin
@@ -83,7 +83,7 @@ class _Past:
         ]
 
     def until(self, row: int, launched: int) -> tuple[int, int, int, int, tuple[tuple[int, int], ...]]:
-        """The fields of a collective from `worked` on."""
+        """Return the fields of a collective from `worked` on."""
         s = self.trace.slices
         begin, device = int(s.ts[row]), int(s.device[row])
         starts, ends = self.loads

@@ -1,4 +1,4 @@
-"""From the device work of some steps to how each device spends them: at work, or in collectives that nothing hides."""
+"""Measure how devices spend the steps: computing, or in collectives that no computation overlaps."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from syncscan.model.trace import HOST, Category, Trace, once
 
 
 def device_times(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[DeviceTime, ...]:
-    """How the devices spend a step, the busiest first; mean µs.
+    """Return how each device spends a step, in mean µs; the busiest device first.
 
-    A backend that communicates on the host (gloo, MPI, UCC) leaves no device work: its collectives count where the
-    device stands idle meanwhile and the host launches nothing.
+    A backend that communicates on the host (gloo, MPI, UCC) leaves no device work. Its collectives count as
+    communication while the device is idle and the host launches nothing.
 
     Args:
         trace: any trace.
-        steps: the steps to average over, from when to when, ns.
+        steps: begin and end of the steps to average over, ns.
     """
     inside = trace.launched_in(steps)
     rows, computing = trace.device_rows[inside], ~communicating(trace)[inside]
     devices, on_host = trace.slices.device[rows], _on_host(trace, steps)
-    found = []
+    times = []
     for device in distinct(devices).tolist():
-        mine = devices == device
-        starts, ends = _busy(trace, rows[mine])
-        busy = _length(starts, ends) if computing.all() else _length(*_busy(trace, rows[mine & computing]))
+        own = devices == device
+        starts, ends = _busy(trace, rows[own])
+        busy = _length(starts, ends) if computing.all() else _length(*_busy(trace, rows[own & computing]))
         exposed = _length(starts, ends) - busy + _idle_within(trace, on_host, starts, ends)
-        found.append(DeviceTime(int(device), busy / len(steps) / 1e3, exposed / len(steps) / 1e3))
-    return tuple(sorted(found, key=lambda d: (-d.busy_us - d.communication_us, d.device)))
+        times.append(DeviceTime(int(device), busy / len(steps) / 1e3, exposed / len(steps) / 1e3))
+    return tuple(sorted(times, key=lambda d: (-d.busy_us - d.communication_us, d.device)))
 
 
 def in_pageable_copies(trace: Trace, steps: Sequence[tuple[int, int]], device: int) -> float:
-    """How long a device copies pageable memory in a step, of copies whose size isn't recorded; mean µs.
+    """Return the time per step that a device spends in pageable copies of unrecorded size, in mean µs.
 
     Args:
         trace: any trace.
-        steps: the steps to average over, from when to when, ns.
-        device: whose number; NONE for a trace without device work.
+        steps: begin and end of the steps to average over, ns.
+        device: its number; NONE for a trace without device work.
     """
     rows = trace.where(lambda name: "Pageable" in name, Category.MEMCPY)
     if not len(rows):
@@ -56,7 +56,7 @@ def in_pageable_copies(trace: Trace, steps: Sequence[tuple[int, int]], device: i
 
 
 def _on_host(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Int64, Int64]:
-    """When a backend that communicates on the host did so in these steps; disjoint, ascending."""
+    """Return when a host-side backend communicated in these steps, as disjoint ascending intervals."""
     s = trace.slices
     rows = trace.where(is_host_collective, *HOST)
     if len(rows):
@@ -66,12 +66,12 @@ def _on_host(trace: Trace, steps: Sequence[tuple[int, int]]) -> tuple[Int64, Int
 
 @once
 def _launches(trace: Trace) -> Int64:
-    """When the host launched anything, ascending."""
+    """Return the times of the host's launches, ascending."""
     return np.sort(trace.slices.ts[trace.named(is_launch)])
 
 
 def _idle_within(trace: Trace, within: tuple[Int64, Int64], starts: Int64, ends: Int64) -> float:
-    """How long of these times lies between the busy intervals, ns; a pause in which something is launched left out."""
+    """Return the idle time within these intervals, in ns, without pauses in which something is launched."""
     total = 0
     for begin, end in zip(*within, strict=True):
         launches = _launches(trace)
@@ -84,7 +84,7 @@ def _idle_within(trace: Trace, within: tuple[Int64, Int64], starts: Int64, ends:
 
 
 def _busy(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
-    """The union of these slices, which come in order of their start."""
+    """Return the union of these slices, which are ordered by start."""
     return union(trace.slices.ts[rows], trace.slices.end[rows])
 
 

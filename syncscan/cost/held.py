@@ -1,4 +1,4 @@
-"""From the waits of sync points to how long any thread was held: time in which several wait counts once."""
+"""Sum up how long threads were blocked by sync points; time in which several threads wait counts once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from syncscan.model.interval import union
 
 
 def times_held(groups: Sequence[Sequence[Occurrence]]) -> list[int]:
-    """For each group of sync points how long at least one thread was blocked by them, in ns.
+    """Return for each group of sync points how long they blocked at least one thread, in ns.
 
-    Threads of a server wait side by side: added up, their waits would be longer than the step that they are part of.
+    Threads of a server wait side by side: the sum of their waits could be longer than the step.
     """
     group = np.repeat(np.arange(len(groups)), list(map(len, groups)))
     points = list(chain.from_iterable(groups))
@@ -26,9 +26,9 @@ def times_held(groups: Sequence[Sequence[Occurrence]]) -> list[int]:
     order = np.lexsort((begins, group))
     group, begins, ends = group[order], begins[order], (begins + waits)[order]
     at_once = (group[1:] == group[:-1]) & (begins[1:] < ends[:-1])
-    for each in distinct(group[1:][at_once]).tolist():  # few: most waits are of one thread
-        mine = slice(*np.searchsorted(group, [each, each + 1]).tolist())
-        starts, stops = union(begins[mine], ends[mine])
-        held[each] = (stops - starts).sum()
+    for number in distinct(group[1:][at_once]).tolist():  # few: most waits are of one thread
+        own = slice(*np.searchsorted(group, [number, number + 1]).tolist())
+        starts, stops = union(begins[own], ends[own])
+        held[number] = (stops - starts).sum()
     times: list[int] = held.tolist()
     return times

@@ -1,4 +1,4 @@
-"""From occurrences to findings: all sync points with the same rule, scope, op and sources are one."""
+"""Merge sync points with the same rule, scope, op and sources to one finding."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ _ORDER = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
 
 
 def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
-    """Aggregate over steps; sorted by bubble and wait, the worst first, `info` last."""
+    """Merge sync points across steps to findings, ordered by bubble and wait, worst first and `info` last."""
     groups: dict[tuple[Any, ...], list[Occurrence]] = {}
     known: dict[tuple[Any, ...], list[Occurrence]] = {}
     for o in occurrences:
         d, w = o.sync.diagnosis, o.where
-        told_by = d, w.scope, w.op, w.path, w.source, w.framework, w.owner, w.phase  # all that a key is made of
+        told_by = d, w.scope, w.op, w.path, w.source, w.framework, w.owner, w.phase  # the parts of the key
         group = known.get(told_by)
         if group is None:
             group = known[told_by] = groups.setdefault(_key(o), [])
         group.append(o)
     held = times_held([*groups.values()])
-    found = [_finding(key, group, ns, step) for (key, group), ns in zip(groups.items(), held, strict=True)]
-    return tuple(sorted(found, key=lambda f: (f.severity is Severity.INFO, -f.bubble_us, -f.wait_us, f.id)))
+    findings = [_finding(key, group, ns, step) for (key, group), ns in zip(groups.items(), held, strict=True)]
+    return tuple(sorted(findings, key=lambda f: (f.severity is Severity.INFO, -f.bubble_us, -f.wait_us, f.id)))
 
 
 def without_preparation(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings without those outside of the steps at places that wait within them too: a first step prepared there."""
-    found = tuple(findings)
-    within = {_key(f.occurrences[0])[:-1] for f in found if not f.diagnosis.intended}
-    return tuple(f for f in found if not f.diagnosis.intended or _key(f.occurrences[0])[:-1] not in within)
+    """Leave out findings outside of the steps at places that also wait within them: the first step's preparation."""
+    listed = tuple(findings)
+    within = {_key(f.occurrences[0])[:-1] for f in listed if not f.diagnosis.intended}
+    return tuple(f for f in listed if not f.diagnosis.intended or _key(f.occurrences[0])[:-1] not in within)
 
 
 def _key(o: Occurrence) -> tuple[Any, ...]:
     d, w = o.sync.diagnosis, o.where
     place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()
-    if inner := w.in_library:  # one line of the program's, `train()`, stands for many of a library's
+    if inner := w.in_library:  # one line of the program, `train()`, covers many lines of a library
         place = (*place, path_in_package(inner.file), inner.line, inner.function)
     return d.rule, w.scope, w.op, place, _told_phase(w.phase), d.intended
 
 
 def _told_phase(phase: Phase) -> Phase:
-    """Behind a step's first backward pass may be the forward pass of its next batch: one line, and one finding."""
+    """Return the phase to merge by: OTHER counts as FORWARD, as the next batch's forward pass can follow backward."""
     return Phase.FORWARD if phase is Phase.OTHER else phase
 
 
@@ -71,15 +71,15 @@ def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], held_ns: int, st
 
 
 def _id(key: tuple[Any, ...]) -> str:
-    """Stable across runs of the same code: from rule, scope, op, sources, phase and intent alone."""
+    """Return an id that is stable across runs of the same code, made of rule, scope, op, sources, phase and intent."""
     return f"{key[0]}-{short_id(key)}"
 
 
 def _severity(worst: Occurrence, wait: float, bubble: float, step: StepSummary) -> Severity:
-    """By wait and bubble, until the gain can be projected."""
+    """Return the severity by wait and bubble, which is replaced once the gain is projected."""
     if worst.sync.diagnosis.intended:
         return Severity.INFO
-    if not step.observed_us:  # nothing was timed: what it costs is unknown, which is neither much nor little
+    if not step.observed_us:  # nothing was timed, so the cost is unknown, which is neither high nor low
         return Severity.MEDIUM
     cost = min(bubble, step.observed_us) + 0.1 * wait
     return Severity.of_share(cost / step.observed_us if step.observed_us else 0.0)

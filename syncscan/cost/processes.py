@@ -1,4 +1,4 @@
-"""From a trace that may hold several programs to the one that is analysed, and to what is said of the others."""
+"""Choose the process to analyze in a trace that may hold several, and describe the others."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from syncscan.model.interval import Interval
 from syncscan.model.step import ProcessSteps
 from syncscan.model.trace import Trace
 
-TOLD = 8
-"""Processes whose steps are measured; a trace that claims thousands would take a reading of itself for each."""
+MOST_PROCESSES = 8
+"""Number of processes whose steps are measured; each costs a pass over the trace, and a trace may claim thousands."""
 
 
 def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[ProcessSteps, ...], tuple[Lack, ...]]:
-    """The program to analyse; what each of several takes, that one first; and what there is to say of that.
+    """Return the trace of one process, the step time of each process (that one first), and what data is missing.
 
-    A trace of one program comes back as it is, with nothing to say.
+    A trace with a single process is returned unchanged.
 
     Args:
         trace: any trace.
-        process: pid of the program to analyse, by default the one with the most steps.
+        process: pid of the program to analyze; by default, the one with the most steps.
 
     Raises:
         UsageError: the trace holds no such process.
@@ -37,12 +37,14 @@ def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[Proces
     if len(pids) < 2:
         return trace, (), ()
     pids = tuple(sorted(pids, key=lambda pid: pid != process))
-    traces = [of_process(trace, pid) for pid in pids[:TOLD]]
-    found = tuple(_steps(pid, one) for pid, one in zip(pids[:TOLD], traces, strict=True))
-    lacks = [Lack(_sentence(found, len(pids)))]
+    traces = [of_process(trace, pid) for pid in pids[:MOST_PROCESSES]]
+    measured = tuple(_steps(pid, one) for pid, one in zip(pids[:MOST_PROCESSES], traces, strict=True))
+    lacks = [Lack(_sentence(measured, len(pids)))]
     if share_correlations(trace):
-        lacks.append(Lack("Its processes number their launches alike: whose work is whose can't be told.", True, True))
-    return traces[0], found, tuple(lacks)
+        lacks.append(
+            Lack("Its processes use the same launch numbers, so work can't be assigned to a process.", True, True)
+        )
+    return traces[0], measured, tuple(lacks)
 
 
 def _steps(pid: str, trace: Trace) -> ProcessSteps:
@@ -51,14 +53,14 @@ def _steps(pid: str, trace: Trace) -> ProcessSteps:
     return ProcessSteps(pid, len(steps), step_period(trace) / 1e3, devices)
 
 
-def _sentence(found: Sequence[ProcessSteps], count: int) -> str:
-    others = "; ".join(_said(process) for process in found[1:])
-    more = f"; and {count - len(found)} more" if count > len(found) else ""
-    said = f"The trace holds {count} processes: all this is said of process {found[0].process} alone"
-    return f"{said} (--process PID chooses another). Beside it: {others}{more}."
+def _sentence(processes: Sequence[ProcessSteps], count: int) -> str:
+    rest = "; ".join(_described(process) for process in processes[1:])
+    more = f"; and {count - len(processes)} more" if count > len(processes) else ""
+    sentence = f"The trace holds {count} processes: this report covers process {processes[0].process} only"
+    return f"{sentence} (--process PID chooses another). Beside it: {rest}{more}."
 
 
-def _said(process: ProcessSteps) -> str:
+def _described(process: ProcessSteps) -> str:
     took = f"{process.process} takes {process.observed_us / 1e3:.3g} ms"
     if not process.count:
         return f"{took} in all"

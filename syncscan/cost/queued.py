@@ -1,4 +1,4 @@
-"""From a device's work to since when it had been launched something: that it then stood idle is no host's fault."""
+"""Find since when work was queued on a device: idle time with work queued isn't the host's fault."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class Queued:
-    """Knows when the work of each device was launched and when it started.
+    """When the work of each device was launched and when it started.
 
-    Work whose launch isn't in the trace is left out: nobody knows whether it was waiting.
+    Work whose launch isn't in the trace is left out, since it is unknown whether it was queued.
     """
 
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
@@ -22,23 +22,23 @@ class Queued:
         self._launches: dict[int, tuple[Int64, Int64]] = {}
 
     def waiting_from(self, device: int, times: Int64) -> Int64:
-        """For each time the earliest launch of what began then or later: since then something was waiting, ns.
+        """Return the earliest launch of the work that begins at or after each time, ns: work was queued from then on.
 
-        What is later than any time where nothing began any more.
+        The result is later than any time where no more work begins.
         """
         if device not in self._launches:
-            self._launches[device] = self._found(device)
+            self._launches[device] = self._ordered(device)
         starts, earliest = self._launches[device]
         return np.append(earliest, _NEVER)[np.searchsorted(starts, times)]
 
-    def _found(self, device: int) -> tuple[Int64, Int64]:
-        """When work started, ascending, and the earliest launch from there on."""
+    def _ordered(self, device: int) -> tuple[Int64, Int64]:
+        """Return when work started, ascending, and the earliest launch from there on."""
         work, slices = self._work.of(device), self._trace.slices
         linked = np.zeros(len(slices), np.bool_)
         linked[self._trace.device_rows[self._trace.device_calls != NONE]] = True
         known = linked[work.rows]
         starts, launched = slices.ts[work.rows[known]], work.launched[known]
-        if (starts[1:] >= starts[:-1]).all():  # as on one stream: nothing began before what was launched earlier
+        if (starts[1:] >= starts[:-1]).all():  # as on one stream: no work starts before work that was launched earlier
             return starts, launched
         order = np.argsort(starts, kind="stable")
         earliest = np.minimum.accumulate(launched[order][::-1])[::-1]

@@ -1,7 +1,7 @@
 """Name findings that read one value several times per step, and advise to read it once.
 
-A dry run knows the values that are read. A trace doesn't: there it is the same line that reads so many times in each
-step, and what it reads may be the same.
+A dry run knows the values that are read. A trace only shows that the same line reads several times in each step, and
+that the values may be equal.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from syncscan.model.finding import Cause, Finding, Occurrence
 from syncscan.model.trace import Trace
 
 LEAST_KNOWN = 2
-"""Reads of what is known to be the same value that are worth a word."""
+"""Fewest reads of a known equal value per step that are worth reporting."""
 MOST = 0.75
-"""So large a part of the reads of a step has the value: two of many counts are equal by chance."""
+"""Share of a step's reads that must have the value, since two of many counts are equal by chance."""
 LEAST = 4
-"""Reads at one line in each step, where their values aren't known: fewer may be of different things, as some losses."""
+"""Fewest reads at one line per step where values are unknown; fewer may read different things, such as two losses."""
 _READS = frozenset({"item", "number-argument", "tolist"})
-"""Rules of reads that a trace shows and that nothing tells to be of different values."""
+"""Rules whose reads may be of the same value, as far as a trace shows."""
 _ONCE = "Read it once, before the loop or the layers, and pass the number on (as max_seqlen is)."
 _IF = "If it is the same value each time, as a length that every layer asks for, read it once before and pass it on."
 
@@ -52,7 +52,7 @@ def _named(trace: Trace, finding: Finding, known: dict[int, str]) -> Finding:
 
 
 def _may_be_one_value(finding: Finding) -> bool:
-    """Whether it reads numbers or lists at a line that is known, and not one element after the other or choices."""
+    """Return whether a finding reads numbers or lists at a known line, and neither elements one by one nor choices."""
     line = finding.where.source or finding.where.framework
     plain = finding.diagnosis.title.endswith(("waits for a number", "waits for a copy to the host", "as an argument"))
     return line is not None and finding.rule in _READS and (plain or finding.rule == "tolist")
@@ -66,7 +66,7 @@ def _by_step(occurrences: Iterable[Occurrence]) -> list[list[Occurrence]]:
 
 
 def _same(step: Sequence[Occurrence], known: dict[int, str]) -> int:
-    """How many of these read one and the same value; 0 where not most of them do, which may be chance."""
-    each = [known.get(o.sync.ts, "") for o in step]
-    most = max(Counter(filter(None, each)).values(), default=0)
-    return most if most >= MOST * len(each) else 0
+    """Return how many reads of a step have the most frequent value; 0 if they are a minority, which may be chance."""
+    values = [known.get(o.sync.ts, "") for o in step]
+    most = max(Counter(filter(None, values)).values(), default=0)
+    return most if most >= MOST * len(values) else 0

@@ -1,4 +1,4 @@
-"""From a trace and its costs to the measured step: its time and its parts; what bounds it is decided by its replay."""
+"""Measure the step's time and its parts; what bounds the step is decided by the replay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from syncscan.model.trace import HOST, NONE, Step, Trace
 
 
 def steps_of(trace: Trace) -> tuple[Step, ...]:
-    """The steps to average over: those of the thread that marks the most, or the whole trace as one without marks."""
+    """Return the steps to average over: those of the thread that marks most, or the whole trace as one step."""
     if trace.steps:
         return trace.main_steps
     return tuple(Step(0, NONE, *interval) for interval in step_intervals(trace))
@@ -29,17 +29,17 @@ def steps_of(trace: Trace) -> tuple[Step, ...]:
 def step_summary(
     trace: Trace, occurrences: Sequence[Occurrence], integrity: Integrity, processes: tuple[ProcessSteps, ...] = ()
 ) -> StepSummary:
-    """Measure the step: means over the analysed steps.
+    """Measure the step, as means over the analyzed steps.
 
-    A step's time is throughput, host and device both done: the longer of the host's period (from one step's begin to
-    the next) and the device's (from one step's first or last work to the next step's), and never less than what the
-    device worked, since pipelined steps overlap on it.
+    A step's time is throughput, with host and device done: the longer of the host's period (from one step's begin to
+    the next) and the device's (from one step's first or last work to the next step's). It is never less than the
+    device's busy time, since pipelined steps overlap on the device.
 
     Args:
         trace: any trace.
         occurrences: its sync points with their costs.
-        integrity: what the trace lacks.
-        processes: of the file that it is of, where that holds several.
+        integrity: the data that the trace misses.
+        processes: the processes of the trace's file, if it holds several.
     """
     steps = steps_of(trace)
     if trace.info.capture.pretended:
@@ -73,13 +73,13 @@ def step_summary(
 
 
 def _bubbles(occurrences: Sequence[Occurrence], devices: Sequence[DeviceTime]) -> int:
-    """Idle time of the busiest device behind these sync points, in ns: the other parts of the step are of it too."""
+    """Return the idle time of the busiest device behind these sync points, in ns; the step's parts are its own."""
     busiest = devices[0].device if devices else NONE
     return sum([o.cost.bubble_ns for o in occurrences if o.sync.device == busiest])
 
 
 def _input(trace: Trace, steps: Sequence[Step]) -> int:
-    """Time of the DataLoader's `__next__` on the steps' own threads, without steps on the program's, in ns."""
+    """Return the time in the DataLoader's `__next__` on the steps' threads (without steps, on the program's), in ns."""
     s, rows = trace.slices, trace.where(is_loader, *HOST)
     if not len(rows):
         return 0

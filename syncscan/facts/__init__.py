@@ -1,1 +1,1 @@
-"""Questions that several stages ask of a trace and its source: what the device did when, its period, what it lacks."""
+"""Facts of a trace and its source that several stages use: device work, step period, missing data and more."""

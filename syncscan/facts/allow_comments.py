@@ -1,4 +1,4 @@
-"""From the text of a Python file to the syncs that its comments allow: `# syncscan: allow[RULE] reason`."""
+"""Parse comments that allow syncs: `# syncscan: allow[RULE] reason`."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ _COMMENT = re.compile(r"#\s*syncscan:\s*allow\b\s*(?:\[([^\]]*)\])?(.*)", re.IGN
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """One such comment."""
+    """An allow comment."""
 
     line: int
-    """The line that it speaks of: its own, or the next one where it stands alone."""
+    """The line that it applies to: its own, or the next one if it stands alone."""
     rules: tuple[str, ...]
-    """Ids; `*` for any."""
+    """Rule ids; `*` for any rule."""
     reason: str
 
     def __str__(self) -> str:
-        """As it is written."""
+        """Return the comment as it is written in source."""
         return f"# syncscan: allow[{', '.join(self.rules)}] {self.reason}".rstrip()
 
     @property
     def counts(self) -> bool:
-        """Whether it allows anything: it names a rule and says why."""
+        """Whether the comment takes effect: it names a rule and gives a reason."""
         return bool(self.rules and self.reason)
 
     def allows(self, rule: str) -> bool:
-        """Whether it allows the syncs of this rule."""
+        """Return whether the comment allows syncs of this rule."""
         return self.counts and ("*" in self.rules or rule in self.rules)
 
 
 def comments_in(text: str) -> tuple[Comment, ...]:
-    """All of them, in the order of their lines; what looks like one inside of a string is none.
+    """Return all allow comments in line order; strings that look like comments don't count.
 
     Args:
-        text: of a Python file, whole or with lines left blank; what can't be tokenised ends the search.
+        text: source of a Python file, possibly with lines blanked out. Search ends where it can't be tokenized.
     """
-    return tuple(_found(text))
+    return tuple(_parse(text))
 
 
-def _found(text: str) -> Iterator[Comment]:
+def _parse(text: str) -> Iterator[Comment]:
     if "syncscan:" not in text.lower():
         return
     try:

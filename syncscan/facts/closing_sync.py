@@ -1,4 +1,4 @@
-"""From a trace to the synchronise in it that is the profiler's own."""
+"""Find the synchronize calls that the profiler itself makes when it stops."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import numpy as np
 
 from syncscan.facts.frames import frames_around
 from syncscan.model.arrays import Int64
-from syncscan.model.runtime_calls import is_device_synchronise, is_queue_finish
+from syncscan.model.runtime_calls import is_device_synchronize, is_queue_finish
 from syncscan.model.trace import CALLS, NONE, Category, Trace, once
 
 _ADJACENT_NS = 20_000
-"""From one queue's end to the next one's call, where torch waits for all queues of a device in a loop of C++."""
+"""Longest time from the end of one queue's wait to the next call, as torch waits for all queues of a device in a C++
+loop."""
 
 
 @once
 def profiler_syncs(trace: Trace) -> Int64:
-    """Rows of the calls that are the profiler's own closing synchronise, in time order; see `profiler_sync`.
+    """Return the rows of the profiler's own closing synchronize calls, in time order; see `profiler_sync`.
 
-    On an Intel device there is no such call: torch waits for all its queues in turn (c10/xpu/XPUStream.cpp,
+    On an Intel device there is no device synchronize: torch waits for all its queues in turn (c10/xpu/XPUStream.cpp,
     `syncStreamsOnDevice`).
     """
     row = profiler_sync(trace)
@@ -25,7 +26,7 @@ def profiler_syncs(trace: Trace) -> Int64:
 
 
 def _queues(trace: Trace) -> Int64:
-    """The last run of calls that wait for a queue each, if it is the profiler's."""
+    """Return the last sequence of calls that each wait for a queue, if it is the profiler's; else nothing."""
     s, rows = trace.slices, trace.where(is_queue_finish, *CALLS)
     rows = rows[np.argsort(s.ts[rows], kind="stable")]
     if not len(rows) or _is_programs(trace, int(rows[-1])):
@@ -36,13 +37,13 @@ def _queues(trace: Trace) -> Int64:
 
 
 def profiler_sync(trace: Trace) -> int:
-    """The row of the profiler's own closing device synchronise, NONE without.
+    """Return the row of the profiler's own closing device synchronize, or NONE.
 
-    `torch.autograd.profiler.profile.__exit__` synchronises the device before it stops collecting: a device synchronise
-    outside every step and op, with no launch after it, and in a trace with stacks below the profiler's own frame
-    (torch/autograd/profiler.py).
+    `torch.autograd.profiler.profile.__exit__` synchronizes the device before it stops collecting: a device synchronize
+    outside of every step and op, with no launch after it. In a trace with stacks, it lies below the profiler's own
+    frame (torch/autograd/profiler.py).
     """
-    rows = trace.where(is_device_synchronise, *CALLS)
+    rows = trace.where(is_device_synchronize, *CALLS)
     if not len(rows):
         return NONE
     last = int(rows[np.argmax(trace.slices.ts[rows])])
@@ -68,7 +69,7 @@ def _launches_follow(trace: Trace, row: int) -> bool:
 
 
 def _called(trace: Trace, row: int) -> bool:
-    """Whether Python frames show that the program called it: there are some, and none of them is the profiler's."""
+    """Return whether Python frames show that the program made the call: frames exist, and none is the profiler's."""
     s, rows = trace.slices, [row]
     (names,) = frames_around(trace, s.track[rows], s.ts[rows], s.end[rows])
     return any("synchronize" in name for name in names) and not any("profiler" in name for name in names)

@@ -1,4 +1,4 @@
-"""From a trace to the names of its device work that hold a word: in thousands of long ones it is looked for at once."""
+"""Search the names of device work for words, in all names at once."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from syncscan.model.trace import DEVICE, Trace
 
 
 class DeviceNames:
-    """The names of one trace's kernels, copies and memsets, as one text: a column of its letters in lower case."""
+    """Names of a trace's kernels, copies and memsets as one lower-case text, in a column of bytes."""
 
     def __init__(self, trace: Trace) -> None:
-        self._strings = trace.strings  # and not the trace, which keeps this
+        self._strings = trace.strings  # not the trace, which holds this object
         self._numbers = sorted({number for category in DEVICE for number in trace.names_of(category)})
         names = [self._strings[number] for number in self._numbers]
-        text = "\n".join(names).encode("ascii", "replace").lower()  # a byte for any character
+        text = "\n".join(names).encode("ascii", "replace").lower()  # one byte per character
         self._letters = np.frombuffer(text, np.uint8)
         self._behind = np.cumsum([len(name) + 1 for name in names])
-        """Where in the text the name behind each one begins."""
+        """Where in the text the name after each one begins."""
 
     def that(self, predicate: Callable[[str], Any], words: Iterable[str]) -> Bool:
-        """A mask over `Trace.strings`: those of these names that satisfy `predicate`.
+        """Return a mask over `Trace.strings`: the device names that satisfy `predicate`.
 
         Args:
-            predicate: asked only of names that hold one of the words: of what holds none it must be false.
-            words: of two ASCII letters or more, in lower case; a name's own case doesn't matter.
+            predicate: called only for names that contain one of the words; it must be false for all others.
+            words: lower-case words of at least two ASCII letters; matching ignores case.
         """
         hits = np.zeros(len(self._strings), np.bool_)
         for place in distinct(np.concatenate([self._holding(word.encode()) for word in words])).tolist():
@@ -37,10 +37,10 @@ class DeviceNames:
         return hits
 
     def _holding(self, word: bytes) -> Int64:
-        """The places of the names that hold this word, ascending, each as often as it does.
+        """Return the indices of the names that contain this word, ascending, once per occurrence.
 
-        Two letters together are rare enough that the others are compared at a few places only; `str.find` takes two to
-        five times as long.
+        Two letters together are so rare that the others are compared at few places only; `str.find` takes two to five
+        times as long.
         """
         letters, most = self._letters, max(0, len(self._letters) - len(word) + 1)
         at = np.flatnonzero((letters[:most] == word[0]) & (letters[1 : most + 1] == word[1]))

@@ -1,4 +1,4 @@
-"""The device's side of a trace, as sorted arrays: when work was launched, when it ran, when the device was busy."""
+"""Device work of a trace as sorted arrays: when it was launched, when it ran, when the device was busy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from syncscan.model.trace import NONE, Trace, once
 
 
 class Work(msgspec.Struct, frozen=True, eq=False):
-    """The work of one stream, or of all streams of a device, in order of launch; int64 ns, one entry a kernel or copy.
+    """The work of one stream or of a whole device in launch order; one entry per kernel or copy, int64 ns.
 
-    `done` is the latest end of all work launched up to and with the entry.
+    `done` is the latest end of the work up to and including the entry.
     """
 
     rows: Int64
@@ -29,9 +29,9 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     busy_from: Int64
     """Starts of the busy intervals, ascending."""
     busy_to: Int64
-    """Their ends."""
+    """Ends of the busy intervals."""
     busy_sum: Int64
-    """Busy time up to and with each of them."""
+    """Busy time up to the end of each busy interval."""
     begins: Int64
     """When the entries began, ascending."""
 
@@ -41,13 +41,13 @@ class Work(msgspec.Struct, frozen=True, eq=False):
         return (self.done[at - 1], at > 0) if len(self.done) else (np.zeros(len(at), np.int64), at > 0)
 
     def busy_within(self, start: int, end: int) -> int:
-        """How long the device worked between these times, in ns."""
+        """Return how long the device worked between these times, in ns."""
         if end <= start:
             return 0
         return self._busy_until(end) - self._busy_until(start)
 
     def idle_from(self, times: Int64) -> Int64:
-        """Return from when on nothing ran: each of these times (ns), or else the end of what ran then."""
+        """Return from when on the device is idle: each of these times, or the end of the work that runs then; ns."""
         k = self.busy_from.searchsorted(times, side="right")
         return np.where(k > 0, np.maximum(times, self.busy_to[k - 1]), times) if len(self.busy_to) else times
 
@@ -59,21 +59,21 @@ class Work(msgspec.Struct, frozen=True, eq=False):
 
 
 class DeviceWork:
-    """Finds the `Work` of a device or stream of one trace, and keeps what it has sorted once.
+    """Provides the `Work` of devices and streams of one trace, sorted once.
 
     Args:
-        trace: whose work it is.
-        counted: a mask over `trace.device_rows`: the rows that count; by default all of them.
+        trace: trace with the work.
+        counted: mask over `trace.device_rows` of the rows that count; default: all.
     """
 
     def __init__(self, trace: Trace, counted: Bool | None = None) -> None:
         counted = np.ones(len(trace.device_rows), np.bool_) if counted is None else counted
-        self._slices = trace.slices  # and not the trace, which may keep this: no cycle may hold its columns
+        self._slices = trace.slices  # not the trace, which may hold this object: a cycle would keep its columns alive
         self._rows = trace.device_rows[counted]
         self._launched = trace.launched_at[counted]
         self._device = trace.slices.device[self._rows]
         self._stream = trace.slices.stream[self._rows]
-        self._kept: dict[tuple[int, int], Work] = {}
+        self._cache: dict[tuple[int, int], Work] = {}
         self._streams: dict[int, tuple[int, ...]] = {}
 
     @cached_property
@@ -82,44 +82,44 @@ class DeviceWork:
         return tuple(int(d) for d in distinct(self._device))
 
     def streams(self, device: int) -> tuple[int, ...]:
-        """Numbers of the streams of this device that did work."""
+        """Return the numbers of this device's streams that did work."""
         if device not in self._streams:
             self._streams[device] = tuple(distinct(self._stream[self._device == device]).tolist())
         return self._streams[device]
 
     def of(self, device: int, stream: int = NONE) -> Work:
-        """The work of one stream, or of the whole device (`stream=NONE`)."""
+        """Return the work of one stream, or of the whole device (`stream=NONE`)."""
         key = (device, stream)
-        if key not in self._kept:
-            if stream == NONE and len(self.streams(device)) == 1:  # the same work, sorted once
-                self._kept[key] = self.by_stream(device)[self.streams(device)[0]]
+        if key not in self._cache:
+            if stream == NONE and len(self.streams(device)) == 1:  # the same work, so sort it once
+                self._cache[key] = self.by_stream(device)[self.streams(device)[0]]
             else:
                 mask = self._device == device
                 if stream != NONE:
                     mask &= self._stream == stream
-                self._kept[key] = self._sorted(mask)
-        return self._kept[key]
+                self._cache[key] = self._sorted(mask)
+        return self._cache[key]
 
     def by_stream(self, device: int) -> dict[int, Work]:
-        """The work of each stream of this device, by their numbers; what names no stream counts as one of its own."""
+        """Return the work of each stream of this device by number; work without a stream counts as one of its own."""
         nameless = (self._device == device) & (self._stream == NONE)
         return {k: self._sorted(nameless) if k == NONE else self.of(device, k) for k in self.streams(device)}
 
     def last_ends(self, places: Sequence[Place], launched_before: Int64) -> tuple[Int64, Bool]:
-        """When the work at each place ends that was launched before each time, and whether there is any.
+        """Return when the work launched at each place before each time ends, and whether there is any.
 
         Args:
             places: device and stream, NONE for all streams; no device, no work.
-            launched_before: as many times, ns; each is its own end where there is no work.
+            launched_before: one time per place, ns; it is returned as the end if there is no work.
         """
         on: defaultdict[Place, list[int]] = defaultdict(list)
         for at, place in enumerate(places):
             on[place].append(at)
         ends, some = launched_before.copy(), np.zeros(len(places), np.bool_)
         for (device, stream), those in on.items():
-            here = np.array(those, np.int64)
-            done, any_ = self.of(device, stream).last_ends(launched_before[here])
-            ends[here], some[here] = np.where(any_, done, ends[here]), any_ & (device != NONE)
+            chosen = np.array(those, np.int64)
+            done, any_ = self.of(device, stream).last_ends(launched_before[chosen])
+            ends[chosen], some[chosen] = np.where(any_, done, ends[chosen]), any_ & (device != NONE)
         return ends, some
 
     def _sorted(self, mask: Bool) -> Work:
@@ -127,7 +127,7 @@ class DeviceWork:
         s = self._slices
         begins, done = s.ts[rows], s.end[rows]
         starts, ends = union(begins, done)
-        if not (launched[1:] >= launched[:-1]).all():  # a stream's work comes in order
+        if not (launched[1:] >= launched[:-1]).all():  # the work of a single stream is in order
             order = np.argsort(launched, kind="stable")
             rows, launched, done = rows[order], launched[order], done[order]
         np.maximum.accumulate(done, out=done)
@@ -136,7 +136,7 @@ class DeviceWork:
 
 @once
 def communicating(trace: Trace) -> Bool:
-    """A mask over `trace.device_rows`: the kernels of collectives, which wait for other ranks."""
+    """Return a mask over `trace.device_rows` of the kernels of collectives, which wait for other ranks."""
     collectives = trace.kept(DeviceNames).that(is_collective_kernel, COLLECTIVE_WORDS)
     mask: Bool = collectives.take(trace.slices.name.take(trace.device_rows))
     return mask

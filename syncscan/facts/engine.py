@@ -1,4 +1,4 @@
-"""From a trace to when autograd's engine worked on any thread: where its backward passes are."""
+"""Find when autograd's engine ran on any thread, that is, a trace's backward passes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from syncscan.model.trace import HOST, Trace, once
 
 @once
 def nodes(trace: Trace) -> Int64:
-    """Rows of the engine's ranges around the nodes of a graph, ascending."""
+    """Return the rows of the engine's ranges around graph nodes, ascending."""
     return trace.where(is_engine, *HOST)
 
 
 @once
 def node_begins(trace: Trace) -> Int64:
-    """When the engine began each node of a graph, ns, ascending."""
+    """Return when the engine began each graph node, ns, ascending."""
     return np.sort(trace.slices.ts[nodes(trace)])
 
 

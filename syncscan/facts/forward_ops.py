@@ -1,4 +1,4 @@
-"""From ops of a backward pass to the forward ops that made them."""
+"""Find the forward ops of a backward pass's ops."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from syncscan.model.trace import NONE, Category, Trace
 
 
 def forward_ops(trace: Trace, backward: Int64) -> Int64:
-    """Return for each of these ops the row of the forward op that made it, NONE where no sequence number tells.
+    """Return the row of each op's forward op, NONE without a matching sequence number.
 
-    The two share the number; several forward ops may, and the last of them to begin before the backward one made it
+    Both have the same sequence number. If several forward ops have it, the last to begin before the backward op counts
     (torch/csrc/profiler/collection.cpp, generateForwardBackwardLink).
 
     Args:
@@ -25,10 +25,10 @@ def forward_ops(trace: Trace, backward: Int64) -> Int64:
     is_forward = np.arange(len(rows)) < len(forward)
     order = np.lexsort((is_forward, s.ts[rows], s.sequence[rows]))
     last = np.maximum.accumulate(np.where(is_forward[order], np.arange(len(rows)), NONE))
-    made = ~is_forward[order] & (last != NONE) & (s.sequence[rows[order]] == s.sequence[rows[order[last]]])
-    found = np.full(len(rows), NONE, np.int64)
-    found[order[made]] = rows[order[last[made]]]
-    return found[len(forward) :]
+    linked = ~is_forward[order] & (last != NONE) & (s.sequence[rows[order]] == s.sequence[rows[order[last]]])
+    forward_of = np.full(len(rows), NONE, np.int64)
+    forward_of[order[linked]] = rows[order[last[linked]]]
+    return forward_of[len(forward) :]
 
 
 __all__ = ["forward_ops"]

@@ -1,4 +1,4 @@
-"""From the Python frames of a trace's threads to those around any time on one, as names."""
+"""Look up the names of the Python frames around any time on a thread."""
 
 from __future__ import annotations
 
@@ -13,61 +13,61 @@ from syncscan.model.trace import NONE, Trace
 
 
 def frames_around(trace: Trace, tracks: Int32 | Int64, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
-    """Return the names of the Python frames around each of these times, outermost first; empty without stacks.
+    """Return the names of the Python frames around each interval, outermost first; empty without stacks.
 
     Args:
         trace: any trace.
-        tracks: of the threads, one for each pair of times.
-        begins, ends: the times, ns: frames count that last from the first or before to the second or after.
+        tracks: thread of each interval.
+        begins, ends: intervals in ns; a frame counts if it lasts from the begin or before to the end or after.
     """
-    found: list[tuple[str, ...]] = [()] * len(tracks)
+    names_of: list[tuple[str, ...]] = [()] * len(tracks)
     frames, known = trace.frames, trace.kept(_Threads).known
-    for track, here in grouped(tracks) if len(frames) else ():
+    for track, places in grouped(tracks) if len(frames) else ():
         if track not in known:
             own = slice(*np.searchsorted(frames.track, [track, track + 1]).tolist())
             known[track] = FrameChains(trace.strings, frames.name[own], frames.ts[own], frames.end[own])
-        names = known[track].around(begins[here], ends[here])
-        for place, around in zip(here.tolist(), names, strict=True):
-            found[place] = around
-    return found
+        names = known[track].around(begins[places], ends[places])
+        for place, around in zip(places.tolist(), names, strict=True):
+            names_of[place] = around
+    return names_of
 
 
 class _Threads:
-    """The frames of a trace's threads, as they are needed."""
+    """Frame chains of a trace's threads, built on demand."""
 
     def __init__(self, _: Trace) -> None:
         self.known: dict[int, FrameChains] = {}
 
 
 class FrameChains:
-    """Leads from a time to the frames of a thread around it; calls of one site get the same tuple.
+    """Looks up the frames of a thread around a time; calls at one site get the same tuple.
 
     Args:
         strings: names by number.
-        names, ts, ends: of the thread's frames, in order of their begins, times in ns.
+        names, ts, ends: of the thread's frames, ordered by begin; times in ns.
     """
 
     def __init__(self, strings: Sequence[str], names: Int32, ts: Int64, ends: Int64) -> None:
         self._strings, self._names, self._ts, self._ends = strings, names, ts, ends
         self._open_before = innermost_until(np.zeros(len(ts), np.int32), ends, ts + 1)
-        """For each frame the last one that began before it and ends after it begins, NONE without."""
+        """For each frame, the last earlier frame that ends after it begins, or NONE."""
         self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def around(self, begins: Int64, ends: Int64) -> list[tuple[str, ...]]:
-        """Return for each pair of times the names of the frames that last over both, outermost first."""
+        """Return for each interval the names of the frames around it, outermost first."""
         begun = (self._ts.searchsorted(begins, side="right") - 1).tolist()
         open_ = {frame: self._open(frame) for frame in set(begun)}
-        found = []
+        chains = []
         for frame, begin, end in zip(begun, begins.tolist(), ends.tolist(), strict=True):
             rows = open_[frame][self._ends.take(open_[frame]) >= end]
             if begin == end:
                 rows = np.union1d(rows, self._ending(end))
             names = tuple([self._strings[name] for name in self._names.take(rows).tolist()])
-            found.append(self._same.setdefault(names, names))
-        return found
+            chains.append(self._same.setdefault(names, names))
+        return chains
 
     def _open(self, frame: int) -> Int64:
-        """Return a frame and those that were open when it began, outermost first; none for NONE."""
+        """Return a frame and those open when it began, outermost first; empty for NONE."""
         rows = []
         while frame != NONE:
             rows.append(frame)
@@ -82,7 +82,7 @@ class FrameChains:
 
     @cached_property
     def _by_end(self) -> Int64:
-        """The frames in order of their ends."""
+        """Indices of the frames, ordered by end."""
         return np.argsort(self._ends, kind="stable")
 
 

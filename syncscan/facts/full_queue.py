@@ -1,4 +1,4 @@
-"""From launches to how long each was held by a full launch queue, which is waiting and not the host's own work."""
+"""Measure how long a full launch queue blocked launches; that is waiting, not host work."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from syncscan.model.runtime_calls import is_memcpy
 from syncscan.model.trace import Trace, once
 
 QUEUE_FULL = 900
-"""Launches in flight from which a long launch is a full queue, not the host's own time (about 1,024 fit in)."""
+"""Launches in flight from which a long launch means a full queue rather than host work (the queue holds about
+1,024)."""
 LONG_LAUNCH_NS = 50_000
-"""A launch that returns later than this was held: without a full queue it takes 2 to 10 µs, under a profiler too."""
+"""A launch longer than this was blocked; without a full queue it takes 2 to 10 µs, also under a profiler."""
 
 
 def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) -> Int64:
-    """How long each of these launches was held by a full queue before it could begin its own work, ns; mostly 0.
+    """Return how long a full queue blocked each launch before it did its own work, ns; mostly 0.
 
-    A full queue shows as a launch that lasts with about a thousand others in flight. Work from before the recording
-    counts too: it has no launch in the trace. A copy of pageable memory is long by itself: it returns when its bytes
+    A full queue shows as a long launch with about a thousand others in flight. Work from before the recording counts
+    too, though its launch isn't in the trace. A copy of pageable memory is long by itself: it returns once its bytes
     are staged.
 
     Args:
         trace: any trace.
         calls: rows of the launches.
-        issued, returned: when each began and ended, ns.
+        issued, returned: begin and end of each launch, ns.
     """
     held = np.zeros(len(calls), np.int64)
     long = np.flatnonzero(returned - issued > LONG_LAUNCH_NS)
@@ -38,14 +39,14 @@ def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) ->
 
 
 def _usual_lengths(trace: Trace, calls: Int64) -> Int64:
-    """For each of these calls the median length of all of its name, ns."""
+    """Return for each call the median length of all calls of that name, ns."""
     _, first, which = np.unique(trace.slices.name[calls], return_index=True, return_inverse=True)
     usual = [int(median(trace.lengths_like(call))) for call in calls[first].tolist()]
     return np.array(usual, np.int64)[which.reshape(-1)]
 
 
 def _in_flight(trace: Trace, times: Int64) -> Int64:
-    """How much device work was launched but not begun at these times, ns."""
+    """Return how much device work was launched but hadn't begun at each of these times."""
     start, known = _starts(trace)
     to_begin = len(start) - np.searchsorted(start, times, side="right")
     to_launch = len(known) - np.searchsorted(known, times, side="right")
@@ -54,6 +55,6 @@ def _in_flight(trace: Trace, times: Int64) -> Int64:
 
 @once
 def _starts(trace: Trace) -> tuple[Int64, Int64]:
-    """When all device work began, ascending, and when what began behind its launch was launched, ascending; ns."""
+    """Return when device work began, and when work that began after its launch was launched; both ascending, ns."""
     start, (launched, order) = trace.slices.ts.take(trace.device_rows), trace.by_launch
     return start, launched[launched < start.take(order)]

@@ -1,7 +1,7 @@
-"""From a graph's replays to those of which a part isn't recorded: behind their kernels the device is held by nothing.
+"""Find graph replays of which some kernels aren't recorded: after them the device is idle for no visible reason.
 
-CUPTI may leave kernels of graphs out (AMD-AGI/TraceLens#728). Then what is behind a replay on its stream begins long
-after the last of its recorded kernels, or a synchronise returns long after it, and the device looks idle meanwhile.
+CUPTI may leave out kernels of graphs (AMD-AGI/TraceLens#728). Then the next work on the replay's stream begins long
+after the last recorded kernel, or a synchronize returns long after it, and the device looks idle meanwhile.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ import numpy as np
 
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Int64
-from syncscan.model.runtime_calls import is_synchronise
+from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.trace import CALLS, NONE, Trace
 
 HELD_NS = 250_000
-"""Longer than that something held the device: behind 80 whole replays in our recordings it is 12 µs at the most, and
-the slowest launch on an idle device began its work after 247 µs."""
+"""A longer pause means that something blocked the device. After 80 whole replays in our recordings it is at most 12 µs,
+and the slowest launch on an idle device began its work after 247 µs."""
 LOOKED_AT = 256
-"""Replays that are looked at, from the first to the last, so that no trace of a server takes long."""
+"""Number of replays that are checked, spread from first to last, to bound the time for a server's trace."""
 EXPLAINED = 2
-"""One part in so many of the time, if any stream works in it, explains why the work behind a replay had to wait."""
+"""If any stream works in more than one part in this many of the pause, that explains why the next work had to wait."""
 
 
 def partly_recorded(trace: Trace, replays: Int64) -> list[int]:
-    """How long the device seems to be held by nothing behind each of these replays, ns; 0 where it isn't.
+    """Return the unexplained idle time after each of these replays, ns; 0 without one.
 
     Args:
         trace: any trace.
-        replays: rows of graph launches that have work in the trace; of many some are looked at.
+        replays: rows of graph launches with work in the trace; at most LOOKED_AT of them are checked.
     """
     some = replays[np.linspace(0, len(replays) - 1, min(len(replays), LOOKED_AT)).astype(np.int64)]
     held = _Held(trace)
@@ -37,16 +37,16 @@ def partly_recorded(trace: Trace, replays: Int64) -> list[int]:
 
 
 class _Held:
-    """Measures the time behind replays in which nothing works and something waits."""
+    """Measures the time after replays in which nothing runs although work waits."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace, self._work = trace, trace.kept(DeviceWork)
-        s, syncs = trace.slices, trace.where(is_synchronise, *CALLS)
+        s, syncs = trace.slices, trace.where(is_synchronize, *CALLS)
         self._syncs = syncs[np.argsort(s.ts[syncs], kind="stable")]
         self._synced_at = s.ts[self._syncs]
 
     def behind(self, replay: int, last: int) -> int:
-        """The time behind one replay, of whose work this is the last."""
+        """Return the unexplained idle time after a replay whose last work is at row `last`, ns."""
         s = self._trace.slices
         device, stream = s.device.item(last), s.stream.item(last)
         work = self._work.of(device, stream)
@@ -62,7 +62,7 @@ class _Held:
         return 0 if sync == NONE else self._idle(device, max(done, s.ts.item(sync)), s.end.item(sync))
 
     def _sync_behind(self, replay: int) -> int:
-        """The first synchronise that the replay's thread makes behind it; NONE without."""
+        """Return the first synchronize that the replay's thread calls after it, or NONE."""
         s = self._trace.slices
         first = int(self._synced_at.searchsorted(s.end.item(replay)))
         rows = self._syncs[first : first + LOOKED_AT]
@@ -70,7 +70,7 @@ class _Held:
         return int(own[0]) if len(own) else NONE
 
     def _idle(self, device: int, begin: int, end: int) -> int:
-        """How long this time is, if it is long and the device works in little of it; else 0."""
+        """Return the length of this interval if it is long and the device works in little of it; else 0."""
         if end - begin <= HELD_NS:
             return 0
         busy = self._work.of(device).busy_within(begin, end)

@@ -1,7 +1,7 @@
-"""From what the threads of a trace do to whose they are: autograd's, or the program's own.
+"""Tell autograd's threads from the program's own, by what the threads do.
 
-Names don't tell it everywhere: Linux traces of torch up to 2023 call every thread `(python)`, and on Windows none has a
-name, today too.
+Names don't suffice: Linux traces of torch up to 2023 call every thread `(python)`, and threads on Windows still have no
+name.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from syncscan.model.names import is_autograd_thread, is_backward, is_loader, is_
 from syncscan.model.trace import HOST, NONE, Category, Trace, once
 
 ENGINE_SHARE = 0.3
-"""A thread of autograd's runs its engine in at least this part of its outermost ranges; beside them stand what FSDP and
-DDP do there. A choice: of 141 such threads in our recordings, known by their names, the least has 0.52 (DDP)."""
+"""Least share of engine ranges among the outermost ranges of an autograd thread; FSDP and DDP run other ranges there. A
+choice: of 141 such threads in our recordings, known by name, the lowest share is 0.52 (DDP)."""
 
 
 @once
 def autograd_tracks(trace: Trace) -> Bool:
-    """A mask over `Trace.tracks`: the threads of autograd's engine, on which backward passes run and nothing else.
+    """Return a mask over `Trace.tracks` of autograd's threads, which run backward passes and nothing else.
 
-    They are called so, or nearly all that they do is the engine's: nothing there is a step's, a loader's or an
-    optimizer's, and no op is one that autograd follows. A program that runs its backward pass itself is none.
+    They have its name, or nearly all that they do is the engine's: nothing is of a step, a loader or an optimizer, and
+    no op is recorded for autograd. A program's own thread that runs a backward pass doesn't count.
     """
     named = np.array([is_autograd_thread(track.thread) for track in trace.tracks], np.bool_)
     runs = np.zeros(len(trace.tracks), np.bool_)
@@ -35,12 +35,12 @@ def autograd_tracks(trace: Trace) -> Bool:
 
 @once
 def _of_backward(trace: Trace) -> Bool:
-    """Which slices autograd says belong to a backward pass: they name the forward thread (`Fwd thread id`)."""
+    """Return which slices autograd marks as backward: they name a forward thread (`Fwd thread id`)."""
     return np.asarray((trace.slices.fwd_thread > 0) & (trace.slices.sequence != NONE), np.bool_)
 
 
 def _only_engine(trace: Trace, tracks: Int64) -> Bool:
-    """Which of these threads do nothing but the engine's work; a mask over all."""
+    """Return a mask over all threads: which of `tracks` do only the engine's work."""
     mask, s = np.zeros(len(trace.tracks), np.bool_), trace.slices
     for track in tracks.tolist():
         run = trace.track_rows(track)
@@ -54,27 +54,27 @@ def _only_engine(trace: Trace, tracks: Int64) -> Bool:
 
 
 def _is_programs(name: str) -> bool:
-    """Whether only a program's own thread has a range of this name, but for what an engine's node calls."""
+    """Return whether only a program's own thread has ranges of this name, except inside an engine's node."""
     return is_step(name) or is_loader(name) or is_optimizer(name)
 
 
 def program_track(trace: Trace, tracks: Int64) -> int:
-    """The thread of the program that these calls are of: that with the most of them; NONE without any.
+    """Return the program's thread among the threads of these calls: the one with most calls; NONE without calls.
 
-    Autograd's threads and those of services are others', unless there is no other; one that runs an optimizer is the
-    program's before any that doesn't, as one that fetches batches ahead.
+    Threads of autograd and of services count only if there is no other. A thread that runs an optimizer comes before
+    those that don't, such as one that fetches batches ahead.
 
     Args:
         trace: any trace.
-        tracks: that of each call.
+        tracks: thread of each call.
     """
     if not len(tracks):
         return NONE
     counts = np.bincount(tracks, minlength=len(trace.tracks))
-    others = autograd_tracks(trace) | np.array([is_service_thread(t.thread) for t in trace.tracks], np.bool_)
+    foreign = autograd_tracks(trace) | np.array([is_service_thread(t.thread) for t in trace.tracks], np.bool_)
     optimizes = np.zeros(len(counts), np.bool_)
     optimizes[trace.slices.track[trace.where(is_optimizer, *HOST)]] = True
-    ranked = sorted(distinct(tracks).tolist(), key=lambda t: (others[t], not optimizes[t], -counts[t], t))
+    ranked = sorted(distinct(tracks).tolist(), key=lambda t: (foreign[t], not optimizes[t], -counts[t], t))
     return int(ranked[0])
 
 

@@ -1,4 +1,4 @@
-"""From what each slice lies in, or from times alone, to the innermost one around each that counts: pointer doubling."""
+"""Find the innermost enclosing slice that counts, by parents or by times alone, with pointer doubling."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from syncscan.model.arrays import Bool, Int32, Int64, distinct
 from syncscan.model.trace import NONE
 
 _ROUNDS = 32
-"""More than the doublings that any number of rows takes; what is left then lies behind deep nesting."""
+"""More doublings than any number of rows takes; rows left after them lie behind deep nesting."""
 
 
 def innermost_that(counts: Bool, parent: Any) -> Any:
-    """Return for each row the innermost one around it that counts, NONE without.
+    """Return for each row the innermost row around it that counts, or NONE.
 
     Args:
-        counts: which rows do.
-        parent: of each row the one that it lies in, NONE without.
+        counts: mask of the rows that count.
+        parent: row around each row, or NONE.
     """
     around = parent.copy()
     _led_outwards(around, np.flatnonzero(parent != NONE), lambda _, places: counts.take(places))
@@ -27,13 +27,13 @@ def innermost_that(counts: Bool, parent: Any) -> Any:
 
 
 def innermost_until(track: Int32, end: Int64, least: Int64) -> Int64:
-    """Return for each interval the last one before it on its track that ends at `least` or later, NONE without.
+    """Return for each interval the last one before it on its track that ends at `least` or later, or NONE.
 
     Args:
-        track: of each interval; those of a track stand together, in order of their begins.
-        end: when each ends.
-        least: when what lies around it ends at the earliest, later than it begins: so what ends too early to lie around
-            one interval does so for each that this one ends too early for.
+        track: track of each interval; intervals of a track are adjacent and ordered by begin.
+        end: end of each interval.
+        least: earliest end of what can enclose each interval, later than its begin. An interval that ends too early to
+            enclose one also ends too early for all that this one ends too early for.
     """
     around = np.arange(-1, len(end) - 1)
     around[1:][track[1:] != track[:-1]] = NONE
@@ -46,15 +46,15 @@ def innermost_until(track: Int32, end: Int64, least: Int64) -> Int64:
 
 
 def _led_outwards(around: Any, rows: Int64, stays: Callable[[Int64, Any], Bool]) -> Int64:
-    """Lead rows outwards, each to the first place where it stays; return those that `_ROUNDS` weren't enough for.
+    """Lead each row outwards to the first place where it stays; return rows that need more than `_ROUNDS`.
 
-    A place where a row doesn't stay is skipped together with all that were skipped for that one: in a usual trace each
-    round doubles how far is looked, and behind deep nesting it goes up one level.
+    A place where a row doesn't stay is skipped together with all that were skipped for it. In a usual trace each round
+    doubles the distance; behind deep nesting it goes up one level.
 
     Args:
-        around: of each row the place to look at first, NONE where there is none; ends up as the answer.
-        rows: those that look.
-        stays: which of these rows stay at these places.
+        around: first place to try for each row, or NONE; holds the answer afterwards.
+        rows: rows to lead outwards.
+        stays: tells which of these rows stay at these places.
     """
     for _ in range(_ROUNDS):
         places = around.take(rows)
@@ -67,7 +67,7 @@ def _led_outwards(around: Any, rows: Int64, stays: Callable[[Int64, Any], Bool])
 
 
 def _swept(end: Sequence[int], least: Sequence[int], first: int) -> list[int]:
-    """Return what `innermost_until` does for the intervals of one track, numbered from `first`, one after the other."""
+    """Return the result of `innermost_until` for the intervals of one track, numbered from `first`, with a stack."""
     open_: list[int] = []
     innermost = []
     for row, needed in enumerate(least):

@@ -1,4 +1,4 @@
-"""From the columns of a trace's host slices to the chain of slices around any of them, its names told once."""
+"""Find the chain of slices around any host slice; chains with equal names share them."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from syncscan.model.names import is_step, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace, outwards
 
 _KINDS = 16
-"""More than there are categories: a name and a category are one number."""
+"""More than the number of categories: name and category are packed in one number."""
 
 
 class PathNames(msgspec.Struct, frozen=True, eq=False):
-    """What a chain of slices is called; every chain of the same names and kinds has the same object."""
+    """Names of a chain of slices; all chains with the same names and categories share one object."""
 
     every: tuple[str, ...]
-    """All names, outermost first; every annotation of a step has the name of the first."""
+    """All names, outermost first; all step annotations are given the name of the first one."""
     ops: tuple[str, ...]
-    """Those of ops."""
+    """Names of the ops."""
     scopes: tuple[str, ...]
-    """Those of annotations; the profiler's steps are none."""
+    """Names of the annotations, without the profiler's steps."""
     is_op: tuple[bool, ...]
     worker: int
-    """Which of the ops is the outermost that does work itself, not only holds others; NONE without."""
+    """Index of the outermost op that does work itself rather than only contain others, or NONE."""
 
 
 class Path(msgspec.Struct, frozen=True, eq=False):
     """A chain of slices, each inside the one before."""
 
     rows: tuple[int, ...]
-    """Outermost first."""
+    """Rows of the slices, outermost first."""
     ops: tuple[int, ...]
-    """Those of them that are ops."""
+    """Rows of the ops."""
     names: PathNames
 
     @property
     def worker(self) -> int:
-        """The row of the outermost op that does work itself, not only holds others; NONE without."""
+        """Row of the outermost op that does work itself rather than only contain others, or NONE."""
         return self.ops[self.names.worker] if self.names.worker != NONE else NONE
 
 
@@ -48,18 +48,18 @@ NOWHERE = Path((), (), PathNames((), (), (), (), NONE))
 
 
 class Paths:
-    """Leads from a slice of a trace to those around it; remembers the chains that were needed before."""
+    """Looks up the slices around a slice of a trace, and caches the chains."""
 
     def __init__(self, trace: Trace) -> None:
         self._strings, self._slices, self._ancestors = trace.strings, trace.slices, trace.ancestors
         steps = [number for number in trace.names_of(Category.ANNOTATION) if is_step(trace.strings[number])]
         self._same = np.arange(len(trace.strings))
-        self._same[steps] = min(steps, default=NONE)  # one call site has the same chain in each step
+        self._same[steps] = min(steps, default=NONE)  # a call site has the same chain in each step
         self._known: dict[int, Path] = {NONE: NOWHERE}
         self._names: dict[tuple[int, ...], PathNames] = {}
 
     def to(self, row: int) -> Path:
-        """Return the chain of the slice in this row and all around it; an empty one for NONE."""
+        """Return the chain that ends with the slice in this row; an empty one for NONE."""
         known = self._known.get(row)
         if known is None:
             rows = tuple(outwards(self._slices.parent, row)[::-1])
@@ -68,11 +68,11 @@ class Paths:
         return known
 
     def outermost_op(self, row: int) -> int:
-        """Return the row of the outermost op around this row, NONE without."""
+        """Return the row of the outermost op around this row, or NONE."""
         return next(iter(self.to(self._slices.parent.item(row)).ops), NONE)
 
     def _codes(self, rows: Int64) -> Int64:
-        """For each of these rows a number of its name and category."""
+        """Return one number for name and category of each of these rows."""
         name, category = self._slices.name[rows], self._slices.category[rows]
         codes: Int64 = np.where(category == int(Category.ANNOTATION), self._same[name], name)
         return codes * _KINDS + category

@@ -1,4 +1,4 @@
-"""From a trace's steps and device work to the time of one step: the throughput of many such steps, as observed."""
+"""Measure the time of one step from steps and device work: the observed throughput of many such steps."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.arrays import Int64, distinct, median
 from syncscan.model.interval import Interval, union
 from syncscan.model.names import is_loader
-from syncscan.model.runtime_calls import is_synchronise, waits_by_nature
+from syncscan.model.runtime_calls import is_synchronize, waits_by_nature
 from syncscan.model.trace import CALLS, HOST, NONE, Trace, once
 
 BEHIND = 0.05
-"""The device sets the pace when it falls behind the host by more than this part of a step with every step."""
+"""The device sets the pace if it falls behind the host by more than this part of a step in every step."""
 FULL = 0.95
-"""It sets the pace too when it works more than this part of the time from one step's end to the next one's."""
+"""The device also sets the pace if it is busy for more than this part of the time between the ends of two steps."""
 HELD_NS = 500_000
-"""Work that begins later than this behind its launch was held by work that isn't recorded: on an idle device the
-slowest launch of any of our recordings began its work after 247 µs (A100 under the profiler; H200: 16, MI300: 84)."""
+"""Work that begins longer than this after its launch was blocked by work that isn't recorded. On an idle device, the
+slowest launch in our recordings began its work after 247 µs (A100 under the profiler; H200: 16, MI300: 84)."""
 _NEVER = np.iinfo(np.int64).min
-"""Earlier than any time."""
+"""A time before any other."""
 
 
 @once
 def step_intervals(trace: Trace) -> tuple[Interval, ...]:
-    """Each step from its begin to the begin of the next, in ns.
+    """Return the interval of each step, from its begin to the next step's, in ns.
 
-    The last, whose next isn't known, gets the usual pause behind it; so do steps whose next wasn't recorded. Where
-    several threads have steps, those of the thread with the most count. A trace without steps is one interval, see
-    `window`; one without slices has none.
+    The last step is followed by the usual pause, as are steps whose next one wasn't recorded. If several threads have
+    steps, those of the thread with most steps count. A trace without steps is one interval (see `window`), one without
+    slices has none.
     """
     if not trace.steps:
         return (window(trace),) if len(trace.slices) else ()
@@ -47,11 +47,11 @@ def step_intervals(trace: Trace) -> tuple[Interval, ...]:
 
 @once
 def window(trace: Trace) -> Interval:
-    """What stands for the step of a trace without any, ns: the host's part of it, as a mark around it would have been.
+    """Return the interval that stands for the step of a trace without steps, ns: its host part, as if marked.
 
-    It begins with the first launch of recorded work, or the loader before that, and ends when the last op is over that
-    launches or waits. What the profiler does before and behind is none of it, and its own synchronise is nobody's; the
-    device may be done later, see `later_work`. Where no launch has its work, it is from first slice to last.
+    It begins with the first launch of recorded work, or the loader before that, and ends with the last op that launches
+    or waits. What the profiler does before and after doesn't count, including its own synchronize. The device may be
+    done later, see `later_work`. If no launch has its work, the interval spans first to last slice.
     """
     s, calls = trace.slices, trace.device_calls
     calls = calls[calls != NONE]
@@ -59,7 +59,7 @@ def window(trace: Trace) -> Interval:
         return Interval(int(s.ts.min()), int(s.end.max()))
     first = int(calls[np.argmin(s.ts[calls])])
     begin = min(int(s.ts[first]), _loader_before(trace, first))
-    waits = trace.where(is_synchronise, *CALLS)
+    waits = trace.where(is_synchronize, *CALLS)
     waits = waits[np.isin(s.track[waits], distinct(s.track[calls])) & ~np.isin(waits, profiler_syncs(trace))]
     meeting = np.concatenate([calls, waits[s.ts[waits] >= begin]])
     last = meeting[s.end[meeting] == s.end[meeting].max()]
@@ -68,7 +68,7 @@ def window(trace: Trace) -> Interval:
 
 
 def _loader_before(trace: Trace, launch: int) -> int:
-    """When the last loader before this first launch began on its thread; never without."""
+    """Return when the last loader before this first launch began on its thread; the largest time without one."""
     s, rows = trace.slices, trace.where(is_loader, *HOST)
     rows = rows[(s.track[rows] == s.track[launch]) & (s.ts[rows] <= s.ts[launch])]
     return int(s.ts[rows].max()) if len(rows) else np.iinfo(np.int64).max
@@ -76,10 +76,10 @@ def _loader_before(trace: Trace, launch: int) -> int:
 
 @once
 def earlier_work(trace: Trace) -> Interval | None:
-    """From the first step's begin to when the device was done with what was launched before it, in ns; None without.
+    """Return the interval in which the device works off launches from before the first step, in ns; None without one.
 
-    That work is neither the step's nor is the device idle meanwhile. It may not be recorded: then the step's own first
-    work tells, by beginning long after it was launched.
+    That work isn't the step's, and the device isn't idle meanwhile. If it isn't recorded, the step's own first work
+    shows it by beginning long after its launch.
     """
     steps = step_intervals(trace)
     if not steps or not len(trace.device_rows):
@@ -95,15 +95,15 @@ def earlier_work(trace: Trace) -> Interval | None:
 
 
 def _before_on_its_stream(trace: Trace, rows: Int64, own: Int64) -> Int64:
-    """Those of these rows of device work that begin before any of the steps' own does on their stream.
+    """Return those of these rows of device work that begin before any work of the steps on their stream.
 
-    A stream works in order: what comes behind work of the steps and has no launch has lost it. On a stream without any
-    of theirs, what begins before all of theirs.
+    A stream works in order, so work without a launch after the steps' work has lost its launch. On a stream without
+    work of the steps, rows count that begin before all work of the steps.
     """
     s = trace.slices
     if not len(own):
         return rows[:0]
-    streams, first = np.unique(_streams(trace, own), return_index=True)  # own work comes in order of its start
+    streams, first = np.unique(_streams(trace, own), return_index=True)  # own work is ordered by start
     at = np.minimum(np.searchsorted(streams, _streams(trace, rows)), len(streams) - 1)
     until = np.where(streams[at] == _streams(trace, rows), s.ts[own[first[at]]], s.ts[own[0]])
     before: Int64 = rows[s.ts[rows] < until]
@@ -111,13 +111,13 @@ def _before_on_its_stream(trace: Trace, rows: Int64, own: Int64) -> Int64:
 
 
 def _streams(trace: Trace, rows: Int64) -> Int64:
-    """A number for device and stream of each of these rows."""
+    """Return one number for device and stream of each of these rows."""
     return trace.slices.device[rows].astype(np.int64) << 32 | trace.slices.stream[rows].astype(np.int64) & 0xFFFFFFFF
 
 
 @once
 def later_work(trace: Trace) -> Interval | None:
-    """From the last step's end to when the device was done with what the steps launched, in ns; None without.
+    """Return the interval from the last step's end until the device is done with the steps' launches, in ns, or None.
 
     That is the steps' own work, which their host had run ahead of.
     """
@@ -129,11 +129,11 @@ def later_work(trace: Trace) -> Interval | None:
 
 @once
 def step_period(trace: Trace) -> float:
-    """The observed time of a step in ns: the host's mean one, or the device's pace where the device falls behind.
+    """Return the observed time of a step in ns: the host's mean, or the device's pace if the device falls behind.
 
-    A host that doesn't wait for the device runs ahead of it, so that its own steps look short (the launch queue takes
-    the rest); then the time from one step's last device work to the next one's tells. What the profiler says that it
-    took of the host itself isn't the step's.
+    A host that doesn't wait runs ahead of the device, so its own steps look short (the launch queue absorbs the rest).
+    Then the time between the last device work of two steps counts. The profiler's own host time, as it states it, isn't
+    part of the step.
     """
     steps = step_intervals(trace)
     if not steps:
@@ -152,7 +152,7 @@ def step_period(trace: Trace) -> float:
 
 @once
 def waited_before(trace: Trace) -> int:
-    """How long the host waits for earlier launches in time that `step_period` leaves out, ns; 0 for next to nothing."""
+    """Return how long the host waits for earlier launches while `step_period` doesn't count, ns; 0 if negligible."""
     steps = step_intervals(trace)
     earlier = earlier_work(trace) if steps else None
     if earlier is None:
@@ -163,8 +163,9 @@ def waited_before(trace: Trace) -> int:
 
 
 def step_times(trace: Trace) -> list[int]:
-    """The times of single steps in ns, as they spread around `step_period`: the host's, or where the device sets the
-    pace from one step's last work to the next one's.
+    """Return the times of single steps in ns, as they vary around `step_period`.
+
+    They are the host's, or the times between the last work of two steps if the device sets the pace.
     """
     steps = step_intervals(trace)
     own = profilers_own_within(trace, steps)
@@ -184,9 +185,9 @@ def _period_of_several(trace: Trace, steps: Sequence[Interval], done: list[int])
 
 
 def _period_behind(trace: Trace, steps: Sequence[Interval], done: list[int], earlier: Interval) -> float:
-    """The same where the device first works off what was launched earlier: that ends as a step before these would.
+    """Return the period of several steps behind earlier launches, whose end counts like that of a step before.
 
-    What the host waits for it is no time of these steps; what these leave it to wait for is in the device's pace.
+    The host's wait for that isn't time of these steps; the wait that these leave to it is in the device's pace.
     """
     waiting = _waiting(trace, steps, earlier)
     host = (sum(step.length for step in steps) - waiting) / len(steps)
@@ -200,12 +201,12 @@ def _mean_length(trace: Trace, steps: Sequence[Interval]) -> float:
 
 
 def _profilers(trace: Trace, steps: Sequence[Interval]) -> int:
-    """How long the profiler itself held the host in these steps."""
+    """Return how long the profiler itself blocked the host in these steps."""
     return sum(profilers_own_within(trace, steps))
 
 
 def _waiting(trace: Trace, steps: Sequence[Interval], earlier: Interval) -> int:
-    """How long the thread of these steps is in calls that wait, while the device works off earlier launches."""
+    """Return how long the thread of these steps is in waiting calls while the device works off earlier launches."""
     s = trace.slices
     first = trace.device_rows[trace.launched_within(steps[0].begin, steps[-1].end)[:1]]
     if not len(first):
@@ -218,35 +219,35 @@ def _waiting(trace: Trace, steps: Sequence[Interval], earlier: Interval) -> int:
 
 
 def busy_time(trace: Trace, steps: Sequence[Interval]) -> float:
-    """How long any stream works on what these intervals launched, in ns; time that streams share counts once."""
+    """Return how long any stream works on the launches of these intervals, in ns; overlap counts once."""
     rows = work_of_steps(trace, steps)
     starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
     return float((ends - starts).sum())
 
 
 def work_of_steps(trace: Trace, steps: Sequence[Interval]) -> Int64:
-    """Rows of the device work that these intervals launched, in order of its start."""
+    """Return the rows of device work launched in these intervals, in order of start."""
     return _own_work(trace) if tuple(steps) == step_intervals(trace) else trace.device_rows[trace.launched_in(steps)]
 
 
 @once
 def _own_work(trace: Trace) -> Int64:
-    """The same of the trace's own steps, of which several stages ask."""
+    """Return the rows of device work launched in the trace's own steps; several stages use them."""
     return trace.device_rows[trace.launched_in(step_intervals(trace))]
 
 
 def _done(trace: Trace, steps: Sequence[Interval]) -> list[int]:
-    """When the device work launched in each interval was done; empty if one launched none."""
+    """Return when the device work launched in each interval was done; empty if an interval launched none."""
     s, rows = trace.slices, trace.device_rows[trace.by_launch[1]]
     ends = np.where(s.correlation[rows] != NONE, s.end[rows], _NEVER)
-    each = np.stack(trace.launches_of(steps), axis=1).ravel()
-    done: list[int] = np.maximum.reduceat(np.append(ends, _NEVER), each)[::2].tolist() if len(steps) else []
-    empty = each[::2] == each[1::2]
+    bounds = np.stack(trace.launches_of(steps), axis=1).ravel()
+    done: list[int] = np.maximum.reduceat(np.append(ends, _NEVER), bounds)[::2].tolist() if len(steps) else []
+    empty = bounds[::2] == bounds[1::2]
     return [] if empty.any() or _NEVER in done else done
 
 
 def _busy(trace: Trace, begin: int, end: int) -> float:
-    """The part of this time in which the device works."""
+    """Return the share of this time in which the device works."""
     rows = trace.device_rows
     starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
     overlap = np.minimum(ends, end) - np.maximum(starts, begin)

@@ -1,4 +1,4 @@
-"""From a trace of a serving framework to its phases: how many steps each has, and how long one takes."""
+"""Summarize the phases of a serving framework's trace: number of steps, and their time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from syncscan.model.trace import Trace
 
 
 class PhaseSummary(msgspec.Struct, frozen=True):
-    """The steps of one phase and batch."""
+    """The steps of one phase and batch size."""
 
     phase: ServingPhase
     batch: int | None
-    """Requests, None where the marks don't say."""
+    """Number of requests, None if the marks don't state it."""
     count: int
     median_us: float
-    """From a step's begin to the next one's."""
+    """Time from a step's begin to the next one's."""
 
 
 def phases_of(trace: Trace) -> tuple[PhaseSummary, ...]:
-    """The phases of a trace, prefill before decode, and of one phase what takes the most time first.
+    """Return the phases of a trace, prefill before decode, and within a phase the most time-consuming first.
 
-    Empty where its steps are all of one phase, or of none that is known.
+    Empty if all steps are of one phase, or of no known phase.
     """
     lengths: defaultdict[tuple[ServingPhase, int | None], list[int]] = defaultdict(list)
     for step, interval in zip(trace.main_steps, step_intervals(trace), strict=False):

@@ -1,4 +1,4 @@
-"""From a trace that holds several programs, as ranks that were merged into one file, to the trace of each of them."""
+"""Split a trace of several programs, such as ranks merged into one file, into the trace of each."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from syncscan.model.trace import CALLS, HOST, NONE, Flows, Frames, Slices, Trace
 
 
 def processes(trace: Trace) -> tuple[str, ...]:
-    """Pids of the programs in this trace, the one with the most steps first, then the one that launched the most.
+    """Return the pids of the programs in this trace, ordered by number of steps, then of launches.
 
-    A program is what marks steps, or launches work: a driver's queues have a pid of their own in some traces, and are
+    A program marks steps or launches work. Pids that some traces give to a driver's queues don't count.
     none.
     """
     marked = Counter(trace.tracks[step.track].pid for step in trace.steps)
     launched = _launched(trace)
-    found = sorted(marked if len(marked) > 1 else launched, key=lambda pid: (-marked[pid], -launched[pid], pid))
-    return tuple(found)
+    pids = sorted(marked if len(marked) > 1 else launched, key=lambda pid: (-marked[pid], -launched[pid], pid))
+    return tuple(pids)
 
 
 def share_correlations(trace: Trace) -> bool:
-    """Whether calls of different processes have one number: which of them launched a kernel can't be told then."""
+    """Return whether processes share correlations, so that kernels can't be assigned to one of them."""
     s = trace.slices
     calls = np.flatnonzero(trace.is_category(*CALLS) & (s.correlation != NONE))
     _, pids = np.unique(_pids(trace, calls), return_inverse=True)
@@ -33,19 +33,19 @@ def share_correlations(trace: Trace) -> bool:
 
 
 def of_process(trace: Trace, pid: str) -> Trace:
-    """The same trace with the host threads of one process only, and the device work that it launched.
+    """Return the trace reduced to one process: its host threads, and the device work that it launched.
 
-    Device work of no known launch goes with its device: to the process that launched the most on that.
+    Device work without a known launch goes to the process that launched most work on its device.
     """
-    mine = np.array([track.pid == pid for track in trace.tracks], np.bool_)
+    own = np.array([track.pid == pid for track in trace.tracks], np.bool_)
     s = trace.slices
-    kept = np.where(trace.is_category(*HOST), mine[s.track], True)
-    kept[trace.device_rows] = _launched_by(trace, pid)
-    number = np.cumsum(kept) - 1
-    parent = np.where(s.parent[kept] == NONE, NONE, number[s.parent[kept]])
-    columns = {name: getattr(s, name)[kept] for name in Slices.__struct_fields__}
-    flows = mine[trace.flows.from_track] & mine[trace.flows.to_track] if len(trace.flows) else np.zeros(0, np.bool_)
-    frames = mine[trace.frames.track] if len(trace.frames) else np.zeros(0, np.bool_)
+    chosen = np.where(trace.is_category(*HOST), own[s.track], True)
+    chosen[trace.device_rows] = _launched_by(trace, pid)
+    number = np.cumsum(chosen) - 1
+    parent = np.where(s.parent[chosen] == NONE, NONE, number[s.parent[chosen]])
+    columns = {name: getattr(s, name)[chosen] for name in Slices.__struct_fields__}
+    flows = own[trace.flows.from_track] & own[trace.flows.to_track] if len(trace.flows) else np.zeros(0, np.bool_)
+    frames = own[trace.frames.track] if len(trace.frames) else np.zeros(0, np.bool_)
     return replace(
         trace,
         slices=Slices(**{**columns, "parent": parent.astype(s.parent.dtype)}),
@@ -54,13 +54,13 @@ def of_process(trace: Trace, pid: str) -> Trace:
         steps=tuple(
             replace(step, row=NONE if step.row == NONE else int(number[step.row]))
             for step in trace.steps
-            if mine[step.track]
+            if own[step.track]
         ),
     )
 
 
 def _launched(trace: Trace) -> Counter[str]:
-    """How much device work each process launched, by pid."""
+    """Return how much device work each process launched, by pid."""
     calls = trace.device_calls
     by_track = np.bincount(trace.slices.track[calls[calls != NONE]])
     launched: Counter[str] = Counter()
@@ -75,14 +75,14 @@ def _pids(trace: Trace, rows: Int64) -> Texts:
 
 
 def _launched_by(trace: Trace, pid: str) -> Bool:
-    """Which of the device work this process launched; a mask over `device_rows`."""
+    """Return a mask over `device_rows` of the work that this process launched."""
     calls, device = trace.device_calls, trace.slices.device[trace.device_rows]
     linked = calls != NONE
     owner = np.full(len(calls), "", dtype=object)
     owner[linked] = _pids(trace, calls[linked])
     for number in distinct(device).tolist():
-        here = device == number
-        most = Counter(owner[here & linked].tolist()).most_common(1)
-        owner[here & ~linked] = most[0][0] if most else ""
-    found: Bool = owner == pid
-    return found
+        on_device = device == number
+        most = Counter(owner[on_device & linked].tolist()).most_common(1)
+        owner[on_device & ~linked] = most[0][0] if most else ""
+    own: Bool = owner == pid
+    return own

@@ -1,7 +1,7 @@
 """Find the profiler's own work on host threads: time that a step takes only while it is recorded.
 
-CUPTI says what it costs in rows of its own (`overhead`), which kineto writes on no thread's track: which thread was
-held is told by the call that the row lies in, or by the steps' thread doing nothing meanwhile.
+CUPTI reports its costs in rows of its own (`overhead`), which kineto writes on no thread's track. The blocked thread is
+the one of the call around the row, or the steps' thread if that does nothing meanwhile.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace, once
 
 OWN = frozenset({"Activity Buffer Request", "Buffer Flush", "Instrumentation", "Resource", "UVM Activity Init"})
-"""Rows of what isn't done without a profiler (CUpti_ActivityOverheadKind; kineto's cupti_strings.cpp). The others are
-the driver's work: it compiles, it loads what is used for the first time, or its queue is full."""
+"""Rows of work that isn't done without a profiler (CUpti_ActivityOverheadKind; kineto's cupti_strings.cpp). The others
+are the driver's work: it compiles, loads what is used for the first time, or its queue is full."""
 MOSTLY = 0.5
-"""A row lies in a call that covers more than this part of it."""
+"""Least share of a row that a call must cover to be the call that the row lies in."""
 
 
 def is_profilers_own(name: str) -> bool:
-    """Return whether an `overhead` row of this name is of what the profiler does, and not of the driver."""
+    """Return whether an `overhead` row of this name is the profiler's work rather than the driver's."""
     return name in OWN
 
 
 @once
 def profilers_own(trace: Trace) -> tuple[ThreadInterval, ...]:
-    """Return where the profiler worked on host threads, in time order, and no two of one thread at once."""
+    """Return where the profiler worked on host threads, in time order and without overlap on a thread."""
     rows = trace.where(is_profilers_own, Category.OVERHEAD)
     if not len(rows):
         return ()
@@ -36,20 +36,20 @@ def profilers_own(trace: Trace) -> tuple[ThreadInterval, ...]:
     for track, begin, end in _placed(trace, rows):
         held.setdefault(track, []).append((begin, end))
     covers = {track: cover_of(intervals) for track, intervals in held.items()}
-    each = [
+    placed = [
         ThreadInterval(track, begin, end)
         for track, cover in covers.items()
         for begin, end in zip(cover.starts.tolist(), cover.ends.tolist(), strict=True)
     ]
-    return tuple(sorted(each, key=lambda interval: (interval.begin, interval.track)))
+    return tuple(sorted(placed, key=lambda interval: (interval.begin, interval.track)))
 
 
 def profilers_own_within(trace: Trace, intervals: Iterable[Interval]) -> list[int]:
-    """Return how long the profiler held the steps' thread in each of these intervals, ns."""
+    """Return how long the profiler blocked the steps' thread in each of these intervals, ns."""
     main = _steps_track(trace)
     own = [(begin, end) for track, begin, end in profilers_own(trace) if track == main]
-    cover, each = cover_of(own) if own else None, list(intervals)
-    return [_covered(cover, one) for one in each] if cover else [0] * len(each)
+    cover, listed = cover_of(own) if own else None, list(intervals)
+    return [_covered(cover, one) for one in listed] if cover else [0] * len(listed)
 
 
 def _covered(cover: Cover, interval: Interval) -> int:
@@ -74,7 +74,7 @@ def _placed(trace: Trace, rows: Int64) -> Iterator[ThreadInterval]:
 
 
 def _track_of_call(trace: Trace, calls: Int64, begin: int, end: int) -> int:
-    """Return the track of the call that covers most of this time; NONE where none covers enough of it."""
+    """Return the track of the call that covers most of this time; NONE if none covers enough of it."""
     s = trace.slices
     near = calls[: int(s.ts[calls].searchsorted(end))]
     overlap = np.minimum(s.end[near], end) - np.maximum(s.ts[near], begin)

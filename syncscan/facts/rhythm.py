@@ -1,37 +1,36 @@
-"""From the times of a program's steps to the number of steps after which they repeat."""
+"""Find the number of steps after which the times of a program's steps repeat."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 MOST = 8
-"""The longest period that is looked for: micro-batches and optimizers in turn; what comes more rarely is a phase."""
+"""Longest period searched for, as of micro-batches and alternating optimizers; rarer events are phases."""
 UNEVEN = 0.25
-"""Steps of a period differ by at least this part of the median step; steps that lie closer together are all alike."""
+"""Least difference within a period, as a part of the median step; below it all steps are alike."""
 LEFT = 0.5
-"""A period counts where knowing a step's place in it leaves at most this part of what the steps differ by. Of random
-times that vary by a third, of 900 loops of 12 to 48 steps 7 do, all of 12."""
+"""A period counts if knowing a step's place in it leaves at most this part of the steps' variation. Of 900 loops of 12
+to 48 steps with random times that vary by a third, 7 show a period, all with 12 steps."""
 LOOKED = 240
-"""Of more steps the last so many are looked at."""
+"""Number of last steps that are examined."""
 ROUNDS = 3
-"""A period is looked for where it can have come at least this often."""
+"""Least number of times that a period must fit in the steps."""
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle of the values, the mean of the two middle ones where their number is even.
+    """Return the median of the values.
 
-    Not by `statistics`, which takes 10 ms to import.
+    `statistics` isn't used, as its import takes 10 ms.
     """
     ordered, half = sorted(values), len(values) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def period_of(times: Sequence[float]) -> int:
-    """Return the smallest number of steps after which the steps' times repeat; 1 where they are all alike, or no period
-    shows.
+    """Return the smallest number of steps after which step times repeat; 1 if they are alike or show no period.
 
     Args:
-        times: of steps in a row, in any unit. A few that are much longer don't matter: medians decide.
+        times: of consecutive steps, in any unit. A few much longer ones don't matter, as medians decide.
     """
     if len(times) < 2 * ROUNDS:
         return 1
@@ -46,19 +45,19 @@ def period_of(times: Sequence[float]) -> int:
 
 
 def places(times: Sequence[float], period: int) -> list[float]:
-    """Return the median time of each of a period's steps, the first one's first.
+    """Return the median time at each place of a period.
 
     Args:
-        times: of steps in a row, at least as many as the period has.
+        times: of consecutive steps, at least one period.
         period: in steps.
     """
     return [median(times[place::period]) for place in range(period)]
 
 
 def _away(times: Sequence[float], period: int, most: float) -> float:
-    """The mean distance of each time from the median of the others in its place, none counted for more than `most`.
+    """Return the mean distance of each time from the median of the others in its place, each limited to `most`.
 
-    Without the time itself: a median that it is part of is near it, whatever it is.
+    The time itself is left out, since a median that includes it is always near it.
     """
     away = 0.0
     for place in range(period):

@@ -64,7 +64,7 @@ def rank_of(analysis: Analysis) -> RankAnalysis:
         bound=step.bound.value,
         reason=step.reason,
         findings=tuple(_finding(gained[f.id], untimed) for f in ordered),
-        collectives=collectives.found,
+        collectives=collectives.arrivals,
         graph=graph_of_rank(projector, steps, places) if isinstance(projector, Projector) else None,
         warnings=analysis.warnings,
     )

@@ -1,7 +1,7 @@
-"""From a trace, its findings and its measured step to the program's habits: what else costs the step time.
+"""Find a program's habits: what else, besides syncs, costs step time.
 
-Each rule claims only what the trace proves, and says by which numbers. What a habit's removal would gain is predicted
-later, from the `changes` it names; until then its measured cost stands as an upper bound.
+Each rule claims only what the trace proves, and states the numbers. The gain of removing a habit is predicted later
+from its `changes`; until then the measured cost is an upper bound.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ def find(
     """Find the habits of a trace.
 
     Args:
-        trace: with steps that take time; without them there is nothing to say of a step.
-        findings: its syncs, so that a habit can name those that would go with it.
-        step: as measured, with the unprofiled time where it is known.
-        sampled: the functions that the step's thread was in, where capture sampled it.
+        trace: any trace; without timed steps it has no habits.
+        findings: its sync findings, so that a habit can name those that it would remove too.
+        step: the measured step, with the unprofiled time if known.
+        sampled: samples of the step's thread, if capture took some.
 
     Returns:
-        The habits, the costliest first, and warnings: a rule that raises is named there and skipped.
+        The habits, costliest first, and warnings that name rules that raised and were skipped.
     """
     context = Context(trace, tuple(findings), step, sampled)
     if not trace.steps or not context.period_us or not len(trace.device_rows):
         return (), ()
-    found: list[Habit] = []
+    habits: list[Habit] = []
     warnings = []
     for rule in RULES:
         try:
-            found += [bounded(h, context.period_us) for h in rule.find(context)]
+            habits += [bounded(h, context.period_us) for h in rule.find(context)]
         except Exception as e:
             warnings.append(f"The rule {rule.ADVICE.rule} failed ({type(e).__name__}: {e}) and was skipped.")
-    return tuple(sorted(found, key=lambda h: (-(h.cost_us or 0.0), h.id))), tuple(warnings)
+    return tuple(sorted(habits, key=lambda h: (-(h.cost_us or 0.0), h.id))), tuple(warnings)
 
 
 def bounded(habit: Habit, period_us: float) -> Habit:
-    """The habit with its measured cost as the upper bound of its gain, unless it has one; and a severity by that."""
+    """Return the habit with a severity, and with its measured cost as upper bound of the gain if it has no gain."""
     if habit.gain is not None:
         return replace(habit, severity=habit.gain.severity(period_us))
     if habit.cost_us is None:

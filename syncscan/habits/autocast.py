@@ -1,8 +1,8 @@
-"""From a Context to the casts that autocast makes of what its ops take, and which of them it makes again.
+"""Find the casts that autocast makes, and which of them it repeats.
 
-An op under autocast stands in a trace twice: around its casts, and in itself again, with what was cast
-(aten/src/ATen/autocast_mode.h, `WrapFunction_`). It keeps a cast for as long as the outermost region lasts, and only of
-a leaf that requires a gradient (autocast_mode.cpp, `cached_cast`): frozen weights are cast at each use.
+An op under autocast appears twice in a trace: around its casts, and inside itself with the cast inputs
+(aten/src/ATen/autocast_mode.h, `WrapFunction_`). A cast is cached while the outermost region lasts, and only for a leaf
+that requires a gradient (autocast_mode.cpp, `cached_cast`); frozen weights are cast at each use.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _NODE = "ToCopyBackward0"
 
 
 class Casts(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of `aten::to`, in time order: casts of a step that needn't be."""
+    """Rows of `aten::to` in time order: casts of a step that could be avoided."""
 
     frozen: list[int]
-    """Of what has no gradient: frozen weights, and in a pass without gradients everything."""
+    """Casts of tensors without gradients: frozen weights, and everything in a pass without gradients."""
     inputs: list[int]
-    """Of these the first of each op, which may be its input, and no weight."""
+    """The first of these of each op, which may be of its input rather than a weight."""
     repeated: list[int]
-    """Of weights that an earlier pass of the same step has cast too."""
+    """Casts of weights that an earlier pass of the same step has already cast."""
     ops: int
-    """How many ops the first two belong to."""
+    """Number of ops that the casts in `frozen` belong to."""
 
 
 def autocast_casts(context: Context) -> Casts:
-    """The casts in the steps; none where nothing runs under autocast."""
+    """Return the casts in the steps; empty if nothing runs under autocast."""
     casts = _casts(context)
     known = _known(context, casts)
     frozen = sorted({*casts} - {*known.values()}, key=lambda row: int(context.trace.slices.ts[row]))
@@ -47,7 +47,7 @@ def autocast_casts(context: Context) -> Casts:
 
 
 def _casts(context: Context) -> list[int]:
-    """The `aten::to`s that launch something, in an op that holds itself again."""
+    """Return the `aten::to`s that launch something, in an op that contains itself."""
     s = context.trace.slices
     rows = np.array(context.rows(Category.CPU_OP, lambda name: name == "aten::to"), np.int64)
     rows = rows[s.parent[rows] != NONE]
@@ -63,10 +63,10 @@ def _casts(context: Context) -> list[int]:
 
 
 def _known(context: Context, casts: Sequence[int]) -> dict[int, int]:
-    """The casts that autograd has a node for, by its number: of those with the same number the last.
+    """Return the casts with a node of autograd, by its sequence number; of several with one number, the last.
 
-    An op bears the number that the thread's next node will get, whether it makes one or not: the casts of a frozen
-    part all bear that of the first node behind it.
+    An op has the number that the thread's next node will get, whether it creates one or not: the casts of a frozen part
+    all have that of the first node after it.
     """
     s, trace = context.trace.slices, context.trace
     if not casts:
@@ -78,22 +78,22 @@ def _known(context: Context, casts: Sequence[int]) -> dict[int, int]:
 
 
 def _repeated(context: Context, known: Mapping[int, int]) -> list[int]:
-    """Casts of weights for a pass that isn't the first of its step."""
+    """Return the casts of weights for any but the first pass of a step."""
     s = context.trace.slices
-    found: list[int] = []
+    repeated: list[int] = []
     last: int | None = None
     for weights in context.kept(backward_passes) if known else ():
         step = int(context.step_of(s.ts[weights[0]]))
         if step == last:
             sequences = _sequences_before(context, weights)
-            found += [known[number] for number in sequences if number in known]
+            repeated += [known[number] for number in sequences if number in known]
         last = step
-    return sorted(found, key=lambda row: int(s.ts[row]))
+    return sorted(repeated, key=lambda row: int(s.ts[row]))
 
 
 def _sequences_before(context: Context, gradients: Int64) -> list[int]:
-    """The numbers of the casts whose nodes ran right before these gradients were added: their weights' casts."""
-    s, trace, found = context.trace.slices, context.trace, []
+    """Return the sequence numbers of the casts of these gradients' weights, whose nodes ran right before."""
+    s, trace, numbers = context.trace.slices, context.trace, []
     engine = trace.named(is_engine)
     for row in gradients.tolist():
         own = int(s.parent[row]) if s.parent[row] != NONE and engine[s.parent[row]] else row
@@ -102,5 +102,5 @@ def _sequences_before(context: Context, gradients: Int64) -> list[int]:
         while before >= track.start and not engine[before]:
             before -= 1
         if before >= track.start and trace.name(before).endswith(_NODE):
-            found.append(int(s.sequence[before]))
-    return found
+            numbers.append(int(s.sequence[before]))
+    return numbers

@@ -1,4 +1,4 @@
-"""From a Context to its backward passes: which parameters' gradients each adds to, and how many there are."""
+"""Find backward passes, the parameters whose gradients each adds to, and the number of parameters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from syncscan.model.trace import Category
 
 
 def backward_passes(context: Context) -> list[Int64]:
-    """The rows that add to a parameter's gradient, by backward pass, in time order.
+    """Return the rows that add to a parameter's gradient, per backward pass, in time order.
 
-    Between two passes the steps' thread runs ops of its own; during one it waits for autograd's. Passes that run on the
-    steps' own thread, as on a CPU, aren't told apart, and left out.
+    Between two passes the steps' thread runs ops of its own; during one it waits for autograd's. Passes on the steps'
+    own thread, as on a CPU, can't be told apart and are left out.
     """
     s, trace, own = context.trace.slices, context.trace, sorted({step.track for step in context.trace.steps})
     gradients = trace.where(is_gradient, Category.CPU_OP)
@@ -29,5 +29,5 @@ def backward_passes(context: Context) -> list[Int64]:
 
 
 def parameters(context: Context) -> int:
-    """How many parameters the program trains: as many as its fullest backward pass adds to; 0 without one."""
-    return max((len(mine) for mine in context.kept(backward_passes)), default=0)
+    """Return how many parameters the program trains: as many as its fullest backward pass adds to; 0 without one."""
+    return max((len(rows) for rows in context.kept(backward_passes)), default=0)

@@ -1,7 +1,7 @@
-"""From a Context to the parts of its steps that a CUDA graph can hold: launches with no wait and little else between.
+"""Find the parts of steps that a CUDA graph can hold: launches without waits and with little else in between.
 
-A graph holds what the device does from one wait of the host to the next, and spares the host what it does to launch it:
-Python between two ops, dispatch, and calls. What a trainer, a loader or a log does between two launches isn't spared.
+A graph holds the device work between two waits of the host, and saves the host what launching it takes: Python between
+ops, dispatch, and calls. What a trainer, a loader or a log does between two launches isn't saved.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from syncscan.model.names import is_loader, is_optimizer
 from syncscan.model.trace import Category
 
 LEAST_LAUNCHES = 50
-"""Fewer launches aren't worth a graph, whose own call costs the host what some of them do."""
+"""Fewer launches aren't worth a graph, whose own call costs the host as much as some of them."""
 OTHER_NS = 100_000
-"""So long between two ops of one thread isn't Python on its way to the next op (H200's hosts, profiled: 2 to 70 µs)."""
+"""A longer pause between two ops of a thread isn't Python on its way to the next op (H200 hosts, profiled: 2 to 70
+µs)."""
 HANDED_OVER_NS = 400_000
-"""The same where backward begins or ends, on a thread of its own (H200's hosts, profiled: 200 to 330 µs)."""
+"""Like `OTHER_NS`, where backward begins or ends on a thread of its own (H200 hosts, profiled: 200 to 330 µs)."""
 
 
 STEP, SYNC, LOADER, OTHER = range(4)
-"""What a break is."""
+"""Kinds of breaks."""
 
 
 class Capturable(msgspec.Struct, frozen=True):
@@ -35,27 +36,27 @@ class Capturable(msgspec.Struct, frozen=True):
 
     calls: Int64
     host: tuple[ThreadInterval, ...]
-    """On each thread that launches some of them: from its first call's begin to its last one's end."""
+    """On each launching thread: from the first call's begin to the last one's end."""
     ended_by: int
-    """The place in `Breaks` of what stands behind it; the number of breaks where nothing does."""
+    """Index in `Breaks` of the break after it; the number of breaks if there is none."""
 
     @property
     def length_ns(self) -> int:
-        """From the first call's begin to the end of the last one, on whichever thread."""
+        """Time from the first call's begin to the last one's end, across threads."""
         return max(i.end for i in self.host) - min(i.begin for i in self.host)
 
 
 class Breaks(msgspec.Struct, frozen=True):
-    """What no graph reaches across, in time order: when, what kind it is, and which sync's call or whose pause."""
+    """Breaks that no graph can span, in time order: time, kind, and the sync's call or the length of the pause."""
 
     at: Int64
     kind: Int64
     detail: Int64
-    """Of a sync the row of its call; of other work for how long nothing was on its way to a launch, in ns; else 0."""
+    """For a sync, the row of its call; for other work, the time without anything on its way to a launch, ns; else 0."""
 
     @classmethod
     def of(cls, context: Context) -> Breaks:
-        """A step's begin, a wait, a loader, other work of the host."""
+        """Return a trace's breaks: step begins, waits, loaders, and other work of the host."""
         s, trace = context.trace.slices, context.trace
         syncs = np.array(sorted(context.sync_calls), np.int64)
         loaders = trace.where(is_loader, Category.ANNOTATION)
@@ -74,12 +75,12 @@ class Breaks(msgspec.Struct, frozen=True):
 
 
 def capturable(context: Context, calls: Int64, breaks: Breaks) -> list[Capturable]:
-    """The parts of the steps with so many of these launches that a graph is worth it, in time order.
+    """Return the parts of the steps with enough of these launches to be worth a graph, in time order.
 
     Args:
-        context: of the trace.
-        calls: rows of calls that launch work, in time order.
-        breaks: what no graph reaches across.
+        context: context of the trace.
+        calls: rows of launching calls, in time order.
+        breaks: the breaks that no graph can span.
     """
     if not len(calls):
         return []
@@ -94,15 +95,15 @@ def capturable(context: Context, calls: Int64, breaks: Breaks) -> list[Capturabl
 
 
 def intervals_of(context: Context, calls: Int64) -> Iterator[ThreadInterval]:
-    """On each thread that makes some of these calls: from the first one's begin to the last one's end."""
+    """Yield for each thread with some of these calls the interval from the first one's begin to the last one's end."""
     s = context.trace.slices
     for track in distinct(s.track[calls]).tolist():
-        mine = calls[s.track[calls] == track]
-        yield ThreadInterval(track, int(s.ts[mine].min()), int(s.end[mine].max()))
+        own = calls[s.track[calls] == track]
+        yield ThreadInterval(track, int(s.ts[own].min()), int(s.end[own].max()))
 
 
 def _behind_other_work(context: Context) -> tuple[Int64, Int64]:
-    """When launching goes on after the host did something else for a while, and for how long it did, ns."""
+    """Return when launching continues after the host did something else for a while, and how long that took, ns."""
     s = context.trace.slices
     rows = _launching(context)
     rows = rows[np.argsort(s.ts[rows], kind="stable")]
@@ -117,8 +118,9 @@ def _behind_other_work(context: Context) -> tuple[Int64, Int64]:
 
 
 def _recurring(context: Context, behind: Int64, pause: Int64) -> tuple[Int64, Int64]:
-    """Those of the pauses that come behind as many launches in most of the steps: others are the machine's, not the
-    program's, as where the system takes a thread off its processor for a while.
+    """Return the pauses that come after the same number of launches in most steps.
+
+    Others are the machine's rather than the program's, for example when the system preempts a thread.
     """
     at = context.trace.slices.ts[context.launch_calls]
     step = context.step_of(behind)
@@ -131,11 +133,11 @@ def _recurring(context: Context, behind: Int64, pause: Int64) -> tuple[Int64, In
 
 
 def _launching(context: Context) -> Int64:
-    """Rows on the threads that launch in which the host is on its way to a launch: ops, optimizers, the calls."""
+    """Return the rows on launching threads in which the host is on its way to a launch: ops, optimizers, calls."""
     s, trace, calls = context.trace.slices, context.trace, context.launch_calls
-    mine = np.isin(s.track, distinct(s.track[calls]))
-    ops = np.flatnonzero(mine & trace.is_category(Category.CPU_OP))
+    own = np.isin(s.track, distinct(s.track[calls]))
+    ops = np.flatnonzero(own & trace.is_category(Category.CPU_OP))
     optimizers = trace.where(is_optimizer, Category.ANNOTATION)
-    optimizers = optimizers[mine[optimizers]]
+    optimizers = optimizers[own[optimizers]]
     alone = without_closures(context, optimizers.tolist())
     return np.concatenate([ops, np.array(alone, np.int64), calls])

@@ -1,4 +1,4 @@
-"""From the habits' rules to what there is to read about them: the docstring of each, with the words of its advice."""
+"""Build the documentation of the habits' rules from their docstrings and advice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from syncscan.habits.rules import RULES, Rule
 from syncscan.model.rule_doc import RuleDoc, in_order, sections_of
 
 WHY, INSTEAD, WHEN_FINE = "Why it matters", "Use instead", "When it is fine"
-"""The headings under which a rule's advice stands; the second has the docstring's code behind it."""
+"""Headings of a rule's advice; the docstring's code follows under the second."""
 
 HEADINGS = (
     "What it finds",
@@ -18,7 +18,7 @@ HEADINGS = (
     WHEN_FINE,
     "References",
 )
-"""The headings of every habit's documentation, in their order."""
+"""Headings of every habit's documentation, in order."""
 
 PREAMBLE = """\
 import torch
@@ -40,18 +40,18 @@ def train(x, labels):
     optimizer.zero_grad()
     return loss
 """
-"""What the examples in the habits' documentation stand on."""
+"""Code that the examples in the habits' documentation rely on."""
 
 
 def catalogue() -> tuple[RuleDoc, ...]:
-    """The documentation of every habit's rule, in the order in which they are asked."""
+    """Return the documentation of every habit's rule, in the order in which rules run."""
     return tuple(map(document, RULES))
 
 
 def document(rule: Rule) -> RuleDoc:
-    """The documentation of a rule, from its module's docstring and its advice."""
-    summary, found = sections_of(rule.__doc__ or "")
+    """Return the documentation of a rule, from its module's docstring and its advice."""
+    summary, sections = sections_of(rule.__doc__ or "")
     advice = rule.ADVICE
-    found |= {WHY: advice.why, WHEN_FINE: advice.when_fine}
-    found[INSTEAD] = f"{advice.fix}\n\n{found.get(INSTEAD, '')}".strip()
-    return RuleDoc(advice.rule, advice.title, advice.area, summary, in_order(found, HEADINGS))
+    sections |= {WHY: advice.why, WHEN_FINE: advice.when_fine}
+    sections[INSTEAD] = f"{advice.fix}\n\n{sections.get(INSTEAD, '')}".strip()
+    return RuleDoc(advice.rule, advice.title, advice.area, summary, in_order(sections, HEADINGS))

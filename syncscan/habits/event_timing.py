@@ -1,4 +1,4 @@
-"""What the timing rules ask: which intervals of a step were timed with events, and read back behind a synchronise."""
+"""Find intervals of a step that are timed with events and read back after a synchronize, for the timing rules."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.runtime_calls import is_event_query, is_event_record, is_synchronise
+from syncscan.model.runtime_calls import is_event_query, is_event_record, is_synchronize
 from syncscan.model.trace import NONE, Category
 
 _SOON_NS = 300_000
 
 
 class EventTiming(msgspec.Struct, frozen=True):
-    """An interval of a host thread that is timed: from one event's record to the next one's, and the synchronise."""
+    """A timed interval of a host thread, from one event's record to the next one's, and the synchronize after it."""
 
     track: int
     begin: int
@@ -24,33 +24,33 @@ class EventTiming(msgspec.Struct, frozen=True):
 
 
 def event_timings(context: Context) -> list[EventTiming]:
-    """Two records with device work between, a synchronise of the program's own, then two queries: `elapsed_time`.
+    """Return the timings in the steps: two records with device work between, an own synchronize, then `elapsed_time`.
 
-    `elapsed_time` asks both events whether they are done; nothing else asks two in a row right behind a synchronise.
+    `elapsed_time` queries both events; nothing else makes two queries in a row right after a synchronize.
     """
-    asked = context.rows(Category.RUNTIME, lambda n: is_event_record(n) or is_synchronise(n) or is_event_query(n))
-    rows, found = np.array(asked, np.int64), []
+    calls = context.rows(Category.RUNTIME, lambda n: is_event_record(n) or is_synchronize(n) or is_event_query(n))
+    rows, timings = np.array(calls, np.int64), []
     records = np.flatnonzero(context.trace.called(rows, is_event_record))
-    for k in _asked_twice(context, rows).tolist():
+    for k in _queried_twice(context, rows).tolist():
         before = records[: int(np.searchsorted(records, k, side="right"))][-2:]
-        timing = _event_timing(context, rows[before].tolist(), asked[k]) if _own(context, asked[k]) else None
+        timing = _event_timing(context, rows[before].tolist(), calls[k]) if _own(context, calls[k]) else None
         if timing is not None:
-            found.append(timing)
-    return found
+            timings.append(timing)
+    return timings
 
 
 def _own(context: Context, sync: int) -> bool:
-    """Whether a synchronise is the program's own, not an op's."""
+    """Return whether a synchronize is the program's own rather than an op's."""
     return context.paths.outermost_op(sync) == NONE
 
 
-def _asked_twice(context: Context, rows: Int64) -> Int64:
-    """The places of the synchronises right behind which come two queries."""
+def _queried_twice(context: Context, rows: Int64) -> Int64:
+    """Return the indices of the synchronizes directly followed by two queries."""
     s, trace = context.trace.slices, context.trace
-    synchronises, queries = trace.called(rows, is_synchronise), trace.called(rows, is_event_query)
+    synchronizes, queries = trace.called(rows, is_synchronize), trace.called(rows, is_event_query)
     begins, soon = s.ts[rows], s.end[rows] + _SOON_NS
     return np.flatnonzero(
-        synchronises[:-2] & queries[1:-1] & queries[2:] & (begins[1:-1] < soon[:-2]) & (begins[2:] < soon[:-2])
+        synchronizes[:-2] & queries[1:-1] & queries[2:] & (begins[1:-1] < soon[:-2]) & (begins[2:] < soon[:-2])
     )
 
 
@@ -66,6 +66,6 @@ def _event_timing(context: Context, records: list[int], sync: int) -> EventTimin
         or not len(context.launched(ThreadInterval(track, begin, end), any_thread=True))
     ):
         return None
-    # DDP's own timers are read a step later, behind other work: that times no repetition.
+    # DDP's own timers are read a step later, after other work, and time no repetition.
     behind = context.launched(ThreadInterval(track, end, int(s.ts[sync])), any_thread=True)
     return None if len(behind) else EventTiming(track, begin, end, sync)

@@ -1,4 +1,4 @@
-"""From the parts of steps that a CUDA graph can hold to segments by phase, and to what splits a step into parts."""
+"""Group what a CUDA graph can hold into segments by phase, and name what splits a step into parts."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ class Run(msgspec.Struct, frozen=True):
     phase: Phase
     calls: Int64
     host: tuple[ThreadInterval, ...]
-    """On each thread that launches some of them: from its first call's begin to its last one's end."""
+    """On each launching thread: from the first call's begin to the last one's end."""
     parameters: int
-    """Whose gradients are accumulated meanwhile."""
+    """Number of parameters whose gradients are accumulated meanwhile."""
     ended_by: int
-    """The place in `Breaks` of what stands behind the part; NONE where the part goes on with another phase."""
+    """Index in `Breaks` of the break after the part; NONE if the part continues with another phase."""
 
 
 Changes = Callable[[Sequence[Run]], tuple[Change, ...]]
-"""From runs of launches to the step without them, as a graph or a compile leaves it."""
+"""Function from runs of launches to the changes that a graph or a compile makes to the step."""
 
 
 def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[ThreadInterval] = ()) -> list[Run]:
-    """The launches of the parts, cut where the phase changes, in time order.
+    """Return the launches of the parts, split where the phase changes, in time order.
 
     Args:
         context: of the trace.
-        parts: that a graph can hold.
-        elsewhere: whose launches are another habit's: no run reaches across.
+        parts: the parts that a graph can hold.
+        elsewhere: intervals whose launches belong to another habit; no run spans them.
     """
     if not parts:
         return []
@@ -51,28 +51,28 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
     codes = _phases(context, np.concatenate([part.calls for part in parts]))
     steps = context.step_of([s.ts[p.calls[0]] for p in parts])
     gradients = np.sort(s.ts[trace.where(is_gradient, Category.CPU_OP)])
-    others = np.array([begin for _, begin, _ in elsewhere], np.int64)
-    ends, found = np.cumsum([len(part.calls) for part in parts])[:-1], list[Run]()
-    for part, step, mine in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
-        segment = np.searchsorted(others, s.ts[part.calls])
-        runs = np.split(np.arange(len(mine)), np.flatnonzero(np.diff(mine) | np.diff(segment)) + 1)
+    borders = np.array([begin for _, begin, _ in elsewhere], np.int64)
+    ends, split = np.cumsum([len(part.calls) for part in parts])[:-1], list[Run]()
+    for part, step, phase_codes in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
+        segment = np.searchsorted(borders, s.ts[part.calls])
+        runs = np.split(np.arange(len(phase_codes)), np.flatnonzero(np.diff(phase_codes) | np.diff(segment)) + 1)
         for run in runs:
             host = tuple(intervals_of(context, part.calls[run]))
             held = np.searchsorted(gradients, [min(i.begin for i in host), max(i.end for i in host)])
-            phase, last = _PHASES[int(mine[run[0]])], run is runs[-1]
+            phase, last = _PHASES[int(phase_codes[run[0]])], run is runs[-1]
             parameters = int(held[1] - held[0])
-            found.append(Run(step, phase, part.calls[run], host, parameters, part.ended_by if last else NONE))
-    return found
+            split.append(Run(step, phase, part.calls[run], host, parameters, part.ended_by if last else NONE))
+    return split
 
 
 def segments(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Changes) -> tuple[Segment, ...]:
-    """Those at the same place of each step together, the longest first.
+    """Return segments, each of the runs at the same place of every step, longest first.
 
     Args:
         context: of the trace.
         runs: in time order.
-        breaks: what stands between them.
-        changes: makes of a segment what a replay changes.
+        breaks: the breaks between them.
+        changes: function from runs to the changes of a replay.
     """
     groups: dict[tuple[Phase, int], list[Run]] = defaultdict(list)
     met: dict[tuple[int, Phase], int] = defaultdict(int)
@@ -80,12 +80,12 @@ def segments(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Cha
         groups[run.phase, met[run.step, run.phase]].append(run)
         met[run.step, run.phase] += 1
     findings = _by_call(context)
-    found = [_segment(context, members, breaks, findings, changes) for members in groups.values()]
-    return tuple(sorted(found, key=lambda segment: -segment.host_us))
+    listed = [_segment(context, members, breaks, findings, changes) for members in groups.values()]
+    return tuple(sorted(listed, key=lambda segment: -segment.host_us))
 
 
 def splits(context: Context, breaks: Breaks) -> tuple[Split, ...]:
-    """What stands between the first and the last launch of a step, by what it is, the most frequent first."""
+    """Return the kinds of breaks between the first and the last launch of a step, most frequent first."""
     at = context.trace.slices.ts[context.launch_calls]
     before, behind = np.searchsorted(at, breaks.at), context.step_of(breaks.at)
     step_of = context.step_of(at)
@@ -93,13 +93,13 @@ def splits(context: Context, breaks: Breaks) -> tuple[Split, ...]:
     within[within] &= (step_of[before[within] - 1] == behind[within]) & (step_of[before[within]] == behind[within])
     findings = _by_call(context)
     firsts = np.array([o.sync.calls[0] for f in context.findings for o in f.occurrences], np.int64)
-    within &= (breaks.kind != SYNC) | np.isin(breaks.detail, firsts)  # a copy and its synchronise are one
+    within &= (breaks.kind != SYNC) | np.isin(breaks.detail, firsts)  # a copy and its synchronize count as one
     groups: dict[str, list[int]] = defaultdict(list)
     for place in np.flatnonzero(within).tolist():
         finding = findings.get(int(breaks.detail[place])) if breaks.kind[place] == SYNC else None
         groups[finding.id if finding else _what(context, breaks, place, findings)].append(place)
-    found = [_split(context, breaks, places, findings) for places in groups.values()]
-    return tuple(sorted(found, key=lambda split: (-split.per_step, split.what)))
+    listed = [_split(context, breaks, places, findings) for places in groups.values()]
+    return tuple(sorted(listed, key=lambda split: (-split.per_step, split.what)))
 
 
 def _segment(
@@ -120,7 +120,7 @@ _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.OTHER)
 
 
 def _phases(context: Context, calls: Int64) -> Int64:
-    """For each of these calls the place of its phase in `_PHASES`."""
+    """Return the index of each call's phase in `_PHASES`."""
     trace, s = context.trace, context.trace.slices
     backward = trace.where(is_backward, Category.CPU_OP)
     scopes = trace.where(is_optimizer, Category.ANNOTATION)
@@ -129,13 +129,13 @@ def _phases(context: Context, calls: Int64) -> Int64:
     codes = np.full(len(calls), 0 if len(backward) else 3, np.int64)
     for code, rows in ((1, backward), (2, optimizers)):
         for track in distinct(tracks).tolist():
-            mine = rows[s.track[rows] == track]
-            codes[(tracks == track) & _within(s.ts[calls], s.ts[mine], s.end[mine])] = code
+            own = rows[s.track[rows] == track]
+            codes[(tracks == track) & _within(s.ts[calls], s.ts[own], s.end[own])] = code
     return codes
 
 
 def _within(at: Int64, begins: Int64, ends: Int64) -> np.ndarray:
-    """Which of these times lie in one of these intervals."""
+    """Return which of these times lie in any of these intervals."""
     if not len(begins):
         return np.zeros(len(at), bool)
     order = np.argsort(begins, kind="stable")
@@ -167,7 +167,7 @@ def _what(context: Context, breaks: Breaks, place: int, findings: dict[int, Find
 
 
 def _other_work(context: Context, at: int) -> str:
-    """Other work of the host, named by the op that launching goes on with."""
+    """Return a phrase for other work of the host, with the op that launching continues with."""
     s, calls = context.trace.slices, context.launch_calls
     place = int(np.searchsorted(s.ts[calls], at))
     op = context.op(int(calls[place])) if place < len(calls) else ""

@@ -1,4 +1,4 @@
-"""What several input rules ask: which copies bring input to the device, and whether their tensor was just built."""
+"""Find copies that bring input to the device, and whether their tensor was just built, for the input rules."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
-from syncscan.model.runtime_calls import is_stream_synchronise
+from syncscan.model.runtime_calls import is_stream_synchronize
 from syncscan.model.trace import NONE, Category, Trace
 
 FACTORY = re.compile(
     r"aten::(rand|randn|randint|randperm|zeros|ones|full|arange|linspace|eye|tensor|normal|bernoulli|"
     r"(rand|randn|randint|zeros|ones|full)_like|uniform_|normal_|random_|fill_|stack|cat|from_file)"
 )
-"""Ops that make a tensor's content."""
+"""Ops that create a tensor's content."""
 _NEAR = 400
-"""Rows before a copy's op: what built its tensor holds fewer slices."""
+"""Rows before a copy's op to search; an op that builds a tensor contains fewer slices."""
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """One copy to the device: its runtime call, the device's row, its size in bytes and its times in ns."""
+    """A copy to the device: its runtime call, the device's row, its size in bytes and its times in ns."""
 
     call: int
     row: int
     size: int
     device_ns: int
     waited_ns: int
-    """How long the host waited in the synchronise behind the call."""
+    """How long the host waited in the synchronize after the call."""
 
 
 def pageable_copies(context: Context) -> list[Copy]:
-    """The copies from pageable host memory to the device that the steps' own threads make."""
+    """Return the copies from pageable host memory to the device on the steps' own threads."""
     return _copies_to_device(context, "Pageable")
 
 
 def pinned_copies(context: Context) -> list[Copy]:
-    """The same from pinned memory."""
+    """Return the copies from pinned host memory to the device on the steps' own threads."""
     return _copies_to_device(context, "Pinned")
 
 
@@ -56,23 +56,23 @@ def _copies_to_device(context: Context, kind: str) -> list[Copy]:
 
 
 def _waited_behind(trace: Trace, calls: Int64) -> Int64:
-    """How long the host waits in a synchronise right behind each of these calls, ns; 0 without."""
+    """Return how long the host waits in a synchronize right after each of these calls, ns; 0 without one."""
     s = trace.slices
     after = np.minimum(calls + 1, len(s) - 1)
-    waits = (after > calls) & (s.parent[after] == s.parent[calls]) & trace.called(after, is_stream_synchronise)
+    waits = (after > calls) & (s.parent[after] == s.parent[calls]) & trace.called(after, is_stream_synchronize)
     return np.where(waits, s.dur[after], 0)
 
 
 def copying(context: Context, call: int) -> int:
-    """Row of what copies: the outermost op around a runtime call, or the call itself where no op is."""
+    """Return the row of what copies: the outermost op around a runtime call, or the call itself without one."""
     op = context.paths.outermost_op(call)
     return call if op == NONE else op
 
 
 def factories(context: Context) -> dict[int, int]:
-    """Of the calls that copy pageable memory: the row of the op that built the tensor on the host, where one did.
+    """Return for calls that copy pageable memory the row of the op that built the tensor on the host, if one did.
 
-    It is the op right before the copy's, if it launched nothing: with no other op between.
+    It is the op right before the copy's, with no other op between, if it launched nothing.
     """
     calls = np.array([copy.call for copy in context.kept(pageable_copies)], np.int64)
     own = np.array(list(map(context.paths.outermost_op, calls.tolist())), np.int64)
@@ -85,18 +85,18 @@ def factories(context: Context) -> dict[int, int]:
 
 
 def _ops_before(trace: Trace, rows: Int64, near: int = _NEAR) -> Int64:
-    """For each of these ops the row of the one that ended last before it, with the same parent, NONE without.
+    """Return for each op the row of the op that ended last before it under the same parent, or NONE.
 
-    It is looked for in so many rows before each.
+    Only the `near` rows before each op are searched.
     """
     s, parent = trace.slices, trace.slices.parent[rows]
     first = np.array([trace.track_rows(track).start for track in range(len(trace.tracks))], np.int64)
-    least = np.maximum(np.maximum(first[s.track[rows]], parent + 1), rows - near)  # what it lies in stands before it
-    found, left, at = np.full(len(rows), NONE, np.int64), np.arange(len(rows)), rows - 1
+    least = np.maximum(np.maximum(first[s.track[rows]], parent + 1), rows - near)  # rows around it come before it
+    previous, left, at = np.full(len(rows), NONE, np.int64), np.arange(len(rows)), rows - 1
     while len(left):
         reached = at >= least[left]
         left, at = left[reached], at[reached]
         it_is = (s.parent[at] == parent[left]) & (s.category[at] == int(Category.CPU_OP))
-        found[left[it_is]] = at[it_is]
+        previous[left[it_is]] = at[it_is]
         left, at = left[~it_is], at[~it_is] - 1
-    return found
+    return previous

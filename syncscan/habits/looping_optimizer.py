@@ -1,4 +1,4 @@
-"""From a Context to its optimizer steps that launch small kernels for one parameter after the other, if they do."""
+"""Find optimizer steps that launch small kernels for one parameter after the other."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from syncscan.model.names import is_optimizer_step
 from syncscan.model.trace import Category
 
 MANY, SMALL_NS, BATCHED = 200, 20_000, 0.1
-"""From so many launches a step, shorter than this on average, with at most this part of them batched."""
+"""Least launches per step, longest mean kernel, and largest share of batched kernels of such an optimizer."""
 
 
 class LoopingOptimizer(msgspec.Struct, frozen=True, kw_only=True):
-    """Optimizer steps whose launches hold the step for sure, and that aren't batched."""
+    """Optimizer steps whose launches certainly bound the step, and that aren't batched."""
 
     steps: list[int]
     """Rows of torch's scopes around `Optimizer.step`, in time order."""
     kernels: float
-    """A step."""
+    """Number of kernels per step."""
     mean_ns: float
-    """Of one kernel."""
+    """Mean length of a kernel, ns."""
     took_us: float
-    """Of the host, a step; at the least where the step's own time isn't known."""
+    """Host time per step; a lower bound if the step's own time is unknown."""
 
 
 def find_looping_optimizer(context: Context) -> LoopingOptimizer | None:
-    """The optimizer steps of a trace, if they are made of many small kernels that hold the step up; else None."""
+    """Return the optimizer steps of a trace if they consist of many small kernels that delay the step; else None."""
     s, trace = context.trace.slices, context.trace
     steps = context.outermost(context.rows(Category.ANNOTATION, is_optimizer_step, main=False))
     rows = without_closures(context, steps)

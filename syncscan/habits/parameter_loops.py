@@ -1,4 +1,4 @@
-"""From a Context to its Python loops over parameters: a few tiny ops, again and again, outside of optimizers."""
+"""Find Python loops over parameters outside of optimizers: a few tiny ops, repeated many times."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from syncscan.model.names import is_optimizer
 from syncscan.model.trace import Category
 
 LEAST = 50
-"""So many rounds at least."""
+"""Least number of rounds."""
 LONGEST = 8
-"""Ops in one round at most."""
+"""Most ops per round."""
 FEWER, MORE = 0.8, 3.0
-"""Rounds for each parameter that is trained: fewer where some are left out, more with frozen ones and buffers."""
+"""Rounds per trained parameter: fewer if some are left out, more with frozen ones and buffers."""
 SMALL_NS = 20_000
-"""Kernels that last longer on average aren't worth batching: their launches hide behind them."""
+"""Longest mean kernel worth batching; launches of longer ones are hidden behind them."""
 EACH = frozenset(
     f"aten::{name}"
     for name in (
@@ -31,46 +31,45 @@ EACH = frozenset(
         "linalg_vector_norm clone"
     ).split()
 )
-"""Ops that change a tensor in place, or take its norm or a copy, and for which there is a `torch._foreach_…`."""
+"""Ops that change a tensor in place, or take its norm or a copy, and that have a `torch._foreach_…`."""
 BESIDE = frozenset(
     f"aten::{name}" for name in "mul add sub div lerp square pow sqrt abs neg sign maximum detach alias to".split()
 )
-"""What may stand beside such an op in a round."""
+"""Ops that may accompany such an op in a round."""
 
 
 class ParameterLoop(msgspec.Struct, frozen=True, kw_only=True):
-    """The same loop in each step: where it runs, what a round of it does, and how often it goes round in a step."""
+    """A loop that every step has: where it runs, the ops of a round, and the number of rounds per step."""
 
     intervals: list[ThreadInterval]
     first: list[int]
-    """Row of its first op, a step."""
+    """Row of its first op, per step."""
     ops: tuple[str, ...]
     rounds: float
     launches: float
-    """A step."""
+    """Number of launches per step."""
     mean_ns: float
-    """Of one kernel."""
+    """Mean length of a kernel, ns."""
     took_us: float
-    """Of the host, a step; at the least where the step's own time isn't known."""
+    """Host time per step; a lower bound if the step's own time is unknown."""
 
 
 def parameter_loops(context: Context) -> list[ParameterLoop]:
-    """Loops that most steps hold, that go round about as often as there are parameters, and take a notable time to
-    launch small kernels.
+    """Return loops in most steps with about a round per parameter that take notable time for small kernels.
 
-    Without a backward pass nobody knows how many parameters there are: then there are none.
+    Without a backward pass, the number of parameters is unknown, and there are none.
     """
     trained = parameters(context)
     if trained * MORE < LEAST:
         return []
-    found: defaultdict[tuple[str, ...], list[tuple[int, int, int]]] = defaultdict(list)
+    repeats: defaultdict[tuple[str, ...], list[tuple[int, int, int]]] = defaultdict(list)
     rows = _outer_ops(context)
     for first, last, period in _repetitions(context, rows):
         rounds = (last - first) // period
         names = tuple(context.trace.name(row) for row in rows[first : first + period].tolist())
         if _over_parameters(names) and FEWER * trained <= rounds <= MORE * trained:
-            found[names].append((int(rows[first]), int(rows[last - 1]), rounds))
-    loops = (_loop(context, names, places) for names, places in found.items())
+            repeats[names].append((int(rows[first]), int(rows[last - 1]), rounds))
+    loops = (_loop(context, names, places) for names, places in repeats.items())
     return [loop for loop in loops if loop is not None]
 
 
@@ -79,7 +78,7 @@ def _over_parameters(names: tuple[str, ...]) -> bool:
 
 
 def _loop(context: Context, names: tuple[str, ...], places: list[tuple[int, int, int]]) -> ParameterLoop | None:
-    """The loop at these places, if most steps hold it, nothing waits in it, and it launches a small kernel a round."""
+    """Return the loop at these places if most steps have it, it never waits, and each round launches a small kernel."""
     s = context.trace.slices
     intervals = [ThreadInterval(int(s.track[a]), int(s.ts[a]), int(s.end[b])) for a, b, _ in places]
     work = np.concatenate([context.launched(interval) for interval in intervals])
@@ -112,32 +111,32 @@ def _steps_of(context: Context, intervals: list[ThreadInterval]) -> set[int]:
 
 
 def _outer_ops(context: Context) -> Int64:
-    """Rows of the ops on the steps' threads that lie in no other op and in no optimizer's scope, in time order."""
+    """Return the rows of ops on the steps' threads in no other op and no optimizer's scope, in time order."""
     s, trace = context.trace.slices, context.trace
     tracks = [step.track for step in trace.steps]
     runs = [trace.track_rows(track) for track in sorted(set(tracks))]
     optimizers = without_closures(context, context.rows(Category.ANNOTATION, is_optimizer))
     outer: list[Int64] = []
     for track, run in zip(sorted(set(tracks)), runs, strict=True):
-        mine = run.start + np.flatnonzero(s.category[run] == int(Category.CPU_OP))
-        mine = mine[context.inside(s.ts[mine])]
-        mine = mine[_in_no_other(s.ts.take(mine), s.end.take(mine))]
+        own = run.start + np.flatnonzero(s.category[run] == int(Category.CPU_OP))
+        own = own[context.inside(s.ts[own])]
+        own = own[_in_no_other(s.ts.take(own), s.end.take(own))]
         scopes = np.array([row for row in optimizers if s.track[row] == track], np.int64)
-        outer.append(mine[~_inside(s.ts[mine], s.ts[scopes], s.end[scopes])])
-    found = np.concatenate(outer)
-    ordered: Int64 = found[np.argsort(s.ts[found], kind="stable")]
+        outer.append(own[~_inside(s.ts[own], s.ts[scopes], s.end[scopes])])
+    joined = np.concatenate(outer)
+    ordered: Int64 = joined[np.argsort(s.ts[joined], kind="stable")]
     return ordered
 
 
 def _in_no_other(begins: Int64, ends: Int64) -> Bool:
-    """Which of these properly nested intervals, in order, lie in none before them."""
+    """Return which of these properly nested, ordered intervals lie in none before them."""
     outer = np.ones(len(begins), np.bool_)
     np.greater_equal(begins[1:], np.maximum.accumulate(ends)[:-1], out=outer[1:])
     return outer
 
 
 def _inside(at: Int64, begins: Int64, ends: Int64) -> Bool:
-    """Which of these times lie in one of these disjoint intervals, in order."""
+    """Return which of these times lie in one of these disjoint, ordered intervals."""
     if not len(begins):
         return np.zeros(len(at), np.bool_)
     place = np.searchsorted(begins, at, side="right") - 1
@@ -146,9 +145,9 @@ def _inside(at: Int64, begins: Int64, ends: Int64) -> Bool:
 
 
 def _repetitions(context: Context, rows: Int64) -> Iterator[tuple[int, int, int]]:
-    """Places in these rows at which a round of ops begins that comes again and again, the end, and the round's length.
+    """Yield begin, end and round length of each repeated sequence of ops in these rows.
 
-    The shortest round counts, and what lies in one repetition is in no other.
+    The shortest round counts, and repetitions don't overlap.
     """
     s = context.trace.slices
     step, names = context.step_of(s.ts[rows]), s.name[rows]

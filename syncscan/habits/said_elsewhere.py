@@ -1,4 +1,4 @@
-"""From a Context to the parts of its steps whose launches have a habit of their own, so that none is charged twice."""
+"""Find the parts of steps whose launches belong to another habit, so that none counts twice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncscan.model.interval import ThreadInterval
 
 
 def said_elsewhere(context: Context) -> list[ThreadInterval]:
-    """Where an optimizer or another loop goes through the parameters, and where gradients are filled with zeros."""
+    """Return where an optimizer or another loop visits the parameters, and where gradients are zero-filled."""
     looping, zeroed = context.kept(find_looping_optimizer), context.kept(zeroed_gradients)
     scopes = [*(looping.steps if looping else ()), *(zeroed.scopes if zeroed else ())]
     loops = [interval for loop in context.kept(parameter_loops) for interval in loop.intervals]
@@ -23,7 +23,7 @@ def said_elsewhere(context: Context) -> list[ThreadInterval]:
 
 
 def begun_in(context: Context, rows: Int64, intervals: Sequence[ThreadInterval]) -> Bool:
-    """Which of these host slices begin in one of these intervals of their thread."""
+    """Return which of these host slices begin in one of these intervals of their thread."""
     s, inside = context.trace.slices, np.zeros(len(rows), np.bool_)
     for track, begin, end in intervals:
         inside |= (s.track[rows] == track) & (s.ts[rows] >= begin) & (s.ts[rows] < end)

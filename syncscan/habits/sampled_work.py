@@ -1,7 +1,7 @@
-"""From the sampled tree of a step's thread to what it spends on logging, progress bars, tokenising and collating.
+"""Sum up what a step's thread spends on logging, progress bars, tokenizing and collating, by samples.
 
-Each function counts once, for the outermost of these that it works for: a tokeniser that a collate function calls is
-collating. What a DataLoader without workers does is that one's habit, and none of these.
+Each function counts once, for the outermost of these kinds: a tokenizer called by a collate function is collating. What
+a DataLoader without workers does belongs to that habit, and counts as none of these.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from syncscan.model.units import duration
 
 
 class Kind(enum.Enum):
-    """What a function works for."""
+    """Kinds of work that a function is for."""
 
     LOGGING = enum.auto()
     PROGRESS = enum.auto()
-    TOKENISING = enum.auto()
+    TOKENIZING = enum.auto()
     COLLATING = enum.auto()
     LOADING = enum.auto()
 
@@ -48,7 +48,7 @@ PLACES = {
         lightning/pytorch/trainer/connectors/logger_connector pytorch_lightning/trainer/connectors/logger_connector
         """.split()
     ),
-    Kind.TOKENISING: tuple(
+    Kind.TOKENIZING: tuple(
         """
         tokenizers tiktoken sentencepiece torchtext/transforms.py open_clip/tokenizer.py
         transformers/tokenization_utils_base.py transformers/tokenization_utils.py
@@ -58,47 +58,47 @@ PLACES = {
     ),
     Kind.COLLATING: ("torch/utils/data/_utils/collate.py", "transformers/data/data_collator.py"),
 }
-"""The packages, folders and files of each kind."""
+"""Packages, folders and files of each kind."""
 _COLLATES = re.compile(r"(\w+_)?collate(_\w+)?")
-"""What programs call a function that makes a batch of samples."""
+"""Names of functions that make a batch of samples."""
 _HANDING_ON = (Kind.LOGGING, Kind.PROGRESS)
-"""Kinds that hand on to others: `tqdm(loader)` calls the loader, a logger the program's own handler."""
+"""Kinds that call other code: `tqdm(loader)` calls the loader, a logger calls the program's own handler."""
 _SERVING = frozenset(
     "python rich IPython ipykernel ipywidgets comm zmq jupyter_client traitlets psutil google requests urllib3 yaml "
     "numpy PIL".split()
 )
-"""Owners of what such a kind calls for itself: to show, to write, to send. What any other does below it isn't its."""
+"""Owners of code that such a kind uses for itself, to show, write or send. Other owners below it don't count for it."""
 LEAST_SAMPLES = 20
-"""Of fewer the time is uncertain by more than half of it."""
+"""With fewer samples the time is uncertain by more than half."""
 SURELY = 0.5
-"""A step that its host bounds gets shorter by this part at least of what its thread spares. Not by all of it: the
-device may have work for some of the time, and what takes a function's place takes some."""
+"""Least share of the time saved on the thread that shortens a host-bound step. Not all of it: the device may have work
+for some of the time, and whatever replaces a function takes some."""
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What a step's thread spends on one kind of work, by samples."""
+    """Time that a step's thread spends on one kind of work, by samples."""
 
     us: float
     samples: float
     places: tuple[HostNode, ...]
-    """Where it begins, the longest first."""
+    """Functions where it begins, longest first."""
 
 
 def spent_on(sampled: SampledHost, kind: Kind) -> Spent:
-    """What this kind of work takes of a step."""
-    found = kinds(sampled.nodes)
-    mine = [node for node, other in zip(sampled.nodes, found, strict=True) if other is kind]
-    begins = [n for n, k in zip(sampled.nodes, found, strict=True) if k is kind and _of(found, n.parent) is not kind]
-    us = sum(node.self_us for node in mine)
+    """Return what this kind of work takes per step."""
+    known = kinds(sampled.nodes)
+    own = [node for node, other in zip(sampled.nodes, known, strict=True) if other is kind]
+    begins = [n for n, k in zip(sampled.nodes, known, strict=True) if k is kind and _of(known, n.parent) is not kind]
+    us = sum(node.self_us for node in own)
     samples = sampled.samples * us / sampled.step_us if sampled.step_us > 0 else 0.0
     return Spent(us, samples, tuple(sorted(begins, key=lambda node: -node.us)))
 
 
 def sampled_habit(context: Context, advice: Advice, kind: Kind) -> Iterable[Habit]:
-    """The habit that this kind of work is, where the samples tell that it takes a notable part of the step.
+    """Yield the habit for this kind of work if samples show that it takes a notable part of the step.
 
-    Where in the trace it lies isn't known, so it can't be replayed. In a step that its host bounds what the thread
-    spares is gained, but for what `SURELY` allows for; in any other it is an upper bound.
+    Its place in the trace is unknown, so it can't be replayed. In a host-bound step, time saved on the thread is
+    gained, up to the allowance of `SURELY`; in any other step it is an upper bound.
     """
     if context.sampled is None:
         return
@@ -112,14 +112,14 @@ def sampled_habit(context: Context, advice: Advice, kind: Kind) -> Iterable[Habi
 
 
 def deviation(samples: float) -> float:
-    """Within which part of it a time lies that so many samples tell: twice the deviation of their number."""
+    """Return the relative uncertainty of a time by this many samples: twice the deviation of their number."""
     return 2 / math.sqrt(samples)
 
 
 def gained(context: Context, likely: float, low: float, high: float) -> HabitGain | None:
-    """What a step gains that its host bounds if its thread spares so much, in µs: no more than the device leaves.
+    """Return the gain of a host-bound step if its thread saves this much, in µs, limited by the device's work.
 
-    None for any other step, where an upper bound is all that can be said.
+    None for any other step, which only has an upper bound.
     """
     if context.step.bound is not Bound.HOST:
         return None
@@ -137,17 +137,17 @@ def _evidence(sampled: SampledHost, spent: Spent) -> list[str]:
 
 
 def kinds(nodes: Sequence[HostNode]) -> list[Kind | None]:
-    """For each node what it works for: as its caller, unless that hands on; else by itself."""
-    found: list[Kind | None] = []
+    """Return each node's kind of work: its caller's, unless that calls other code; else its own."""
+    known: list[Kind | None] = []
     for node in nodes:
-        caller, own = _of(found, node.parent), _kind(node)
+        caller, own = _of(known, node.parent), _kind(node)
         handed_on = caller in _HANDING_ON and own is not caller and node.owner not in _SERVING
-        found.append(own if caller is None or handed_on else caller)
-    return found
+        known.append(own if caller is None or handed_on else caller)
+    return known
 
 
-def _of(found: Sequence[Kind | None], place: int) -> Kind | None:
-    return found[place] if 0 <= place < len(found) else None
+def _of(known: Sequence[Kind | None], place: int) -> Kind | None:
+    return known[place] if 0 <= place < len(known) else None
 
 
 def _kind(node: HostNode) -> Kind | None:

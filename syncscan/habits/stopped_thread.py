@@ -1,13 +1,13 @@
-"""From what a step's thread used while it was sampled to how long others stopped it by the interpreter's lock.
+"""Estimate how long other threads blocked a step's thread by the interpreter's lock (GIL), from samples.
 
-No clock tells that a thread wanted the lock. But who holds it runs, and who waits for it doesn't: what counts is time
-in which the step's thread was off its core, not for want of one, while another thread of Python's ran, in code that
-doesn't wait by itself. Of that the part goes that chance explains: a thread that needs no lock, as in a call of
-numpy's, runs while the step's is on its core just as well.
+No clock tells that a thread wants the lock. But its holder runs, and a thread that waits for it doesn't. So time counts
+while the step's thread was off its core, not for lack of a core, and another Python thread ran, in code that doesn't
+wait by itself. The part that chance explains is subtracted: a thread that needs no lock, as in a numpy call, runs just
+as well while the step's thread is on its core.
 
-In the backward pass the step's thread waits for autograd's, and whether that one computes or is stopped too, samples
-don't tell. In recordings it is stopped: beside a thread of plain Python an `aten::gelu_backward` takes 0.4 ms instead
-of 0.02 (H200, torch 2.11). That time is likely the lock's, and not surely.
+In backward, the step's thread waits for autograd's, and samples don't tell whether that one computes or is blocked. In
+recordings it is blocked: beside a thread of plain Python, an `aten::gelu_backward` takes 0.4 ms instead of 0.02 (H200,
+torch 2.11). That time is likely, but not certainly, the lock's.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from syncscan.model.host import HostNode, SampledHost, ThreadUse
 from syncscan.model.libraries import in_package
 
 WAITS = "threading.py queue.py selectors.py socket.py ssl.py subprocess.py multiprocessing concurrent asyncio".split()
-"""Files and packages of the standard library in which a thread waits for something, by itself."""
+"""Files and packages of the standard library in which a thread waits by itself."""
 _ENGINE = "_engine_run_backward"
-"""The function of torch's in which the step's thread waits until autograd's has run the backward pass."""
+"""torch's function in which the step's thread waits while autograd's thread runs backward."""
 ON_ITS_CORE = 0.1
-"""Of its time on the core the others must leave this part alone at least, or nothing tells them from those that need
-no lock."""
+"""Least part of its time on its core without other threads running; else threads that don't need the lock can't be told
+apart."""
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """How long the step's thread was stopped by others, in µs a step."""
+    """How long others blocked the step's thread, in µs per step."""
 
     surely_us: float
-    """In code that doesn't wait by itself, and more than chance explains."""
+    """In code that doesn't wait by itself, and beyond what chance explains."""
     likely_us: float
-    """With what it was stopped in the backward pass."""
+    """Including the time blocked in backward."""
     most_us: float
-    """All that it was off its core and might have been on one, but for what it waits for by itself in Python's code."""
+    """All time off its core while a core was free, except what it waits for by itself in Python code."""
 
 
 def stopped_by_others(sampled: SampledHost) -> Stopped | None:
-    """How long others stopped the step's thread; None where capture didn't ask, or nothing can be said."""
+    """Return how long others blocked the step's thread; None if capture didn't measure it or it is unknown."""
     used = sampled.used
     if used is None or used.delayed_us is None or not sampled.others:
         return None
@@ -57,10 +57,10 @@ def stopped_by_others(sampled: SampledHost) -> Stopped | None:
 
 
 def _beyond_chance(sampled: SampledHost, used: ThreadUse) -> float:
-    """Of the time that others ran while the thread was off its core, that of the lock, in µs.
+    """Return the part of the time that others ran while the thread was off its core that is the lock's, in µs.
 
-    They ran for G with the lock and for F without; F falls on the time that the thread is on its core, or off it for
-    another reason, in proportion. Both F and G follow from how much they ran while it was on its core.
+    They ran for G with the lock and for F without. F spreads over the thread's time on its core and its time off it for
+    other reasons, in proportion. Both F and G follow from how long they ran while it was on its core.
     """
     beside = sum(used.stopped_us)
     on = max(0.0, sampled.step_us - used.off_us)
@@ -71,7 +71,7 @@ def _beyond_chance(sampled: SampledHost, used: ThreadUse) -> float:
 
 
 def _waits(node: HostNode) -> bool:
-    """Whether the thread waits in this function by itself: for a lock, a file, a loader, autograd."""
+    """Return whether the thread waits in this function by itself: for a lock, a file, a loader, autograd."""
     if node.phase is Phase.DATA or _in_backward(node):
         return True
     return node.owner == "python" and any(in_package(node.file, place) for place in WAITS)

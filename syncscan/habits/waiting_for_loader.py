@@ -1,4 +1,4 @@
-"""From a Context and a kind of DataLoader to the habit that the step waits for one, with the device idle meanwhile."""
+"""Find steps that wait for a DataLoader of some kind while the device is idle."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from syncscan.model.units import duration
 
 
 def waiting_for(
-    context: Context, kind: Callable[[str], bool], advice: Advice, took: str, kept: Sequence[float]
+    context: Context, kind: Callable[[str], bool], advice: Advice, took: str, remaining: Sequence[float]
 ) -> Iterable[Habit]:
-    """Scopes of such a loader on the steps' thread, during which the device idles for a notable time.
+    """Yield the habit if such a loader's scopes on the steps' thread leave the device idle for a notable time.
 
     Args:
-        context: of the trace.
-        kind: whether a scope of this name is such a loader's `__next__`.
-        advice: of the rule.
+        context: context of the trace.
+        kind: tells whether a scope of this name is such a loader's `__next__`.
+        advice: advice of the rule.
         took: the sentence for how long it takes, with `{ms}` for the figure.
-        kept: parts of its time that may stay: likely, with the most and with the least saved.
+        remaining: parts of its time that may remain: the likely one, with the most saved, with the least saved.
     """
     rows = context.outermost(context.rows(Category.ANNOTATION, kind))
     idle = context.idle_us(rows) * context.host_scale
@@ -31,5 +31,5 @@ def waiting_for(
         took.format(ms=duration(1e3 * ms)),
         f"the device idles for {duration(idle)} of it, {idle / context.period_us:.0%} of the step",
     ]
-    changes = [Change(host=tuple(context.interval(r, keep) for r in rows)) for keep in kept]
+    changes = [Change(host=tuple(context.interval(r, keep) for r in rows)) for keep in remaining]
     yield context.habit(advice, rows, idle, evidence, changes)

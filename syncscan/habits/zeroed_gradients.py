@@ -1,4 +1,4 @@
-"""From a Context to where its optimizers fill gradients with zeros, and where backward then adds to those."""
+"""Find where optimizers fill gradients with zeros, and where backward then adds to those."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class ZeroedGradients(msgspec.Struct, frozen=True, kw_only=True):
     fills: Int64
     """Rows of the device work in them."""
     additions: list[int]
-    """Rows of the `add_`s in the first backward pass behind each."""
+    """Rows of the `add_`s in the first backward pass after each."""
     sums: Int64
-    """Rows of the device work of those."""
+    """Rows of the device work of these `add_`s."""
     host_us: float
-    """What all of it takes of the host, a step."""
+    """Host time of all of it, per step."""
     device_us: float
-    """And of the device."""
+    """Device time of all of it, per step."""
 
 
 def zeroed_gradients(context: Context) -> ZeroedGradients | None:
-    """What a trace shows of that, if it happens in every step and takes a notable time; else None."""
+    """Return the zero fills if they occur in every step and take a notable time; else None."""
     rows = context.rows(Category.ANNOTATION, is_optimizer_zero_grad)
-    each = np.array(rows, np.int64)
-    scopes: list[int] = each[context.launching(each)].tolist()
+    listed = np.array(rows, np.int64)
+    scopes: list[int] = listed[context.launching(listed)].tolist()
     if len(scopes) < context.count:
         return None
     additions = _additions(context, scopes)
@@ -52,10 +52,10 @@ def _work(context: Context, rows: list[int]) -> Int64:
 
 
 def _additions(context: Context, scopes: list[int]) -> list[int]:
-    """The `add_`s that add a gradient to zeros: those of the first backward pass behind each of these scopes."""
+    """Return the `add_`s that add a gradient to zeros: those of the first backward pass after each of these scopes."""
     s, trace = context.trace.slices, context.trace
     passes = context.kept(backward_passes)
-    begins = np.array([s.ts[mine[0]] for mine in passes], np.int64)
+    begins = np.array([s.ts[rows[0]] for rows in passes], np.int64)
     firsts = distinct(np.searchsorted(begins, s.end[scopes]))
     gradients = [passes[first] for first in firsts.tolist() if first < len(passes)]
     adds = trace.where(lambda name: name == "aten::add_", Category.CPU_OP)

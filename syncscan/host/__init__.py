@@ -1,4 +1,4 @@
-"""From a trace and its verdict to where the host's time goes, as far as anything tells it."""
+"""Summarize where the host's time goes, from counted slices and from samples."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from syncscan.model.trace import Trace
 
 
 def host_of(trace: Trace, step: StepSummary, findings: Sequence[Finding]) -> Host:
-    """Where the host's time goes.
+    """Return where the host's time goes.
 
     Args:
         trace: any trace.
-        step: with its verdict, and the scale of host times where a measurement tells it.
-        findings: the syncs.
+        step: the step with its verdict and, if measured, the scale of host times.
+        findings: sync findings of the trace.
     """
     return Host(sampled=sampled_of(trace, step.unprofiled_us), counted=counted_host(trace, step, findings))

@@ -1,8 +1,8 @@
-"""From a trace to what its steps' threads spend the host's time on: ops, kinds of calls, waits, Python between them.
+"""Count what the threads of the steps spend host time on: ops, kinds of calls, waits, and Python between them.
 
-What is counted, and when a moment counts on which thread, stands in `host_rows`. Of a slice only the time counts that
-is in no slice inside it. A call that waited counts as waiting for as long as its sync point's wait, a launch for as
-long as a full queue held it; what is left of them is a call like any other.
+`host_rows` defines which slices count, and when a moment counts on which thread. A slice counts only for the time in
+no slice inside it. A call that waited counts as waiting for its sync point's wait, a launch for as long as a full
+queue blocked it; the rest of the call counts as a call.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 DEAREST = 20
-"""Ops that are told; a report shows the first of them."""
+"""Number of ops listed; a report shows the first of them."""
 
 
 class _Kind(enum.IntEnum):
-    """What a call does."""
+    """Kinds of runtime calls."""
 
     LAUNCH = 0
     ALLOCATION = 1
@@ -43,18 +43,18 @@ class _Kind(enum.IntEnum):
 
 
 def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -> CountedHost | None:
-    """What the steps' threads do, mean µs a step.
+    """Return what the threads of the steps do, in mean µs per step.
 
-    With a known scale (`step.host_scale`) all times but waits are the recorded ones on that scale, and waits are what
-    they leave of the undisturbed step. Without, all are as recorded and add up to the recorded step of the host.
+    With a known scale (`step.host_scale`), all times but waits are the recorded ones on that scale, and waits are the
+    rest of the undisturbed step. Without one, times are as recorded and add up to the host's recorded step.
 
     Args:
         trace: any trace.
         step: measured, with its verdict.
-        findings: the syncs, which say which calls waited and for how long.
+        findings: sync findings, which tell which calls waited and for how long.
 
     Returns:
-        None without steps, ops and calls, or device work (ops then work themselves), and where waits can't be measured.
+        None without steps, ops and calls, or device work (ops then work themselves), and if waits can't be measured.
     """
     if not trace.main_steps or step.waits_withheld or not len(trace.device_rows):
         return None
@@ -63,7 +63,7 @@ def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -
 
 
 class _Scale(msgspec.Struct, frozen=True):
-    """Turns summed ns of all steps into µs of one, on the scale of the undisturbed step."""
+    """Turns ns summed over all steps into µs per step, on the scale of the undisturbed step."""
 
     steps: int
     factor: float
@@ -73,7 +73,7 @@ class _Scale(msgspec.Struct, frozen=True):
 
 
 class _Counted:
-    """The columns of one trace's host slices."""
+    """Columns of a trace's host slices."""
 
     def __init__(self, trace: Trace, host: HostRows, findings: Iterable[Finding]) -> None:
         self.trace, self.host = trace, host
@@ -84,14 +84,14 @@ class _Counted:
         self.kinds = _kinds(trace, self.calls)
         waiting, waited = _waits(trace, host, findings, self.calls[self.kinds == _Kind.LAUNCH])
         self.itself = host.itself.copy()
-        """How long each slice takes the host itself, without those that lie in it and without waits, ns."""
+        """Host time of each slice itself, without slices inside it and without waits, ns."""
         self.itself[waiting] -= waited
         self.waits = int(waited.sum()) + _between_queries(trace, host, findings)
         self.steps_ns = host.steps_ns - _without_profilers(trace, self.itself, self.calls)
-        """All steps together, without what the profiler itself did in them."""
+        """Length of all steps together, without the profiler's own work in them, ns."""
 
     def summary(self, step: StepSummary) -> CountedHost:
-        """All of it, put on the scale that the step has."""
+        """Return the counted host time, on the scale of the step."""
         known, launches = step.host_scale, self.launches
         scale = _Scale(len(self.trace.main_steps), 1.0 if known is None else known)
         in_ops = int(self.itself.take(self.ops).sum())
@@ -114,14 +114,14 @@ class _Counted:
         )
 
     def _waits_us(self, step: StepSummary, scale: _Scale, own_ns: int) -> float:
-        """As recorded, or what the host's own time leaves of the undisturbed step: a faster host waits longer."""
+        """Return the recorded waits, or what the host's own time leaves of the undisturbed step."""
         if step.host_scale is None or step.unprofiled_us is None:
             return scale.us(self.waits)
         return max(0.0, step.unprofiled_us - scale.us(own_ns))
 
     @property
     def launches(self) -> Int64:
-        """Rows of the calls in the steps that gave the device work, or would have."""
+        """Rows of the calls in the steps that launched device work, or would have."""
         launches: Int64 = self.calls[(self.kinds == _Kind.LAUNCH) & self.host.in_steps.take(self.calls)]
         return launches
 
@@ -132,74 +132,74 @@ class _Counted:
         return in_steps
 
     def dearest(self, scale: _Scale) -> tuple[DearOp, ...]:
-        """The ops by name and scope, those that take most themselves first."""
+        """Return the most expensive ops by name and scope, ordered by their own time."""
         paths, rows = ScopePaths(self.trace), self.ops_in_steps
         path = paths.of(rows, self.host.tops)
         known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
         itself = summed(self.itself.take(rows), which, len(known))
         names = {k: self.trace.strings[known[k, 0]] for k in _largest(itself)}
-        told = sorted(names, key=lambda k: (-itself[k], names[k]))[:DEAREST]
-        count, in_all = self._in_all(rows, which, told, len(known))
+        largest = sorted(names, key=lambda k: (-itself[k], names[k]))[:DEAREST]
+        count, totals = self._times_of(rows, which, largest, len(known))
         return tuple(
             DearOp(
                 op=names[k],
                 scope=paths.names(int(known[k, 1])),
                 per_step=count[n] / scale.steps,
-                us=scale.us(in_all[n]),
+                us=scale.us(totals[n]),
                 self_us=scale.us(itself[k]),
             )
-            for n, k in enumerate(told)
+            for n, k in enumerate(largest)
         )
 
-    def _in_all(self, rows: Int64, which: Int32, told: Sequence[int], groups: int) -> tuple[list[int], list[float]]:
-        """How many ops these groups have, and how long they take with all that lies in them, ns.
+    def _times_of(self, rows: Int64, which: Int32, listed: Sequence[int], groups: int) -> tuple[list[int], list[float]]:
+        """Return the number of ops of these groups, and their time including slices inside them, ns.
 
-        What lies in an op of its own group counts once.
+        An op inside an op of its own group isn't counted twice.
 
         Args:
-            rows: of the ops.
-            which: the group of each.
-            told: the groups that are asked for.
-            groups: how many there are.
+            rows: rows of ops.
+            which: the group of each op.
+            listed: the groups to sum up.
+            groups: the number of groups.
         """
         number = np.full(groups, NONE, np.int16)
-        number[told] = np.arange(len(told))
+        number[listed] = np.arange(len(listed))
         group: Int16 = looked_up(number, which)
-        mine = np.flatnonzero(group != NONE)
-        group, rows = group[mine], rows[mine]
-        count: list[int] = np.bincount(group, minlength=len(told)).tolist()
+        own_rows = np.flatnonzero(group != NONE)
+        group, rows = group[own_rows], rows[own_rows]
+        count: list[int] = np.bincount(group, minlength=len(listed)).tolist()
         own = _outermost_of_group(self.host, rows, group)
-        took: list[float] = np.bincount(group[own], self.host.in_all(rows[own], self.itself), len(told)).tolist()
+        took: list[float] = np.bincount(group[own], self.host.in_all(rows[own], self.itself), len(listed)).tolist()
         return count, took
 
 
 def _largest(times: Any) -> list[int]:
-    """The places of the DEAREST largest, and of those that are as large as the smallest of them; ascending."""
+    """Return the indices of the DEAREST largest times, and of those equal to the smallest of them; ascending."""
     least = np.partition(times, -DEAREST)[-DEAREST] if len(times) > DEAREST else 0.0
     largest: list[int] = np.flatnonzero(times >= least).tolist()
     return largest
 
 
 def _counted(trace: Trace, host: HostRows, category: Category) -> Int64:
-    """The rows of this category that count, ascending."""
+    """Return the rows of this category that count, ascending."""
     rows, _ = trace.rows_of(category)
     counted: Int64 = rows[host.counted.take(rows)]
     return counted
 
 
 def _kinds(trace: Trace, calls: Int64) -> Int8:
-    """What each of these calls does, a `_Kind`."""
+    """Return the `_Kind` of each of these calls."""
     of_name = np.zeros(len(trace.strings), np.int8)
     for number in {*trace.names_of(Category.RUNTIME), *trace.names_of(Category.DRIVER)}:
         of_name[number] = _kind_of(trace.strings[number])
     kinds: Int8 = of_name.take(trace.slices.name.take(calls))
-    others = np.flatnonzero(kinds != _Kind.LAUNCH)
-    kinds[others[trace.started_work(calls[others])]] = _Kind.LAUNCH
+    rest = np.flatnonzero(kinds != _Kind.LAUNCH)
+    kinds[rest[trace.started_work(calls[rest])]] = _Kind.LAUNCH
     return kinds
 
 
 def _kind_of(call: str) -> _Kind:
-    """What a call of this name does, where it gives the device no work that is recorded."""
+    """Return the `_Kind` of a call by its name, unless it launched recorded device work."""
     if is_launch(call) or is_graph_launch(call) or is_memcpy(call):
         return _Kind.LAUNCH
     if manages_memory(call):
@@ -208,32 +208,32 @@ def _kind_of(call: str) -> _Kind:
 
 
 def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: Int64) -> tuple[Int64, Int64]:
-    """Rows of the calls that waited for the device, or that a full queue held, and how long of what they took, ns."""
+    """Return the rows of calls that waited for the device or were blocked by a full queue, and how long, ns."""
     queued = held_by_queue(trace, launches, trace.slices.ts[launches], trace.slices.end[launches])
     held = np.flatnonzero(queued)
-    asked, waited = _waited(trace, findings)
-    known = np.flatnonzero(host.counted[asked])
-    each, which = np.unique(np.concatenate([launches[held], asked[known]]), return_inverse=True)
-    lengths = np.zeros(len(each), np.int64)
+    calls, waited = _waited(trace, findings)
+    known = np.flatnonzero(host.counted[calls])
+    rows, which = np.unique(np.concatenate([launches[held], calls[known]]), return_inverse=True)
+    lengths = np.zeros(len(rows), np.int64)
     lengths[which[: len(held)]] = queued[held]
     np.add.at(lengths, which[len(held) :], waited[known])
-    return each, np.minimum(lengths, host.itself[each])
+    return rows, np.minimum(lengths, host.itself[rows])
 
 
 def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
-    """Rows of calls of sync points, and how long they waited for the device, ns: of a point's calls the last ones."""
+    """Return the calls of sync points and how long they waited, ns; the last calls of a point wait first."""
     occurrences = [o for f in findings for o in f.occurrences]
-    each = [o.sync.calls for o in occurrences]
-    calls, counts = np.array(list(chain.from_iterable(each)), np.int64), list(map(len, each))
+    calls_of = [o.sync.calls for o in occurrences]
+    calls, counts = np.array(list(chain.from_iterable(calls_of)), np.int64), list(map(len, calls_of))
     lengths = trace.slices.dur.take(calls)
-    until = np.append(0, np.cumsum(lengths))  # how long all calls before each take, and behind them all calls
+    until = np.append(0, np.cumsum(lengths))  # the length of all calls before each one, and of all calls at the end
     behind = np.repeat(until[np.cumsum(counts, dtype=np.int64)], counts) - until[1:]
     left = np.repeat(np.array([o.cost.wait_ns for o in occurrences], np.int64), counts) - behind
     return calls, np.minimum(np.maximum(left, 0), lengths)
 
 
 def _without_profilers(trace: Trace, itself: Int64, calls: Int64) -> int:
-    """Take the profiler's work off the calls that it lies in; return its time on the steps' thread, ns."""
+    """Subtract the profiler's work from the calls around it; return its time on the thread of the steps, ns."""
     s, inside = trace.slices, cover_of(step_intervals(trace))
     for track, begin, end in profilers_own(trace):
         own = calls[s.track[calls] == track]
@@ -245,29 +245,29 @@ def _without_profilers(trace: Trace, itself: Int64, calls: Int64) -> int:
 
 
 def _between_queries(trace: Trace, host: HostRows, findings: Iterable[Finding]) -> int:
-    """Return how long the steps' threads waited between the queries of loops that poll, ns."""
+    """Return how long the threads of the steps waited between the queries of polling loops, ns."""
     loops = [o for f in findings for o in f.occurrences if is_query(o.sync.api) and host.counted[o.sync.calls[0]]]
     between = [o.cost.wait_ns - int(trace.slices.dur[list(o.sync.calls)].sum()) for o in loops]
     return sum(max(0, ns) for ns in between)
 
 
 def _work_of(trace: Trace, launches: Int64) -> int:
-    """How many kernels, copies and memsets these calls gave to the device."""
-    counts = np.zeros(len(trace.slices) + 1, np.bool_)  # NONE, which is -1, is the place at the end
+    """Return how many kernels, copies and memsets these calls launched."""
+    counts = np.zeros(len(trace.slices) + 1, np.bool_)  # NONE is -1 and so indexes the last place
     counts[launches] = True
     return int(np.count_nonzero(counts.take(trace.device_calls)))
 
 
 def _outermost_of_group(host: HostRows, rows: Int64, group: Int16) -> Bool:
-    """Which of these, which ascend, lie in no other of their group: its time in all counts once."""
+    """Return which of these ascending rows lie in no other row of their group, so that time counts once."""
     begins, ends = host.slices.ts.take(rows), host.slices.end.take(rows)
     outermost = np.ones(len(rows), np.bool_)
     for run in host.threads:
-        mine = slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())
-        here, begin, end = group[mine], begins[mine], ends[mine]
-        holding = here[:-1][begin[1:] < end[:-1]]  # what holds one of its group holds the one right behind it
+        own = slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())
+        groups, begin, end = group[own], begins[own], ends[own]
+        holding = groups[:-1][begin[1:] < end[:-1]]  # an op around one of its group is around the next one
         for one in np.flatnonzero(np.bincount(holding)).tolist():
-            places = np.flatnonzero(here == one)
+            places = np.flatnonzero(groups == one)
             inner = begin[places[1:]] < np.maximum.accumulate(end[places[:-1]])
-            outermost[mine.start + places[1:][inner]] = False
+            outermost[own.start + places[1:][inner]] = False
     return outermost

@@ -1,4 +1,4 @@
-"""From what capture kept of a program's steps to its whole run: the mean step, and each phase's share."""
+"""Summarize a whole run of the program from what capture stored of its steps: mean step, and share of each phase."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncscan.model.program_run import PhaseLine, ProgramRun, RunPhase, Stretch
 
 
 def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
-    """Return the run; None where capture kept nothing of it, or disturbed all of its steps.
+    """Return the summary of a run; None if capture stored none, or disturbed all of its steps.
 
     Args:
         record: as capture stored it.
@@ -77,6 +77,6 @@ def _phase(phase: capture.RunPhase, record: capture.RunRecord) -> RunPhase:
 
 
 def _every(at: Sequence[int]) -> float | None:
-    """The mean distance of the times that it came: a phase that goes on into the next step came once."""
+    """Return the mean distance between steps in which a phase began, not counting steps that continue it."""
     begins = [k for k in at if k - 1 not in set(at)]
     return (begins[-1] - begins[0]) / (len(begins) - 1) if len(begins) > 1 else None

@@ -1,8 +1,8 @@
-"""From a trace's steps to the host slices of their threads, as columns: how long each takes by itself, and in all.
+"""Build columns of the host slices on the threads of the steps: own time, and total time.
 
-The threads of the steps are the one that runs them and autograd's, for which that one waits. Each moment of the steps
-counts once: in the loader where the steps' thread is in one, else on an autograd thread that is in any slice, else on
-the steps' thread. So the parts add up to the steps.
+These threads are the one that runs the steps and autograd's, for which it waits. Each moment of the steps counts once:
+in the loader if the steps' thread is in one, else on an autograd thread that is in any slice, else on the steps'
+thread. So the parts add up to the steps.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ _NO_TIMES = np.zeros(0, np.int64)
 
 
 class HostRows(msgspec.Struct, frozen=True, eq=False):
-    """Ops, calls and ranges of the steps' threads; what lies in a call is part of that call.
+    """Ops, calls and ranges on the threads of the steps; slices inside a call are part of that call.
 
-    The columns have one entry for each slice of the trace; times are ns of the steps, each moment counted once.
+    Columns have one entry per slice of the trace. Times are in ns, and each moment of the steps counts once.
     """
 
     slices: Slices
     counted: Bool
-    """Which they are."""
+    """Whether the slice counts."""
     in_steps: Bool
-    """Which of them begin in a step, or in the pause behind it."""
+    """Whether it counts and begins in a step, or in the pause after one."""
     itself: Int64
-    """How long each takes without those that lie in it; 0 of the others."""
+    """Its time without slices inside it; 0 if it doesn't count."""
     tops: Int64
-    """The rows of those that lie in no other, ascending: what follows one, up to the next, lies in it."""
+    """Rows that lie in no other slice, ascending; the rows after one, up to the next, lie in it."""
     threads: tuple[slice, ...]
     """The rows of each thread, ascending."""
     steps_ns: int
-    """All steps together, each from its begin to the next one's."""
+    """Length of all steps together, each from its begin to the next one's."""
     input_ns: int
-    """In a DataLoader's `__next__`, with all that it does."""
+    """Time in a DataLoader's `__next__`, including everything inside it."""
 
     def in_all(self, rows: Int64, itself: Int64) -> Int64:
-        """Return for each of these rows, which ascend, the sum of a column over it and those that lie in it.
+        """Return for each of these ascending rows the sum of a column over the row and the rows inside it.
 
         Args:
-            rows: of these slices.
-            itself: how long each slice of the trace takes without those that lie in it, ns.
+            rows: rows of host slices.
+            itself: time of each slice of the trace without slices inside it, ns.
         """
         behind, ts, end = rows + 1, self.slices.ts, self.slices.end[rows]
         for run in self.threads:
@@ -63,7 +63,7 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
 
 
 def host_rows(trace: Trace) -> HostRows:
-    """The slices of a trace that marks steps."""
+    """Return the host slices of a trace that marks steps."""
     s, main = trace.slices, trace.main_steps[0].track
     whole = cover_of(step_intervals(trace))
     working = whole.without(_loader(trace, main))
@@ -74,7 +74,7 @@ def host_rows(trace: Trace) -> HostRows:
     threads = [*autograd, own]
     elsewhere, since = _come_first(autograd)
     counted, in_steps = np.zeros(len(s), np.bool_), np.zeros(len(s), np.bool_)
-    itself = np.zeros(len(s) + 1, np.int64)  # NONE, which is -1, is the row at the end
+    itself = np.zeros(len(s) + 1, np.int64)  # NONE is -1 and so indexes the last row
     covers = *[working] * len(autograd), working.without(elsewhere)
     for thread, begins, cover in zip(threads, (*since, own.begin), covers, strict=True):
         counted[thread.rows] = thread.counted
@@ -96,14 +96,14 @@ def host_rows(trace: Trace) -> HostRows:
 
 
 def _loader(trace: Trace, main: int) -> Cover:
-    """When the steps' thread was in a DataLoader's `__next__`."""
+    """Return when the thread of the steps was in a DataLoader's `__next__`."""
     s, rows = trace.slices, trace.where(is_loader, *HOST)
     rows = rows[s.track[rows] == main]
     return Cover(*union(s.ts[rows], s.end[rows]))
 
 
 def _autograd_tracks(trace: Trace, main: int) -> list[int]:
-    """The tracks of autograd's threads: they are called so, or its engine runs there."""
+    """Return the tracks of autograd's threads, by their name or because the engine runs there."""
     runs = np.zeros(len(trace.tracks), np.bool_)
     runs[trace.slices.track[trace.where(is_engine, *HOST)]] = True
     return sorted({*np.flatnonzero(runs | autograd_tracks(trace)).tolist()} - {main})
@@ -116,17 +116,17 @@ class _Thread(NamedTuple):
     begin: Int64
     end: Int64
     counted: Bool
-    """Which are on the host and lie in no call."""
+    """Whether a slice is on the host and in no call."""
     tops: Int64
-    """The places of those of them that lie in no other."""
+    """Indices of those that lie in no other."""
 
 
 def _thread(trace: Trace, track: int) -> _Thread:
-    """The slices of a track, and which of them count."""
+    """Return the slices of a track, and which of them count."""
     s, rows = trace.slices, trace.track_rows(track)
     begin, end, category = s.ts[rows], s.end[rows], s.category[rows]
     counted, is_call = of_categories(category, HOST), of_categories(category, CALLS)
-    if (is_call[:-1] & (begin[1:] < end[:-1])).any():  # else no call holds what follows it, nor anything later
+    if (is_call[:-1] & (begin[1:] < end[:-1])).any():  # otherwise no call contains the next slice, nor any later one
         reach = np.where(is_call, end, _BEFORE_ALL)
         reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(reach)[:-1]])
         counted &= ~((begin < reach) & (end <= reach))
@@ -134,18 +134,18 @@ def _thread(trace: Trace, track: int) -> _Thread:
 
 
 def _come_first(threads: Sequence[_Thread]) -> tuple[Cover, list[Int64]]:
-    """When any of autograd's threads is in a slice, and of each thread from when on its slices count.
+    """Return when any autograd thread is in a slice, and from when on slices of each thread count.
 
-    Where several of them work at once, the one that came first counts.
+    If several threads work at once, the one that started first counts.
     """
     tops = [thread.tops for thread in threads]
-    begins = np.concatenate([_NO_TIMES, *(thread.begin[mine] for thread, mine in zip(threads, tops, strict=True))])
-    ends = np.concatenate([_NO_TIMES, *(thread.end[mine] for thread, mine in zip(threads, tops, strict=True))])
+    begins = np.concatenate([_NO_TIMES, *(thread.begin[top] for thread, top in zip(threads, tops, strict=True))])
+    ends = np.concatenate([_NO_TIMES, *(thread.end[top] for thread, top in zip(threads, tops, strict=True))])
     order = np.argsort(begins, kind="stable")
     elsewhere = Cover(*union(begins[order], ends[order]))
     taken = np.full(len(order), _BEFORE_ALL, np.int64)
     taken[order[1:]] = np.maximum.accumulate(ends[order])[:-1]
-    if (taken <= begins).all():  # one thread, or each in its turn
+    if (taken <= begins).all():  # one thread, or one after the other
         return elsewhere, [thread.begin for thread in threads]
     bounds = np.cumsum([0, *map(len, tops)]).tolist()
     since = []

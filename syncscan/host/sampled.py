@@ -1,8 +1,8 @@
-"""From the samples that capture stored to where the host's time goes: by phase, by owner, by function and line.
+"""Summarize where the host's time goes by capture's samples: by phase, by owner, by function and line.
 
-A sample tells its functions, not what they are there for. The phase of each is told by the calls of torch's own around
-it: the loader's, a module's, `backward`, an optimizer's. A line that calls next to nothing but one phase belongs to it
-itself: `loss = model(x).square().mean()` is forward with all its ops. The rest lies between: loop, trainer, logging.
+A sample names functions, not their purpose. The calls of torch around them tell the phase: the loader's, a module's,
+`backward`, an optimizer's. A line whose calls are nearly all of one phase belongs to it itself: the line
+`loss = model(x).square().mean()` is forward with all its ops. The rest lies between phases: loop, trainer, logging.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.trace import Trace
 
 SINGLE = 0.9
-"""A line of whose calls this part is of one phase is of that phase itself: the rest are samples that came a call late,
-for Python tells of a signal between two of its instructions, and not after each of them."""
+"""Share of a line's calls in one phase from which on the line is of that phase. The rest are samples one call late, as
+Python handles a signal between two instructions, but not after each of them."""
 
 _CALLS = (
     (Phase.DATA, "torch/utils/data", None),
@@ -37,17 +37,17 @@ _CALLS = (
     (Phase.FORWARD, "torch/_functorch/_aot_autograd", None),
     (Phase.FORWARD, "torch/_inductor", None),
 )
-"""What begins a phase: calls of these functions (None: all) in this file or folder; the first that fits counts."""
+"""Functions that begin a phase: calls of these functions (None: all) in this file or folder; the first match counts."""
 
 _MODULE = "torch/nn/modules/module.py"
 
 
 def sampled_of(trace: Trace, unprofiled_us: float | None) -> SampledHost | None:
-    """Where the host's time goes by the samples that capture took; None where it took none.
+    """Return where the host's time goes by capture's samples; None without samples.
 
     Args:
-        trace: as capture wrote it.
-        unprofiled_us: the step's time without the profiler, where it is known: what the tree's times add up to.
+        trace: as written by capture.
+        unprofiled_us: the step's time without the profiler, if known; the times of the tree add up to it.
     """
     capture = trace.info.capture
     samples = capture.host
@@ -93,13 +93,13 @@ def _others(samples: HostSamples, step_us: float) -> tuple[OtherThread, ...]:
             name=thread.name,
             us=thread.ran_ns * scale,
             beside_us=thread.beside_ns * scale,
-            places=tuple(_told(place) for place in thread.places),
+            places=tuple(_described(place) for place in thread.places),
         )
         for thread in samples.threads
     )
 
 
-def _told(place: ThreadPlace) -> str:
+def _described(place: ThreadPlace) -> str:
     return f"{PurePath(place.file.replace(chr(92), '/')).name}:{place.line} {place.function}"
 
 
@@ -108,13 +108,13 @@ def _tree(
 ) -> tuple[HostNode, ...]:
     owners = [package_of(frame.file) or USER for frame in samples.frames]
     us = step_us / samples.samples
-    made: list[HostNode] = []
+    nodes: list[HostNode] = []
     place = {-1: -1}
     for number in order:
         node = samples.nodes[number]
         frame = samples.frames[node.frame]
-        place[number] = len(made)
-        made.append(
+        place[number] = len(nodes)
+        nodes.append(
             HostNode(
                 parent=place[node.parent],
                 function=frame.function,
@@ -126,11 +126,11 @@ def _tree(
                 self_us=node.own * us,
             )
         )
-    return tuple(made)
+    return tuple(nodes)
 
 
 def _callers_first(samples: HostSamples, totals: Sequence[int]) -> list[int]:
-    """The nodes in the order in which one reads a tree: each followed by what it calls, the longest call first."""
+    """Return the nodes in reading order of a tree: each followed by the functions it calls, longest call first."""
     calls: dict[int, list[int]] = {}
     for number, node in enumerate(samples.nodes):
         calls.setdefault(node.parent, []).append(number)
@@ -143,7 +143,7 @@ def _callers_first(samples: HostSamples, totals: Sequence[int]) -> list[int]:
 
 
 def _phases(samples: HostSamples) -> tuple[list[Phase], list[int]]:
-    """Each node's phase, and its samples with those of all that it calls."""
+    """Return the phase of each node, and its samples including those of its callees."""
     nodes = samples.nodes
     begins = [_begins(frame) for frame in samples.frames]
     phases: list[Phase] = []
@@ -152,7 +152,7 @@ def _phases(samples: HostSamples) -> tuple[list[Phase], list[int]]:
         phases.append(_within(around, begins[node.frame], samples.frames[node.frame]))
     totals = [node.own for node in nodes]
     called: list[dict[Phase, int]] = [{} for _ in nodes]
-    for number in range(len(nodes) - 1, -1, -1):  # what is called before its caller
+    for number in range(len(nodes) - 1, -1, -1):  # callees before their callers
         if phases[number] is Phase.OTHER:
             phases[number] = _single(called[number])
         parent = nodes[number].parent
@@ -163,7 +163,7 @@ def _phases(samples: HostSamples) -> tuple[list[Phase], list[int]]:
 
 
 def _begins(frame: HostFrame) -> Phase | None:
-    """The phase that a call of this function begins, wherever it stands; None for most."""
+    """Return the phase that a call of this function begins, wherever it is made; None for most functions."""
     name = frame.function.rpartition(".")[2]
     for phase, package, functions in _CALLS:
         if (functions is None or name in functions) and in_package(frame.file, package):
@@ -172,12 +172,12 @@ def _begins(frame: HostFrame) -> Phase | None:
 
 
 def _within(around: Phase, begins: Phase | None, frame: HostFrame) -> Phase:
-    """The phase of a function, by the one that it is called in and the one that it would begin."""
+    """Return the phase of a function, from its caller's phase and the phase that it would begin."""
     if around is Phase.DATA:
         return around
-    if around is Phase.BACKWARD:  # a checkpoint's forward is part of it, an optimizer in a gradient's hook isn't
+    if around is Phase.BACKWARD:  # a checkpoint's forward is part of it, but not an optimizer in a gradient hook
         return Phase.OPTIMIZER if begins is Phase.OPTIMIZER else around
-    if around is Phase.OPTIMIZER:  # trainers run the whole step in the closure that they give it
+    if around is Phase.OPTIMIZER:  # trainers run the whole step in the closure that they pass to it
         if begins is Phase.BACKWARD or (begins is Phase.FORWARD and in_package(frame.file, _MODULE)):
             return begins
         return Phase.OTHER if "closure" in frame.function.lower() else around
@@ -185,6 +185,6 @@ def _within(around: Phase, begins: Phase | None, frame: HostFrame) -> Phase:
 
 
 def _single(called: dict[Phase, int]) -> Phase:
-    """The phase that nearly all calls of a line are of, else none."""
+    """Return the phase of nearly all calls of a line, else OTHER."""
     phase = max(called, key=lambda phase: called[phase], default=Phase.OTHER)
     return phase if called and called[phase] >= SINGLE * sum(called.values()) else Phase.OTHER

@@ -1,4 +1,4 @@
-"""From host slices to the scopes around them, as numbers of paths: what lies in the same scopes has the same number."""
+"""Number the paths of scopes around host slices: slices in the same scopes have the same number."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
 
 class ScopePaths:
-    """Numbers the ways of scopes that lead to a trace's slices; what backward does lies where its forward op does."""
+    """Numbers the scope paths of a trace's slices; backward ops take the path of their forward op."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._steps: list[tuple[int, int]] = []
-        """Of each path the number of the one around it (NONE: none), and its innermost scope's name."""
+        """For each path, the number of the path around it (or NONE), and the name of its innermost scope."""
 
     def of(self, rows: Int64, tops: Int64) -> Int32:
-        """Return for each of these rows the number of its path, NONE without scopes.
+        """Return the path number of each of these rows, NONE without scopes.
 
         Args:
-            rows: of ops.
-            tops: rows of the slices that lie in no other, ascending and at least one, by which backward is led to
-                forward: what follows one, up to the next, lies in it.
+            rows: rows of ops.
+            tops: rows that lie in no other slice, ascending and at least one, which lead backward ops to forward ops;
+                    the rows after one, up to the next, lie in it.
         """
         paths = self._paths.take(rows)
         without = np.flatnonzero(paths == NONE)
@@ -37,24 +37,24 @@ class ScopePaths:
 
     def names(self, path: int) -> tuple[str, ...]:
         """Return the names of a path's scopes, outermost first."""
-        found: list[str] = []
+        names: list[str] = []
         while path != NONE:
             path, name = self._steps[path]
-            found.append(self.trace.strings[name])
-        return tuple(found[::-1])
+            names.append(self.trace.strings[name])
+        return tuple(names[::-1])
 
     @cached_property
     def _paths(self) -> Int32:
-        """For each slice the number of its path, NONE without scopes and in scopes too deep; and, last, NONE for NONE.
+        """Path number of each slice, NONE without scopes or in scopes too deep; one more entry, for the row NONE.
 
-        Scopes are numbered level by level, those around one before it.
+        Scopes are numbered level by level, outer ones first.
         """
         s, paths = self.trace.slices, np.full(len(self.trace.slices) + 1, NONE, np.int32)
         left = self.trace.where(lambda name: not is_step(name), Category.ANNOTATION)
         is_scope = np.zeros(len(s), np.bool_)
         is_scope[left] = True
         around = innermost_that(is_scope, s.parent)
-        others = np.flatnonzero(~is_scope)
+        rest = np.flatnonzero(~is_scope)
         for _ in range(DEEPEST):
             now = (around[left] == NONE) | (paths[around[left]] != NONE)
             if not now.any():
@@ -63,11 +63,11 @@ class ScopePaths:
             paths[left[now]] = len(self._steps) + which
             self._steps += [(path, name) for path, name in known.tolist()]
             left = left[~now]
-        paths[others] = paths[around[others]]
+        paths[rest] = paths[around[rest]]
         return paths
 
     def _led(self, tops: Int64) -> Int32:
-        """For each of these rows, where it is of a backward op, its forward op's path; NONE for others."""
+        """Return the path of each row's forward op if the row is of a backward op; else NONE."""
         s, led = self.trace.slices, np.full(len(tops), NONE, np.int32)
         is_op = (s.category.take(tops) == int(Category.CPU_OP)) & (s.sequence.take(tops) != NONE)
         backward = np.flatnonzero(is_op & (s.fwd_thread.take(tops) > 0))

@@ -106,7 +106,7 @@ def is_stream_wait(name: str) -> bool:
     return _is(_STREAM_WAIT, name)
 
 
-def is_device_synchronise(name: str) -> bool:
+def is_device_synchronize(name: str) -> bool:
     """Whether it holds the host until the whole device is done."""
     return _is(_DEVICE_SYNCHRONISE, name)
 
@@ -116,12 +116,12 @@ def is_queue_finish(name: str) -> bool:
     return _is(_QUEUE_FINISH, name)
 
 
-def is_event_synchronise(name: str) -> bool:
+def is_event_synchronize(name: str) -> bool:
     """Whether it holds the host until an event is reached."""
     return _is(_EVENT_SYNCHRONISE, name)
 
 
-def is_stream_synchronise(name: str) -> bool:
+def is_stream_synchronize(name: str) -> bool:
     """Whether it holds the host until a stream is done."""
     return _is(_STREAM_SYNCHRONISE, name)
 
@@ -131,7 +131,7 @@ def is_of_a_stream(name: str) -> bool:
     return _is(_OF_A_STREAM, name)
 
 
-def is_synchronise(name: str) -> bool:
+def is_synchronize(name: str) -> bool:
     """Whether it returns once the device, a stream or an event has been reached (CUDA, HIP, Level Zero, UR, MTIA)."""
     return _is(_SYNCHRONISE, name)
 
@@ -191,7 +191,7 @@ def may_drain(name: str) -> bool:
 
 def waits_by_nature(name: str) -> bool:
     """Whether it takes long only because it waits; others (allocators, anything unknown) take long by themselves."""
-    return is_synchronise(name) or is_copy(name) or frees(name)
+    return is_synchronize(name) or is_copy(name) or frees(name)
 
 
 def manages_memory(name: str) -> bool:

@@ -291,7 +291,7 @@ def test_a_trace_cut_short_gets_no_verdict_and_no_advice(tmp_path):
     path.write_bytes(t.json()[:-20])
     step = analyze(path).step
     assert (step.bound, step.outlook) == (Bound.UNKNOWN, None)
-    assert step.reason.startswith("The trace is cut short: a part of it doesn't tell what bounds the step.")
+    assert step.reason.startswith("The trace is cut short, and a part of it doesn't show what bounds the step.")
 
 
 def test_a_step_that_takes_no_time_gets_no_verdict():

@@ -50,7 +50,7 @@ def costs(analysis: Analysis) -> tuple[Bound, float, list[float]]:
 def test_both_sides_bound_it() -> None:
     """Kernels begin 1 µs behind their calls, and reads return 1 µs behind their copies."""
     clock = device_clock(reading().trace())
-    assert (clock.least, clock.most, clock.told_by, clock.wrong, clock.shift) == (-1000, 1000, 3, False, None)
+    assert (clock.least, clock.most, clock.evidence, clock.wrong, clock.shift) == (-1000, 1000, 3, False, None)
 
 
 @pytest.mark.parametrize("vendor", ["cuda", "rocm"])

@@ -158,7 +158,7 @@ def test_more_work_of_a_stream_than_there_is_time_is_no_measurement() -> None:
         if event.get("cat") == "kernel":
             event["dur"] *= 2
     found = integrity_of(t.trace())
-    assert "Stream 7 of device 0 is said to work" in found.sentences()[0]
+    assert "Stream 7 of device 0 claims to work" in found.sentences()[0]
     assert (found.verdict, found.waits) == (False, False)
 
 

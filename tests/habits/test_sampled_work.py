@@ -143,7 +143,7 @@ def test_each_time_is_charged_once():
         Kind.LOADING: 0.0,
         Kind.PROGRESS: 70.0,
         Kind.LOGGING: 0.0,
-        Kind.TOKENISING: 60.0,
+        Kind.TOKENIZING: 60.0,
         Kind.COLLATING: 175.0,
     }
 

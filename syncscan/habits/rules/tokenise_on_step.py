@@ -58,4 +58,4 @@ ADVICE = Advice(
 
 def find(context: Context) -> Iterable[Habit]:
     """Functions of tokenisers, by samples, outside of a DataLoader."""
-    return sampled_habit(context, ADVICE, Kind.TOKENISING)
+    return sampled_habit(context, ADVICE, Kind.TOKENIZING)
