@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = sorted(path.name for path in (ROOT / "syncscan").iterdir() if path.is_dir() and (path / "__init__.py").exists())
 NOT_YET = {
-    *("capture", "detect", "dryrun", "fleet", "gate", "guarding", "habits"),
+    *("capture", "detect", "dryrun", "fleet", "gate", "guarding"),
     *("lint", "load", "model", "report", "whatif"),
 }
 """Rooms that are still to be rewritten; nothing is added here."""
@@ -25,6 +25,8 @@ BRITISH = re.compile(
     r"\b\w*(?:nchronis|nalys[ei]|okenis|olour|ehaviour|onour)(?:e[ds]?|ing|ation|ed)?\w*\b", re.IGNORECASE
 )
 AMERICAN_TOO = re.compile(r"analysis|analyses", re.IGNORECASE)
+PUBLIC = re.compile(r"tokenise[-_]on[-_]step")
+"""British names that users rely on: a rule's id, and its module."""
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -47,7 +49,7 @@ def bad_names(tree: ast.Module) -> list[str]:
 
 def british(text: str) -> list[str]:
     """British spellings of the words that CUDA and torch spell the American way."""
-    return [word for word in BRITISH.findall(text) if not AMERICAN_TOO.search(word)]
+    return [word for word in BRITISH.findall(PUBLIC.sub("", text)) if not AMERICAN_TOO.search(word)]
 
 
 def test_a_docstring_that_says_nothing_is_refused() -> None:

@@ -36,7 +36,7 @@ LAUNCH_NS = 100_000
 
 
 class Context(Making, frozen=True):
-    """What the rules look at; everything is computed on first use and cached."""
+    """Facts that the rules look at, each computed on first use and cached."""
 
     trace: Trace
     findings: tuple[Finding, ...]

@@ -43,7 +43,7 @@ def test_memory_that_every_step_takes_is_gained():
     assert found.op == "aten::empty"
     assert found.confidence is Confidence.MEDIUM
     assert found.evidence == (
-        "calls a step that ask the driver for memory: cudaMalloc: 4; they take 200 µs of the host",
+        "calls per step that ask the driver for memory: cudaMalloc: 4; they take 200 µs of the host",
     )
 
 
@@ -60,7 +60,7 @@ def test_memory_that_is_given_back_in_the_step_proves_that_it_is_taken_anew():
     assert found.confidence is Confidence.HIGH
     assert found.cost_us == pytest.approx(200)
     findings = [f for f in api.analyze_trace(t.trace()).findings if f.rule == "empty-cache"]
-    assert found.evidence[1] == f"memory is given back in the steps, a sync of its own: {findings[0].id}"
+    assert found.evidence[1] == f"memory is freed in the steps, a sync of its own: {findings[0].id}"
 
 
 @pytest.mark.parametrize(

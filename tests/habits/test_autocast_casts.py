@@ -69,7 +69,7 @@ def test_weights_without_a_gradient_are_cast_at_each_use():
     assert found.per_step == LAYERS
     assert found.gain.recoverable_us == pytest.approx(LAYERS * 20, rel=0.1)
     assert found.evidence == (
-        "20 casts a step in 20 ops are of what has no gradient, which autocast doesn't keep from one pass to the next",
+        "20 casts per step in 20 ops are of tensors without gradient, which autocast doesn't cache",
         "they take 400 µs of the host and 40.0 µs of the device",
     )
 
@@ -88,7 +88,7 @@ def test_a_later_pass_of_the_same_step_casts_the_same_weights():
     """Ten of the twenty; each by a node right before its gradient is added."""
     found = habit(accumulated(2))
     assert found.per_step == 10
-    assert found.evidence[0] == "10 casts a step are of weights that it has cast before"
+    assert found.evidence[0] == "10 casts per step repeat an earlier cast"
 
 
 def test_one_pass_casts_what_it_must():

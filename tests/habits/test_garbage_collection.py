@@ -38,7 +38,7 @@ def test_collections_of_every_step_are_gained_whole():
     assert found.gain.range_us[0] > 200
     assert found.per_step == 1.0
     assert found.evidence == (
-        "1 collections a step (by generation 2: 1) hold its thread for 300 µs, the longest 300 µs",
+        "1 collections per step (by generation 2: 1) block its thread for 300 µs, the longest 300 µs",
     )
 
 

@@ -44,7 +44,7 @@ def test_zeros_and_what_is_added_to_them_go_with_none():
     assert found.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
     assert found.gain.range_us[0] < 410 < found.gain.range_us[1]
     assert found.evidence == (
-        "zero_grad launches 40 kernels a step, the backward pass behind it 40 that add to zeros: 730 µs of the host, "
+        "zero_grad launches 40 kernels per step, the next backward pass 40 that add to zeros: 730 µs of the host, "
         "160 µs of the device",
     )
 
@@ -58,7 +58,7 @@ def test_what_accumulates_gradients_stays():
     """Of two backward passes the second adds to real gradients."""
     found = habit(training(passes=2))
     assert found.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
-    assert "the backward pass behind it 40 that add to zeros" in found.evidence[0]
+    assert "the next backward pass 40 that add to zeros" in found.evidence[0]
 
 
 def test_a_device_that_bounds_the_step_gains_its_kernels():

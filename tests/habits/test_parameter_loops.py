@@ -47,7 +47,7 @@ def test_an_average_of_weights_in_a_loop_is_one():
     assert found.cost_us == pytest.approx(1200, rel=0.02)
     assert found.scope == ("ema",)
     assert found.per_step == 1.0
-    assert found.evidence[0] == "mul_ add_: 60 rounds a step, 120 kernels of 2.00 µs on average"
+    assert found.evidence[0] == "mul_ add_: 60 rounds per step, 120 kernels of 2.00 µs on average"
 
 
 @pytest.mark.parametrize(

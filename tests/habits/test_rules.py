@@ -432,7 +432,7 @@ def frozen(scope, kernel="encode", lasts=4000):
 
 def test_a_frozen_part_before_the_trained_one_could_run_beside_it():
     """The fix says on what condition: a trace doesn't tell what the part reads."""
-    assert frozen("encoder")["frozen-scope-in-line"].advice.fix.startswith("If it reads no weight")
+    assert frozen("encoder")["frozen-scope-in-line"].advice.fix.startswith("If it reads no trained weight")
 
 
 @pytest.mark.parametrize(

@@ -107,9 +107,9 @@ def test_the_habit_names_the_thread_and_its_line():
     assert habit.gain.recoverable_us == pytest.approx(400)
     assert habit.gain.range_us == pytest.approx((180, 500))
     assert habit.evidence == (
-        "the step's thread was stopped for 400 µs (40% of the step) where it waits for nothing itself; it was off its "
-        "core for 500 µs in all",
-        "thread reporter ran for 400 µs a step, 100% of it while the step's was off its core, in log.py:3 write",
+        "the step's thread was blocked for 400 µs (40% of the step) where it doesn't wait by itself; it was off its "
+        "core for 500 µs in total",
+        "thread reporter ran for 400 µs per step, 100% of it while the step's was off its core, in log.py:3 write",
     )
 
 

@@ -1,4 +1,4 @@
-"""The rules that look for habits, one a file, in the order in which they are asked."""
+"""The rules that find habits, one per file, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from syncscan.model.habit import Advice, Habit
 
 
 class Rule(Protocol):
-    """A module that knows one habit; its file is called as the habit's id, with underscores.
+    """A module with a rule for one habit; its file name is the habit's id with underscores.
 
-    Its docstring has a summary line and then, as `## …`, the headings of `habits.documentation.HEADINGS` but for those
-    whose words are the advice's.
+    Its docstring has a summary line and then, as `## …`, the headings of `habits.documentation.HEADINGS` except those
+    that the advice fills in.
     """
 
     ADVICE: Advice
 
     def find(self, context: Context) -> Iterable[Habit]:
-        """The habits of this kind that the trace proves."""
+        """Return the habits of this kind that the trace proves."""
         ...
 
 

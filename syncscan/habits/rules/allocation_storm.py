@@ -1,13 +1,13 @@
-"""Memory that is taken from the driver in every step, instead of from the caching allocator.
+"""Memory that is allocated from the driver in every step, instead of from the caching allocator.
 
 ## What it finds
 
-Calls that take memory of the device, or pin it, in most of the steps behind the first, where no sync's finding counts
-them.
+Calls that allocate device memory, or pin host memory, in most of the steps after the first, unless a sync's finding
+already counts them.
 
 ## How it shows in the trace
 
-`cudaMalloc`, `cuMemMap`, `cudaHostAlloc` and their like in step after step.
+`cudaMalloc`, `cuMemMap`, `cudaHostAlloc` and the like in every step.
 
 ## Example
 
@@ -53,26 +53,26 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="allocation-storm",
     area=Area.HOST,
-    title="Memory is taken from the driver anew in every step",
+    title="Memory is allocated from the driver in every step",
     why=(
-        "The caching allocator hands out memory in less than a µs; where it finds no block it asks the driver, which "
-        "takes the host 20 to 500 µs a call."
+        "The caching allocator hands out memory in less than a µs; if it has no free block it asks the driver, which "
+        "takes the host 20 to 500 µs per call."
     ),
     fix=(
         "No empty_cache() in the loop; few shapes (pad to some sizes); "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; buffers that are pinned once and used again."
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; buffers that are pinned once and reused."
     ),
-    when_fine="In the first steps, and after each new largest shape: then the cache still grows.",
+    when_fine="In the first steps, and after each new largest shape, while the cache still grows.",
 )
 LEAST = 2
-"""So many calls in a step are no straggler."""
+"""Fewest calls per step; a single one may be a straggler."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Calls that take memory of the device, or pin it, in most of the steps behind the first.
+    """Yield the habit if most steps after the first allocate device memory or pin host memory.
 
-    What a sync's finding counts isn't counted again: calls that waited for the device, or that give memory back. Those
-    that a finding only notes are.
+    Calls that a sync's finding counts aren't counted again: those that waited for the device, or that free memory.
+    Calls of a merely informational finding count.
     """
     rows = _calls(context)
     if not rows or not _steady(context, rows):
@@ -92,7 +92,7 @@ def find(context: Context) -> Iterable[Habit]:
 
 
 def _calls(context: Context) -> list[int]:
-    """Rows of the calls in question, in time order, on the threads that launch work."""
+    """Return the rows of such calls on the threads that launch work, in time order."""
     s, trace = context.trace.slices, context.trace
     calling = (Category.RUNTIME, Category.DRIVER)
     rows = [row for category in calling for row in context.rows(category, _takes, main=False)]
@@ -109,7 +109,7 @@ def _takes(name: str) -> bool:
 
 
 def _pins_a_batch(context: Context, row: int) -> bool:
-    """Whether `pin_memory` or a loader pins: another habit's, or the loader's own thread."""
+    """Return whether `pin_memory` or a loader pins, which is another habit or on the loader's own thread."""
     return context.op(row) in ("aten::pin_memory", "aten::_pin_memory") or any(map(is_loader, context.scope(row)))
 
 
@@ -118,7 +118,7 @@ def _gives_back(context: Context, calls: Sequence[int]) -> bool:
 
 
 def _steady(context: Context, rows: Sequence[int]) -> bool:
-    """Whether most of the steps behind the first recorded one make such calls; a single step proves nothing."""
+    """Return whether most steps after the first recorded one make such calls; a single step proves nothing."""
     starts = np.sort(context.trace.slices.ts[list(rows)])
     counts = [int(np.subtract(*np.searchsorted(starts, [end, begin]))) for begin, end in context.steps]
     return len(counts) > 1 and median(counts[1:]) >= LEAST
@@ -127,7 +127,7 @@ def _steady(context: Context, rows: Sequence[int]) -> bool:
 def _evidence(context: Context, rows: Sequence[int], took: float, given_back: Sequence[str]) -> list[str]:
     names = Counter(api_name(context.trace.name(row)) for row in rows)
     calls = ", ".join(f"{name}: {count / context.count:.3g}" for name, count in names.most_common(3))
-    said = [f"calls a step that ask the driver for memory: {calls}; they take {duration(took)} of the host"]
+    sentences = [f"calls per step that ask the driver for memory: {calls}; they take {duration(took)} of the host"]
     if given_back:
-        said.append(f"memory is given back in the steps, a sync of its own: {', '.join(given_back[:3])}")
-    return said
+        sentences.append(f"memory is freed in the steps, a sync of its own: {', '.join(given_back[:3])}")
+    return sentences

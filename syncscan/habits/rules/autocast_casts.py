@@ -1,15 +1,15 @@
-"""Weights that autocast casts in each pass anew.
+"""Weights that autocast casts again in each pass.
 
 ## What it finds
 
-Casts under autocast of what has no gradient (frozen weights, and in inference all), and of weights that an earlier pass
-of the same step has cast.
+Casts under autocast of tensors without gradients (frozen weights; in inference, all), and of weights that an earlier
+pass of the same step has already cast.
 
 ## How it shows in the trace
 
-An op under autocast holds itself again, behind the `aten::to`s of what it takes. A cast whose number no
-`ToCopyBackward0` bears is of what has no gradient; one is repeated where its node runs right before the gradient is
-added in a second backward pass of the step.
+An op under autocast contains itself, after the `aten::to`s of its inputs. A cast is of a tensor without gradient if no
+`ToCopyBackward0` has its sequence number; it is repeated if its node runs right before the gradient is added in a
+second backward pass of the step.
 
 ## Example
 
@@ -31,8 +31,8 @@ for _ in range(3):
 
 ## What it would save
 
-The step is replayed without them. At least those that remain when the first of each op is of its input; casts of less
-than 4 % of the step aren't told, for that can't be measured.
+The step is replayed without these casts. The lower bound keeps the first cast of each op, which may be of its input.
+Casts of less than 4 % of the step aren't reported, since that can't be measured.
 
 ## References
 
@@ -56,28 +56,28 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="autocast-casts",
     area=Area.DEVICE,
-    title="Autocast casts the same weights again and again",
+    title="Autocast casts the same weights repeatedly",
     why=(
-        "Autocast keeps the cast of a weight only until its outermost region ends, and of a weight without a gradient "
-        "not at all: each cast is an op of the host's and a kernel that reads the whole weight."
+        "Autocast caches the cast of a weight only until its outermost region ends, and without a gradient "
+        "not at all: each cast is an op on the host and a kernel that reads the whole weight."
     ),
     fix=(
         "Cast what isn't trained once, ahead: model.to(torch.bfloat16) for inference, without autocast; the frozen "
-        "part of a model that is fine-tuned. Where gradients are accumulated, one autocast around all passes of a "
+        "part of a fine-tuned model. With gradient accumulation, one autocast around all passes of a "
         "step, and autocast(enabled=False) around each backward."
     ),
-    when_fine="When weights change between the passes, or the device has work for as long.",
+    when_fine="When weights change between the passes, or the device is busy meanwhile.",
 )
 
 LEAST = 0.04
-"""Casts that take less than this part of a step aren't worth a word: two equal steps at the same moment are as far
-apart on average on an H200's host, and where 72 casts took 2.4 % of a step, it took as long without them."""
+"""Least part of a step for casts to be reported: two equal steps differ by as much on average on an H200's host, and
+where 72 casts took 2.4 % of a step, it took as long without them."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Casts in ops under autocast without a gradient, and those that a pass of the same step has made before.
+    """Yield the habit for casts of tensors without gradient and for repeated casts of a step.
 
-    The least that is saved leaves an op's first cast, which may be of its input.
+    The lower bound keeps an op's first cast, which may be of its input.
     """
     casts = autocast_casts(context)
     rows = sorted({*casts.frozen, *casts.repeated}, key=lambda row: int(context.trace.slices.ts[row]))
@@ -98,7 +98,7 @@ def find(context: Context) -> Iterable[Habit]:
 
 
 def _took(context: Context, rows: Sequence[int]) -> tuple[float, float]:
-    """What these casts take of the host, and of the device, in µs a step."""
+    """Return the host and device time of these casts, in µs per step."""
     work = [int(row) for cast in rows for row in context.launched(context.interval(cast))]
     return context.length_us(rows) * context.host_scale, context.length_us(distinct(work).tolist())
 
@@ -110,13 +110,13 @@ def _without(context: Context, rows: Sequence[int]) -> Change:
 
 
 def _evidence(context: Context, casts: Casts, host_us: float, device_us: float) -> list[str]:
-    said = []
+    sentences = []
     if casts.frozen:
-        said.append(
-            f"{len(casts.frozen) / context.count:.0f} casts a step in {casts.ops / context.count:.0f} ops are of what "
-            "has no gradient, which autocast doesn't keep from one pass to the next"
+        sentences.append(
+            f"{len(casts.frozen) / context.count:.0f} casts per step in {casts.ops / context.count:.0f} ops are "
+            "of tensors without gradient, which autocast doesn't cache"
         )
     if casts.repeated:
-        said.append(f"{len(casts.repeated) / context.count:.0f} casts a step are of weights that it has cast before")
-    said.append(f"they take {duration(host_us)} of the host and {duration(device_us)} of the device")
-    return said
+        sentences.append(f"{len(casts.repeated) / context.count:.0f} casts per step repeat an earlier cast")
+    sentences.append(f"they take {duration(host_us)} of the host and {duration(device_us)} of the device")
+    return sentences

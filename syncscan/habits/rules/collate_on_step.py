@@ -1,14 +1,13 @@
-"""Batches that the step's thread puts together.
+"""Batches that the step's thread collates.
 
 ## What it finds
 
-Collate functions, and all that they call, on the step's thread and outside of a DataLoader.
+Collate functions, with everything they call, on the step's thread and outside of a DataLoader.
 
 ## How it shows in the trace
 
-In no slice: capture samples the step's thread without the profiler (`syncscan profile`), and each sample counts for
-the
-outermost function of this kind. What a DataLoader does is its own habit.
+Not as a slice: capture samples the step's thread without the profiler (`syncscan profile`), and each sample counts for
+the outermost function of this kind. Work of a DataLoader is a habit of its own.
 
 ## Example
 
@@ -31,7 +30,7 @@ for batch, target in torch.utils.data.DataLoader(samples, batch_size=16, num_wor
 
 ## What it would save
 
-Its time as samples show it is the most that can be saved; at least half of it is, where the host bounds the step.
+At most its sampled time; in a host-bound step, at least half of that.
 
 ## References
 
@@ -49,13 +48,13 @@ from syncscan.model.habit import Advice, Area, Habit
 ADVICE = Advice(
     rule="collate-on-step",
     area=Area.INPUT,
-    title="The step's thread puts batches together",
+    title="The step's thread collates batches",
     why="A collate function stacks and pads samples one by one, and launches nothing meanwhile.",
-    fix="Give it to a DataLoader with workers (collate_fn=, num_workers=), which does it ahead of the step.",
-    when_fine="When the device has work for as long.",
+    fix="Pass it to a DataLoader with workers (collate_fn=, num_workers=), which run ahead of the step.",
+    when_fine="When the device is busy meanwhile.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Collate functions and all that they call, by samples, outside of a DataLoader."""
+    """Return the habit for collate functions and everything they call outside of a DataLoader, by samples."""
     return sampled_habit(context, ADVICE, Kind.COLLATING)

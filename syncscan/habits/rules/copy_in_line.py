@@ -1,12 +1,12 @@
-"""Input copies that run on the stream of the training kernels, so that neither overlaps the other.
+"""Input copies on the stream of the training kernels, so that they can't overlap.
 
 ## What it finds
 
-Pinned copies of the input on a stream that runs kernels too, of a step that its device bounds.
+Pinned input copies on a stream that also runs kernels, in a device-bound step.
 
 ## How it shows in the trace
 
-`Memcpy HtoD (Pinned -> Device)` on the kernels' stream, with no kernel beside it.
+`Memcpy HtoD (Pinned -> Device)` on the kernels' stream, with no kernel running meanwhile.
 
 ## Example
 
@@ -41,12 +41,12 @@ for batch, target in ahead(torch.utils.data.DataLoader(samples, batch_size=16, p
 
 ## What it would save
 
-The step is replayed with the copies hidden behind kernels; the range reaches to a step in which they aren't.
+The step is replayed with the copies hidden behind kernels; the range includes a step in which they aren't.
 
 ## References
 
 - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.record_stream.html
-- sample_traces/programs/copies.py, measured: 5.58 → 2.87 ms a step
+- sample_traces/programs/copies.py, measured: 5.58 → 2.87 ms per step
 """
 
 from __future__ import annotations
@@ -63,46 +63,46 @@ ADVICE = Advice(
     rule="copy-in-line",
     area=Area.STREAMS,
     title="Input copies and kernels take turns on one stream",
-    why="A stream does one thing at a time: while the batch crosses the bus, the device computes nothing.",
+    why="A stream runs one thing at a time: the device computes nothing while the batch crosses the bus.",
     fix=(
-        "Copy the next batch on a stream of its own while this one trains; wait_stream before its first use, and "
-        "record_stream for its tensors."
+        "Copy the next batch on a stream of its own while this one trains; call wait_stream before its first use and "
+        "record_stream on its tensors."
     ),
-    when_fine="When the copy takes little of the step, or the memory for a second batch is missing.",
+    when_fine="When the copy is a small part of the step, or there is no memory for a second batch.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Pinned copies on a stream that runs kernels too, for a notable part of a step that the device bounds."""
+    """Yield the habit if pinned copies on a stream with kernels take a notable part of a device-bound step."""
     s = context.trace.slices
     if context.step.device_busy_us < 0.75 * context.period_us:
         return
     work = context.trace.device_rows
     computes = ~context.trace.called(work, lambda n: n.startswith("Mem"))
     computing = set(distinct(s.stream[work[computes]]).tolist())
-    mine = [c for c in context.kept(pinned_copies) if int(s.stream[c.row]) in computing]
-    if context.length_us(c.row for c in mine) < 5 * context.notable_us:  # alone they take no longer
+    own = [c for c in context.kept(pinned_copies) if int(s.stream[c.row]) in computing]
+    if context.length_us(c.row for c in own) < 5 * context.notable_us:  # without overlap they take no longer
         return
-    alone = sum(_alone(context, c.row) for c in mine) / context.count / 1e3
+    alone = sum(_alone(context, c.row) for c in own) / context.count / 1e3
     if alone < 5 * context.notable_us:
         return
-    size = sum(c.size for c in mine) / context.count
+    size = sum(c.size for c in own) / context.count
     yield context.habit(
         ADVICE,
-        [c.call for c in mine],
+        [c.call for c in own],
         alone,
         [
-            f"{len(mine) / context.count:.0f} copies a step, {size / 1e6:.1f} MB, take {duration(alone)} "
-            f"in which no kernel runs",
+            f"{len(own) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, take {duration(alone)} "
+            f"while no kernel runs",
         ],
-        [Change(work=tuple((c.row, 0.0) for c in mine)), Change(), Change(work=tuple((c.row, 0.3) for c in mine))],
+        [Change(work=tuple((c.row, 0.0) for c in own)), Change(), Change(work=tuple((c.row, 0.3) for c in own))],
     )
 
 
 def _alone(context: Context, row: int) -> int:
-    """How long nothing else ran on the device while this copy did, in ns."""
+    """Return how long nothing else ran on the device during this copy, in ns."""
     s = context.trace.slices
     begin, end = int(s.ts[row]), int(s.end[row])
-    others = [st for st in context.work.streams(int(s.device[row])) if st != int(s.stream[row])]
-    beside = sum(context.work.of(int(s.device[row]), st).busy_within(begin, end) for st in others)
+    rest = [st for st in context.work.streams(int(s.device[row])) if st != int(s.stream[row])]
+    beside = sum(context.work.of(int(s.device[row]), st).busy_within(begin, end) for st in rest)
     return max(0, end - begin - beside)

@@ -1,4 +1,4 @@
-"""DataParallel: one process copies the weights to every device and gathers the outputs, every step.
+"""DataParallel: one process copies the weights to every device and gathers the outputs in every step.
 
 ## What it finds
 
@@ -6,7 +6,7 @@
 
 ## How it shows in the trace
 
-The scope `DataParallel.forward`, and in it `Broadcast`, `Scatter`, `Gather` and `ReduceAddCoalesced`.
+The scope `DataParallel.forward` with `Broadcast`, `Scatter`, `Gather` and `ReduceAddCoalesced` inside.
 
 ## Example
 
@@ -25,7 +25,7 @@ Not run: it needs several GPUs.
 ```python
 import os
 
-torch.distributed.init_process_group("nccl")  # started by torchrun, a process a device
+torch.distributed.init_process_group("nccl")  # started by torchrun, one process per device
 rank = int(os.environ["LOCAL_RANK"])
 parallel = torch.nn.parallel.DistributedDataParallel(model.to(rank), device_ids=[rank])
 for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
@@ -36,13 +36,13 @@ for batch, target in torch.utils.data.DataLoader(samples, batch_size=16):
 
 ## What it would save
 
-The step is replayed without the transfers, of host and devices; at most also without what the one process launches
-for the other devices in forward. The collectives that take their place aren't replayed.
+The step is replayed without the transfers on host and devices; the upper bound also leaves out launches for the other
+devices in forward. The collectives that replace the transfers aren't replayed.
 
 ## References
 
 - https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html
-- sample_traces/programs/data_parallel.py, measured: 6.30 → 3.67 ms a step
+- sample_traces/programs/data_parallel.py, measured: 6.30 → 3.67 ms per step
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="data-parallel",
     area=Area.DEVICE,
-    title="DataParallel sends the weights to every device, every step",
+    title="DataParallel sends the weights to every device in every step",
     why=(
         "One process scatters the batch, copies all weights to the other devices, launches for all of them under one "
         "interpreter lock, gathers the outputs, and adds up the gradients on the first device."
     ),
-    fix="DistributedDataParallel: a process a device; weights stay, gradients are averaged while backward still runs.",
+    fix="DistributedDataParallel, one process per device: weights stay, gradients are averaged while backward runs.",
     when_fine="For a quick trial; torch itself advises against it for anything else.",
 )
 MOVING = re.compile(r"(Broadcast|Scatter|Gather|ReduceAddCoalesced)(Backward)?")
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Its own scope, and in it the ops that move weights, batch, outputs and gradients between several devices."""
+    """Yield the habit if `DataParallel.forward` moves weights, batch, outputs and gradients between several devices."""
     scopes = context.rows(Category.ANNOTATION, lambda n: n == "DataParallel.forward")
     if not scopes or len(context.work.devices) < 2:
         return
@@ -86,7 +86,7 @@ def find(context: Context) -> Iterable[Habit]:
         scopes,
         max(host, device),
         [
-            f"{len(moving) / context.count:.0f} transfers a step between {len(context.work.devices)} devices take "
+            f"{len(moving) / context.count:.0f} transfers per step between {len(context.work.devices)} devices take "
             f"{duration(host)} of the host and {duration(device)} of the devices",
         ],
         _changes(context, scopes, intervals, copied),
@@ -94,7 +94,7 @@ def find(context: Context) -> Iterable[Habit]:
 
 
 def _changes(context: Context, scopes: list[int], moving: list[ThreadInterval], copied: list[int]) -> list[Change]:
-    """The transfers gone; at most also what the one process launches for the other devices in forward."""
-    gone = tuple((r, 0.0) for r in copied)
-    others = tuple(context.interval(r, 1 / len(context.work.devices)) for r in scopes)
-    return [Change(host=tuple(moving), work=gone), Change(host=(*moving, *others), work=gone)]
+    """Return the step without transfers; at most also without the process's launches for other devices in forward."""
+    removed = tuple((r, 0.0) for r in copied)
+    forward = tuple(context.interval(r, 1 / len(context.work.devices)) for r in scopes)
+    return [Change(host=tuple(moving), work=removed), Change(host=(*moving, *forward), work=removed)]

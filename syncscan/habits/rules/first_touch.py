@@ -1,13 +1,13 @@
-"""Host memory that is fresh in every step: its pages are made when they are first touched.
+"""Host memory that is fresh in every step, so that its pages are created on first touch.
 
 ## What it finds
 
-Large buffers on the host that are taken and let go in each step: a batch that is put together, numpy's intermediates.
+Large host buffers that are allocated and freed in each step, such as a collated batch or numpy's intermediates.
 
 ## How it shows in the trace
 
-In no slice: while capture samples the step's thread (`syncscan profile`), it counts the pages that this one touches
-first and the time that it is in the system's own code meanwhile, and tries what a page costs on that machine.
+Not as a slice: while capture samples the step's thread (`syncscan profile`), it counts the pages that the thread
+touches first and its time in system code meanwhile, and measures what a page costs on that machine.
 
 ## Example
 
@@ -30,8 +30,8 @@ for _ in range(3):
 
 ## What it would save
 
-Likely the system's time, which no buffer that stays costs. At least what so many pages cost; at most all the time of
-lines that do little else, and of giving the memory back: other threads that fill the same buffer hold each other up.
+Likely the system's time, which reused buffers don't cost. At least the price of so many pages; at most all time of
+lines that do little else, and of freeing the memory: other threads that fill the same buffer delay each other.
 Measured: 66 % of a step that stacks 38 MB.
 
 ## References
@@ -57,57 +57,57 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="first-touch",
     area=Area.HOST,
-    title="The step's thread takes fresh host memory in every step",
+    title="The step's thread allocates fresh host memory in every step",
     why=(
-        "The C library gives large buffers (above 32 MB always) back to the system as soon as they are freed. The next "
-        "ones are new: at the first touch of each page the system clears it and maps it."
+        "The C library returns large buffers (above 32 MB always) to the system as soon as they are freed. The next "
+        "ones are new: the system clears and maps each page on first touch."
     ),
     fix=(
-        "Keep the buffers and fill them again: torch.stack(samples, out=batch), numpy's out=, tensor.copy_; one that "
-        "is pinned once spares a copy too. Without a change to the program: MALLOC_MMAP_MAX_=0 "
-        "MALLOC_TRIM_THRESHOLD_=10000000000 in its environment, or jemalloc, so that freed memory is kept."
+        "Keep buffers and refill them: torch.stack(samples, out=batch), numpy's out=, tensor.copy_; pinning "
+        "one once saves a copy too. Without a change to the program, set MALLOC_MMAP_MAX_=0 and "
+        "MALLOC_TRIM_THRESHOLD_=10000000000 in its environment, or use jemalloc, so that freed memory is reused."
     ),
-    when_fine="When the device has work for as long, or memory is scarce.",
+    when_fine="When the device is busy meanwhile, or memory is scarce.",
 )
 SPREAD = (0.6, 1.75)
-"""A page costs from this to that part of what touching fresh ones costs right after the samples: what is written to it
-and what else is in the caches matters (1.1 to 1.6 times as much in torch.ones and torch.stack of 40 MB, glibc 2.36,
-2 cores, a virtual machine)."""
+"""Range of a page's cost, relative to touching fresh pages right after the samples: what is written and what else is in
+the caches matters (1.1 to 1.6 times as much in torch.ones and torch.stack of 40 MB, glibc 2.36, 2 cores, a virtual
+machine)."""
 IN_HUGE = 512
-"""A huge page is cleared at no more than the price of so many small ones, which fill it (x86-64: 2 MB, 4 kB)."""
+"""Number of small pages whose cost bounds that of clearing a huge page, which they fill (x86-64: 2 MB, 4 kB)."""
 PLACES = 3
-"""Lines that the evidence names."""
+"""Number of lines named in the evidence."""
 LEAST_PART = 0.05
-"""A line with less of the pages isn't told."""
+"""Least share of the pages for a line to be named."""
 FILLING = 0.25
-"""A line of whose time its pages take this part or more does little but fill them, and all of it may be theirs: they
+"""Least share of a line's time for its pages from which on it does little else, and all its time may be theirs: they
 took 0.57 to 0.75 of such lines on 2 cores, and on an H200's host, where 16 threads fill a buffer, 0.52 by their price.
-Any other line does something else for the most part."""
+Other lines mostly do something else."""
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """What a step's thread touches first, by the nodes of the sampled tree that another habit's time doesn't hold."""
+    """Pages that a step's thread touches first, by nodes of the sampled tree, without those of other habits."""
 
     pages: tuple[float, ...]
     page_us: float
     system_us: float
-    """In the system's own code meanwhile; 0 where that isn't known."""
+    """Time in system code meanwhile; 0 if unknown."""
     filling_us: float
-    """All the time of the lines that do little else."""
+    """All time of the lines that do little else."""
     huge: float
-    """Of the pages, at most."""
+    """Upper bound of the number of huge pages."""
 
     @property
     def surely_us(self) -> float:
-        """What so many small pages cost at least."""
+        """Least cost of so many small pages."""
         return SPREAD[0] * sum(self.pages) * self.page_us
 
     @property
     def likely_us(self) -> float:
-        """The system's time, between what so many pages can cost least and most; else what they cost by their price.
+        """The system's time, limited to what so many pages can cost; their price if it is unknown.
 
-        It was all that buffers which stay spared a thread alone: 22.6 of 22.5 ms in torch.stack of 38 MB, 12.1 of 12.4
-        with numpy's huge pages (2 cores, a virtual machine).
+        It was all that reused buffers saved a single thread: 22.6 of 22.5 ms in torch.stack of 38 MB, 12.1 of 12.4 with
+        numpy's huge pages (2 cores, a virtual machine).
         """
         small, huge = sum(self.pages) - self.huge, self.huge * IN_HUGE
         if not self.system_us:
@@ -116,15 +116,15 @@ class Touched(msgspec.Struct, frozen=True):
 
     @property
     def most_us(self) -> float:
-        """All that lines take which do little else, and what giving back takes behind them: no more than touching did.
+        """All time of lines that do little else, and of freeing the memory, which is at most that of touching it.
 
-        Other threads that fill the same buffer touch pages too, hold each other up, and are waited for in that line.
+        Other threads that fill the same buffer touch pages too, delay each other, and are waited for in that line.
         """
         return max(SPREAD[1] * self.likely_us, self.filling_us + self.likely_us)
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Pages that the step's thread touched first while it was sampled, by the time that this took of it."""
+    """Yield the habit for pages that the step's thread touched first while sampled, by the time they took."""
     sampled = context.sampled
     touched = _touched(sampled) if sampled else None
     if sampled is None or touched is None or touched.likely_us < context.notable_us:
@@ -135,13 +135,13 @@ def find(context: Context) -> Iterable[Habit]:
 
 
 def _touched(sampled: SampledHost) -> Touched | None:
-    """None where capture didn't ask, or no page was touched; what a loader or a collate function touches is theirs."""
+    """Return the pages touched first, without those of a loader or a collate function; None without any."""
     used = sampled.used
     if used is None or used.fault_us is None:
         return None
     elsewhere = (Kind.LOADING, Kind.COLLATING)
     own = [kind not in elsewhere for kind in kinds(sampled.nodes)]
-    pages = tuple(n if mine else 0.0 for n, mine in zip(used.faults_in, own, strict=True))
+    pages = tuple(n if counts else 0.0 for n, counts in zip(used.faults_in, own, strict=True))
     if not sum(pages):
         return None
     touching = [max(n * used.fault_us, us) for n, us in zip(pages, used.touching_us, strict=True)]
@@ -168,11 +168,11 @@ def _evidence(context: Context, sampled: SampledHost, touched: Touched) -> list[
     took = f"{duration(touched.likely_us)} ({touched.likely_us / context.period_us:.0%} of the step)"
     how = "in the system's own code meanwhile" if touched.system_us else f"at {touched.page_us:.2f} µs each"
     huge = f", {touched.huge:.0f} of them huge" if touched.huge >= LEAST_PART * pages else ""
-    return [f"{pages:.0f} pages a step are touched first{huge}: {took} {how}", f"in {where}"]
+    return [f"{pages:.0f} pages per step are touched first{huge}: {took} {how}", f"in {where}"]
 
 
 def _place(nodes: Sequence[HostNode], number: int) -> str:
-    """The program's line that led to this node, or its own where none did."""
+    """Return the program's line that led to this node, or the node's own line."""
     at = number
     while at >= 0 and nodes[at].owner != USER:
         at = nodes[at].parent

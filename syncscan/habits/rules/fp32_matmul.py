@@ -1,13 +1,13 @@
-"""Matrix products in fp32 arithmetic on a chip that has tensor cores.
+"""Matrix products in fp32 arithmetic on a chip with tensor cores.
 
 ## What it finds
 
-Plain fp32 kernels under matrix products, on a chip whose compute capability says that it has tensor cores.
+Plain fp32 kernels under matrix products, on a chip with tensor cores by its compute capability.
 
 ## How it shows in the trace
 
 Kernels called `…sgemm…`, `…gemm_f32f32_f32f32_f32…`, `…simt_sgemm…` below `aten::mm`, `aten::addmm`, `aten::bmm` or
-`aten::linear`; convolutions aren't looked at.
+`aten::linear`; convolutions aren't checked.
 
 ## Example
 
@@ -24,14 +24,14 @@ result = model(x)
 
 ## What it would save
 
-The step is replayed with the products as much shorter as such products are on that generation: likely, at least and
+The step is replayed with the products shortened as far as such products are on that generation: likely, at least and
 at most.
 
 ## References
 
 - https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html
 - https://docs.pytorch.org/docs/stable/amp.html
-- sample_traces/programs/tips.py, measured: 12.85 → 3.18 ms a step
+- sample_traces/programs/tips.py, measured: 12.85 → 3.18 ms per step
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ ADVICE = Advice(
 )
 FP32 = re.compile(r"sgemm|gemm_f32f32_f32f32_f32|gemmsn_|gemm_fp32|simt_s?gemm")
 WORD = "gemm"
-"""What all of those hold."""
+"""A word in the names of all these kernels."""
 OTHER = re.compile(r"tf32|bf16|f16|half|tensorop|s1688|s16816|h1688|gemv")
 PRODUCTS = frozenset(f"aten::{n}" for n in ("mm", "addmm", "bmm", "baddbmm", "_addmm_activation", "linear", "matmul"))
 
 
 class _Chip(msgspec.Struct, frozen=True):
-    """What a generation's tensor cores do for products in fp32."""
+    """What a generation's tensor cores gain for fp32 products."""
 
     fix: str
     stay: tuple[float, float, float]
-    """What is left of the products' time: likely, at most and at least saved."""
+    """Remaining part of the products' time: likely, at most and at least."""
 
 
 _TF32 = ADVICE.fix
@@ -84,7 +84,7 @@ _BF16 = (
     '(torch.set_float32_matmul_precision("high")).'
 )
 _FP16 = (
-    'torch.autocast("cuda", torch.float16) around forward and loss, with a GradScaler: this chip\'s tensor cores know '
+    'torch.autocast("cuda", torch.float16) around forward and loss, with a GradScaler: this chip\'s tensor cores have '
     "neither tf32 nor bf16."
 )
 CHIPS = {
@@ -99,50 +99,50 @@ CHIPS = {
     (10, 0): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
     (10, 3): _Chip(_TF32, (1 / 3, 1 / 8, 2 / 3)),
 }
-"""By compute capability, from NVIDIA's data sheets (dense, beside plain fp32): tf32 is 8 times as fast on an A100, 7 on
-an H100, but 1 to 2 times on the chips of 8.6 and 8.9, whose bf16 is 2 to 4 times as fast; before 8.0 there is fp16
-alone, 8 times as fast on a V100 and a T4, 4 on a GeForce of 7.5. Products reached 3 to 8 times (measured, H200)."""
+"""By compute capability, from NVIDIA's data sheets (dense, relative to plain fp32): tf32 is 8 times as fast on an A100,
+7 on an H100, but 1 to 2 times on the chips of 8.6 and 8.9, whose bf16 is 2 to 4 times as fast. Before 8.0 there is only
+fp16, 8 times as fast on a V100 and a T4, 4 on a GeForce of 7.5. Products reached 3 to 8 times (measured, H200)."""
 NO_TENSOR_CORES = re.compile(r"GTX 16|MX\d50|\bT(400|500|550|600|1000|1200)\b")
-"""Chips of compute capability 7.5 without them."""
+"""Chips of compute capability 7.5 without tensor cores."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """fp32 kernels under matrix-product ops, for a notable part of the step, on a chip with tensor cores."""
-    found = _tensor_cores(context)
-    if found is None:
+    """Yield the habit if fp32 matrix products take a notable part of the step on a chip with tensor cores."""
+    tensor_cores = _tensor_cores(context)
+    if tensor_cores is None:
         return
-    chip, named = found
+    chip, named = tensor_cores
     s, trace = context.trace.slices, context.trace
     rows, names = trace.rows_of(Category.KERNEL)
     rows = rows[trace.kept(DeviceNames).that(_in_fp32, (WORD,)).take(names)]
     calls = context.trace.calls_of(rows)
     known = (calls != NONE) & context.inside(s.ts[calls])
     known[known] = _in_product(context, calls[known])
-    mine = dict(zip(rows[known].tolist(), calls[known].tolist(), strict=True))
-    took = context.length_us(mine)
+    call_of = dict(zip(rows[known].tolist(), calls[known].tolist(), strict=True))
+    took = context.length_us(call_of)
     if took < 5 * context.notable_us:
         return
     longest = int(rows[known][s.dur[rows[known]].argmax()])
     yield context.habit(
         replace(ADVICE, fix=chip.fix),
-        [mine[longest], *(c for r, c in mine.items() if r != longest)],
+        [call_of[longest], *(c for r, c in call_of.items() if r != longest)],
         took,
         [
-            f"{len(mine) / context.count:.0f} fp32 products a step take {duration(took)} of the device, "
+            f"{len(call_of) / context.count:.0f} fp32 products per step take {duration(took)} of the device, "
             f"e.g. {trace.name(longest)[:70]}",
             f"{named} has tensor cores",
         ],
-        [Change(work=tuple(zip(mine, itertools.repeat(stay)))) for stay in chip.stay],
+        [Change(work=tuple(zip(call_of, itertools.repeat(stay)))) for stay in chip.stay],
     )
 
 
 def _in_fp32(kernel: str) -> bool:
-    folded = kernel.lower()  # a search that ignores case takes three times as long
+    folded = kernel.lower()  # a case-insensitive search takes three times as long
     return not OTHER.search(folded) and FP32.search(folded) is not None
 
 
 def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:
-    """What the trace's device has of them, and its name; None for none, or a chip that isn't known."""
+    """Return the tensor cores of the trace's device and its name; None for a chip without any, or an unknown one."""
     info = context.trace.info
     capability, name = info.compute_capability, next(iter(info.devices), "") or "the chip"
     if info.vendor is not Vendor.CUDA or capability is None or NO_TENSOR_CORES.search(name):
@@ -152,7 +152,7 @@ def _tensor_cores(context: Context) -> tuple[_Chip, str] | None:
 
 
 def _in_product(context: Context, calls: Int64) -> Bool:
-    """Return which of these calls lie in a product's op."""
+    """Return which of these calls lie in a matrix product's op."""
     trace = context.trace
     product = np.zeros(len(trace.slices), np.bool_)
     product[trace.where(PRODUCTS.__contains__, Category.CPU_OP)] = True

@@ -1,14 +1,14 @@
-"""Work before the trained part of a step that needs no gradients: it could run a step ahead, on a stream of its own.
+"""Work before the trained part of a step that needs no gradients and could run a step ahead, on its own stream.
 
 ## What it finds
 
-An outermost scope before the first op with gradients that holds a tenth of the device's work or more, in a step that
-the device bounds.
+An outermost scope before the first op with gradients that has at least a tenth of the device's work, in a device-bound
+step.
 
 ## How it shows in the trace
 
-A `record_function` scope without ops that autograd follows, its kernels on the stream of the trained part and before
-it.
+A `record_function` scope without ops recorded for autograd, with its kernels on the stream of the trained part and
+before it.
 
 ## Example
 
@@ -46,7 +46,7 @@ for features, target in encoded(torch.utils.data.DataLoader(samples, batch_size=
 
 ## What it would save
 
-An upper bound: two streams share a device, and how much they gain a trace doesn't tell (encoder beside decoder on an
+An upper bound: two streams share a device, and a trace doesn't show how much they gain (encoder beside decoder on an
 H200: at most 23 %, measured 6 %).
 
 ## References
@@ -75,33 +75,34 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="frozen-scope-in-line",
     area=Area.STREAMS,
-    title="A part without gradients runs before the trained part, on the same stream",
+    title="A part without gradients runs before the trained part on the same stream",
     why=(
-        "A frozen encoder or an augmentation doesn't depend on the weights that the step trains: such a part could "
+        "A frozen encoder or an augmentation doesn't depend on the weights that the step trains, so it could "
         "work on the next batch while this one trains."
     ),
     fix=(
-        "If it reads no weight that the step trains: run it for batch n+1 on a second torch.cuda.Stream while batch n "
-        "trains; hand over with wait_stream and record_stream."
+        "If it reads no trained weight, run it for batch n+1 on a second torch.cuda.Stream while batch n "
+        "trains; synchronize with wait_stream and record_stream."
     ),
     when_fine=(
-        "When each part fills the device alone: then two streams only share it. Expect some per cent, not the bound "
+        "When each part fills the device alone, as two streams share it. Expect a few percent, not the bound "
         "(measured on an H200: 6 % where the bound said 23 %)."
     ),
 )
 SHARE = 0.1
-"""Part of the device's work that must lie in the scope."""
+"""Least part of the device's work that must lie in the scope."""
 BUSY = 0.75
-"""Part of the step in which the device must work: one that waits for its host gains nothing by a second stream."""
+"""Least part of the step in which the device must work; a step that waits for its host gains nothing by a second
+stream."""
 _NEVER = np.iinfo(np.int64).max
 TORCHS = re.compile(r"(nccl|rccl|gloo|ucc|mpi|xccl|hccl):|Optimizer\.|(Fully|FSDP|DistributedData|DataParallel)|## ")
-"""Scopes that torch itself makes, around communication, optimizers and wrappers of the trained module."""
+"""Scopes that torch itself creates around communication, optimizers and wrappers of the trained module."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Outermost scopes before the first op with gradients that hold a notable part of the device's work.
+    """Yield outermost scopes before the first op with gradients that have a notable part of the device's work.
 
-    One that communicates gathers weights, or waits for other ranks: it is no frozen part.
+    A scope that communicates gathers weights or waits for other ranks, and isn't a frozen part.
     """
     s, trace = context.trace.slices, context.trace
     if context.step.device_busy_us < BUSY * context.period_us:
@@ -114,29 +115,29 @@ def find(context: Context) -> Iterable[Habit]:
     begins, ends = s.ts[rows].tolist(), s.end[rows].tolist()
     ahead = [r for r, begin, end in zip(rows, begins, ends, strict=True) if _before(starts, trained, begin, end)]
     for name in dict.fromkeys(trace.name(r) for r in ahead):
-        mine = [r for r in ahead if trace.name(r) == name]
-        work = np.concatenate(context.launched_by(mine))
+        own = [r for r in ahead if trace.name(r) == name]
+        work = np.concatenate(context.launched_by(own))
         kernels = work[s.category[work] == int(Category.KERNEL)].tolist()
         took = context.length_us(kernels)
         rest = context.step.device_busy_us - took
         if (
             took < SHARE * context.step.device_busy_us
-            or len(mine) < context.count
+            or len(own) < context.count
             or trace.called(work, is_collective_kernel).any()
             or not _same_stream(context, kernels, first)
         ):
             continue
         yield context.habit(
             ADVICE,
-            mine,
+            own,
             min(took, rest),
             [
-                f"scope {name!r} launches {duration(took)} of device work a step before anything is trained, "
+                f"scope {name!r} launches {duration(took)} of device work per step before anything is trained, "
                 f"the rest {duration(rest)}, on the same stream",
             ],
             [
-                Change(ahead=tuple(context.interval(r) for r in mine)),
-                Change(ahead=tuple(context.interval(r) for r in mine)),
+                Change(ahead=tuple(context.interval(r) for r in own)),
+                Change(ahead=tuple(context.interval(r) for r in own)),
                 Change(),
             ],
             Confidence.MEDIUM,
@@ -144,21 +145,21 @@ def find(context: Context) -> Iterable[Habit]:
 
 
 def _is_programs(name: str) -> bool:
-    """Whether a scope of this name may be the program's own."""
+    """Return whether a scope of this name may be the program's own."""
     return not (is_step(name) or is_loader(name) or is_collective(name) or TORCHS.match(name))
 
 
 def _before(starts: list[int], trained: list[int], begin: int, end: int) -> bool:
-    """Whether this interval lies in a step, before anything is trained in it; both lists are sorted."""
+    """Return whether this interval lies in a step before anything is trained in it; both lists are sorted."""
     k = bisect_right(starts, begin) - 1
     return k >= 0 and end <= trained[k]
 
 
 def _first_trained(context: Context) -> dict[tuple[int, int], int]:
-    """For each step that trains: when its first op with a node in the backward graph begins.
+    """Return for each training step when its first op with a node in the backward graph begins.
 
-    An op that makes no node still carries the number of the next one that will; so of the ops with a number that turns
-    up in backward, the last one made the node.
+    An op without a node carries the number of the next node. So of the ops with a number that appears in backward, the
+    last one created the node.
     """
     s = context.trace.slices
     ops, _ = context.trace.rows_of(Category.CPU_OP)
@@ -175,9 +176,9 @@ def _first_trained(context: Context) -> dict[tuple[int, int], int]:
 
 
 def _same_stream(context: Context, kernels: list[int], first: dict[tuple[int, int], int]) -> bool:
-    """Whether the scope's kernels and those of the trained part share a stream."""
+    """Return whether the scope's kernels and those of the trained part share a stream."""
     s = context.trace.slices
-    mine = {int(s.stream[k]) for k in kernels}
+    own = {int(s.stream[k]) for k in kernels}
     (_, end), at = next(iter(first.items()))
     trained = {int(s.stream[w]) for w in context.launched(ThreadInterval(NONE, at, end), any_thread=True)}
-    return bool(mine & trained)
+    return bool(own & trained)

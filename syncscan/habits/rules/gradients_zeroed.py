@@ -1,4 +1,4 @@
-"""Gradients that are filled with zeros, and then added to.
+"""Gradients that are filled with zeros and then added to.
 
 ## What it finds
 
@@ -6,8 +6,8 @@
 
 ## How it shows in the trace
 
-The scope `Optimizer.zero_grad#…` with work on the device, and `aten::add_` a parameter in the first backward pass
-behind it.
+The scope `Optimizer.zero_grad#…` with work on the device, and one `aten::add_` per parameter in the first backward pass
+after it.
 
 ## Example
 
@@ -27,7 +27,7 @@ optimizer.zero_grad()
 
 ## What it would save
 
-The step is replayed without the zeros and without the additions; at least without the zeros alone, where gradients
+The step is replayed without the zeros and the additions; the lower bound is without the zeros only, in case gradients
 are views of buckets.
 
 ## References
@@ -50,23 +50,22 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="gradients-zeroed",
     area=Area.DEVICE,
-    title="Gradients are filled with zeros, and backward adds to those",
+    title="Gradients are filled with zeros, and backward adds to them",
     why=(
-        "zero_grad(set_to_none=False) launches kernels that write zeros, and the next backward pass one more a "
+        "zero_grad(set_to_none=False) launches kernels that write zeros, and the next backward pass one more per "
         "parameter to add to them; a gradient of None is simply replaced."
     ),
     fix="optimizer.zero_grad(set_to_none=True), the default since torch 2.0.",
-    when_fine="When something holds on to the gradients' tensors: a CUDA graph, a hook, buckets that they lie in.",
+    when_fine="When something keeps the gradient tensors: a CUDA graph, a hook, buckets.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Scopes of `Optimizer.zero_grad` that launch work in every step.
+    """Yield the habit if scopes of `Optimizer.zero_grad` launch work in every step.
 
-    What the backward pass adds to zeros goes too, unless gradients are views of buckets: the least that is saved leaves
-    it. Passes behind the first, as when gradients are accumulated, add to real gradients and stay. Recording lengthens
-    some ops more than others: at most all of it is gone as it was recorded (measured: 1.4 to 2.0 of a recorded 2.7 ms,
-    H200, torch 2.11).
+    The additions to zeros go too, unless gradients are views of buckets, so the lower bound keeps them. Later passes of
+    accumulated gradients add to real gradients and stay. Recording lengthens some ops more than others, so the upper
+    bound is all of it as recorded (measured: 1.4 to 2.0 of a recorded 2.7 ms, H200, torch 2.11).
     """
     zeroed = context.kept(zeroed_gradients)
     if zeroed is None:
@@ -90,8 +89,8 @@ def _without(context: Context, zeroed: ZeroedGradients, *, additions: bool) -> C
 
 def _evidence(context: Context, zeroed: ZeroedGradients) -> list[str]:
     fills, sums = len(zeroed.fills) / context.count, len(zeroed.sums) / context.count
-    adding = f", the backward pass behind it {sums:.0f} that add to zeros" if zeroed.additions else ""
+    adding = f", the next backward pass {sums:.0f} that add to zeros" if zeroed.additions else ""
     return [
-        f"zero_grad launches {fills:.0f} kernels a step{adding}: {duration(zeroed.host_us)} of the host, "
+        f"zero_grad launches {fills:.0f} kernels per step{adding}: {duration(zeroed.host_us)} of the host, "
         f"{duration(zeroed.device_us)} of the device",
     ]

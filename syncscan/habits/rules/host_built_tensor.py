@@ -1,12 +1,12 @@
-"""Tensors that are built on the CPU and sent to the device, every step.
+"""Tensors that are built on the CPU and sent to the device in every step.
 
 ## What it finds
 
-A factory op that computes on the CPU, right before a pageable copy of it to the device, in every step.
+A factory op that computes on the CPU, right before a pageable copy of its result to the device, in every step.
 
 ## How it shows in the trace
 
-`aten::rand` and its like without device work, then `aten::to` with a copy from pageable memory, on the same thread.
+`aten::rand` and the like without device work, then `aten::to` with a copy from pageable memory, on the same thread.
 
 ## Example
 
@@ -24,13 +24,13 @@ result = model(x + noise)
 
 ## What it would save
 
-The step is replayed without the host's making of it, and without the copy where the host doesn't wait for that; a
-copy that waits is a sync, `to-device`, whose finding has its gain.
+The step is replayed without building it on the host, and without the copy if the host doesn't wait for it; a copy that
+waits is a sync, `to-device`, whose finding has its gain.
 
 ## References
 
 - https://docs.pytorch.org/docs/stable/generated/torch.rand.html
-- sample_traces/programs/copies.py, measured: 151.75 → 17.69 ms a step
+- sample_traces/programs/copies.py, measured: 151.75 → 17.69 ms per step
 """
 
 from __future__ import annotations
@@ -45,37 +45,37 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="host-built-tensor",
     area=Area.INPUT,
-    title="A tensor is built on the CPU and sent to the device, every step",
-    why="The host fills it, then copies it from pageable memory; the device could have filled it in µs.",
-    fix="Make it where it is used: torch.rand(shape, device=device), or once before the loop if it never changes.",
+    title="A tensor is built on the CPU and sent to the device in every step",
+    why="The host fills it, then copies it from pageable memory; the device could fill it in microseconds.",
+    fix="Create it where it is used: torch.rand(shape, device=device), or once before the loop if it never changes.",
     when_fine="When its content comes from the host anyway, or it must not depend on the device's random numbers.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """A factory op without device work, then right behind it a pageable copy to the device, in every step.
+    """Yield factory ops without device work that are followed by a pageable copy to the device in every step.
 
-    A copy behind which the host waits is a sync, whose finding says what it costs: here only the making counts.
+    A copy that the host waits for is a sync, whose finding states its cost; then only the factory counts here.
     """
     before = context.kept(factories)
     built = {c.call: (c, before[c.call]) for c in context.kept(pageable_copies) if c.call in before}
     for group in context.by_scope(built):
-        mine = [built[call] for call in group]
-        making = context.length_us(row for _, row in mine) * context.host_scale
+        factories_of = [built[call] for call in group]
+        making = context.length_us(row for _, row in factories_of) * context.host_scale
         unsaid = [call for call in group if call not in context.sync_calls]
         sending = context.length_us(unsaid)
-        if making + sending < context.notable_us or len(mine) < context.count:
+        if making + sending < context.notable_us or len(factories_of) < context.count:
             continue
-        size = sum(c.size for c, _ in mine) / context.count
-        where = f"holds the host for {duration(sending)}" if unsaid else "is a sync, listed as one"
-        gone = [*(row for _, row in mine), *(copying(context, call) for call in unsaid)]
+        size = sum(c.size for c, _ in factories_of) / context.count
+        where = f"blocks the host for {duration(sending)}" if unsaid else "is a sync, listed as one"
+        removed = [*(row for _, row in factories_of), *(copying(context, call) for call in unsaid)]
         yield context.habit(
             ADVICE,
             group,
             making + sending,
             [
-                f"{context.trace.name(mine[0][1])} fills it on the host in {duration(making)} a step",
+                f"{context.trace.name(factories_of[0][1])} fills it on the host in {duration(making)} per step",
                 f"copying its {size / 1e6:.1f} MB {where}",
             ],
-            [Change(host=tuple(context.interval(row) for row in gone))],
+            [Change(host=tuple(context.interval(row) for row in removed))],
         )

@@ -1,4 +1,4 @@
-"""Batches that are pinned on the training thread, right before they are copied.
+"""Batches that are pinned on the training thread right before they are copied.
 
 ## What it finds
 
@@ -46,15 +46,15 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="inline-pin",
     area=Area.INPUT,
-    title="Batches are pinned on the training thread, every step",
-    why="Pinning copies the batch into page-locked memory, and first makes that, which is slow: the step waits for it.",
-    fix="Let the loader's own thread do it (pin_memory=True), or pin a buffer once and fill it again and again.",
+    title="Batches are pinned on the training thread in every step",
+    why="Pinning allocates page-locked memory, which is slow, and copies the batch into it; the step waits for it.",
+    fix="Let the loader's own thread do it (pin_memory=True), or pin a buffer once and reuse it.",
     when_fine="Once, before the loop.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """`pin_memory` ops on the steps' own thread, outside a loader, that take a notable time in every step."""
+    """Yield the habit if `pin_memory` takes a notable time on the steps' own thread, outside of a loader."""
     rows = context.outermost(context.rows(Category.CPU_OP, lambda n: n in ("aten::pin_memory", "aten::_pin_memory")))
     own = [r for r in rows if not any(map(is_loader, context.scope(r)))]
     for group in context.by_scope(own):
@@ -65,6 +65,6 @@ def find(context: Context) -> Iterable[Habit]:
             ADVICE,
             group,
             took,
-            [f"pin_memory takes {duration(took)} a step of the thread that launches the work"],
+            [f"pin_memory takes {duration(took)} per step on the thread that launches the work"],
             [Change(host=tuple(context.interval(r) for r in group))],
         )

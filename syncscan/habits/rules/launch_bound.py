@@ -2,14 +2,14 @@
 
 ## What it finds
 
-Many short kernels in a step that its launches hold for sure: by its time without the profiler, or by their sheer
-number.
+Many short kernels in a step that is certainly bound by launches: by its unprofiled time, or by their sheer number.
+(Their number alone proves it from some thousands on.)
 
 ## How it shows in the trace
 
-Launch after launch on the host, and gaps between the kernels. Only those count that a graph can hold: between two
-syncs, with no loader and no other work of the host between. The report tells them by phase, and what stands in the
-way of one graph, by its line.
+Launch after launch on the host, and gaps between the kernels. Only launches count that a graph can hold: between two
+syncs, with no loader and no other work of the host in between. The report lists them by phase, and what prevents a
+single graph by its line.
 
 ## Example
 
@@ -30,14 +30,14 @@ for _ in range(3):
 
 ## What it would save
 
-The step is replayed as one graph where that holds all of it, and with its network compiled, which leaves the
-optimizer's launches and some µs a parameter.
+The step is replayed as one graph if that holds all of it, and with its network compiled, which leaves the optimizer's
+launches and some µs per parameter.
 
 ## References
 
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
 - https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
-- sample_traces/launches, measured: 9.02 → 1.57 ms a step as one graph
+- sample_traces/launches, measured: 9.02 → 1.57 ms per step as one graph
 """
 
 from __future__ import annotations
@@ -63,44 +63,45 @@ ADVICE = Advice(
     rule="launch-bound",
     area=Area.DEVICE,
     title="The step is bound by its launches",
-    why="The host needs longer to launch the step's kernels than the device needs to run them, so the device waits.",
+    why="Launching the step's kernels takes the host longer than running them takes the device, so the device waits.",
     fix=(
-        'torch.compile(mode="reduce-overhead") or a CUDA graph launches all of them at once; larger batches and fused '
-        "ops make them fewer."
+        'torch.compile(mode="reduce-overhead") or a CUDA graph launches them all at once; larger batches and fused '
+        "ops reduce their number."
     ),
     when_fine=(
-        "When shapes or control flow change from step to step: graphs need them fixed (to generate, a static cache)."
+        "When shapes or control flow change between steps: graphs need them fixed (for generation, a static cache)."
     ),
 )
 PARTLY = (
-    'torch.compile(model, mode="reduce-overhead") launches the model\'s at once. A wait inside of it ends each graph: '
+    'torch.compile(model, mode="reduce-overhead") launches the model\'s at once. A wait inside it ends each graph: '
     "remove that first. What the host does between the model's calls stays."
 )
-"""The fix where one graph can't hold the whole step."""
+"""The fix if one graph can't hold the whole step."""
 SMALL_NS = 50_000
-"""Kernels that are longer on average than this aren't held up by their launches."""
+"""Longest mean kernel whose launch can delay it."""
 WHOLE = 0.95
-"""One graph holds a step if it holds this part of its launches."""
+"""Least part of a step's launches that one graph must hold to hold the step."""
 CALL_NS, PARAMETER_NS = 100_000, 20_000
-"""What a compiled network takes of the host for a pass, and in backward for each parameter, whose gradient is added up
-outside of the graph. A network of 96 parameters left 2.3 of its 4.9 ms (H200, torch 2.11, 2026-11-22: `mlp_logged` of
+"""Host time of a compiled network per pass, and in backward per parameter, whose gradient is accumulated outside of the
+graph. A network of 96 parameters left 2.3 of its 4.9 ms (H200, torch 2.11, 2026-11-22: `mlp_logged` of
 `benchmarks/launches.py`)."""
 WORTH_NS = 1_200_000
-"""A shorter part isn't worth a compile: a small network under a trainer took longer then (6.9 → 7.5 ms, H200)."""
+"""Shortest part worth compiling: a small network under a trainer got slower (6.9 → 7.5 ms, H200)."""
 COSTS, FUSED = (1.0, 1.5, 0.0), (1 / 2, 1.0, 1 / 3)
-"""Of what such a call costs, and of the device's work, which a compile fuses and a graph only launches, what is left:
-likely, then with the least and with the most saved. A BERT of four layers under a trainer took 8.4 ms instead of 15.4
-(H200, torch 2.11), which its launches alone don't explain."""
+"""Remaining part of such a call's cost, and of the device's work, which a compile fuses and a graph only launches:
+likely, with the least and with the most saved. A BERT of four layers under a trainer took 8.4 ms instead of 15.4 (H200,
+torch 2.11), which its launches alone don't explain."""
 GRAPH_FUSED = 1 / 2
-"""The least that is left of it, gaps and all, where one graph or one compile holds the whole step: a denoiser of 3.5 ms
-of kernels and 14.5 ms a step took 2.7 (H200, torch 2.11, 2026-11-22: `denoising` of `benchmarks/launches.py`)."""
+"""Least remaining part of the device's work, with gaps, if one graph or compile holds the whole step: a denoiser
+with 3.5 ms of kernels and 14.5 ms per step took 2.7 (H200, torch 2.11, 2026-11-22: `denoising` of
+`benchmarks/launches.py`)."""
 STEADY = 0.9
-"""The part of a step's launches that is the same in all steps: with less, shapes or control flow change, and no graph
-holds them (all of them in 56 recordings of programs that don't change)."""
+"""Least part of a step's launches that all steps have; with less, shapes or control flow change, and no graph holds
+them (1.0 in 56 recordings of programs that don't change)."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Many short kernels in a step that is held by its launches for sure, as far as graphs can hold them."""
+    """Yield the habit for many short kernels in a step that is certainly launch-bound, as far as graphs hold them."""
     if not context.launch_bound or context.launch_count < LEAST_LAUNCHES or _steady(context) < STEADY:
         return
     elsewhere = said_elsewhere(context)
@@ -134,7 +135,7 @@ def find(context: Context) -> Iterable[Habit]:
 def _evidence(context: Context, parts: Sequence[Capturable], took: float, mean_ns: float, whole: bool) -> list[str]:
     count = len(_calls(parts)) / context.count
     return [
-        f"{count:.0f} launches a step of kernels of {duration(mean_ns / 1e3)} on average take "
+        f"{count:.0f} launches per step of kernels of {duration(mean_ns / 1e3)} on average take "
         f"{'' if context.step.unprofiled_us else 'at least '}{duration(took)} of the host",
         _compared(context),
         *([] if whole else [_in_the_way(context, count, len(parts) / context.count)]),
@@ -146,14 +147,14 @@ def _calls(parts: Sequence[Capturable] | Sequence[Run]) -> Int64:
 
 
 def _launches(context: Context, elsewhere: Sequence[ThreadInterval]) -> Int64:
-    """The calls that launch work, but for those that another habit is about."""
+    """Return the launching calls without those of another habit."""
     calls = context.launch_calls
-    others: Int64 = calls[~begun_in(context, calls, elsewhere)]
-    return others
+    own: Int64 = calls[~begun_in(context, calls, elsewhere)]
+    return own
 
 
 def _took(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[ThreadInterval]) -> float:
-    """Host time of these launches in µs a step; at the least where no unprofiled time is known."""
+    """Return the host time of these launches in µs per step; a lower bound without an unprofiled step time."""
     if context.step.unprofiled_us is None:
         return sum(len(part.calls) for part in parts) * LEAST_NS / context.count / 1e3
     within = sum(other.end - other.begin for other in elsewhere if any(_holds(part, other) for part in parts))
@@ -165,9 +166,9 @@ def _holds(part: Capturable, other: ThreadInterval) -> bool:
 
 
 def _changes(context: Context, whole: bool, runs: Sequence[Run]) -> tuple[Change, ...]:
-    """The step without these launches: as one graph if that holds all of it, and as a compiled network leaves it.
+    """Return the step without these launches: as one graph if it holds all of it, and as a compiled network.
 
-    An optimizer isn't compiled with its network: only a graph of the whole step spares its launches.
+    An optimizer isn't compiled with its network; only a graph of the whole step saves its launches.
     """
     kernels = _kernels(context, _calls(runs))
     if not whole:
@@ -179,7 +180,7 @@ def _changes(context: Context, whole: bool, runs: Sequence[Run]) -> tuple[Change
 
 
 def _compiled(context: Context, runs: Sequence[Run], kernels: Int64, costs: float, stay: float) -> Change:
-    """Each run a call that takes so many times what one usually does, and the kernels fused."""
+    """Return the change to one call per run, which costs `costs` times the usual, with kernels fused."""
     host = (
         interval._replace(begin=min(interval.begin + _call_ns(context, run, costs), interval.end))
         for run in runs
@@ -189,20 +190,20 @@ def _compiled(context: Context, runs: Sequence[Run], kernels: Int64, costs: floa
 
 
 def _call_ns(context: Context, run: Run, costs: float) -> int:
-    """What a compiled call takes of the host instead of the run, as recorded."""
+    """Return the host time of a compiled call that replaces the run, on the scale of the recording."""
     return int(costs * (CALL_NS + PARAMETER_NS * run.parameters) / context.host_scale)
 
 
 def _kernels(context: Context, calls: Int64) -> Int64:
-    """Rows of the kernels that these calls launch."""
+    """Return the rows of the kernels that these calls launch."""
     trace = context.trace
     rows = trace.device_rows[trace.slices.category[trace.device_rows] == int(Category.KERNEL)]
-    mine: Int64 = rows[np.isin(trace.calls_of(rows), calls)]
-    return mine
+    own: Int64 = rows[np.isin(trace.calls_of(rows), calls)]
+    return own
 
 
 def _steady(context: Context) -> float:
-    """The part of a step's kernels that every step launches, by their names."""
+    """Return the part of a step's kernels, by name, that every step launches."""
     s, kernels = context.trace.slices, _kernels(context, context.launch_calls)
     if not len(kernels):
         return 0.0

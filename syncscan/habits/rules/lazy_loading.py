@@ -1,14 +1,14 @@
-"""Kernels that are loaded when they are first used, in the steps that were recorded.
+"""Kernels that are loaded on first use, in recorded steps.
 
 ## What it finds
 
-Calls that ask for or set a kernel's attributes and take over 100 µs, 20 times as long as is usual for them; launches as
-long in which CUPTI recorded that a kernel was loaded.
+Calls that query or set a kernel's attributes and take over 100 µs, 20 times as long as usual; launches of that length
+during which CUPTI recorded that a kernel was loaded.
 
 ## How it shows in the trace
 
 One of many `cudaFuncSetAttribute`, `cudaFuncGetAttributes`, `cudaOccupancyMaxActiveBlocksPerMultiprocessor…` takes
-milliseconds; rows `Lazy Function Loading` and `Runtime Triggered Module Loading` of category `overhead` lie in it.
+milliseconds; rows `Lazy Function Loading` and `Runtime Triggered Module Loading` of category `overhead` lie inside it.
 
 ## Example
 
@@ -34,7 +34,7 @@ usual = time.perf_counter() - begin
 
 ## What it would save
 
-The step is replayed with the usual length of these calls. No later step has them.
+The step is replayed with the usual length of these calls. Later steps don't have them.
 
 ## References
 
@@ -60,27 +60,27 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="lazy-loading",
     area=Area.HOST,
-    title="Kernels are loaded in the steps, when they are first used",
+    title="Kernels are loaded in the steps, on first use",
     why=(
-        "CUDA loads a kernel and its module when it is first asked for or launched: tens of µs to tens of ms on the "
-        "host, and the device may have to be idle for it."
+        "CUDA loads a kernel and its module when it is first queried or launched: tens of µs to tens of ms on the "
+        "host, and the device may have to be idle meanwhile."
     ),
     fix=(
-        "Warm up before what counts, with every shape and dtype that comes; or CUDA_MODULE_LOADING=EAGER, which loads "
-        "all when the program starts."
+        "Warm up before the steps that matter, with every shape and dtype; or CUDA_MODULE_LOADING=EAGER, which loads "
+        "everything at program start."
     ),
-    when_fine="In the first steps of a long run: it doesn't come again.",
+    when_fine="In the first steps of a long run, as it happens once.",
 )
 LONG_NS = 100_000
-"""Such a call that takes longer loads something: of 466 in a cold start (H200, torch 2.11, `inference.cold`) eight do,
-in each CUPTI recorded it, and the others take 68 µs at most."""
+"""Such a call that takes longer loads something: of 466 in a cold start (H200, torch 2.11, `inference.cold`) eight do
+so, as CUPTI recorded for each, and the others take at most 68 µs."""
 FACTOR = 20
-"""A call that loads takes so many times as long as most of its name: there 69 times at least."""
+"""A call that loads takes this many times as long as usual calls of its name; there, at least 69 times."""
 _LOADING = frozenset({"Lazy Function Loading", "Runtime Triggered Module Loading"})
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield the habit, where calls that load kernels take a notable part of the steps."""
+    """Yield the habit if calls that load kernels take a notable part of the steps."""
     trace = context.trace
     rows = sorted((*_askers(context), *_launches(context)), key=trace.slices.ts.item)
     intervals = [interval for interval in (_loading(trace, row) for row in rows) if interval.end > interval.begin]
@@ -97,7 +97,7 @@ def find(context: Context) -> Iterable[Habit]:
 
 
 def _askers(context: Context) -> list[int]:
-    """Return the calls about kernels that took long: they load one."""
+    """Return the slow calls about kernels, which load one."""
     trace, calls = context.trace, []
     for category in CALLS:
         calls += [row for row in context.rows(category, may_load_a_kernel) if trace.slices.dur.item(row) >= LONG_NS]
@@ -105,7 +105,7 @@ def _askers(context: Context) -> list[int]:
 
 
 def _launches(context: Context) -> list[int]:
-    """Return the launches in which CUPTI recorded that a kernel was loaded."""
+    """Return the launches during which CUPTI recorded that a kernel was loaded."""
     trace, s = context.trace, context.trace.slices
     loads = trace.where(lambda name: name in _LOADING, Category.OVERHEAD)
     rows = [row for category in CALLS for row in (context.rows(category, is_launch) if len(loads) else ())]
@@ -125,6 +125,6 @@ def _loading(trace: Trace, row: int) -> ThreadInterval:
 
 
 def _usual_ns(trace: Trace, row: int) -> float:
-    """Return how long calls of this name take that load nothing: a low quantile, ns; 0 for a name with one call."""
+    """Return the usual length of calls of this name without loading: a low quantile, ns; 0 with one call."""
     lengths = trace.lengths_like(row)
     return quantile(lengths, 0.25) if len(lengths) > 1 else 0.0

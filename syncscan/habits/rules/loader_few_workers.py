@@ -2,11 +2,11 @@
 
 ## What it finds
 
-Scopes of a loader with workers on the step's thread, while the device idles for a notable time: no batch is ready.
+Scopes of a loader with workers on the step's thread during which the device idles: no batch is ready.
 
 ## How it shows in the trace
 
-`enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__`, long, and no kernel beside it.
+`enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__`, long, with no kernel running meanwhile.
 
 ## Example
 
@@ -31,8 +31,8 @@ for batch, target in loader:
 
 ## What it would save
 
-The step is replayed with half of the wait, with none of it and with nine tenths: how much cheaper a sample can be
-isn't in the trace.
+The step is replayed with half of the wait, with none of it and with nine tenths, since the trace doesn't show how much
+cheaper a sample can be.
 
 ## References
 
@@ -52,17 +52,17 @@ ADVICE = Advice(
     rule="loader-few-workers",
     area=Area.INPUT,
     title="The step waits for a DataLoader whose workers can't keep up",
-    why="The loader has workers, and still the step finds no batch ready: they make them slower than it takes them.",
+    why="The loader has workers, but no batch is ready in time: they produce batches slower than steps consume them.",
     fix=(
-        "More workers, as far as there are cores; then a cheaper sample: decode smaller, cache, or augment on "
+        "More workers, as far as there are cores; then cheaper samples: decode smaller, cache, or augment on "
         "the device, in batches."
     ),
-    when_fine="When the wait is only at the begin of an epoch: persistent_workers=True keeps them from starting anew.",
+    when_fine="When only the start of an epoch waits; persistent_workers=True keeps workers from restarting.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Scopes of a loader with workers on the steps' thread, during which the device idles for a notable time."""
+    """Return the habit if the device idles for a notable time while the steps' thread is in a loader with workers."""
     return waiting_for(
         context, is_loader_with_workers, ADVICE, "the step waits {ms} for its next batch", (0.5, 0.0, 0.9)
     )

@@ -1,8 +1,8 @@
-"""A step that waits for a DataLoader without workers: the training process makes every batch itself.
+"""A step that waits for a DataLoader without workers, so that the training process makes every batch itself.
 
 ## What it finds
 
-Scopes of a loader without workers on the step's thread, while the device idles for a notable time.
+Scopes of a loader without workers on the step's thread during which the device idles.
 
 ## How it shows in the trace
 
@@ -29,7 +29,7 @@ for batch, target in loader:
 
 ## What it would save
 
-The step is replayed with a quarter of the loader's time (four workers that share it), with nearly none and with half.
+The step is replayed with a quarter of the loader's time (shared by four workers), with nearly none and with half.
 
 ## References
 
@@ -49,20 +49,20 @@ ADVICE = Advice(
     rule="loader-no-workers",
     area=Area.INPUT,
     title="The step waits for a DataLoader that has no workers",
-    why="With num_workers=0 the training process makes each batch itself, between two steps, while the device idles.",
-    fix="Give the DataLoader workers: num_workers=4 a GPU is a start; pin_memory=True and persistent_workers=True too.",
-    when_fine="When batches are made in much less time than a step takes, or the data already lie on the device.",
+    why="With num_workers=0 the training process makes each batch itself between two steps, while the device idles.",
+    fix="Give the DataLoader workers: try num_workers=4 per GPU; pin_memory=True and persistent_workers=True too.",
+    when_fine="When batches are made in much less time than a step takes, or the data is already on the device.",
 )
 WORKERS = 4
-"""What the likely gain takes for granted: that so many workers share the making of batches."""
+"""Number of workers that the likely gain assumes."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Scopes of a loader without workers on the steps' thread, during which the device idles for a notable time."""
+    """Return the habit if the device idles for long while the steps' thread is in a loader without workers."""
     return waiting_for(
         context,
         is_loader_without_workers,
         ADVICE,
-        "the loader takes {ms} a step on the step's own thread",
+        "the loader takes {ms} per step on the step's own thread",
         (1 / WORKERS, NOTABLE, 0.5),
     )

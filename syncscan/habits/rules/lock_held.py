@@ -1,14 +1,15 @@
-"""Another thread of Python's holds the interpreter's lock, and the step's thread waits for it.
+"""Another Python thread that holds the interpreter's lock (GIL) while the step's thread waits for it.
 
 ## What it finds
 
-A thread of the program's own that runs Python beside the step: a reporter, a parser, a thread that prepares batches.
+A thread of the program that runs Python beside the step: a reporter, a parser, a thread that prepares batches.
 
 ## How it shows in the trace
 
-In no slice: while capture samples the step's thread (`syncscan profile`), it reads how long that one and the others of
-Python's were on a core. Time counts in which the step's thread was off its core, not for want of one and in code that
-waits for nothing itself, while another one ran; not what chance explains, as beside a thread that needs no lock.
+Not as a slice: while capture samples the step's thread (`syncscan profile`), it reads how long that thread and other
+Python threads were on a core. Time counts if the step's thread was off its core, not for lack of one and in code that
+doesn't wait by itself, while another thread ran; without the part that chance explains, as for threads without the
+lock.
 
 ## Example
 
@@ -36,8 +37,8 @@ counting.wait()
 
 ## What it would save
 
-Likely what the thread was stopped, in the backward pass too, where autograd's thread is stopped with it. Half of what
-was surely the lock's at least; at most all the time that the thread was off its core, for what it waits for by itself
+Likely the time that the thread was blocked, also in backward, where autograd's thread is blocked with it. At least half
+of what was certainly the lock's; at most all time that the thread was off its core, since what it waits for by itself
 can't be told from the lock. Measured: 41 to 88 % of small steps beside one such thread.
 
 ## References
@@ -65,22 +66,22 @@ ADVICE = Advice(
     area=Area.HOST,
     title="Another thread holds Python's lock, and the step waits for it",
     why=(
-        "Only one thread runs Python at a time. Each op of torch's gives the lock away and wants it back; a thread "
-        "that has taken it meanwhile keeps it for up to 5 ms, and longer in a call that doesn't let it go."
+        "Only one thread runs Python at a time. Each torch op releases the lock and reacquires it; a thread "
+        "that took it meanwhile keeps it for up to 5 ms, and longer in a call that doesn't release it."
     ),
     fix=(
-        "Do that work in a process of its own (a DataLoader's workers, multiprocessing, a ProcessPoolExecutor); or "
-        "rarely, and in calls that give the lock away (torch, numpy, zlib). sys.setswitchinterval(5e-4) makes each "
-        "wait ten times shorter where that thread runs plain Python."
+        "Do that work in another process (DataLoader workers, multiprocessing, a ProcessPoolExecutor), or "
+        "rarely and in calls that release the lock (torch, numpy, zlib). sys.setswitchinterval(5e-4) makes each "
+        "wait ten times shorter if that thread runs plain Python."
     ),
-    when_fine="When the device has work for as long.",
+    when_fine="When the device is busy meanwhile.",
 )
 NAMED = 2
-"""Threads that the evidence names."""
+"""Number of threads named in the evidence."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Time in which the step's thread wasn't on its core, but another thread of Python's ran, by samples."""
+    """Yield the habit for time that the step's thread was off its core while another Python thread ran."""
     sampled = context.sampled
     stopped = stopped_by_others(sampled) if sampled else None
     if sampled is None or stopped is None or stopped.surely_us < context.notable_us:
@@ -96,15 +97,15 @@ def find(context: Context) -> Iterable[Habit]:
 def _evidence(sampled: SampledHost, stopped: Stopped) -> list[str]:
     ran = [other for other in sampled.others if other.beside_us]
     threads = [
-        f"thread {other.name} ran for {duration(other.us)} a step, {other.beside_us / other.us:.0%} of it while the "
+        f"thread {other.name} ran for {duration(other.us)} per step, {other.beside_us / other.us:.0%} of it while the "
         f"step's was off its core{', in ' + other.places[0] if other.places else ''}"
         for other in sorted(ran, key=lambda other: -other.beside_us)[:NAMED]
     ]
     backward = stopped.likely_us - stopped.surely_us
-    also = f", and for {duration(backward)} in the backward pass" if backward else ""
+    also = f", and for {duration(backward)} in backward" if backward else ""
     return [
-        f"the step's thread was stopped for {duration(stopped.surely_us)} ({stopped.surely_us / sampled.step_us:.0%}"
-        f" of the step) where it waits for nothing itself{also}; it was off its core for "
-        f"{duration(stopped.most_us)} in all",
+        f"the step's thread was blocked for {duration(stopped.surely_us)} ({stopped.surely_us / sampled.step_us:.0%}"
+        f" of the step) where it doesn't wait by itself{also}; it was off its core for "
+        f"{duration(stopped.most_us)} in total",
         *threads,
     ]

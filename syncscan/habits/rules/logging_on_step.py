@@ -1,14 +1,13 @@
-"""Logging that the step's thread does itself.
+"""Logging on the step's own thread.
 
 ## What it finds
 
-Functions of `logging` and of loggers of experiments on the step's thread.
+Functions of `logging` and of experiment loggers on the step's thread.
 
 ## How it shows in the trace
 
-In no slice: capture samples the step's thread without the profiler (`syncscan profile`), and each sample counts for
-the
-outermost function of this kind. What a DataLoader does is its own habit.
+Not as a slice: capture samples the step's thread without the profiler (`syncscan profile`), and each sample counts for
+the outermost function of this kind. Work of a DataLoader is a habit of its own.
 
 ## Example
 
@@ -36,7 +35,7 @@ for step in range(3):
 
 ## What it would save
 
-Its time as samples show it is the most that can be saved; at least half of it is, where the host bounds the step.
+At most its sampled time; in a host-bound step, at least half of that.
 
 ## References
 
@@ -55,15 +54,15 @@ ADVICE = Advice(
     rule="logging-on-step",
     area=Area.HOST,
     title="The step's thread logs",
-    why="While it formats and writes, it launches nothing.",
+    why="It launches nothing while it formats and writes.",
     fix=(
-        "Log every some ten steps, all values at once; hand records to another thread "
+        "Log every ten steps or so, all values at once; pass records to another thread "
         "(logging.handlers.QueueHandler); keep debug messages behind logger.isEnabledFor."
     ),
-    when_fine="When the device has work for as long.",
+    when_fine="When the device is busy meanwhile.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Functions of `logging` and of loggers of experiments, by samples."""
+    """Return the habit for functions of `logging` and of experiment loggers, by samples."""
     return sampled_habit(context, ADVICE, Kind.LOGGING)

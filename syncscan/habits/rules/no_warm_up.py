@@ -2,11 +2,11 @@
 
 ## What it finds
 
-A first recorded step of at least three times the others' median, with more one-off calls than any of them.
+A first recorded step at least three times as long as the median of the others, with more one-time calls than any.
 
 ## How it shows in the trace
 
-`cudaMalloc`, `cuModuleLoadData`, `cudaStreamCreate` and their like in the first step, and hardly any in the others.
+`cudaMalloc`, `cuModuleLoadData`, `cudaStreamCreate` and the like in the first step, and hardly any in the others.
 
 ## Example
 
@@ -38,7 +38,7 @@ mean = sum(times) / len(times)
 
 ## What it would save
 
-It spoils a measurement, and no step behind the first has it.
+None per step: it distorts a measurement, and steps after the first don't have it.
 
 ## References
 
@@ -61,22 +61,22 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="no-warm-up",
     area=Area.TIMING,
-    title="The first step is cold, and counts",
-    why="The first calls load kernels, choose algorithms, create handles and take memory; none of that comes again.",
-    fix="Run some steps before the first that counts (until their time has settled), and report their cost apart.",
-    when_fine="When the time to the first answer is what you want to know.",
+    title="The first step is cold and is counted",
+    why="The first calls load kernels, choose algorithms, create handles and allocate memory, once.",
+    fix="Run some steps before the first that counts, until their time settles, and report their cost separately.",
+    when_fine="When you want to measure the time to the first result.",
 )
 FACTOR, MORE = 3.0, 3
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """A first step of several times the others' median, with more one-off calls than any of them."""
+    """Yield the habit for a first step much longer than the others, with more one-time calls."""
     steps = context.trace.steps
     if len(steps) < 2:
         return
     lengths = np.array([step.end - step.ts for step in steps], np.float64)
     usual = median(lengths[1:])
-    if usual <= 0 or lengths[0] < FACTOR * usual:  # steps of no time, in damaged traces
+    if usual <= 0 or lengths[0] < FACTOR * usual:  # steps of no length occur in damaged traces
         return
     s = context.trace.slices
     calling = (Category.RUNTIME, Category.DRIVER)
@@ -91,8 +91,7 @@ def find(context: Context) -> Iterable[Habit]:
         None,
         [
             f"the first step takes {duration(lengths[0] / 1e3)}, the others {duration(usual / 1e3)}",
-            f"it makes {calls[0]} calls of the kind that is made once (memory, kernels, handles), the others at most "
-            f"{max(calls[1:])}",
+            f"it makes {calls[0]} one-time calls (memory, kernels, handles), the others at most {max(calls[1:])}",
             f"the mean of all is {lengths.mean() / usual:.1f} times the others' median",
         ],
     )

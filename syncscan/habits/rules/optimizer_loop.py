@@ -1,12 +1,12 @@
-"""An optimizer that launches kernels for one parameter after the other.
+"""An optimizer that launches kernels for one parameter after another.
 
 ## What it finds
 
-Optimizer steps of many small kernels that aren't batched, in a step that is held by its launches for sure.
+Optimizer steps of many small kernels that aren't batched, in a step that is certainly bound by its launches.
 
 ## How it shows in the trace
 
-The scope `Optimizer.step#…` with a handful of kernels a parameter, each of some µs.
+The scope `Optimizer.step#…` with a handful of kernels per parameter, each of a few µs.
 
 ## Example
 
@@ -29,7 +29,7 @@ The step is replayed with a tenth of the optimizer's host time, with none of it 
 ## References
 
 - https://docs.pytorch.org/docs/stable/optim.html#algorithms
-- sample_traces/programs/tips.py, measured: 14.21 → 8.20 ms a step
+- sample_traces/programs/tips.py, measured: 14.21 → 8.20 ms per step
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ ADVICE = Advice(
     rule="optimizer-loop",
     area=Area.DEVICE,
     title="The optimizer launches small kernels for each parameter in turn",
-    why="Each launch costs the host some µs, however little there is to compute; the device waits for them.",
-    fix="fused=True where the optimizer has it, else foreach=True (the default on a GPU unless switched off).",
-    when_fine="When parameters are few and large, or the step is bound by the device anyway.",
+    why="Each launch costs the host a few µs, however little it computes; the device waits for them.",
+    fix="fused=True if the optimizer supports it, else foreach=True (the default on a GPU unless disabled).",
+    when_fine="When parameters are few and large, or the step is device-bound anyway.",
 )
 STAY = (0.1, 0.0, 0.4)
-"""What is left of its host time when fused: likely, and when most and least is saved."""
+"""Remaining part of its host time when fused: likely, with the most and with the least saved."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Optimizer steps of many small kernels that aren't batched, and hold the step for sure."""
+    """Yield the habit for optimizer steps of many small kernels that aren't batched and certainly bound the step."""
     looping = context.kept(find_looping_optimizer)
     if looping is None:
         return
@@ -63,7 +63,7 @@ def find(context: Context) -> Iterable[Habit]:
         looping.steps,
         looping.took_us,
         [
-            f"{looping.kernels:.0f} kernels a step of {duration(looping.mean_ns / 1e3)} on average",
+            f"{looping.kernels:.0f} kernels per step of {duration(looping.mean_ns / 1e3)} on average",
             f"they take {duration(looping.took_us)} of the host ({looping.took_us / context.period_us:.0%} of the "
             "step)",
         ],

@@ -2,11 +2,11 @@
 
 ## What it finds
 
-Copies to the device from pageable memory whose calls take a notable time, where the host needn't wait for the device.
+Copies to the device from pageable memory whose calls take notable time, unless the host waits for the device.
 
 ## How it shows in the trace
 
-`cudaMemcpyAsync` with `Memcpy HtoD (Pageable -> Device)` as its work, as long as the copy takes.
+`cudaMemcpyAsync` with `Memcpy HtoD (Pageable -> Device)` as its work, and as long as the copy.
 
 ## Example
 
@@ -49,28 +49,28 @@ ADVICE = Advice(
     title="Input is copied to the device from pageable memory",
     why=(
         "The driver stages a pageable copy through a pinned buffer of its own while the host waits; from pinned memory "
-        "the device fetches it itself, at the full speed of the bus, while the host goes on."
+        "the device fetches it itself at full bus speed while the host continues."
     ),
-    fix="pin_memory=True in the DataLoader (or .pin_memory() once, ahead), and .to(device, non_blocking=True).",
-    when_fine="When it is copied once, before the loop, or is small.",
+    fix="pin_memory=True in the DataLoader (or .pin_memory() once, in advance), and .to(device, non_blocking=True).",
+    when_fine="When it is copied once before the loop, or is small.",
 )
 
 SMALL = 100_000
-"""Bytes a step below which staging a copy costs less than the call."""
+"""Bytes per step below which staging a copy costs less than the call."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Pageable copies to the device in the steps whose calls take a notable time, not from a tensor just built.
+    """Yield the habit if pageable copies take notable time in the steps, without those of tensors just built.
 
-    One behind which the host waits is a sync: its finding says what a pinned copy would gain.
+    A copy that the host waits for is a sync, whose finding states what a pinned copy would gain.
     """
     before = context.kept(factories)
     calls = [c for c in context.kept(pageable_copies) if c.call not in context.sync_calls and c.call not in before]
     for group in context.by_scope(c.call for c in calls):
         members = set(group)
-        mine = [c for c in calls if c.call in members]
+        own = [c for c in calls if c.call in members]
         held = context.length_us(group)
-        size = sum(c.size for c in mine) / context.count
+        size = sum(c.size for c in own) / context.count
         if held < context.notable_us or size < SMALL:
             continue
         yield context.habit(
@@ -78,11 +78,11 @@ def find(context: Context) -> Iterable[Habit]:
             group,
             held,
             [
-                f"{len(mine) / context.count:.0f} copies a step, {size / 1e6:.1f} MB, "
-                f"hold the host for {duration(held)}",
-                f"the bus runs at {_rate(mine):.1f} GB/s for them",
+                f"{len(own) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, "
+                f"block the host for {duration(held)}",
+                f"the bus runs at {_rate(own):.1f} GB/s for them",
             ],
-            [Change(host=tuple(context.interval(copying(context, c.call)) for c in mine))],
+            [Change(host=tuple(context.interval(copying(context, c.call)) for c in own))],
         )
 
 

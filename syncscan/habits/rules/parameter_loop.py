@@ -1,13 +1,12 @@
-"""A Python loop that launches tiny kernels for one parameter after the other, outside of the optimizer.
+"""A Python loop outside of the optimizer that launches tiny kernels for one parameter after another.
 
 ## What it finds
 
-A round of ops on single tensors that each step repeats about as often as it has parameters, outside of the optimizer.
+A round of ops on single tensors, repeated in each step about once per parameter, outside of the optimizer.
 
 ## How it shows in the trace
 
-The same few ops (`aten::mul_ aten::add_`, `aten::lerp_`, a norm, a clone) again and again, each with a kernel of some
-µs.
+The same few ops (`aten::mul_ aten::add_`, `aten::lerp_`, a norm, a clone) repeatedly, each with a kernel of a few µs.
 
 ## Example
 
@@ -48,20 +47,21 @@ ADVICE = Advice(
     rule="parameter-loop",
     area=Area.DEVICE,
     title="A Python loop launches small kernels for each parameter in turn",
-    why="Each launch costs the host some µs, however little there is to compute; the device waits for them.",
+    why="Each launch costs the host a few µs, however little it computes; the device waits for them.",
     fix=(
-        "One call over the list of all tensors: torch._foreach_lerp_, _foreach_mul_, _foreach_norm and their like; "
+        "One call over the list of all tensors: torch._foreach_lerp_, _foreach_mul_, _foreach_norm and the like; "
         "torch.optim.swa_utils.AveragedModel(…, multi_avg_fn=get_ema_multi_avg_fn()); clip_grad_norm_(foreach=True)."
     ),
-    when_fine="When parameters are few and large, or the device works all the while.",
+    when_fine="When parameters are few and large, or the device is busy meanwhile.",
 )
 STAY = (0.1, 0.0, 0.4)
-"""What is left of its host time when batched: likely, and when most and least is saved. The most is as recorded, for
-recording lengthens some ops more than others (measured: 1.2 to 1.5 of a recorded 2.4 ms, H200, torch 2.11)."""
+"""Remaining part of its host time when batched: likely, with the most and with the least saved. The most is as
+recorded, since recording lengthens some ops more than others (measured: 1.2 to 1.5 of a recorded 2.4 ms, H200, torch
+2.11)."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """A round of ops on single tensors that each step repeats about as often as it has parameters."""
+    """Yield the habit for rounds of ops on single tensors that each step repeats about once per parameter."""
     for loop in context.kept(parameter_loops):
         yield context.habit(ADVICE, loop.first, loop.took_us, _evidence(context, loop), _changes(loop))
 
@@ -79,7 +79,7 @@ def _without(interval: ThreadInterval, stay: float) -> ThreadInterval:
 
 def _evidence(context: Context, loop: ParameterLoop) -> list[str]:
     return [
-        f"{' '.join(name.removeprefix('aten::') for name in loop.ops)}: {loop.rounds:.0f} rounds a step, "
+        f"{' '.join(name.removeprefix('aten::') for name in loop.ops)}: {loop.rounds:.0f} rounds per step, "
         f"{loop.launches:.0f} kernels of {duration(loop.mean_ns / 1e3)} on average",
         f"they take {duration(loop.took_us)} of the host ({loop.took_us / context.period_us:.0%} of the step)",
     ]

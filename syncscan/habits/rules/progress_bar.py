@@ -2,13 +2,12 @@ r"""A progress bar that the step's thread draws.
 
 ## What it finds
 
-Functions of tqdm, rich and Lightning's bars on the step's thread; not what they iterate over.
+Functions of tqdm, rich and Lightning's bars on the step's thread; not the iterated object.
 
 ## How it shows in the trace
 
-In no slice: capture samples the step's thread without the profiler (`syncscan profile`), and each sample counts for
-the
-outermost function of this kind. What a DataLoader does is its own habit.
+Not as a slice: capture samples the step's thread without the profiler (`syncscan profile`), and each sample counts for
+the outermost function of this kind. Work of a DataLoader is a habit of its own.
 
 ## Example
 
@@ -33,7 +32,7 @@ for step in range(3):
 
 ## What it would save
 
-Its time as samples show it is the most that can be saved; at least half of it is, where the host bounds the step.
+At most its sampled time; in a host-bound step, at least half of that.
 
 ## References
 
@@ -52,15 +51,15 @@ ADVICE = Advice(
     rule="progress-bar",
     area=Area.HOST,
     title="The step's thread draws a progress bar",
-    why="Each update formats and writes to the terminal, and launches nothing meanwhile.",
+    why="Each update formats and writes to the terminal and launches nothing meanwhile.",
     fix=(
-        "Draw it seldom: tqdm(mininterval=1, miniters=50), Lightning's TQDMProgressBar(refresh_rate=50); or not at "
+        "Update it rarely: tqdm(mininterval=1, miniters=50), Lightning's TQDMProgressBar(refresh_rate=50); or not at "
         "all: Trainer(enable_progress_bar=False), transformers' disable_tqdm=True."
     ),
-    when_fine="When the device has work for as long.",
+    when_fine="When the device is busy meanwhile.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Functions of tqdm, rich and Lightning's bars, by samples; not what they iterate over."""
+    """Return the habit for functions of tqdm, rich and Lightning's bars, without what they iterate over, by samples."""
     return sampled_habit(context, ADVICE, Kind.PROGRESS)

@@ -1,13 +1,13 @@
-"""Two streams that wait for each other in every step, so that they never overlap.
+"""Two streams that wait for each other in every step and so never overlap.
 
 ## What it finds
 
-Two streams of the program's with a tenth of the device's work each, at least two stream waits a step, and no overlap.
+Two of the program's streams with a tenth of the device's work each, at least two stream waits per step, and no overlap.
 
 ## How it shows in the trace
 
 `cudaStreamWaitEvent` in both directions in every step, and kernels that take turns. Streams of collectives and of
-libraries are left alone.
+libraries don't count.
 
 ## Example
 
@@ -39,7 +39,7 @@ for _ in range(3):
 
 ## What it would save
 
-An upper bound, as long as the smaller of the two works: two streams share a device.
+An upper bound, the work of the smaller stream, since two streams share a device.
 
 ## References
 
@@ -67,21 +67,21 @@ ADVICE = Advice(
     area=Area.STREAMS,
     title="Two streams wait for each other and never overlap",
     why=(
-        "Each stream waits for the other in every step, so they take turns as on one, and the events cost extra. "
+        "Each stream waits for the other in every step, so they take turns as if on one stream, at the cost of events. "
         "Work on the default stream that both must wait for has the same effect."
     ),
     fix=(
-        "Keep only the wait that hands a tensor over: the consumer waits for the producer. Against reuse of memory "
-        "record_stream is enough; let no work of either run on the default stream."
+        "Keep only the wait that passes a tensor: the consumer waits for the producer. Against memory reuse "
+        "record_stream is enough; keep the work of both off the default stream."
     ),
-    when_fine="When each stream's input really is the other's output of the same step: then one stream does as well.",
+    when_fine="When each stream's input is the other's output of the same step; then one stream would do.",
 )
 SHARE, OVERLAP = 0.1, 0.05
-"""Part of the device's work that each must have, and part of the smaller one's that may overlap."""
+"""Least part of the device's work on each stream, and largest part of the smaller one's that may overlap."""
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Pairs of streams of the program's with notable work, at least two stream waits a step, and no overlap."""
+    """Yield pairs of the program's streams with notable work, at least two stream waits per step, and no overlap."""
     waits = context.rows(Category.RUNTIME, is_stream_wait, main=False)
     if len(waits) < 2 * context.count:
         return
@@ -103,15 +103,15 @@ def find(context: Context) -> Iterable[Habit]:
                         least * a_step,
                         [
                             f"streams {a} and {b} work {duration(took[a] * a_step)} and "
-                            f"{duration(took[b] * a_step)} a step and overlap for {shared / least:.1%} of that",
-                            f"{len(waits) / context.count:.0f} waits between streams a step",
+                            f"{duration(took[b] * a_step)} per step and overlap for {shared / least:.1%} of that",
+                            f"{len(waits) / context.count:.0f} waits between streams per step",
                         ],
                         confidence=Confidence.MEDIUM,
                     )
 
 
 def _computing(context: Context, device: int) -> list[int]:
-    """The streams of a device that don't communicate: a collective ends when the last rank does, whatever runs here."""
+    """Return a device's streams without collectives, which end when the last rank does, whatever runs on this one."""
     s, trace = context.trace.slices, context.trace
     rows = trace.device_rows[s.device[trace.device_rows] == device]
     communicating = s.stream[rows[trace.called(rows, is_collective_kernel)]]
@@ -119,9 +119,9 @@ def _computing(context: Context, device: int) -> list[int]:
 
 
 def _librarys_own(context: Context, device: int, a: int, b: int) -> bool:
-    """Whether a library has chosen one of the streams, as cuDNN does in a recurrent layer.
+    """Return whether a library chose one of the streams, as cuDNN does in a recurrent layer.
 
-    One op launches on both, or a stream gets work of such ops alone as launch on several.
+    One op launches on both, or all work of a stream is from ops that launch on several streams.
     """
     s, trace = context.trace.slices, context.trace
     rows = trace.device_rows[s.device[trace.device_rows] == device]
@@ -134,7 +134,7 @@ def _librarys_own(context: Context, device: int, a: int, b: int) -> bool:
 
 
 def _outermost_ops(trace: Trace, calls: Int64) -> Int64:
-    """The row of the outermost op of a library around each call, NONE without; a custom function isn't one of those."""
+    """Return the row of the outermost library op around each call, or NONE; a custom function isn't a library op."""
     of_library = trace.is_category(Category.CPU_OP) & trace.named(lambda name: "::" in name)
     at = np.where(calls == NONE, NONE, trace.slices.parent[calls])
     outermost = np.full(len(calls), NONE, dtype=np.int64)
@@ -145,7 +145,7 @@ def _outermost_ops(trace: Trace, calls: Int64) -> Int64:
 
 
 def _in_turns(context: Context, device: int, a: int, b: int) -> bool:
-    """Whether each begins right where the other ends, again and again: a wait, not a lack of work, keeps them apart."""
+    """Return whether each begins right after the other ends, repeatedly, so that a wait keeps them apart."""
     first, second = context.work.of(device, a), context.work.of(device, b)
     return (
         _follows(first.busy_to, second.busy_from) >= context.count
@@ -154,7 +154,7 @@ def _in_turns(context: Context, device: int, a: int, b: int) -> bool:
 
 
 def _follows(ends: Int64, begins: Int64) -> int:
-    """How many of these begins lie within 30 µs behind one of these ends."""
+    """Return how many of these begins lie within 30 µs after one of these ends."""
     at = np.searchsorted(ends, begins, side="right") - 1
     known = at >= 0
     return int(np.count_nonzero(begins[known] - ends[at[known]] < 30_000))

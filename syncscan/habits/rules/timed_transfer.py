@@ -1,8 +1,8 @@
-"""A timed part that holds a copy of the input to the device.
+"""A timed interval that contains a copy of the input to the device.
 
 ## What it finds
 
-A copy of the input to the device between the two events of a timed part.
+A copy of the input to the device between the two events of a timed interval.
 
 ## How it shows in the trace
 
@@ -32,12 +32,12 @@ took = time.perf_counter() - begin
 
 ## What it would save
 
-It spoils a measurement: the copy's time is told, and no gain.
+None per step: it distorts a measurement, so the copy's time is reported without a gain.
 
 ## References
 
 - https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers
-- `syncscan time`, which reports the copy apart
+- `syncscan time`, which reports the copy separately
 """
 
 from __future__ import annotations
@@ -57,30 +57,32 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="timed-transfer",
     area=Area.TIMING,
-    title="The timed part holds a copy of the input to the device",
-    why="The time then is the bus's and the host's as well as the model's, and spreads with both.",
-    fix="Copy the input before the first event, or time the copy apart. `syncscan time` reports it as paid once.",
-    when_fine="When the time from a request on the host to its answer is what you want to know.",
+    title="The timed interval contains a copy of the input to the device",
+    why="The time then includes the bus and the host as well as the model, and varies with both.",
+    fix="Copy the input before the first event, or time the copy separately. `syncscan time` reports it as paid once.",
+    when_fine="When you want to measure the time from a request on the host to its result.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Copies to the device between the two events of timed parts."""
+    """Yield the habit for copies to the device between the two events of timed intervals."""
     timed = union_of([Interval(timing.begin, timing.end) for timing in context.kept(event_timings)])
     if not timed:
         return
     copies = [*context.kept(pageable_copies), *context.kept(pinned_copies)]
     begins, ends = (np.array(column, np.int64) for column in zip(*timed, strict=True))
     inside = Cover(begins, ends).holds(context.trace.slices.ts[[c.call for c in copies]])
-    mine = list(itertools.compress(copies, inside.tolist()))
-    held = context.length_us(c.call for c in mine) + sum(c.waited_ns for c in mine) / context.count / 1e3
-    took = max(held, context.length_us(c.row for c in mine))
-    if not mine or took < context.notable_us:
+    timed_copies = list(itertools.compress(copies, inside.tolist()))
+    held = (
+        context.length_us(c.call for c in timed_copies) + sum(c.waited_ns for c in timed_copies) / context.count / 1e3
+    )
+    took = max(held, context.length_us(c.row for c in timed_copies))
+    if not timed_copies or took < context.notable_us:
         return
-    size = sum(c.size for c in mine) / context.count / 1e6
+    size = sum(c.size for c in timed_copies) / context.count / 1e6
     yield context.habit(
         ADVICE,
-        [c.call for c in mine],
+        [c.call for c in timed_copies],
         None,
-        [f"{size:.2f} MB a step are copied inside the timed part: {duration(took)} of it"],
+        [f"{size:.2f} MB per step are copied inside the timed interval: {duration(took)} of it"],
     )

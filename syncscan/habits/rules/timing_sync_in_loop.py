@@ -1,12 +1,12 @@
-"""A timing loop that synchronises after every repetition.
+"""A timing loop that synchronizes after every repetition.
 
 ## What it finds
 
-A timed part in every step, with a synchronise behind it, after which the device idles.
+A timed interval in every step, followed by a synchronize after which the device idles.
 
 ## How it shows in the trace
 
-`cudaEventRecord` twice, then a synchronise, then `cudaEventElapsedTime`, again and again on the same thread.
+`cudaEventRecord` twice, then a synchronize, then `cudaEventElapsedTime`, repeatedly on the same thread.
 
 ## Example
 
@@ -37,7 +37,7 @@ times = [begin.elapsed_time(end) for begin, end in pairs]
 
 ## What it would save
 
-It spoils a measurement and takes no time of a step that isn't timed; what the wait itself costs is said of the sync,
+None in steps that aren't timed: it distorts a measurement. The cost of the wait itself is reported with the sync,
 `timing`.
 
 ## References
@@ -58,23 +58,23 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="timing-sync-in-loop",
     area=Area.TIMING,
-    title="Every repetition is timed with a synchronise of its own",
+    title="Every repetition is timed with its own synchronize",
     why=(
-        "After the synchronise the device is idle, and the next repetition starts from nothing: the times hold the "
-        "launch of the first kernels too, which a running loop hides."
+        "After the synchronize the device is idle, and the next repetition starts from nothing: the times include the "
+        "launch of the first kernels, which a running loop hides."
     ),
     fix=(
-        "Record an event before and behind each repetition, let the host run ahead, synchronise once at the end, and "
+        "Record an event before and after each repetition, let the host run ahead, synchronize once at the end, and "
         "read elapsed_time then. `syncscan time` does that."
     ),
-    when_fine="When the latency of a lone request is what you want to know.",
+    when_fine="When you want to measure the latency of a single request.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """A timed part in every step of several, behind which the device idles for a notable time.
+    """Yield the habit if every step of several has a timed interval after which the device idles for a notable time.
 
-    What the step would gain without the wait is said of the sync itself.
+    The gain without the wait is reported with the sync itself.
     """
     syncs = [timing.sync for timing in context.kept(event_timings)]
     idle = _idle_behind(context, syncs)
@@ -85,14 +85,14 @@ def find(context: Context) -> Iterable[Habit]:
         syncs,
         None,
         [
-            f"{context.trace.name(syncs[0])} {len(syncs) / context.count:.0f} times a step; events are read behind it",
+            f"{context.trace.name(syncs[0])} {len(syncs) / context.count:.0f} times per step; events are read after it",
             f"the device then idles for {duration(idle)} until the next repetition's first kernel",
         ],
     )
 
 
 def _idle_behind(context: Context, syncs: list[int]) -> float:
-    """From a synchronise to the next device work, in µs a step, mean."""
+    """Return the mean time from a synchronize to the next device work, in µs per step."""
     s, gaps = context.trace.slices, list[int]()
     starts = [context.work.of(d).busy_from for d in context.work.devices]
     for row in syncs:

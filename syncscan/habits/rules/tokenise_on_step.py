@@ -1,14 +1,13 @@
-"""Texts that the step's thread tokenises.
+"""Texts that the step's thread tokenizes.
 
 ## What it finds
 
-Functions of tokenisers on the step's thread, outside of a DataLoader.
+Functions of tokenizers on the step's thread, outside of a DataLoader.
 
 ## How it shows in the trace
 
-In no slice: capture samples the step's thread without the profiler (`syncscan profile`), and each sample counts for
-the
-outermost function of this kind. What a DataLoader does is its own habit.
+Not as a slice: capture samples the step's thread without the profiler (`syncscan profile`), and each sample counts for
+the outermost function of this kind. Work of a DataLoader is a habit of its own.
 
 ## Example
 
@@ -31,7 +30,7 @@ for _ in range(3):
 
 ## What it would save
 
-Its time as samples show it is the most that can be saved; at least half of it is, where the host bounds the step.
+At most its sampled time; in a host-bound step, at least half of that.
 
 ## References
 
@@ -49,13 +48,13 @@ from syncscan.model.habit import Advice, Area, Habit
 ADVICE = Advice(
     rule="tokenise-on-step",
     area=Area.INPUT,
-    title="The step's thread tokenises texts",
-    why="Tokens are the same in every epoch, and while it makes them the thread launches nothing.",
-    fix="Tokenise once before training (Dataset.map), or in the DataLoader's workers.",
-    when_fine="When texts come one by one, as to a server, or the device has work for as long.",
+    title="The step's thread tokenizes texts",
+    why="Tokens are the same in every epoch, and the thread launches nothing while it makes them.",
+    fix="Tokenize once before training (Dataset.map), or in the DataLoader's workers.",
+    when_fine="When texts arrive one by one, as at a server, or the device is busy meanwhile.",
 )
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Functions of tokenisers, by samples, outside of a DataLoader."""
+    """Return the habit for functions of tokenizers outside of a DataLoader, by samples."""
     return sampled_habit(context, ADVICE, Kind.TOKENIZING)
