@@ -1,4 +1,4 @@
-"""From bytes to a linked Trace: any shape a torch trace comes in, whole or broken."""
+"""Read a torch trace of any format, whole or damaged, into a linked Trace."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def load(
     piece: int = PIECE,
     max_memory: int | None = None,
 ) -> Trace:
-    """Read one trace; a big file with two processes where that is possible and pays.
+    """Read one trace; a big file with a second process, if that is possible and worthwhile.
 
     Args:
-        path: a file, plain or packed with gzip or zstd; `-` for standard input; or a URL that fsspec opens. A saved
-            analysis gives the trace that it was made of.
-        progress: called while reading with the bytes done and the bytes in all (0 if that isn't known).
+        path: a file, plain or compressed with gzip or zstd; `-` for standard input; or a URL that fsspec opens. A saved
+            analysis gives the trace that it was made from.
+        progress: called while reading with the bytes done and the total (0 if unknown).
         piece: bytes of text in memory at once.
-        max_memory: bytes that reading and analysing may take; by default most of what is free.
+        max_memory: bytes that reading and analyzing may take; by default most of what is free.
 
     Raises:
         TraceNotFound, TraceEmpty, TraceUnreadable: nothing can be read there.
         TraceTooLarge: it doesn't fit into memory.
-        MissingExtra: a package for this kind of place or compression isn't installed.
+        MissingExtra: a package for this kind of address or compression isn't installed.
     """
     with uncollected():
         return _load(os.fspath(path), progress, piece, memory.available() if max_memory is None else max_memory)
@@ -47,10 +47,10 @@ def load(
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile; a decorator too.
+    """Suspend garbage collection meanwhile; usable as a decorator too.
 
-    What is read and analysed makes no cycles to speak of. Looking for them doubles the time in which 2 GB are read, and
-    took 3 % of an analysis of 2,600 waits, a fifth of one of 6,000 that each have a place of their own.
+    Reading and analyzing create hardly any cycles. Searching for them doubles the time to read 2 GB, and
+    took 3 % of an analysis of 2,600 waits, a fifth of one of 6,000 that each are at a place of their own.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -96,12 +96,12 @@ def _read(
     second: tuple[second_process.SecondProcess, second_process.Turns] | None = None,
 ) -> Trace:
     report = None if progress is None else lambda _: progress(stream.done, stream.size)
-    state = stream.state if piece == PIECE else None  # what copies the text cuts it up in such pieces
+    state = stream.state if piece == PIECE else None  # whoever copies the text splits it into such pieces
     return reader.read(stream, name, piece, report, lambda: stream.lost, second, most, state)
 
 
 def _share(name: str, piece: int, size: int, turns: second_process.Turns, most: int | None) -> object:
-    """What the second process makes; it reads as far as the first, or it would cut a file that grows elsewhere."""
+    """Return the second process's share; it reads up to the same size, or it would split a growing file elsewhere."""
     memory.hold_to_half()
     with open_bytes(name) as stream:
         stream.end_at(size)

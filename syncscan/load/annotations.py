@@ -1,7 +1,7 @@
-"""From the names of ops to those that are scopes: ranges that a trace calls ops, as torch 1.8 and 1.9 call all of them.
+"""Find scopes among ops, since torch 1.8 and 1.9 record all ranges as ops.
 
-Until kineto's commit 6f9c0eef (June 2021, torch 1.10) steps, optimizers, loaders and a program's own `record_function`
-were in the category of ops, `Operator`. Names and places tell them apart.
+Until kineto's commit 6f9c0eef (June 2021, torch 1.10), steps, optimizers, loaders and a program's own `record_function`
+were in the category of ops, `Operator`. Names and parents distinguish them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ WITHOUT_ANNOTATIONS = "Operator"
 
 
 def tell_annotations(columns: dict[str, Any], strings: Sequence[str], categories: frozenset[str]) -> None:
-    """Give ranges that are no ops the category of annotations, in place.
+    """Change the category of ranges that aren't ops to annotation, in place.
 
-    By name everywhere: what torch itself calls its steps, optimizers and loaders. Where the trace is from before there
-    were annotations, also what has no op's name, isn't followed by autograd and lies in none of torch's own ops.
+    By name in every trace: torch's names of steps, optimizers and loaders. In a trace from before annotations existed,
+    also ranges without an op's name that autograd doesn't record and that lie in none of torch's own ops.
 
     Args:
-        columns: of `Slices`, sorted, with each row's parent.
-        strings: that its names are numbers of.
-        categories: as the trace writes them.
+        columns: columns of `Slices`, sorted, with each row's parent.
+        strings: strings that its names index.
+        categories: categories as written in the trace.
     """
     ops = np.flatnonzero(columns["category"] == Category.CPU_OP)
     names = columns["name"][ops]
@@ -41,7 +41,7 @@ def tell_annotations(columns: dict[str, Any], strings: Sequence[str], categories
 
 
 def _that(predicate: Callable[[str], bool], strings: Sequence[str], names: Any) -> Bool:
-    """Which of these names satisfy it, asked once a name."""
+    """Return which of these names satisfy `predicate`, called once per name."""
     used, hits = np.zeros(len(strings), np.bool_), np.zeros(len(strings), np.bool_)
     used[names] = True
     hits[[number for number in np.flatnonzero(used).tolist() if predicate(strings[number])]] = True
@@ -50,7 +50,7 @@ def _that(predicate: Callable[[str], bool], strings: Sequence[str], names: Any) 
 
 
 def _in_ops(columns: dict[str, Any], strings: Sequence[str], rows: Int64) -> Bool:
-    """Which of these rows lie directly in an op by name."""
+    """Return which of these rows lie directly in a range with an op's name."""
     parent = columns["parent"][rows]
     inside = (parent != NONE) & (columns["category"][parent] == Category.CPU_OP)
     inside[inside] = _that(is_op, strings, columns["name"][parent[inside]])

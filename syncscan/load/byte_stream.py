@@ -1,4 +1,4 @@
-"""From a path to the uncompressed bytes of a trace: files, pipes, remote ones; plain, gzip or zstd by magic bytes."""
+"""Open a trace's uncompressed bytes: files, pipes, remote ones; plain, gzip or zstd by magic bytes."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from typing import IO, Any, cast
 from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, installing
 from syncscan.load.redaction import redacted
 from syncscan.load.stored import Stored, reason
-from syncscan.load.unpack import recognised
+from syncscan.load.unpack import stored_as
 from syncscan.model.file_state import FileState
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 MAGIC = 4
-"""Bytes by which gzip (2) and zstd (4) are told (RFC 1952, RFC 8878)."""
+"""Bytes that identify gzip (2) and zstd (4) (RFC 1952, RFC 8878)."""
 
 _SETTLED_NS = 2_000_000_000
-"""A change so long ago has a time of its own: the coarsest clock of a file system has ticks of 2 s (FAT's)."""
+"""A change this long ago has its own timestamp: the coarsest clock of a file system ticks every 2 s (FAT)."""
 
 
 def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
-    """Open a trace for reading its uncompressed bytes, whatever it is packed in and wherever it lies.
+    """Open a trace for reading its uncompressed bytes, whatever its compression and location.
 
     Args:
         path: a file, `-` for standard input, or a URL that fsspec opens (`s3://…`, with the extra `remote`).
 
     Raises:
-        TraceNotFound, TraceUnreadable: there is nothing there, or nothing that can be opened.
-        MissingExtra: a package for this kind of place or compression isn't installed.
+        TraceNotFound, TraceUnreadable: nothing exists there, or it can't be opened.
+        MissingExtra: a package for this kind of address or compression isn't installed.
     """
     name = os.fspath(path)
     raw, size = _opened(name)
     try:
-        return ByteStream(_recognised(raw, name), name, size)
+        return ByteStream(_stored_as(raw, name), name, size)
     except BaseException:
         if name != "-":
             raw.close()
@@ -46,17 +46,17 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
 
 
 def in_memory(stored: bytes, name: str) -> ByteStream:
-    """The uncompressed text of some bytes: of the first ones of a trace as far as they go.
+    """Return the uncompressed text of some bytes, possibly only the first ones of a trace.
 
     Args:
-        stored: as the file has them.
+        stored: bytes as stored in the file.
         name: of the file, for errors.
     """
-    return ByteStream(_recognised(io.BytesIO(stored), name), name, len(stored))
+    return ByteStream(_stored_as(io.BytesIO(stored), name), name, len(stored))
 
 
-def _recognised(raw: IO[bytes], name: str) -> Stored:
-    """What unpacks these stored bytes, told by the first of them."""
+def _stored_as(raw: IO[bytes], name: str) -> Stored:
+    """Return what unpacks these stored bytes, identified by the first of them."""
     borrowed = name == "-"
     below = raw if raw.seekable() and not borrowed else _Pipe(raw, borrowed)
     peekable = io.BufferedReader(cast(Any, below), 1 << 16)
@@ -64,13 +64,13 @@ def _recognised(raw: IO[bytes], name: str) -> Stored:
         magic = peekable.peek(MAGIC)[:MAGIC]
     except MemoryError:
         raise
-    except Exception as e:  # disks, networks and the clients of storages fail each in their own way
+    except Exception as e:  # disks, networks and storage clients all fail in their own ways
         raise TraceUnreadable(f"{redacted(name)} can't be read: {reason(e)}.", "Check the file and the disk.") from None
-    return recognised(peekable, magic)
+    return stored_as(peekable, magic)
 
 
 def _opened(name: str) -> tuple[IO[bytes], int]:
-    """The file as it is stored, unbuffered, and its size in bytes; 0 where that isn't known."""
+    """Return the file as stored, unbuffered, and its size in bytes; 0 if unknown."""
     try:
         if name == "-":
             return sys.stdin.buffer, 0
@@ -100,18 +100,18 @@ def _remote(name: str) -> tuple[IO[bytes], int]:
         raise
     except ImportError as e:
         raise MissingExtra(f"{redacted(name)}: {reason(e)}.", "Install the package that fsspec asks for.") from None
-    except Exception as e:  # a storage's own client raises whatever it likes
+    except Exception as e:  # a storage client may raise anything
         raise TraceUnreadable(
             f"{redacted(name)} can't be opened: {reason(e)}.", "Check the address and your access."
         ) from None
 
 
 class _Pipe(io.RawIOBase):
-    """A pipe of which each reading gives at least `MAGIC` bytes, as long as there are any.
+    """A pipe whose reads return at least `MAGIC` bytes, as long as there are any.
 
     Args:
-        raw: what is read from.
-        borrowed: whether it is somebody else's, who closes it.
+        raw: the stream to read from.
+        borrowed: whether the caller owns and closes it.
     """
 
     def __init__(self, raw: IO[bytes], borrowed: bool) -> None:
@@ -142,7 +142,7 @@ class _Pipe(io.RawIOBase):
 
 
 class ByteStream(io.RawIOBase):
-    """The uncompressed bytes of a trace as a readable stream, and how far it got."""
+    """The uncompressed bytes of a trace as a readable stream, with the progress of reading."""
 
     def __init__(self, stream: Stored, path: str, size: int) -> None:
         self._stream, self.path, self.size = stream, path, size
@@ -150,30 +150,30 @@ class ByteStream(io.RawIOBase):
 
     @property
     def done(self) -> int:
-        """Stored (packed) bytes that were read so far, of `size`."""
+        """Stored (compressed) bytes read so far, of `size`."""
         return self._stream.bytes_read
 
     @property
     def text_size(self) -> int:
-        """About how long the text is, in bytes."""
+        """Approximate length of the text, in bytes."""
         return round(self.size / self._stream.shrinks)
 
     @property
     def reopens(self) -> bool:
-        """Whether the path opens the same bytes again: a file on this machine."""
+        """Whether the path can be opened again for the same bytes, that is, a file on this machine."""
         return Path(self.path).is_file()
 
     @property
     def lost(self) -> str:
-        """What reading and unpacking lost so far, as a sentence; empty if nothing."""
+        """A sentence about data lost by reading and unpacking so far; empty if none."""
         return self._stream.lost
 
     @property
     def state(self) -> FileState | None:
-        """The file as it is now; None for what is none, and just after a change: the next may bear the same time."""
+        """State of the file; None if it isn't one, and just after a change, as the next may have the same time."""
         try:
             now = os.fstat(self._stream.below.fileno())
-        except Exception:  # a storage's own client may have no such thing, and says so in its own way
+        except Exception:  # a storage client may not have this, and fail in its own way
             return None
         if not stat.S_ISREG(now.st_mode) or time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) < _SETTLED_NS:
             return None
@@ -184,15 +184,15 @@ class ByteStream(io.RawIOBase):
         self._stream.end = size
 
     def readable(self) -> bool:
-        """Always true."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Whether text can be left out now: of a file that isn't packed."""
+        """Return whether text can be skipped, that is, in an uncompressed file."""
         return not self._ahead and self._stream.seekable()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go so many bytes of text on or back from here (`whence` is `SEEK_CUR`); the place in the text."""
+        """Move forward or back in the text by this many bytes (`whence` is `SEEK_CUR`); return the position."""
         if whence != io.SEEK_CUR:
             raise io.UnsupportedOperation("only from where it is")
         self._stream.skip(offset)
@@ -208,7 +208,7 @@ class ByteStream(io.RawIOBase):
         return len(given)
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, as many as that if there are so many; they are read again."""
+        """Return the next bytes, up to this many, without consuming them."""
         while len(self._ahead) < size:
             more = bytearray(size - len(self._ahead))
             got = self._stream.into(memoryview(more))
@@ -218,7 +218,7 @@ class ByteStream(io.RawIOBase):
         return self._ahead[:size]
 
     def close(self) -> None:
-        """Close what lies below; standard input stays open."""
+        """Close the underlying stream; standard input stays open."""
         if not self.closed:
             self._stream.below.close()
         super().close()

@@ -1,4 +1,4 @@
-"""From a trace's file to the Trace that an earlier reading of it kept beside it, as long as it is the same file."""
+"""Store a linked Trace in a cache file beside the trace, and read it back while the file is unchanged."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ _PIECE = 1 << 20
 
 
 class _Of(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which file a cache is of, and who made it."""
+    """The file that a cache belongs to, and the version that wrote it."""
 
     syncscan: str
-    """The version: another may read a trace otherwise."""
+    """syncscan's version; another one may read a trace differently."""
     size: int
     written_ns: int
     crc32: int
-    """Of all its bytes: a file can be written anew in the same tick of the clock, with the same size."""
+    """Checksum of all its bytes, since a file can be rewritten within one tick of the clock and with the same size."""
 
 
 class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Its first line."""
+    """First line of the cache file."""
 
     of: _Of
     drawn: bool
-    """As of `TraceInfo`."""
+    """See `TraceInfo.drawn`."""
 
 
 class Cache(msgspec.Struct, frozen=True):
-    """The cache of one trace: where it lies, and which file it has to be of."""
+    """The cache of one trace: its location, and the file that it must belong to."""
 
     trace: str
     place: Path
     of: _Of
 
     def read(self, max_memory: int | None) -> Trace | None:
-        """The trace as it was read before; None where nothing is kept of this very file, or it is damaged.
+        """Return the cached trace; None if there is none for exactly this file, or it is damaged.
 
         Args:
-            max_memory: bytes that this and analysing may take; by default most of what is free.
+            max_memory: bytes that this and analyzing may take; by default most of what is free.
 
         Raises:
             TraceTooLarge: it doesn't fit.
@@ -69,13 +69,13 @@ class Cache(msgspec.Struct, frozen=True):
         return replace(trace, info=replace(trace.info, path=self.trace, drawn=head.drawn))
 
     def content(self, trace: SavedTrace, drawn: bool) -> Iterator[bytes]:
-        """What `place` has to hold for this trace, which may be an annotated copy."""
+        """Yield the content of `place` for this trace, which may be an annotated copy."""
         yield msgspec.json.encode(_Head(of=self.of, drawn=drawn)) + b"\n"
         yield msgspec.json.encode(trace)
 
     @property
     def up_to_date(self) -> bool:
-        """Whether the file still is the one that the cache is of, by its size and time: it may be written meanwhile."""
+        """Whether the file is unchanged by size and time; it may be written meanwhile."""
         try:
             now = Path(self.trace).stat()
         except OSError:
@@ -84,7 +84,7 @@ class Cache(msgspec.Struct, frozen=True):
 
 
 def cache_beside(path: str | os.PathLike[str]) -> Cache | None:
-    """The cache of a trace, `.NAME.syncscan-cache` in the same folder; None for what is no file of this machine."""
+    """Return a trace's cache, `.NAME.syncscan-cache` in the same folder; None if it isn't a file on this machine."""
     name = os.fspath(path)
     try:
         known = Path(name).stat()

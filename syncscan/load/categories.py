@@ -1,4 +1,4 @@
-"""From the category names of torch 1.8 to 2.14 on every vendor to `Category`; unknown ones are in no table."""
+"""Map the category names of torch 1.8 to 2.14 for every vendor to `Category`; unknown names are left out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CATEGORIES = {
 }
 """Trace category → ours; from the version table of the format (Kineto's ActivityType.h through its history)."""
 
-# "User" of torch 1.8, today's gpu_user_annotation, is left out like it: it repeats a host annotation on each stream.
+# "User" of torch 1.8, today's gpu_user_annotation, is left out too: it repeats a host annotation on each stream.
 
 PYTHON = "python_function"
 """The category of Python frames."""
@@ -40,6 +40,6 @@ ARROWS = frozenset({"fwdbwd", "forward_backward"})
 
 
 def vendor_of_category(name: str) -> str:
-    """The vendor that a category belongs to alone (`xpu`, `mtia`, `cuda`), empty for those that vendors share."""
+    """Return the vendor that alone uses a category (`xpu`, `mtia`, `cuda`); empty for shared categories."""
     prefix = name.partition("_")[0]
     return prefix if prefix in ("xpu", "mtia") else "cuda" if name == "cuda_sync" else ""

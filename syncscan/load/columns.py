@@ -1,4 +1,4 @@
-"""From decoded events, a piece at a time, to the columns of a whole trace; rows are in no particular order yet."""
+"""Collect decoded events, a piece at a time, in the columns of a whole trace, with rows in any order."""
 
 from __future__ import annotations
 
@@ -32,33 +32,34 @@ FRAME_COLUMNS = ("name", "track", "ts", "dur")
 Group = tuple[Category | None, Sequence[Any]]
 """Events of one category of slices; of Python's frames with None."""
 ArrowEnd = tuple[Any, int, float]
-"""An arrow's id, and the number of the track and the time in µs at which it starts or ends."""
+"""An arrow's id, and the track number and time in µs of its start or end."""
 Export = tuple[Any, ...]
 
 
 KEY_BYTES = 150
-"""What a name, track or label takes beside itself: its place in a dict, its number, and its place in the lists made of
-them later (2,000,000 names took 140 bytes each, peak resident size)."""
+"""Size of a name, track or label besides itself: its entry in a dict, its number, and its entries in later lists
+(2,000,000 names took 140 bytes each, peak resident size)."""
 
 
 class Unlinked(msgspec.Struct, frozen=True):
-    """All that was read of a trace, before linking; strings and tracks are numbered in order of appearance."""
+    """Everything read of a trace before linking; strings and tracks are numbered in order of appearance."""
 
     strings: Sequence[str]
     tracks: Sequence[Track]
     slices: Arrays
-    """The columns of `Slices` by name. Linking takes them away one by one, so that nothing is held twice for long."""
+    """The columns of `Slices` by name. Linking takes them out one by one, so that nothing is in memory twice for
+    long."""
     frames: Arrays
-    """Those of `Frames`; likewise."""
+    """The columns of `Frames`, which linking takes out likewise."""
     flows: Flows
     events: int
     categories: frozenset[str]
     drawn: bool = False
-    """Whether events are among them that `syncscan annotate` adds."""
+    """Whether some events were added by `syncscan annotate`."""
 
 
 class Numbered(dict[Any, int]):
-    """Gives each new key the next number, and adds up what the keys take, in bytes."""
+    """Gives each new key the next number, and sums up the size of the keys in bytes."""
 
     bytes = 0
 
@@ -69,20 +70,20 @@ class Numbered(dict[Any, int]):
 
 
 class Columns(msgspec.Struct):
-    """Collects the events of a trace, some at a time, as rows of slices and frames.
+    """Collects the events of a trace as rows of slices and frames.
 
-    Tracks are numbered by their pid and tid as they stand there (1 and "1" are two), which is what a dict looks up
-    fastest; `finish` joins those that are the same as text.
+    Tracks are numbered by pid and tid as written (1 and "1" differ), since a dict looks these up fastest. `finish`
+    joins tracks that are equal as text.
     """
 
     damage: Damage
     events: int = 0
     rows: int = 0
-    """Slices, frames and ends of arrows."""
+    """Number of slices, frames and ends of arrows."""
     _strings: Numbered = msgspec.field(default_factory=Numbered)
     _tracks: Numbered = msgspec.field(default_factory=Numbered)
     _labels: dict[tuple[str, str], str] = msgspec.field(default_factory=dict)
-    """(pid, tid) → the name of the thread; (pid, "") → of the process."""
+    """(pid, tid) → name of the thread; (pid, "") → name of the process."""
     _categories: set[str] = msgspec.field(default_factory=set)
     _slices: Table = msgspec.field(default_factory=lambda: Table(TYPES))
     _frames: Table = msgspec.field(default_factory=lambda: Table({name: TYPES[name] for name in FRAME_COLUMNS}))
@@ -92,11 +93,11 @@ class Columns(msgspec.Struct):
 
     @property
     def texts_bytes(self) -> int:
-        """What names, tracks and labels take."""
+        """Size of names, tracks and labels, in bytes."""
         return self._strings.bytes + self._tracks.bytes + len(self._labels) * 2 * KEY_BYTES
 
     def add(self, grouped: Grouped) -> None:
-        """Take over the events of one piece."""
+        """Add the events of one piece."""
         slices: list[Group] = []
         for name, group in grouped.items():
             self.events += len(group)
@@ -112,7 +113,7 @@ class Columns(msgspec.Struct):
         self._add_rows(self._slices, slices)
 
     def _complete(self, name: str, group: Sequence[Any]) -> Sequence[Any]:
-        """The events of this category that have a begin and an end."""
+        """Return the events of this category that have a begin and an end."""
         events = [event for event in group if event.ph == "X"] if isinstance(group[0], Event) else group
         if len(events) < len(group):
             self._add_labels(group)
@@ -121,13 +122,13 @@ class Columns(msgspec.Struct):
         return events
 
     def _add_rows(self, table: Table, groups: list[Group]) -> None:
-        """Add the events of several categories: what all have at once, as a call of numpy costs as much as 50 rows."""
+        """Add the events of several categories, common fields at once, as a numpy call costs as much as 50 rows."""
         groups, ts = self._timed(groups)
         events = [event for _, group in groups for event in group]
         if not events:
             return
         self.rows += len(events)
-        # By `map`, as a look-up spelt out takes a sixth longer.
+        # with `map`, since a spelled-out look-up takes a sixth longer
         name_of, count = self._strings.__getitem__, len(events)
         values: list[Values] = [
             ("name", 0, _packed(map(name_of, [event.name for event in events]), count, np.int32)),
@@ -143,7 +144,7 @@ class Columns(msgspec.Struct):
         table.add(count, values)
 
     def _tracks_of(self, events: Sequence[Any]) -> Int32:
-        """The numbers of their tracks; frames are mostly of one, which is seen sooner than each is looked up."""
+        """Return the track number of each event; frames are mostly on one track, which is checked first."""
         pids, tids, count = [event.pid for event in events], [event.tid for event in events], len(events)
         if tids.count(tids[0]) == count == pids.count(pids[0]):
             return np.full(count, self._tracks[pids[0], tids[0]], np.int32)
@@ -151,7 +152,7 @@ class Columns(msgspec.Struct):
         return numbers
 
     def _timed(self, groups: list[Group]) -> tuple[list[Group], Int64]:
-        """The events that have a time, and their starts in ns; counts what has none."""
+        """Return the events with a time, and their starts in ns; count those without."""
         ts, has_time = nanoseconds(_floats([event.ts for _, group in groups for event in group]))
         if has_time.all():
             return groups, ts
@@ -160,15 +161,16 @@ class Columns(msgspec.Struct):
         return groups, ts[has_time]
 
     def _durations(self, events: list[Event]) -> Int64:
-        """In ns, and 0 for what has none, which is counted."""
+        """Return the durations in ns, 0 for a missing one, which is counted."""
         dur, has_duration = nanoseconds(_floats([event.dur for event in events]))
         if not has_duration.all():
             self.damage.endless += int((~has_duration).sum())
-        # Kineto clamps negative durations to 0 (libkineto's output_json.cpp, handleActivity); so are other writers'.
+        # Kineto clamps negative durations to 0 (libkineto's output_json.cpp, handleActivity), so other writers' are
+        # clamped too.
         return np.maximum(dur, 0)
 
     def _of_category(self, category: Category, group: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-        """What only slices of this category have."""
+        """Yield the columns that only slices of this category have."""
         args = [event.args for event in group]
         yield "category", np.full(len(group), category, np.int8)
         for field in fields_of(category):
@@ -182,7 +184,7 @@ class Columns(msgspec.Struct):
             yield from self._groups(args)
 
     def _groups(self, args: list[Args]) -> Iterator[tuple[str, Any]]:
-        """The process group of each collective's kernel among these, and its number in that."""
+        """Yield the process group of each collective's kernel, and its number within the group."""
         texts = [process_group(a.group, a.ranks, a.source_rank, a.target_rank) for a in args]
         yield "group", [self._strings[text] if text else NONE for text in texts]
         yield "sequence", _ints([a.number if text else NONE for a, text in zip(args, texts, strict=True)], np.int64)
@@ -204,21 +206,21 @@ class Columns(msgspec.Struct):
                 self._add_label((text_of(event.pid), tid), event.args.label.strip())
 
     def _add_label(self, place: tuple[str, str], label: str) -> None:
-        """Of several names for a process or thread the longest counts, whatever their order.
+        """Store the longest of several names of a process or thread, whatever their order.
 
         Kineto may write a name twice, and a stream's as `stream 7` or `stream 7 context` (libkineto's output_json.cpp).
         """
         self._labels[place] = max(self._labels.get(place, ""), label, key=lambda text: (len(text), text))
 
     def export(self) -> Export:
-        """All that was added, in a form that another process can take over."""
+        """Return everything added so far, in a form that another process can absorb."""
         return (
             self.events, list(self._strings), list(self._tracks), self._labels, self._categories, self.damage,
             self._slices.blocks(), self._frames.blocks(), self._arrow_starts, self._arrow_ends, self._drawn,
         )  # fmt: skip
 
     def absorb(self, exported: Export) -> None:
-        """Take over what was added elsewhere."""
+        """Add what another process exported."""
         events, strings, tracks, labels, categories, damage, slices, frames, arrow_starts, arrow_ends, drawn = exported
         self.events += events
         self.damage.add(damage)
@@ -238,7 +240,7 @@ class Columns(msgspec.Struct):
             arrows_into += [(arrow, int(own_track[track]), ts) for arrow, track, ts in arrows]
 
     def finish(self) -> Unlinked:
-        """The columns of everything that was added; nothing can be added any more."""
+        """Return the columns of everything that was added; nothing can be added afterwards."""
         places = Numbered()
         track_of = np.array([places[text_of(pid), text_of(tid)] for pid, tid in self._tracks], np.int32)
         tracks = [
@@ -259,7 +261,7 @@ class Columns(msgspec.Struct):
         )
 
     def _flows(self, track_of: Int32) -> Flows:
-        """Each end of an arrow with its start; ends without a start are left out, as one of the two wasn't recorded."""
+        """Return each end of an arrow with its start; ends without a recorded start are left out."""
         starts = self._first_starts()
         pairs = [(*starts[arrow], track, ts) for arrow, track, ts in self._arrow_ends if arrow in starts]
         if not pairs:
@@ -271,7 +273,7 @@ class Columns(msgspec.Struct):
         return Flows(track_of[np.array(from_track)], from_ts, track_of[np.array(to_track)], to_ts)
 
     def _first_starts(self) -> dict[Any, tuple[int, float]]:
-        """Arrow → track and time of its start; of several the earliest, whatever their order."""
+        """Return the track and time of each arrow's start; of several starts the earliest."""
         starts = self._arrow_starts
         first = {arrow: (track, ts) for arrow, track, ts in starts}
         if len(first) == len(starts):
@@ -291,16 +293,16 @@ def _floats(values: list[float]) -> Float64:
 
 
 def _packed(values: Iterable[Any], count: int, dtype: Any) -> Any:
-    """So many numbers as an array of this type; by `struct`, which takes 7 ns a value where `numpy.fromiter` takes 13.
+    """Return this many numbers as an array, by `struct`, which takes 7 ns per value where `numpy.fromiter` takes 13.
 
     Raises:
-        struct.error: one doesn't fit.
+        struct.error: a number doesn't fit.
     """
     return np.frombuffer(struct.pack(f"{count}{np.dtype(dtype).char}", *values), dtype)
 
 
 def _ints(values: list[int], dtype: Any) -> Any:
-    """As integers of this type, NONE for what doesn't fit."""
+    """Return integers of this type, NONE for numbers that don't fit."""
     try:
         return _packed(values, len(values), dtype)
     except struct.error:
@@ -309,7 +311,7 @@ def _ints(values: list[int], dtype: Any) -> Any:
 
 
 def _by_either_key(ids: Any, field: Field, args: Sequence[Any]) -> Any:
-    """Return these numbers of a field, and what stands under its older key where none is usable."""
+    """Return the numbers of a field, from its older key where the current one has none."""
     missing = np.flatnonzero(ids == NONE)
     if len(missing):
         ids = ids.copy()
@@ -318,11 +320,11 @@ def _by_either_key(ids: Any, field: Field, args: Sequence[Any]) -> Any:
 
 
 _GETTERS = {attribute: getter(attribute) for field in FIELDS for attribute in field.attributes}
-"""Attribute of decoded args → what takes it from each of many."""
+"""Attribute of decoded args → function that takes it from many args."""
 
 
 def _renumber(columns: Arrays, own_name: Int32, own_track: Int32) -> None:
-    """Number names and tracks as this process does."""
+    """Renumber names and tracks as in this process."""
     columns["name"], columns["track"] = own_name[columns["name"]], own_track[columns["track"]]
     if "group" in columns:
         group = columns["group"]

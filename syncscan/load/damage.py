@@ -1,4 +1,4 @@
-"""What couldn't be read of a trace, counted while reading and told in sentences at the end."""
+"""Count what couldn't be read of a trace, and report it in sentences."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ _SENTENCES = (
     ("dropped", "{n} unreadable and left out", "event"),
     ("partial", "{n} damaged: only the main fields were read", "event"),
     ("repaired", "{n} not valid JSON and repaired", "event"),
-    ("foreign", "{n} no objects and left out", "entry|entries of traceEvents"),
+    ("foreign", "{n} not objects and left out", "entry|entries of traceEvents"),
     ("untimed", "{n} without a usable time and left out", "event"),
     ("endless", "{n} without a usable duration, taken as 0", "event"),
     ("duplicates", "{n} twice in the trace and counted once", "event"),
     ("ambiguous", "{n} shared by several calls, so that work may be joined to the wrong one", "correlation id"),
     ("deep", "{n} nested in more than 256 others, of which the inner 256 count", "slice"),
-    ("joined", "{n} joined with the first, as the key is there again", "further list|further lists of events"),
+    ("joined", "{n} joined with the first, as the key occurs again", "further list|further lists of events"),
     ("skipped", "{n} between events part of none and left out", "byte"),
-    ("behind", "{n} behind the end of the trace and left out: another document, or what is left of one", "byte"),
+    ("behind", "{n} after the end of the trace and left out: another document, or the rest of one", "byte"),
     ("encoding", "{n} not UTF-8 and shown as \N{REPLACEMENT CHARACTER}", "character"),
 )
 
 UNFINISHED = "The trace ends before its list of events does; what came after is missing (a crash, or a full disk)."
-DAMAGED_TAIL = "What stands behind the events is damaged; some of what the trace says about itself is missing."
-DAMAGED_HEAD = "The head of the trace is damaged; some of what it says about itself is missing."
+DAMAGED_TAIL = "The part after the events is damaged, so some metadata is missing."
+DAMAGED_HEAD = "The head of the trace is damaged, so some metadata is missing."
 
 
 class Damage(msgspec.Struct):
@@ -33,7 +33,7 @@ class Damage(msgspec.Struct):
     partial: int = 0
     """Events of which only the main fields could be read."""
     repaired: int = 0
-    """Events whose JSON was broken and that are whole after a repair."""
+    """Events with broken JSON that a repair made whole."""
     foreign: int = 0
     """Entries of `traceEvents` that aren't objects."""
     untimed: int = 0
@@ -41,31 +41,31 @@ class Damage(msgspec.Struct):
     endless: int = 0
     """Events without a usable duration."""
     duplicates: int = 0
-    """Rows that are equal to another in every column."""
+    """Rows equal to another one in every column."""
     ambiguous: int = 0
-    """Correlation ids that more than one runtime call has."""
+    """Correlation ids of more than one runtime call."""
     deep: int = 0
-    """Slices with more than `DEEPEST` around them."""
+    """Slices inside more than `DEEPEST` others."""
     joined: int = 0
-    """Lists of events behind the first."""
+    """Number of lists of events after the first."""
     skipped: int = 0
-    """Bytes between events that belong to none."""
+    """Bytes between events that belong to no event."""
     behind: int = 0
-    """Bytes behind the end of the trace."""
+    """Bytes after the end of the trace."""
     encoding: int = 0
     """Places that aren't UTF-8."""
     first: int | None = None
-    """Where the first broken place is, in bytes of the uncompressed text."""
+    """Position of the first damage, in bytes of the uncompressed text."""
     notes: list[str] = msgspec.field(default_factory=list)
-    """Whole sentences: a stream that ends early, a head that is damaged."""
+    """Whole sentences, such as that a stream ends early or a head is damaged."""
 
     def at(self, offset: int) -> None:
-        """Remember where something was broken, if nothing was before."""
+        """Note the position of damage if it is the first."""
         if self.first is None or offset < self.first:
             self.first = offset
 
     def add(self, other: Damage) -> None:
-        """Count what was lost elsewhere too."""
+        """Add what was lost elsewhere."""
         for name, _, _ in _SENTENCES:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.first is not None:
@@ -73,7 +73,7 @@ class Damage(msgspec.Struct):
         self.notes += other.notes
 
     def sentences(self) -> tuple[str, ...]:
-        """One sentence a kind of loss, the gravest first; empty if everything was read."""
+        """Return one sentence per kind of loss, the most serious first; empty if everything was read."""
         counted = [
             text.format(n=_count(n, noun)) + "." for name, text, noun in _SENTENCES if (n := getattr(self, name))
         ]

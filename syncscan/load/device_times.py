@@ -1,4 +1,4 @@
-"""From a linked Trace whose device times are off by a constant to the same with these times taken back."""
+"""Correct device times of a linked Trace that are off by a constant."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from syncscan.model.trace import DEVICE, Slices, Trace
 
 
 def with_device_times(trace: Trace) -> Trace:
-    """The trace with its device work where the host's clock has it, and a warning; as it is where nothing is off.
+    """Return the trace with device work on the host's clock and a warning; unchanged if the clocks agree.
 
-    Rows of the host stay where they are: the work of a device lies on tracks of its own.
+    Rows of the host don't move, since device work has tracks of its own.
     """
     shift = device_clock(trace).shift
     if shift is None:
@@ -25,7 +25,7 @@ def with_device_times(trace: Trace) -> Trace:
     columns = {name: getattr(s, name)[order] for name in Slices.__struct_fields__}
     was, to = ("late", "earlier") if shift > 0 else ("early", "later")
     warning = (
-        f"Device times are about {abs(shift) / 1e3:.0f} µs {was} by the host's clock: all are taken as so much {to}."
+        f"Device times are about {abs(shift) / 1e3:.0f} µs {was} by the host's clock, and were moved {to} by that."
     )
     info = replace(trace.info, warnings=(*trace.info.warnings, warning))
     return replace(trace, info=info, slices=Slices(**{**columns, "ts": ts[order]}))

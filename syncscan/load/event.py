@@ -14,7 +14,7 @@ from syncscan.model.trace import NONE
 
 
 class Args(args_type("_Fields", FIELDS)):  # type: ignore[misc]
-    """What is read of an event's `args`: the fields that have a column, and these."""
+    """The fields of an event's `args` that are read: those with a column, and these."""
 
     number: int = msgspec.field(default=NONE, name="Seq")
     source_rank: int = msgspec.field(default=NONE, name="Src Rank")
@@ -31,17 +31,17 @@ NO_ARGS = Args()
 
 
 class Listed(msgspec.Struct, gc=False, kw_only=True):
-    """What all events are in which the key of the list itself doesn't stand: no value of it fits.
+    """Base of all events, which refuses a list in which the key of the list itself occurs in an event.
 
-    A list with such an event is refused and its events are read one by one, for a text that has the key twice in an
-    object isn't copied as it stands.
+    Such a list is read event by event, since a text with a key twice in an object isn't
+    copied unchanged.
     """
 
     traceEvents: Annotated[int, msgspec.Meta(ge=1, le=0)] = NONE
 
 
 class Event(Listed, gc=False):
-    """One entry of `traceEvents`; `ts` and `dur` in µs, nan where they are missing, and texts empty."""
+    """One entry of `traceEvents`; `ts` and `dur` in µs, nan if missing; missing texts are empty."""
 
     ph: str = ""
     cat: str = ""
@@ -55,14 +55,14 @@ class Event(Listed, gc=False):
 
 
 DECODER = msgspec.json.Decoder(list[Event], strict=False)
-"""Reads a JSON list of events; numbers as text are taken, null and other types where none belong are refused."""
+"""Reads a JSON list of events; accepts numbers as text, refuses null and other unexpected types."""
 
 _TEXT = ("ph", "cat", "name")
 _IDS = {f.name: f.encode_name for f in msgspec.structs.fields(Args) if f.type is int}
 
 
 def event_of(fields: Mapping[str, Any]) -> Event:
-    """The event of a JSON object whose fields may be of any type; what can't be used is left out."""
+    """Return the event of a JSON object with fields of any type; unusable fields are left out."""
     args = fields.get("args")
     texts: dict[str, Any] = {
         name: text_of(fields[name]) for name in _TEXT if isinstance(fields.get(name), str | int | float)
@@ -92,7 +92,7 @@ def _args(args: Mapping[str, Any]) -> Args:
 
 
 def _key(value: Any) -> int | str:
-    """A pid, tid or flow id: what stands there, as text if it is neither text nor an integer."""
+    """Return a pid, tid or flow id: the value itself, as text if it is neither text nor an integer."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():

@@ -1,6 +1,6 @@
-"""From the text of a trace to its events, a batch at a time: decoded where it is valid JSON, else salvaged one by one.
+"""Read the events in a trace's text in batches: decoded if it is valid JSON, else salvaged one by one.
 
-Both that read text stand on it: `reader`, which needs the events' fields, and `valid_json`, which needs their text.
+Both readers of text use it: `reader`, which needs the events' fields, and `valid_json`, which needs their text.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from syncscan.load.salvage import Place, Salvage, Salvaged
 from syncscan.load.split import Head, Piece, Splitter
 
 _PART = 1 << 15
-"""Bytes of a refused piece that are read at once: about 100 events, few enough to be salvaged one by one."""
+"""Bytes of a refused piece to read at once: about 100 events, few enough to salvage one by one."""
 _MOST_DAMAGED_LISTS = 8
-"""How many further lists are read where the text is damaged: each costs as much as all the text behind it."""
+"""Number of further lists to read from damaged text; each costs as much as all the text after it."""
 
 Batch = TypeVar("Batch")
 Lost = Callable[[], str]
-"""Asked for a sentence on what unpacking lost; empty if nothing."""
+"""Function that returns a sentence on what unpacking lost; empty if nothing."""
 
 
 def head_of(splitter: Splitter, path: str, lost: Lost) -> Head:
-    """The head of a trace's text.
+    """Return the head of a trace's text.
 
     Args:
-        splitter: of the text, from its begin on.
+        splitter: splitter of the text, at its begin.
         path: named in the error.
-        lost: asked where there is no head.
+        lost: called if there is no head.
 
     Raises:
         TraceEmpty: no bytes.
@@ -53,29 +53,29 @@ def head_of(splitter: Splitter, path: str, lost: Lost) -> Head:
 
 
 def no_trace(path: str, why: str, lost: str) -> TraceUnreadable:
-    """The error for a text that is no trace; where unpacking lost some of it, that is why."""
+    """Return the error for a text that isn't a trace; if unpacking lost some of it, that is the reason."""
     if lost:
         return TraceUnreadable(f"{path} can't be read: {lost}", "Copy or record it again.")
     return TraceUnreadable(
-        f"{path} is no trace: {why}.",
-        "Give a Chrome trace as torch.profiler's export_chrome_trace or tensorboard_trace_handler write it.",
+        f"{path} isn't a trace: {why}.",
+        "Give a Chrome trace written by torch.profiler's export_chrome_trace or tensorboard_trace_handler.",
     )
 
 
 def no_event(path: str, lost: Lost) -> TraceUnreadable:
-    """The error for a bare list in which nothing can be read as an event; an object is a trace without any too."""
-    return no_trace(path, "it is a list, and nothing in it can be read as an event", lost())
+    """Return the error for a bare list without a readable event; an object without events is a trace."""
+    return no_trace(path, "it is a list without a readable event", lost())
 
 
 class EventList(Generic[Batch]):
     """Reads the list of events in a trace's text.
 
     Args:
-        splitter: of the text, with its head read.
-        head: of the text.
+        splitter: splitter of the text, after its head.
+        head: head of the text.
         damage: counts what was repaired or left out.
-        decode: makes a batch of a JSON list of events, given as text with its brackets; None if it isn't valid.
-        collect: makes a batch of events that were read one by one.
+        decode: turns a JSON list of events, as text with its brackets, into a batch; None if it isn't valid.
+        collect: turns events that were read one by one into a batch.
     """
 
     def __init__(
@@ -94,15 +94,15 @@ class EventList(Generic[Batch]):
 
     @property
     def between_events(self) -> bool:
-        """Whether what was read ends between two events: the next piece can then be read without it."""
+        """Whether the text read so far ends between two events, so that the next piece can be read independently."""
         return self._salvage.place is Place.BETWEEN_EVENTS
 
     def pieces(self, is_wanted: Callable[[int], bool] = lambda _: True) -> Iterator[Piece]:
-        """The list in pieces, to be given to `read`; see `Splitter.pieces`."""
+        """Return the list in pieces, to be given to `read`; see `Splitter.pieces`."""
         return self._splitter.pieces(is_wanted)
 
     def read(self, piece: Piece) -> Iterator[Batch]:
-        """The events of a piece; they are read in order, and none may be left out that begins in an event."""
+        """Yield the events of a piece; pieces come in order, and none that starts inside an event may be skipped."""
         if not piece.last and self.between_events:
             piece.text[0], piece.text[-1] = ord("["), ord("]")
             batch = self._decode(piece.text)
@@ -112,9 +112,9 @@ class EventList(Generic[Batch]):
         yield from self._in_parts(piece.inner, piece.offset + 1, piece.last)
 
     def read_behind(self) -> Generator[Batch, None, Ending]:
-        """The events of further lists, where `traceEvents` is there again, and at last what stands behind them all.
+        """Yield the events of further lists, where `traceEvents` occurs again; return what follows them all.
 
-        To be called once all pieces were read.
+        Call it once all pieces were read.
         """
         between = Members({})
         while True:
@@ -126,7 +126,7 @@ class EventList(Generic[Batch]):
             further = None if last.text or not self._in_object else self._further_list(tail)
             if further is None:
                 break
-            # What stands behind the list is damaged, and so may the next one be: it is read as the first was.
+            # The text after the list is damaged, as the next list may be, so it is read like the first.
             head, splitter, offset = further
             self._damage.joined += 1
             between |= metadata_before(head)
@@ -137,7 +137,7 @@ class EventList(Generic[Batch]):
             self._damage.notes.append(DAMAGED_TAIL)
         yield self._collect(list(self._objects(last.lists)))
         self._damage.behind += len(last.left_out.encode())
-        # Text in which the key stands again can't be written behind a list that has it.
+        # Text with a second such key can't be written after a list that has the key.
         text = "" if between or '"traceEvents"' in tail else last.text
         return msgspec.structs.replace(last, members=between | last.members, text=text)
 
@@ -150,7 +150,7 @@ class EventList(Generic[Batch]):
                 self._damage.foreign += 1
 
     def _further_list(self, tail: str) -> tuple[Head, Splitter, int] | None:
-        """Another list in a damaged tail: its head and text, and where that begins in the whole, in bytes."""
+        """Return another list in a damaged tail: its head and text, and its position in the whole, in bytes."""
         if '"traceEvents"' not in tail:
             return None
         before, text = b'{"traceEvents": 0', tail.encode("utf-8", "replace")
@@ -164,7 +164,7 @@ class EventList(Generic[Batch]):
         return head, splitter, self._splitter.bytes_read - len(text) - len(before)
 
     def _in_parts(self, text: bytes, offset: int, last: bool) -> Iterator[Batch]:
-        """The events of a refused piece, in small parts, so that few events share the fate of a broken one."""
+        """Yield the events of a refused piece in small parts, so that a broken event affects few others."""
         if self._salvage.place is Place.BEHIND_LIST:
             yield self._collect(list(self._salvage.events(text, offset, last)))
             return

@@ -1,4 +1,4 @@
-"""The numbers of an event's `args` that become columns of `Slices`: a line each, from which all readers are made."""
+"""The numbers of an event's `args` that become columns of `Slices`; all readers are generated from these lines."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from syncscan.model.trace import CALLS, DEVICE, NONE, Category
 
 
 class Field(NamedTuple):
-    """One of them."""
+    """One such number."""
 
     column: str
-    """Its name in `Slices`, and as an attribute of a decoded event's args."""
+    """Column's name in `Slices`, and the attribute's name in decoded args."""
     type: Any
-    """The column's dtype; a number that doesn't fit is none."""
+    """The column's dtype; numbers that don't fit are dropped."""
     categories: tuple[Category, ...]
-    """The slices that have it; for all others it is NONE."""
+    """Categories of slices that have it; NONE for all others."""
     key: str
-    """What kineto calls it in `args`."""
+    """kineto's key in `args`."""
     older_key: str = ""
-    """What older versions called it, which counts where there is no usable number under `key`."""
+    """Key of older versions, used if there is no usable number under `key`."""
     rare: bool = False
-    """Whether most traces have it nowhere, and then no column of it."""
+    """Whether most traces don't have it, and then have no such column."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it is called in `args`; the first with a usable number counts."""
+        """Its keys in `args`; the first with a usable number counts."""
         return (self.key, self.older_key) if self.older_key else (self.key,)
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes of decoded args that hold these keys."""
+        """Attributes of decoded args for these keys."""
         return (self.column, f"{self.column}_older")[: len(self.keys)]
 
 
@@ -50,7 +50,7 @@ FIELDS = (
     Field("device", np.int32, _WORK, "device"),
     Field("stream", np.int32, _WORK, "stream"),
     Field("bytes", np.int64, _SIZED, "bytes"),
-    Field("copy_kind", np.int8, CALLS, "kind", rare=True),  # only HIP's calls say it
+    Field("copy_kind", np.int8, CALLS, "kind", rare=True),  # only HIP calls state it
     Field("awaits", np.int64, (Category.SYNC,), "wait_on_cuda_event_record_corr_id"),
 )
 
@@ -61,18 +61,18 @@ def fields_of(category: Category) -> tuple[Field, ...]:
 
 
 def args_type(name: str, fields: Iterable[Field]) -> Any:
-    """Return a msgspec type that decodes these fields of `args`, and nothing else."""
-    each = [pair for field in fields for pair in zip(field.attributes, field.keys, strict=True)]
-    members = [(attribute, int, msgspec.field(default=NONE, name=key)) for attribute, key in each]
+    """Return a msgspec type that decodes only these fields of `args`."""
+    pairs = [pair for field in fields for pair in zip(field.attributes, field.keys, strict=True)]
+    members = [(attribute, int, msgspec.field(default=NONE, name=key)) for attribute, key in pairs]
     return msgspec.defstruct(name, members, gc=False, frozen=True)
 
 
 def getter(attribute: str) -> Callable[[list[Any]], list[int]]:
     """Return a function that takes this attribute from each of many args.
 
-    Compiled from text, as `getattr` and `attrgetter` take twice as long as an attribute that is spelt out; a list an
-    attribute, as an array of tuples takes three times as long (benchmarks/README.md, columns).
+    Compiled from text, since `getattr` and `attrgetter` take twice as long as a spelled-out attribute; one list per
+    attribute, since an array of tuples takes three times as long (benchmarks/README.md, columns).
     """
     assert attribute.isidentifier()
-    made: Callable[[list[Any]], list[int]] = eval(f"lambda every: [args.{attribute} for args in every]")
-    return made
+    take: Callable[[list[Any]], list[int]] = eval(f"lambda every: [args.{attribute} for args in every]")
+    return take

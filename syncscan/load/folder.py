@@ -1,4 +1,4 @@
-"""From a folder to the traces in it, in the order of their ranks."""
+"""Find the traces in a folder, in the order of their ranks."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from syncscan.model.trace import NONE
 
 _NAMES = re.compile(r".+\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
 _A_TRACES_NAME = re.compile(r".+\.pt\.trace\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
-"""A file that torch's handlers named so is a trace, also where nothing of it can be read: who asks is told that."""
+"""Name that torch's handlers give to traces; such a file counts as a trace even if it can't be read, and is
+reported."""
 _RANK = re.compile(r"rank[-_. ]?(\d{1,9})", re.IGNORECASE)
 PEEK = 1 << 16
-"""Bytes that are read at first to tell a trace from another JSON file: a head of kineto's has some kilobytes."""
+"""Bytes read to tell a trace from another JSON file; a head of kineto's has a few kilobytes."""
 
 
 def find(path: str | os.PathLike[str]) -> list[str]:
-    """The traces that a path names: itself, or those in the folder that it is, by rank and then by name.
+    """Return the traces that a path names: itself, or those in the folder, by rank and then by name.
 
     In a folder these are the files named `*.json`, `*.json.gz`, `*.json.zst` (or `*.json.tmp`, left by a crash) that
-    begin like a trace, and all named `*.pt.trace.json…`; in its subfolders if there are none in itself. A rank is what
-    the trace says of itself, or else the number after `rank` in its name. A folder without traces may hold saved
+    begin like a trace, and all named `*.pt.trace.json…`; those of its subfolders if it has none itself. A rank is what
+    the trace states, or else the number after `rank` in its name. A folder without traces may have saved
     analyses, `*.syncscan.json`.
 
     Raises:
@@ -40,30 +41,30 @@ def find(path: str | os.PathLike[str]) -> list[str]:
     folder = Path(path)
     for pattern in ("*", "**/*"):
         files = [str(p) for p in folder.glob(pattern) if named_as_trace(p.name) and p.is_file()]
-        if found := traces_among((name, partial(open_bytes, name)) for name in files):
-            return found
+        if traces := traces_among((name, partial(open_bytes, name)) for name in files):
+            return traces
         if saved := sorted(filter(named_as_saved, files), key=natural):
             return saved
     raise TraceNotFound(f"{folder} holds no trace.", "Name a trace, or a folder with *.json or *.json.gz in it.")
 
 
 def named_as_trace(name: str) -> bool:
-    """Whether a file of this name may hold a trace; what begins otherwise is none all the same."""
+    """Return whether a file of this name may be a trace; its content decides."""
     return _NAMES.fullmatch(name) is not None
 
 
 def traces_among(files: Iterable[tuple[str, Callable[[], ByteStream]]]) -> list[str]:
-    """The names of those files that begin like a trace, by rank and then by name.
+    """Return the names of the files that begin like a trace, by rank and then by name.
 
     Args:
-        files: each with what opens it; what can't be opened is no trace.
+        files: names with functions that open them; a file that can't be opened isn't a trace.
     """
     ranked = [(rank, natural(name), name) for name, opened in files if (rank := _rank(name, opened)) is not None]
     return [name for _, _, name in sorted(ranked)]
 
 
 def _rank(name: str, opened: Callable[[], ByteStream]) -> int | None:
-    """The rank of a trace, -1 where nothing tells it; None for a file that is no trace."""
+    """Return the rank of a trace, -1 if unknown; None for a file that isn't a trace."""
     try:
         with opened() as stream:
             splitter = Splitter(stream, PEEK)
@@ -80,16 +81,16 @@ def _rank(name: str, opened: Callable[[], ByteStream]) -> int | None:
 
 
 def _rank_in(name: str) -> int:
-    """The rank that a file's name tells, NONE without."""
+    """Return the rank in a file's name, or NONE."""
     found = _RANK.search(PurePath(name).name)
     return int(found[1]) if found else NONE
 
 
 def _begins_with_object(splitter: Splitter) -> bool:
-    """Whether a bare list holds objects: any JSON file may be a list, of numbers for one."""
+    """Return whether a bare list contains objects, since any JSON file may be a list, for example of numbers."""
     return bytes(next(splitter.pieces()).text[1:]).lstrip().startswith(b"{")
 
 
 def natural(text: str) -> list[tuple[int, str]]:
-    """What sorts texts as people do: 2 before 10."""
+    """Return a sort key that orders texts as people do: 2 before 10."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", text)]

@@ -1,7 +1,7 @@
 """Name the tool that wrote a file without torch.profiler's slices, and say what can be done.
 
-Many tools write the Trace Event Format, and syncscan reads one of them: Kineto, whose slices it knows by category.
-A file of which nothing could be read is looked at a second time here, and only then: what is said of it is to be true.
+Many tools write the Trace Event Format; syncscan reads one of them, Kineto, whose slices it knows by category. Only a
+file of which nothing could be read is read again here, so that the message about it is right.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _RECORD = f"{_TORCH}: record the steps with it, or with syncscan profile."
 
 
 class _Writer(msgspec.Struct, frozen=True):
-    """A tool whose files may be taken for torch.profiler's."""
+    """A tool whose files may be mistaken for torch.profiler's."""
 
     signs: re.Pattern[bytes]
-    """What stands in its files and not in Kineto's."""
+    """Pattern that occurs in its files but not in Kineto's."""
     what: str
-    """What such a file is, to follow `PATH is `."""
+    """Phrase for such a file, which follows `PATH is `."""
     why: str
-    """Why nothing can be said of it, a sentence."""
+    """Sentence why it can't be analyzed."""
     hint: str = _RECORD
-    """What can be done."""
+    """Sentence on what to do."""
     mixed: bool = False
-    """Some of its slices are in categories that Kineto has too, so that a part of the file can be read."""
+    """Whether some of its slices are in categories that Kineto has too, so that part of the file can be read."""
 
 
 def _signs(*patterns: str) -> re.Pattern[bytes]:
@@ -50,8 +50,8 @@ _WRITERS = (
     _Writer(
         _signs('"AscendCL@', '"Ascend Hardware"', r'"CANN"', _category("async_npu", "HostToDevice")),
         "a trace of an Ascend NPU (torch_npu's trace_view.json)",
-        "Its calls (AscendCL@aclrt…) and its tasks aren't those of a device that syncscan knows: which of them waited, "
-        "and for what, it can't tell",
+        "Its calls (AscendCL@aclrt…) and tasks aren't those of a device that syncscan supports, so it can't tell which "
+        "of them waited, and for what",
         "msprof-analyze advisor reads it and looks for calls that synchronize a stream; MindStudio Insight shows it. "
         f"{_TORCH} on CUDA, ROCm, XPU and MTIA.",
         mixed=True,
@@ -70,12 +70,12 @@ _WRITERS = (
     _Writer(
         _signs(r'"(?:TraceProcessEvent|CudaEvent|NvtxEvent)"\s*:\s*\{'),
         "an export of Nsight Systems (nsys export --type json)",
-        "It is no Chrome trace: a line an event, and no ops of torch",
+        "It isn't a Chrome trace: it has one line per event, and no ops of torch",
         f"nsys analyze --rule cuda_api_sync REPORT lists its synchronizing calls. {_RECORD}",
     ),
     _Writer(
         _signs(_category("cuda", "cuda_api", "nvtx", "nvtx-kernel", "gpu_kernel")),
-        "a Chrome trace made of Nsight Systems' or nvprof's records",
+        "a Chrome trace made from Nsight Systems' or nvprof's records",
         "It holds kernels and NVTX ranges without torch's ops, and its calls, if any, aren't named as such",
         f"nsys analyze --rule cuda_api_sync REPORT lists the synchronizing calls of the report itself. {_RECORD}",
     ),  # ezyang/nvprof2json, chenyu-jiang/nsys2json
@@ -129,40 +129,40 @@ _WRITERS = (
     _Writer(
         _signs(r"\ASQLite format 3\x00"),
         "an SQLite database",
-        "Nsight Systems and rocprofv3 write such ones, and syncscan doesn't read them",
+        "Nsight Systems and rocprofv3 write such files, and syncscan doesn't read them",
         f"nsys analyze --rule cuda_api_sync REPORT lists the synchronizing calls of the former. {_RECORD}",
     ),
     _Writer(
         _signs(r"\A\x80[\x02-\x05]"),
         "a pickle",
-        "torch.cuda.memory writes its snapshots so, and they hold no times of calls",
+        "torch.cuda.memory writes such snapshots, and they hold no times of calls",
     ),
     _Writer(
         _signs(r"\A\x0a[^\n]{0,2}[\x00-\x08\x0e-\x1f]"),
         "a binary file, maybe a trace of Perfetto",
         "syncscan reads JSON",
-        f"Perfetto's traceconv json turns it into that, though what isn't torch.profiler's stays so. {_RECORD}",
+        f"Perfetto's traceconv json converts it, if torch.profiler wrote it. {_RECORD}",
     ),  # perfetto.dev: a Trace's packets are field 1 of a message, and so begin with byte 10
 )
-"""Who writes what, each with where its form is from; the first whose sign stands in a text has written it."""
+"""Tools and their files, each with the source of its format; the first whose sign occurs in a text wrote it."""
 _BEGINS_AND_ENDS = _Writer(
     _signs(r'"ph"\s*:\s*"[BE]"'),
     "a Chrome trace whose slices are pairs of begin and end events",
-    "torch.profiler writes complete ones (phase X) in categories of its own, and none of these is there",
+    "torch.profiler writes complete ones (phase X) in categories of its own, and it has none of these",
 )
 _PHASE = re.compile(rb'"ph"\s*:\s*"[XBEbenP]"')
 _CATEGORIES = re.compile(rb'"cat"\s*:\s*"([^"\\]{0,60})"')
 _KINETOS = frozenset({*CATEGORIES, *ARROWS, *LEFT_OUT, PYTHON, "User", "async", "async_gpu", "async_cpu_to_gpu"})
 _ASCEND = frozenset({"Ascend Hardware", "CANN"})
-"""Processes in a trace of torch_npu; some versions give their slices a category that Kineto's kernels once had."""
+"""Process names in torch_npu traces, some versions of which use a category that Kineto's kernels once had."""
 
 
 def refusal(path: str, text: bytes) -> TraceUnreadable | None:
-    """Return why this text is no trace of torch.profiler's, and what can be done; None if it isn't known to be none.
+    """Return why this text isn't a trace of torch.profiler's and what to do; None if that isn't known.
 
     Args:
-        path: named in the sentence, as it may be shown.
-        text: the first bytes of the file, uncompressed, of which no slice of torch.profiler's could be read.
+        path: path for the sentence, fit to be shown.
+        text: first uncompressed bytes of a file without readable slices of torch.profiler's.
     """
     for writer in (*_WRITERS, _BEGINS_AND_ENDS):
         if writer.signs.search(text):
@@ -170,10 +170,10 @@ def refusal(path: str, text: bytes) -> TraceUnreadable | None:
     if not _PHASE.search(text):
         return None
     categories = _categories(text)
-    others = [name for name in categories if name not in _KINETOS]
-    if categories and not others:
+    foreign = [name for name in categories if name not in _KINETOS]
+    if categories and not foreign:
         return None
-    named = f"of the categories {', '.join(others[:4])}" if others else "of no category"
+    named = f"of the categories {', '.join(foreign[:4])}" if foreign else "of no category"
     return TraceUnreadable(f"{path} is a Chrome trace, but none of torch.profiler's: its slices are {named}.", _RECORD)
 
 
@@ -182,11 +182,11 @@ def _categories(text: bytes) -> list[str]:
 
 
 def refused(trace: Trace, path: str) -> TraceUnreadable | None:
-    """Return why what was read as a trace is another tool's; None if it isn't.
+    """Return why a file that was read as a trace is another tool's; None if it isn't.
 
     Args:
-        trace: what was read there.
-        path: of its file.
+        trace: the trace as read.
+        path: path of its file.
     """
     if trace.info.kept or not (_is_doubtful(trace) or any(track.process in _ASCEND for track in trace.tracks)):
         return None
@@ -194,7 +194,7 @@ def refused(trace: Trace, path: str) -> TraceUnreadable | None:
 
 
 def written_by_another(path: str) -> TraceUnreadable | None:
-    """Return why the file at a path is another tool's; None if it isn't, or can't be read a second time."""
+    """Return why the file at a path is another tool's; None if it isn't, or can't be read again."""
     text = _begin(path)
     has_slices = any(name in CATEGORIES or name == PYTHON for name in _categories(text))
     if has_slices and not any(writer.mixed and writer.signs.search(text) for writer in _WRITERS):
@@ -203,12 +203,12 @@ def written_by_another(path: str) -> TraceUnreadable | None:
 
 
 def _is_doubtful(trace: Trace) -> bool:
-    """Return whether it holds no work of a device, or no call of its runtime."""
+    """Return whether a trace has no device work or no runtime call."""
     return not len(trace.device_rows) or not trace.is_category(*CALLS).any()
 
 
 def _begin(path: str) -> bytes:
-    """Return the first text of a file; nothing where it can't be read again, as of standard input."""
+    """Return the first text of a file; nothing if it can't be read again, such as standard input."""
     if path == "-":
         return b""
     try:

@@ -1,4 +1,4 @@
-"""From all Python frames of a trace to those that can tell where a sync comes from."""
+"""Select the Python frames that can locate a sync."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _IDLE = re.compile(
     r"\w*(Launch|EventQuery|StreamQuery|EventRecord|IsCapturing|GetCaptureInfo|GetAttributes|GetDevice|Occupancy"
     r"|PeekAtLastError|GetLastError|CallConfiguration|StreamWaitEvent|Memset\w*Async|EventCreate|EventDestroy)\w*"
 )
-"""Calls that don't wait, but for those that took long (`_LONG_NS`): a full queue, a lazily loaded kernel."""
+"""Calls that don't wait unless they take long (`_LONG_NS`): a full queue, a lazily loaded kernel."""
 _LONG_NS = 20_000
-"""From when such a call counts as a wait all the same: 99 % of the 38,088 of them in sample_traces/ (H200, torch 2.11)
-take less than 23 µs."""
+"""Length from which such a call counts as a wait: 99 % of the 38,088 of them in sample_traces/ (H200, torch 2.11) take
+less than 23 µs."""
 
 
 def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows: Flows) -> Frames:
-    """The frames around a call that may wait, or around the forward op of a backward op around such a call.
+    """Return the frames around a call that may wait, or around the forward op of a backward op around such a call.
 
     Args:
-        strings: the names by number.
+        strings: names by number.
         slices: sorted and nested.
         frames: all of them, sorted.
         flows: the arrows from forward to backward ops.
@@ -42,7 +42,7 @@ def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows:
 
 
 def _calls(strings: Sequence[str], s: Slices) -> Int64:
-    """Rows of host calls that may wait."""
+    """Return the rows of host calls that may wait."""
     calls = np.flatnonzero((s.category == Category.RUNTIME) | (s.category == Category.DRIVER))
     idle = np.zeros(len(strings), np.bool_)
     for number in distinct(s.name[calls]).tolist():
@@ -51,14 +51,14 @@ def _calls(strings: Sequence[str], s: Slices) -> Int64:
 
 
 def _lone_syncs(s: Slices) -> Int64:
-    """Synchronisation rows that belong to no host call: they don't say which thread waited."""
+    """Return synchronization rows without a host call, which don't state the thread that waited."""
     rows = np.flatnonzero(s.category == Category.SYNC)
     calls = (s.category == Category.RUNTIME) | (s.category == Category.DRIVER)
     return rows[~among(s.correlation[rows], np.sort(s.correlation[calls], kind="stable"))] if len(rows) else rows
 
 
 def _above(s: Slices, rows: Int64) -> Int64:
-    """Rows of all slices around these; each is gone up from once, however many of the rows lie in it."""
+    """Return the rows of all slices around these."""
     seen = np.zeros(len(s), np.bool_)
     while len(rows):
         rows = distinct(s.parent[rows].astype(np.int64))
@@ -69,7 +69,7 @@ def _above(s: Slices, rows: Int64) -> Int64:
 
 
 def _forward(s: Slices, above: Int64) -> tuple[Int32, Int64]:
-    """Track and start of the ops whose sequence number one of the ops above has.
+    """Return track and start of the ops that share a sequence number with one of the ops above.
 
     A forward op has 0 for its `Fwd thread id`, a backward op the number of its forward op's thread, from 1
     (torch/csrc/profiler/kineto_shim and collection.cpp).
@@ -82,14 +82,14 @@ def _forward(s: Slices, above: Int64) -> tuple[Int32, Int64]:
 
 
 def _arrow_tails(s: Slices, flows: Flows, above: Int64) -> tuple[Int32, Int64]:
-    """Track and time of the starts of arrows that end in one of the ops above."""
+    """Return track and time of the starts of arrows that end in one of the ops above."""
     ops = above[s.category[above] == Category.CPU_OP]
     hit = _contained(s.track[ops], s.ts[ops], s.end[ops], flows.to_track, flows.to_ts)
     return flows.from_track[hit], flows.from_ts[hit]
 
 
 def _contained(on_track: Int32, start: Int64, end: Int64, track: Int32, ts: Int64) -> Bool:
-    """Which of these points lie in at least one of the intervals: by counting starts and ends before each."""
+    """Return which of these points lie in at least one interval, by counting starts and ends before each."""
     inside = np.zeros(len(ts), np.bool_)
     for t in distinct(track).tolist():
         on, points = on_track == t, np.flatnonzero(track == t)
@@ -101,7 +101,7 @@ def _contained(on_track: Int32, start: Int64, end: Int64, track: Int32, ts: Int6
 
 
 def _around(frames: Frames, track: Int32, ts: Int64) -> Bool:
-    """Which frames have at least one of these points in them."""
+    """Return which frames contain at least one of these points."""
     around = np.zeros(len(frames), np.bool_)
     for t in distinct(track).tolist():
         lo, hi = np.searchsorted(frames.track, [t, t + 1])
@@ -111,7 +111,7 @@ def _around(frames: Frames, track: Int32, ts: Int64) -> Bool:
 
 
 def _holds(start: Int64, end: Int64, points: Int64) -> Bool:
-    """Which of these intervals have at least one of the points, which ascend, in them: the first behind their start."""
+    """Return which of these intervals contain at least one of the ascending points."""
     if not len(points):
         return np.zeros(len(start), np.bool_)
     first = np.searchsorted(points, start)

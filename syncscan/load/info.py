@@ -1,4 +1,4 @@
-"""From a trace's top-level keys and names to what it says about itself: vendor, devices, rank, options."""
+"""Derive a trace's vendor, devices, rank and options from its top-level keys and names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncscan.load.values import id_of, text_of
 from syncscan.model.capture import capture_table
 from syncscan.model.trace import CALLS, DEVICE, NONE, Category, TraceInfo, Vendor, of_categories
 
-# ROCm's calls are in the category cuda_runtime too (libkineto's RocprofActivity.h), so that names decide.
+# ROCm's calls are in the category cuda_runtime too (libkineto's RocprofActivity.h), so names decide.
 _CALLS = {
     Vendor.ROCM: re.compile(r"hip[A-Z]|hsa_|roc"),
     Vendor.XPU: re.compile(r"ze[A-Z]|ur[A-Z]|pi[A-Z]|GPU_BARRIER|HOST_(FENCE|EVENT|COMMAND)"),
@@ -30,16 +30,16 @@ _DEVICES = {
 # Keys that CuptiActivityProfiler.cpp and RocmActivityProfiler.cpp of libkineto write beside the events.
 _KEYS = {Vendor.ROCM: ("hip_",), Vendor.CUDA: ("cuda_", "cupti_"), Vendor.XPU: ("xpu_",), Vendor.MTIA: ("mtia_",)}
 _DROPPED = re.compile(r"Dropped (\d{1,18}) activity records")
-"""kineto's own warning when CUPTI ran out of buffers (CuptiActivityApi.cpp); its log stands in the trace."""
+"""kineto's own warning when CUPTI ran out of buffers (CuptiActivityApi.cpp); its log is part of the trace."""
 _LOGS = ("WARNING", "ERROR")
 _KERNELS = {Vendor.ROCM: re.compile(r"Cijk_|.*\bhip|.*ROCm", re.IGNORECASE)}
 
 
 def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked) -> TraceInfo:
-    """What the top-level keys and the names of a trace say about it.
+    """Return what the top-level keys and the names of a trace tell about it.
 
     Args:
-        metadata: the top-level keys without the events; of any type, as the file may be damaged.
+        metadata: top-level keys except the events; of any type, as the file may be damaged.
         path: as the user gave it.
         size: of the uncompressed text, in bytes.
         raw: the columns that were read.
@@ -70,10 +70,10 @@ def trace_info(metadata: Mapping[str, Any], path: str, size: int, raw: Unlinked)
 
 
 def vendor(metadata: Mapping[str, Any], devices: tuple[str, ...], raw: Unlinked) -> Vendor:
-    """Whose device it was: by the calls in the trace, then its categories, its versions, its devices, its kernels.
+    """Return the device's vendor: by the calls, then the categories, versions, devices and kernels.
 
-    Calls come first: a merged or converted trace may keep another's metadata. A trace without device work or calls is
-    `none`, whatever the machine had.
+    Calls come first, as a merged or converted trace may have another's metadata. A trace without device work or calls
+    is `none`, whatever the machine has.
     """
     calls = _names(raw, *CALLS, Category.SYNC)
     work = _names(raw, *DEVICE)
@@ -102,13 +102,13 @@ def _names(raw: Unlinked, *categories: Category) -> list[str]:
 
 
 def _capability(device: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return major and minor number of a device's compute capability; None where it has none or it is no number."""
+    """Return major and minor number of a device's compute capability; None if missing or not a number."""
     major, minor = _count(device.get("computeMajor")), _count(device.get("computeMinor", 0))
     return None if major is None or minor is None else (major, minor)
 
 
 def _dropped(metadata: Mapping[str, Any]) -> int:
-    """Return how many records of the device the profiler's log says were lost."""
+    """Return how many device records the profiler's log reports as lost."""
     logs = (metadata.get(level) for level in _LOGS)
     lines = (line for log in logs if isinstance(log, list) for line in log if isinstance(line, str))
     return sum(int(lost[1]) for line in lines if (lost := _DROPPED.search(line)))

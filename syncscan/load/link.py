@@ -1,4 +1,4 @@
-"""From columns in any order to a linked Trace: numbers and sorts everything, nests host slices, has the steps found."""
+"""Link columns in any order to a Trace: number and sort everything, nest host slices, find the steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from syncscan.model.trace import (
 )
 
 _SLACK_NS = 2
-"""By how much a slice may end behind the one around it: kineto rounds the two ends of nested ops apart."""
+"""How far a slice may end after the one around it, since kineto rounds the ends of nested ops separately."""
 # torch 1.8 calls a stream's thread "stream 7", or "stream 7 user".
 _DIGITS = re.compile(r"(?:stream )?(\d{1,9})(?: .*)?")
 
@@ -46,9 +46,9 @@ Arrays = dict[str, Any]
 
 
 def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
-    """Order the rows, nest the host slices, find the steps, keep the frames that matter; `damage` end up in `info`.
+    """Order the rows, nest the host slices, find the steps, keep the useful frames; put `damage` in `info`.
 
-    The result doesn't depend on how events were ordered in the file.
+    The result doesn't depend on the order of events in the file.
     """
     tracks, track_of = _ordered_tracks(raw.tracks)
     columns = raw.slices
@@ -82,7 +82,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
 
 
 def _ordered_tracks(tracks: Sequence[Track]) -> tuple[tuple[Track, ...], Int32]:
-    """Tracks by process and thread, numbers by value and before words; and each one's new number."""
+    """Return the tracks ordered by process and thread, numbers before words, and each one's new number."""
     order = sorted(range(len(tracks)), key=lambda i: (_natural(tracks[i].pid), _natural(tracks[i].tid)))
     number = np.zeros(len(tracks), np.int32)
     number[order] = np.arange(len(tracks), dtype=np.int32)
@@ -95,7 +95,7 @@ def _natural(text: str) -> tuple[int, int, str]:
 
 
 def _fill_places(columns: Arrays, tracks: Sequence[Track]) -> None:
-    """Device and stream of device work whose args lack them, from its track: pid is the device, tid the stream."""
+    """Fill in device and stream of device work without them in its args, from its track: pid and tid."""
     of_device = of_categories(columns["category"], DEVICE)
     for name, texts in (("device", [t.pid for t in tracks]), ("stream", [t.tid for t in tracks])):
         numbers = np.array([int(m[1]) if (m := _DIGITS.fullmatch(t)) else NONE for t in texts], np.int32)
@@ -105,9 +105,9 @@ def _fill_places(columns: Arrays, tracks: Sequence[Track]) -> None:
 
 
 def _sort(columns: Arrays, strings: Sequence[str]) -> None:
-    """By (track, ts, -dur); what is equal then so that what encloses comes first: ops and annotations by their ids."""
+    """Sort by (track, ts, -dur), ties so that enclosing rows come first: ops and annotations by their ids."""
     order = np.lexsort((columns["ts"], columns["track"]))
-    # What is tied keeps its places, so these two are in order already.
+    # Ties keep their places, so these two are in order already.
     track, ts = columns["track"].take(order), columns["ts"].take(order)
     tied = _tied(track, ts)
     if len(tied):
@@ -130,7 +130,7 @@ def _sort(columns: Arrays, strings: Sequence[str]) -> None:
 
 
 def _tied(*columns: Any) -> Int64:
-    """Places where a row is equal in all these columns to the one before or behind it."""
+    """Return the places where a row equals the previous or next one in all these columns."""
     same = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
     for column in columns:
         same &= column[1:] == column[:-1]
@@ -143,9 +143,9 @@ def _ranks(texts: list[str]) -> Int64:
 
 
 def _drop_duplicates(columns: Arrays, damage: Damage) -> None:
-    """Leave out rows with ids that are equal to the row before in every column: one event can't happen twice.
+    """Leave out rows with ids that equal the previous row in every column, since an event can't occur twice.
 
-    Without ids it can: two ops of no length, at the same ns.
+    Without ids it can: two ops of no length in the same ns.
     """
     equal = (columns["ts"][1:] == columns["ts"][:-1]) & (columns["dur"][1:] == columns["dur"][:-1])
     equal &= (columns["correlation"][1:] != NONE) | (columns["external"][1:] != NONE)
@@ -172,9 +172,9 @@ def _nest(columns: Arrays) -> None:
 
 
 def _halves(track: Int32, ts: Int64, end: Int64) -> list[slice]:
-    """Parts of these rows of which no row lies around one of the other: two of about one length, if that can be.
+    """Split these rows in two parts of similar length of which no row encloses one of the other, if possible.
 
-    They end where a track does, or within the one in the middle where all is over that began, as between two steps.
+    The parts end with a track, or within the middle one where everything begun is over, as between two steps.
     """
     if not len(track):
         return [slice(None)]
@@ -187,21 +187,21 @@ def _halves(track: Int32, ts: Int64, end: Int64) -> list[slice]:
 
 
 def innermost_around(rows: Int64, track: Int32, ts: Int64, end: Int64) -> Int64:
-    """Return for each interval the number of the innermost one around it on its track, NONE without.
+    """Return for each interval the number of the innermost one around it on its track, or NONE.
 
-    One lies around another if it comes before it, ends after the other starts, and ends no earlier, give or take
+    An interval encloses another if it comes before it, ends after the other starts, and ends no earlier, within
     `_SLACK_NS`.
 
     Args:
-        rows: the number of each.
-        track, ts, end: of each, sorted by (track, ts, -end).
+        rows: number of each interval.
+        track, ts, end: columns sorted by (track, ts, -end).
     """
     around = innermost_until(track, end, np.maximum(ts + 1, end - _SLACK_NS))
     return np.where(around == NONE, NONE, rows.take(around)) if len(rows) else rows
 
 
 def _too_deep(parent: Int32) -> int:
-    """Return how many slices have more than `DEEPEST` others around them."""
+    """Return how many slices are inside more than `DEEPEST` others."""
     around = parent
     for _ in range(DEEPEST):
         around = parent.take(around[around != NONE])
@@ -211,11 +211,11 @@ def _too_deep(parent: Int32) -> int:
 
 
 def _shared_correlations(s: Slices) -> int:
-    """How many correlation ids more than one runtime call has, or more than one driver call."""
+    """Return how many correlation ids belong to more than one runtime call, or more than one driver call."""
     shared = 0
     for category in CALLS:
         ids = s.correlation[(s.category == category) & (s.correlation > 0)]
-        # They ascend, thread by thread: a stable sort finds such runs, the usual one takes 25 times as long.
+        # they ascend per thread: a stable sort uses such runs, the default one takes 25 times as long
         ids = np.sort(ids, kind="stable")
         again = ids[1:][ids[1:] == ids[:-1]]
         shared += len(distinct(again))
@@ -230,7 +230,7 @@ def _sorted_flows(f: Flows, track_of: Int32) -> Flows:
 
 def _sorted_frames(columns: Arrays, track_of: Int32, strings: Sequence[str]) -> Frames:
     track, ts, dur = track_of[columns.pop("track")], columns["ts"], columns["dur"]
-    # Those of a track come in order of their ends or begins: sorting all by duration first took three times as long.
+    # those of a track come ordered by end or begin: sorting all by duration first took three times as long
     order = np.lexsort((ts, track))
     tied = _tied(track[order], ts[order])
     if len(tied):
@@ -245,7 +245,7 @@ def _sorted_frames(columns: Arrays, track_of: Int32, strings: Sequence[str]) -> 
 
 
 def _with_backslashes(strings: Sequence[str], frames: Frames) -> Sequence[str]:
-    """Return the names and, behind them, those that some frames have instead; changes the frames' in place."""
+    """Return the names, followed by replacements for some frames' names; change the frames in place."""
     numbers = distinct(frames.name).tolist()
     instead = {number: name for number in numbers if (name := with_backslashes(strings[number])) != strings[number]}
     if not instead:
@@ -259,7 +259,7 @@ def _with_backslashes(strings: Sequence[str], frames: Frames) -> Sequence[str]:
 
 
 def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple[str, ...]:
-    """Number the names that are in use in order of their first use; changes the columns of names in place."""
+    """Number the used names in order of first use; change the columns of names in place."""
     grouped = np.flatnonzero(slices.group != NONE)
     used = np.concatenate([slices.name, frames.name, slices.group[grouped]])
     first = np.full(len(strings), len(used), np.int64)

@@ -1,8 +1,8 @@
-"""From a sequence of calls that repeats to where a program's loop begins and each of its rounds: before the first call.
+"""Find where a program's loop begins, and each of its rounds, in a repeating sequence of calls.
 
-A loop takes its batch before it launches anything. So of all calls that a round could be cut at, that behind a loader
-is the first, and the round begins with that loader; without one it begins with whatever ranges come before its first
-call every time.
+A loop takes its batch before it launches anything. So of all calls at which a round could begin, the one after a loader
+is the first, and the round begins with that loader. Without a loader, it begins with the ranges that always precede its
+first call.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from syncscan.model.names import is_loader, is_optimizer
 from syncscan.model.trace import DEEPEST, HOST, NONE, Trace
 
 LONGEST_HEAD = 64
-"""Ranges before a round's first call that are compared."""
+"""Number of ranges before a round's first call to compare."""
 
 
 class LoopHeads:
-    """What a thread does around the calls that start work or wait for it.
+    """The slices of a thread around the calls that start work or wait for it.
 
     Args:
-        trace: whose thread it is.
-        outermost: of each of these calls, in order, the row of the outermost slice around it, or its own.
+        trace: trace with the thread.
+        outermost: row of the outermost slice around each of these calls, in order, or the call's own.
     """
 
     def __init__(self, trace: Trace, outermost: Int64) -> None:
@@ -35,15 +35,15 @@ class LoopHeads:
         rows = np.arange(run.start, run.stop)
         self.tops = rows[s.parent[run] == NONE]
         self.at = np.searchsorted(self.tops, outermost)
-        """The place of each call's outermost slice among those of the thread."""
+        """Index of each call's outermost slice among those of the thread."""
         self.before = np.concatenate([[NONE], self.at[:-1]])
-        """That of the call before it."""
+        """Index of the previous call's outermost slice."""
         self._loaders = self._around(is_loader)
         self._optimizers = self._around(is_optimizer)
         self._loading = self._hold_loaders()
 
     def _around(self, wanted: Callable[[str], bool]) -> Int64:
-        """Up to each outermost slice, exclusive: how many of them are such ranges or hold one."""
+        """Return, for each outermost slice, how many slices before it are or contain such ranges."""
         s = self.trace.slices
         rows = self.trace.where(wanted, *HOST)
         rows = rows[s.track[rows] == s.track[self.outermost[0]]]
@@ -52,18 +52,18 @@ class LoopHeads:
         return np.concatenate([[0], np.cumsum(hold)])
 
     def _hold_loaders(self) -> Bool:
-        """Before or around which calls a loader lies, behind the call before."""
+        """Return which calls have a loader around or before them, after the previous call."""
         first = np.where(self.before == self.at, self.at, self.before + 1)
         held: Bool = self._loaders[self.at + 1] > self._loaders[first]
         return held
 
     def best_begin(self, possible: Sequence[int], last: int, length: int) -> int:
-        """Of the calls that rounds of this length may begin at the one that the loop begins at.
+        """Return the call at which the loop begins, among those at which rounds of this length can begin.
 
         Args:
-            possible: numbers of calls, ascending, less than a round apart.
-            last: behind the last call of the rounds.
-            length: calls of a round.
+            possible: indices of calls, ascending, less than a round apart.
+            last: index after the last call of the rounds.
+            length: number of calls per round.
         """
         loading = [begin for begin in possible if self._loading[begin + length : last : length].all()]
         for previous, begin in zip([loading[-1] - length, *loading] if loading else [], loading, strict=False):
@@ -73,14 +73,14 @@ class LoopHeads:
         return (loading or possible)[0]
 
     def bounds(self, begin: int, count: int, length: int) -> tuple[int, ...]:
-        """When each whole round begins and, last, when the last of them is over, ns.
+        """Return when each whole round begins and, last, when the last one ends, ns.
 
-        The first is left out where its loader was before the recording began.
+        The first round is left out if its loader ran before the recording began.
 
         Args:
-            begin: number of the first round's first call.
-            count: how many rounds.
-            length: calls of each.
+            begin: index of the first round's first call.
+            count: number of rounds.
+            length: number of calls per round.
         """
         first = begin + length * np.arange(count)
         loads = bool(self._loading[first[1:]].all())
@@ -90,10 +90,10 @@ class LoopHeads:
         return (*begins.tolist(), self._over(begins, begin + count * length, loads))
 
     def lie_in_rounds(self, begin: int, count: int, length: int) -> bool:
-        """Whether loaders and optimizers, where there are several, are in every round: else it is a loop inside theirs.
+        """Return whether loaders and optimizers, if there are several, are in every round; else it is an inner loop.
 
         Args:
-            begin, count, length: as of `bounds`.
+            begin, count, length: see `bounds`.
         """
         marks = self._loaders + self._optimizers
         if marks[-1] < 2:
@@ -103,14 +103,14 @@ class LoopHeads:
         return bool((np.diff(marks[until]) > 0).all())  # the first round's loader may be from before the recording
 
     def _behind_loaders(self, calls: Int64) -> Int64:
-        """When the first loader before or around each of these calls begins; the call's own outermost without."""
+        """Return when the first loader before or around each call begins, else the call's own outermost slice."""
         s = self.trace.slices
         places = np.searchsorted(self._loaders, self._loaders[self.before[calls] + 1] + 1) - 1
         begins: Int64 = s.ts[self.tops[np.where(self._loading[calls], places, self.at[calls])]]
         return begins
 
     def _behind_heads(self, calls: Int64) -> Int64:
-        """When the ranges begin that come before each of these calls, the same before all."""
+        """Return when the ranges begin that precede each of these calls with the same names."""
         s, at = self.trace.slices, self.at[calls]
         most = min(int((at - self.before[calls]).min()) - 1, LONGEST_HEAD)
         names = s.name[self.tops]
@@ -119,7 +119,7 @@ class LoopHeads:
         return begins
 
     def _over(self, begins: Int64, end: int, loads: bool) -> int:
-        """When the last round is over: with the next one's begin, else after the usual time, or when its calls are."""
+        """Return when the last round ends: when the next one begins, else after the usual time, or with its calls."""
         s, last = self.trace.slices, self.outermost[end - 1]
         usual = begins.item(-1) + (int(median(np.diff(begins))) if len(begins) > 1 else 0)
         over = max(int(s.end[last]), usual)
@@ -131,7 +131,7 @@ class LoopHeads:
 
 
 def outermost_of(trace: Trace, rows: Int64) -> Int64:
-    """The outermost slice around each of these rows, or the row itself."""
+    """Return the outermost slice around each of these rows, or the row itself."""
     parent, at = trace.slices.parent, rows.astype(np.int64)
     for _ in range(DEEPEST):
         up = parent[at]

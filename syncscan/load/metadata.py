@@ -1,4 +1,4 @@
-"""From the text before and behind a list of events to the trace's other keys, and to what is no part of the trace."""
+"""Read the keys of a trace before and after its list of events, and find what isn't part of the trace."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from syncscan.load.salvage import members
 from syncscan.load.split import Head
 
 _NOTHING = " \t\r\n\x00"
-"""What may stand behind a trace: lines, and the zeros that pad a block."""
+"""Characters that may follow a trace: line ends, and zeros that pad a block."""
 _LONG = 64 << 10
-"""Characters from which a value isn't parsed before somebody asks for it: other writers put lists of samples there, of
-which nothing is used, and values take 15 times as long as looking where they end."""
+"""Length from which a value is parsed only on demand: other writers put unused lists of samples there, and parsing
+takes 15 times as long as finding the end."""
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Members(Mapping[str, Any]):
-    """The top-level keys of a trace but for its events, with their values; a long one is parsed once it is asked for.
+    """The top-level keys of a trace except its events, with their values; long ones are parsed on demand.
 
     Args:
-        values: each as parsed JSON, or as text.
+        values: values as parsed JSON or as text.
     """
 
     def __init__(self, values: Mapping[str, Any | msgspec.Raw]) -> None:
@@ -45,16 +45,16 @@ class Members(Mapping[str, Any]):
     def __repr__(self) -> str:
         return repr(dict(self))
 
-    def __or__(self, others: Members) -> Members:
-        """These and others; of the same key the others' counts."""
-        return Members(self._values | others._values)
+    def __or__(self, other: Members) -> Members:
+        """Return the union of both; for a common key the other's value counts."""
+        return Members(self._values | other._values)
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """What stands behind a list of events.
+    """The text that follows a list of events.
 
-    `text` goes up to the end of the object around the list, and is empty where that is damaged. `left_out` is what
-    stands behind the object, `lists` the further lists of events in it; `damaged` says that the object is.
+    `text` goes up to the end of the object around the list, and is empty if that is damaged. `left_out` is what follows
+    the object, `lists` the further lists of events in it; `damaged` tells whether the object is damaged.
     """
 
     members: Members
@@ -65,26 +65,26 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 def metadata_before(head: Head) -> Members:
-    """The top-level keys before the list of events, as far as they can be read."""
+    """Return the readable top-level keys before the list of events."""
     if not head.whole:
         return Members(members(head.text.decode("utf-8", "replace")))
     if not head.text:
         return Members({})
     text = head.text + b"[]}"
-    found = _strictly(text)
-    return Members(json.loads(text)) if found is None else found
+    strict = _strictly(text)
+    return Members(json.loads(text)) if strict is None else strict
 
 
 def ending(tail: str, in_object: bool) -> Ending:
-    """The top-level keys behind the list of events, as far as they can be read, and what stands behind the last.
+    """Return the readable top-level keys after the list of events, and what follows the last one.
 
     Args:
-        tail: all text behind the list's bracket.
-        in_object: whether the list is a member of an object; without one there is nothing to end.
+        tail: all text after the list's bracket.
+        in_object: whether the list is a member of an object; without an object, nothing ends.
     """
     if not in_object:
-        found = members(tail)
-        return Ending(Members(found), (), "", "" if found else tail.strip(_NOTHING))
+        read = members(tail)
+        return Ending(Members(read), (), "", "" if read else tail.strip(_NOTHING))
     before = '{"traceEvents": 0'
     if '"traceEvents"' not in tail and (strictly := _strictly(before + tail)) is not None:  # nearly always
         return Ending(strictly, (), tail, "")
@@ -104,7 +104,7 @@ def ending(tail: str, in_object: bool) -> Ending:
 
 
 def _strictly(text: str | bytes) -> Members | None:
-    """The members of an object that strict readers take; None for any other text."""
+    """Return the members of an object that strict readers accept; None for any other text."""
     try:
         raw = _MEMBERS.decode(text)
         return Members({key: v if len(v) >= _LONG else msgspec.json.decode(v) for key, v in raw.items()})
@@ -113,7 +113,7 @@ def _strictly(text: str | bytes) -> Members | None:
 
 
 def _parsed(text: msgspec.Raw) -> Any:
-    """The value of a text that is JSON; None for one with a number that is none's, or nested too deep."""
+    """Return the value of a JSON text; None if a number in it is unreadable, or it is nested too deep."""
     with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
         return msgspec.json.decode(text)
     with contextlib.suppress(ValueError, RecursionError):

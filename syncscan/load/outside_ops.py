@@ -1,7 +1,7 @@
-"""From calls that lie a little outside of the op that made them to calls inside it: their ids say whose they are.
+"""Move calls that lie slightly outside of their op into it, by their ids.
 
-On ROCm the times of calls and of ops are taken by two clocks (pytorch/kineto#1082): a call may end some µs behind its
-op, or begin before it. An op is known by its `External id`, which its calls carry.
+On ROCm, calls and ops are timed by two clocks (pytorch/kineto#1082): a call may end some µs after its op, or begin
+before it. The op is identified by its `External id`, which its calls carry.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from syncscan.model.arrays import Int64
 from syncscan.model.trace import CALLS, NONE, Category, of_categories
 
 OUTSIDE_NS = 20_000
-"""So far outside of its op a call is cut to it: reported are 2 to 3 µs, and ops of one thread follow each other
+"""A call at most this far outside of its op is cut to it: 2 to 3 µs are reported, and ops of a thread follow each other
 after some 10 µs."""
 
 
@@ -22,10 +22,10 @@ def move_into_ops(columns: dict[str, Any]) -> bool:
     """Cut calls to the ops that their ids name, in place, where they overlap on the same track.
 
     Args:
-        columns: of `Slices`, sorted, with each row's parent by time.
+        columns: columns of `Slices`, sorted, with each row's parent by time.
 
     Returns:
-        Whether any was moved: then the rows are to be sorted and nested anew.
+        Whether any call was moved, so that the rows must be sorted and nested again.
     """
     calls, ops = _pairs(columns)
     if not len(calls):
@@ -34,16 +34,16 @@ def move_into_ops(columns: dict[str, Any]) -> bool:
     begin, end = ts[calls], ts[calls] + dur[calls]
     first, last = ts[ops], ts[ops] + dur[ops]
     near = (begin >= first - OUTSIDE_NS) & (end <= last + OUTSIDE_NS) & ((begin < first) | (end > last))
-    near &= (begin < last) & (end > first)  # beside it may be anything that has kept its id
+    near &= (begin < last) & (end > first)  # further away may be anything with the same id
     calls, begin, end = calls[near], np.maximum(begin, first)[near], np.minimum(end, last)[near]
     ts[calls], dur[calls] = begin, end - begin
     return bool(near.any())
 
 
 def _pairs(columns: dict[str, Any]) -> tuple[Int64, Int64]:
-    """The calls that don't lie in the op that their id names, and these ops, on the same tracks.
+    """Return the calls outside of the op that their id names, and these ops, on the same tracks.
 
-    Before torch 2.6 a call without an op has its own correlation there, which may be the id of any op.
+    Before torch 2.6, a call without an op has its own correlation there, which may equal the id of any op.
     """
     calls = np.flatnonzero(of_categories(columns["category"], CALLS))
     external, parent = columns["external"], columns["parent"]
@@ -55,6 +55,6 @@ def _pairs(columns: dict[str, Any]) -> tuple[Int64, Int64]:
         return ops, ops
     ops = ops[np.argsort(external[ops], kind="stable")]
     at = np.minimum(np.searchsorted(external[ops], external[calls], side="right") - 1, len(ops) - 1)
-    found = ops[np.maximum(at, 0)]
-    known = (external[found] == external[calls]) & (columns["track"][found] == columns["track"][calls])
-    return calls[known], found[known]
+    candidates = ops[np.maximum(at, 0)]
+    known = (external[candidates] == external[calls]) & (columns["track"][candidates] == columns["track"][calls])
+    return calls[known], candidates[known]

@@ -1,7 +1,7 @@
-"""From the uncompressed bytes of a trace to a linked Trace, in one pass and with a few megabytes of text in memory.
+"""Read the uncompressed bytes of a trace into a linked Trace, in one pass with a few megabytes of text in memory.
 
-A piece of text is decoded into typed events, these go into columns, and the next piece takes its place. Two processes
-may share the pieces: both cut the text up in the same way, and each decodes those whose turn it gets.
+A piece of text is decoded into typed events, which go into columns, and the next piece replaces it. Two processes
+may share the pieces: both split the text in the same way, and each decodes those whose turn it gets.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 
 Progress = Callable[[int], None]
 _MOST_REFUSALS = 8
-"""After so many in a row 254 pieces, 130 MB, are read before the next may be."""
-IsMine = Callable[[int], bool]
-"""Whether a process reads the piece of this number."""
+"""After this many refusals in a row, 254 pieces (130 MB) are read before the next attempt."""
+ReadsPiece = Callable[[int], bool]
+"""Tells whether this process reads the piece with a number."""
 
 
 class NeedsOneProcess(Exception):
-    """One process has to read all: a broken place reaches over pieces of both, or they saw different texts."""
+    """One process must read everything: damage spans pieces of both, or they saw different texts."""
 
 
 def read(
@@ -55,12 +55,12 @@ def read(
     Args:
         stream: gives its uncompressed text.
         path: named in messages and in the result's `info`.
-        piece: bytes of text in memory at once; one event more if that is longer.
+        piece: bytes of text in memory at once; one event if that is longer.
         progress: called after each piece with the bytes of text read.
-        lost: asked at the end for a sentence on what unpacking lost; empty if nothing.
-        second: a process that makes `read_share` of the same text with the same `piece`, and the turns that both ask.
-        max_memory: bytes that reading and analysing may take; None for no limit.
-        state: of the file that the text is in; ends up in the result's `info` if no piece of it needs a repair.
+        lost: returns at the end a sentence on what unpacking lost; empty if nothing.
+        second: a process that runs `read_share` on the same text with the same `piece`, and the turns of both.
+        max_memory: bytes that reading and analyzing may take; None for no limit.
+        state: state of the text's file, for the result's `info` if no piece needs a repair.
 
     Raises:
         NeedsOneProcess: the two processes can't share this trace.
@@ -73,9 +73,9 @@ def read(
         reading.read(lambda _: True, True, progress)
     else:
         process, turns = second
-        mine = _share(turns)
-        # It has to see the last piece's tail; and where there are more pieces than turns, it takes what is left.
-        reading.read(lambda number: number >= turns.count or mine(number), True, progress)
+        own_turn = _share(turns)
+        # It must see the last piece's tail; if there are more pieces than turns, it reads the rest.
+        reading.read(lambda number: number >= turns.count or own_turn(number), True, progress)
         share: Share | None = process.result()
         if share is None or share.cuts != reading.cuts:
             raise NeedsOneProcess
@@ -86,17 +86,18 @@ def read(
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What a second process read."""
+    """The pieces that a second process read."""
 
     columns: Export
     cuts: list[int]
-    """Where all pieces begin, and where the text ends: other bytes than the first process's are hardly cut alike."""
+    """Begins of all pieces, and the end of the text; other bytes than the first process's are unlikely to be split
+    alike."""
     sound: bool
     """Whether none of its pieces needed a repair."""
 
 
 def read_share(stream: Readable, path: str, piece: int, turns: Turns, max_memory: int | None = None) -> Share | None:
-    """The columns of pieces whose turn it gets, for the process that reads the rest; None if that has to read all."""
+    """Return the columns of this process's turns, for the process that reads the rest; None if that must read all."""
     reading = _Reading(stream, path, piece, lambda: "", max_memory)
     try:
         reading.read(_share(turns), False, None)
@@ -105,8 +106,8 @@ def read_share(stream: Readable, path: str, piece: int, turns: Turns, max_memory
     return Share(reading.columns.export(), reading.cuts, reading.sound)
 
 
-def _share(turns: Turns) -> IsMine:
-    """Whether it is this process' turn to read the piece of a number; to be asked of each, in order."""
+def _share(turns: Turns) -> ReadsPiece:
+    """Return a function that tells whether it is this process's turn to read a piece; called for each in order."""
     turn: int | None = NONE
 
     def mine(number: int) -> bool:
@@ -130,27 +131,27 @@ class _Reading:
         self.events = EventList(self.splitter, self.head, self.damage, self._decoded, _collected)
         self.cuts: list[int] = []
         self.sound = True
-        """Whether all that was decoded so far is valid JSON as it stands."""
+        """Whether everything decoded so far is valid JSON as it stands."""
         self._refused = self._spared = 0
-        """Pieces in a row that held unknown events, and the next ones of which that isn't tried again."""
+        """Number of consecutive pieces with unknown events, and of next pieces for which typed decoding isn't tried."""
 
-    def read(self, is_mine: IsMine, with_last: bool, progress: Progress | None) -> None:
-        """Take over the events of the pieces that are mine.
+    def read(self, reads_piece: ReadsPiece, with_last: bool, progress: Progress | None) -> None:
+        """Add the events of the pieces that this process reads.
 
         Args:
-            is_mine: asked of each piece but the last, in order, maybe twice.
-            with_last: whether that is.
+            reads_piece: called for each piece but the last, in order, maybe twice.
+            with_last: whether to read the last piece.
             progress: called after each of them with the bytes of text read.
 
         Raises:
-            NeedsOneProcess: one of them goes on in a piece that isn't.
+            NeedsOneProcess: one of them continues in a piece of the other process.
         """
-        for piece in self.events.pieces(is_mine):
+        for piece in self.events.pieces(reads_piece):
             self.cuts.append(piece.offset)
-            if with_last if piece.last else is_mine(piece.number):
+            if with_last if piece.last else reads_piece(piece.number):
                 for batch in self.events.read(piece):
                     self._add(batch)
-                    del batch  # or the next would be made beside it, where the processor's cache has nothing of it
+                    del batch  # or the next would be built beside it, outside of the processor's cache
                 if progress:
                     progress(self.splitter.bytes_read)
             elif not self.events.between_events:
@@ -162,7 +163,7 @@ class _Reading:
         require(self.columns, self.path, self.max_memory)
 
     def _decoded(self, text: bytes | memoryview) -> Grouped | None:
-        """The events of a list, as JSON or with `NaN` and the like; None where a field has another type or worse."""
+        """Return the events of a JSON list, also with `NaN` and the like; None for other types or worse."""
         try:
             return self._typed(text) or by_category(DECODER.decode(text))
         except _REFUSED:
@@ -170,28 +171,28 @@ class _Reading:
         return _with_plain_numbers(text)
 
     def _typed(self, text: bytes | memoryview) -> Grouped | None:
-        """The same if nothing unknown is among them; not tried where that was refused time after time."""
+        """Return the events of a list without unknown ones; None otherwise, or after repeated refusals."""
         if self._spared:
             self._spared -= 1
             return None
         try:
-            found = typed_events(text)
+            typed = typed_events(text)
         except _REFUSED:
             self._refused = min(self._refused + 1, _MOST_REFUSALS)
-            self._spared = 2**self._refused - 2  # one alone says little: labels of threads stand in some pieces
+            self._spared = 2**self._refused - 2  # one alone says little: some pieces have labels of threads
             return None
         self._refused = 0
-        return found
+        return typed
 
     def trace(self, path: str, lost: str, state: FileState | None) -> Trace:
-        """The trace of all that was read; `lost` is a sentence on what unpacking lost, or empty."""
+        """Return the trace of everything that was read; `lost` is a sentence on what unpacking lost, or empty."""
         ending = self._read_behind()
         is_bare_list = self.head.whole and not self.head.text
         if is_bare_list and not self.columns.events:
             raise no_event(path, lambda: lost)
         if lost:
             self.damage.notes.insert(0, lost)
-        # JSON's last value of a key counts, and what stands behind the events comes last.
+        # the last value of a JSON key counts, and what follows the events comes last
         metadata = metadata_before(self.head) | ending.members
         unlinked = self.columns.finish()
         info = trace_info(metadata, path, self.splitter.bytes_read, unlinked)
@@ -208,7 +209,7 @@ class _Reading:
 
 
 def _with_plain_numbers(text: bytes | memoryview) -> Grouped | None:
-    """The events of a list in which `NaN` and the like stand; None where that isn't all that is wrong with it."""
+    """Return the events of a list with `NaN` and the like; None if it has other defects."""
     if not has_not_numbers(text):
         return None
     try:

@@ -1,6 +1,6 @@
-"""From a linked Trace, as a saved analysis holds it, to the text of a trace: slices, frames, arrows as events again.
+"""Write a linked Trace, such as from a saved analysis, as the text of a trace: slices, frames and arrows.
 
-What analyses don't read isn't there: other arguments, and Python frames without a call below them.
+What the analysis doesn't read is missing: other arguments, and Python frames without a call below them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from syncscan.load.categories import CATEGORIES, PYTHON
 from syncscan.model.trace import DEVICE, NONE, Category, Trace, Track
 
 _NAMES = {category: name for name, category in reversed(CATEGORIES.items())}
-"""Category → its first name in the table, which is today's on CUDA."""
+"""Category → its first name in the table, which is the current one on CUDA."""
 _ARROW = "fwdbwd"
 
 
 def events_text(trace: Trace) -> bytes:
-    """The JSON of the trace, with its metadata.
+    """Return the JSON of the trace, with its metadata.
 
     Args:
-        trace: of any vendor: calls and kernels get the names of categories that CUDA's have.
+        trace: trace of any vendor; calls and kernels get CUDA's category names.
     """
     metadata = {key: value for key, value in trace.info.metadata.items() if key != "traceEvents"}
     events = [*_labels(trace), *_slices(trace), *_frames(trace), *_arrows(trace)]

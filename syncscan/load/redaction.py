@@ -1,4 +1,4 @@
-"""From text with addresses in it to text without what only their owner may know: it is shown, sent on and stored."""
+"""Remove secrets from text with URLs before it is shown, sent or stored."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _HIDDEN = "***"
 
 
 def redacted(text: str) -> str:
-    """The text with `user:password@` of each URL in it hidden, and its query, where signatures and tokens are.
+    """Return the text with `user:password@` and the query of each URL hidden, where signatures and tokens are.
 
     Args:
-        text: a path, a URL, a chain of them as fsspec takes it, or a sentence with such in it.
+        text: a path, a URL, a chain of URLs as fsspec accepts it, or a sentence with URLs.
     """
     return _URL.sub(_without_secrets, text) if "://" in text else text
 

@@ -1,4 +1,4 @@
-"""The obvious reader: a whole trace through `json.loads` and a dict an event; slow, and the oracle of the fast one."""
+"""The simplest reader, with `json.loads` and a dict per event: slow, and the reference for the fast one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse(text: bytes, path: str = "<bytes>") -> Trace:
     """Read a valid, uncompressed trace.
 
     Args:
-        text: the JSON of the trace, an object with `traceEvents` or a bare list. Where the key is there twice, both
+        text: the JSON of the trace, an object with `traceEvents` or a bare list. If the key occurs twice, both
             lists count.
         path: named in the result's `info`.
 

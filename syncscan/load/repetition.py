@@ -1,4 +1,4 @@
-"""From a Trace without step marks to the shortest sequence of calls that fills most of it, if there is one."""
+"""Find the shortest sequence of calls that fills most of a trace without step marks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.trace import CALLS, NONE, Trace
 
 LEAST = 3
-"""Times that a sequence has to be there: two alike can be chance, and a loop is warm by its third."""
+"""Least number of repetitions: two may be chance, and a loop is warm by its third."""
 COVERED = 0.5
-"""It has to fill more than this part of the time from the first call to the last, so that it holds the middle one."""
+"""A sequence must fill more than this part of the time from the first call to the last, so that it covers the
+middle."""
 _COMPARED = 32
-"""Calls by which candidates are told apart before whole sequences are compared."""
+"""Calls that distinguish candidates before whole sequences are compared."""
 _CANDIDATES = 64
-"""Lengths that are compared as a whole, so that no trace takes long: each takes time that grows with its calls."""
+"""Number of lengths to compare in full, which bounds the time, as each takes time proportional to the calls."""
 
 
 class Repetition(msgspec.Struct, frozen=True):
@@ -28,17 +29,17 @@ class Repetition(msgspec.Struct, frozen=True):
 
     track: int
     calls: int
-    """In the sequence."""
+    """Number of calls in the sequence."""
     bounds: tuple[int, ...]
-    """When each repetition begins and, last, when the last of them is over, ns."""
+    """When each repetition begins and, last, when the last one ends, ns."""
 
 
 def repeated_calls(trace: Trace) -> Repetition | None:
-    """The shortest sequence of calls that comes `LEAST` times in a row, or more, and fills `COVERED` of the time.
+    """Return the shortest sequence of calls that repeats `LEAST` times or more and fills `COVERED` of the time.
 
-    Calls that launch or wait are alike where they and what is directly around them have the same names; where nothing
-    is around, the work that they started. Each repetition has to begin between two slices of its thread: a loop inside
-    an op or a scope makes no steps.
+    Calls that launch or wait are equal if they and the slices directly around them have the same names; without a slice
+    around, the work that they started. Each repetition must begin between two slices of its thread, so that a loop
+    inside an op or a scope makes no steps.
     """
     calls = _calls(trace)
     codes = _codes(trace, calls)
@@ -59,16 +60,16 @@ def repeated_calls(trace: Trace) -> Repetition | None:
         if not heads.lie_in_rounds(begin, count, length):
             continue
         bounds = heads.bounds(begin, count, length)
-        # The last call may be the profiler's own synchronise, as long as the device is behind: its begin counts.
+        # The last call may be the profiler's own synchronize, as long as the device's backlog, so its begin counts.
         if bounds[-1] - bounds[0] > COVERED * int(trace.slices.ts[calls[-1]] - trace.slices.ts[calls[0]]):
             return Repetition(int(trace.slices.track[calls[0]]), length, bounds)
     return None
 
 
 def _calls(trace: Trace) -> Int64:
-    """Calls that started work or wait for it, in order, of the program's thread.
+    """Return the calls of the program's thread that started work or wait for it, in order.
 
-    A thread that starts nothing only watches.
+    A thread that starts nothing only observes.
     """
     s = trace.slices
     launches = trace.calls_of(trace.device_rows)
@@ -90,13 +91,13 @@ def _codes(trace: Trace, calls: Int64) -> Int64:
 
 
 def _middle(trace: Trace, calls: Int64) -> int:
-    """Place of the last call in the first half of the time: what fills more than a half holds it."""
+    """Return the index of the last call in the first half of the time, which a sequence that fills most of it has."""
     ts = trace.slices.ts[calls]
     return max(int(np.searchsorted(ts, (ts[0] + ts[-1]) / 2, side="right")) - 1, 0) if len(ts) else 0
 
 
 def _lengths(codes: Int64, middle: int) -> list[int]:
-    """Lengths that the sequence can have, ascending: how far the middle call is from those that are like it."""
+    """Return the possible lengths of the sequence, ascending: distances of the middle call to equal ones."""
     most = len(codes) // LEAST
     if not most:
         return []
@@ -106,7 +107,7 @@ def _lengths(codes: Int64, middle: int) -> list[int]:
 
 
 def _alike(codes: Int64, middle: int, length: int) -> bool:
-    """Whether the calls before or behind the middle are those of the sequence before, or of the one behind."""
+    """Return whether the calls before or after the middle equal those of the previous or next sequence."""
     compared = min(_COMPARED, length)
     for first in (middle, middle - compared + 1):
         near = codes[max(first, 0) : first + compared]
@@ -117,7 +118,7 @@ def _alike(codes: Int64, middle: int, length: int) -> bool:
 
 
 def _run(codes: Int64, length: int, around: int) -> tuple[int, int]:
-    """First and end of the calls around this one in which each is like the one `length` before or behind it."""
+    """Return begin and end of the run of calls around this one that equal those `length` before or after them."""
     differ = np.flatnonzero(codes[length:] != codes[:-length])
     at = int(np.searchsorted(differ, min(max(around, 0), len(codes) - length - 1)))
     first = int(differ[at - 1]) + 1 if at else 0
@@ -126,8 +127,8 @@ def _run(codes: Int64, length: int, around: int) -> tuple[int, int]:
 
 
 def _begins(starts: Bool, first: int, last: int, length: int) -> list[int]:
-    """The calls of a run at which a sequence may begin so that each repetition begins between two slices."""
-    edges = np.append(starts, True)[first : last + 1]  # behind the last call the thread is between two slices too
+    """Return the calls of a run at which a sequence can begin so that each repetition begins between two slices."""
+    edges = np.append(starts, True)[first : last + 1]  # after the last call the thread is between two slices too
     padded = np.append(edges, np.ones(-len(edges) % length, np.bool_))
     whole: Bool = np.logical_and.reduce(padded.reshape(-1, length), axis=0)
     begins = np.flatnonzero(whole[: max(last - first - LEAST * length + 1, 0)])

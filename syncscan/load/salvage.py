@@ -1,4 +1,4 @@
-"""From JSON text that a strict decoder refuses to the events in it, repaired where possible; counts the rest."""
+"""Read events from JSON text that a strict decoder refuses, repair them where possible, and count the rest."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NEXT_PHASE = re.compile(r"\{\s*\"ph\"\s*:")
 _BETWEEN_EVENTS = "\0 ,\t\r\n"
 _BLANK = re.compile(r"[\s,\x00]*")
 LIST_END = re.compile(r"\]\s*(?:,\s*\"(?:[^\"\\]|\\.)*\"\s*:|\}|\Z)")
-"""The end of a list of events: what follows is a member of the object around it, its end, or nothing."""
+"""The end of a list of events: followed by a member of the object around it, its end, or nothing."""
 _KEY = r"\"[^\"\\\n]{1,80}\"\s*:"
 _STRING = re.compile(rf"({_KEY}\s*\")(.*?)(\"(?=\s*(?:,\s*{_KEY}|\}})))", re.DOTALL)
 _NAME = re.compile(r"\"name\"\s*:\s*\"")
 _NAME_END = re.compile(rf"\"(?=\s*,\s*\"(?:{EVENT_KEYS.decode()}|cname|tdur|bind_id|scope)\"\s*:|\s*\}}[\s,\x00]*\Z)")
-"""Where the name of an event may end: before another of the Trace Event Format's keys, or with the event."""
+"""Possible end of an event's name: before another key of the Trace Event Format, or at the event's end."""
 _MOST_ENDS = 16
-"""How many places are tried as the end of a name, or of the list of events: in an event hardly two look like one."""
+"""Number of places to try as the end of a name or of the list; hardly any event has two."""
 _BARE_QUOTE = re.compile(r"(?<!\\)((?:\\\\)*)\"")
 _BAD_ESCAPE = re.compile(r"\\(?![\\/bfnrtu\"])|\\u(?![0-9a-fA-F]{4})")
 _LONE_BACKSLASH = re.compile(r"(?<!\\)((?:\\\\)*)\\(?![\\\"])")
@@ -34,12 +34,12 @@ _NOT_NUMBER = r"(?<=[\s:,\[])[+-]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])"
 _NOT_NUMBERS_BYTES = re.compile(_NOT_NUMBER.encode(), re.IGNORECASE)
 _NOT_NUMBERS = re.compile(_NOT_NUMBER, re.IGNORECASE)
 _STRINGS_OR_NOT_NUMBERS = re.compile(rf"\"(?:[^\"\\]|\\.)*\"|{_NOT_NUMBER}", re.IGNORECASE | re.DOTALL)
-# Between two quotes without a colon or comma is a key or a string, never what lies between two strings.
+# Between two quotes without a colon or comma is a key or a string, never the text between two strings.
 _KEY_OF_NOT_NUMBER = re.compile(rf"(\"[^\"\\:,]{{1,80}}\"\s*:\s*){_NOT_NUMBER}", re.IGNORECASE)
 _LONGEST_REPAIR = 1 << 20
-"""An event of more text than this isn't repaired: the patterns look at each quote again and again."""
+"""Longest event to repair, since the patterns look at each quote repeatedly."""
 _CHUNK = 1 << 16
-"""Characters that are read at once, and the longest string that may go on behind them: names are shorter."""
+"""Characters read at once, and the longest string that may continue after them; names are shorter."""
 _LONGEST_WORD = len("-Infinity") + 1
 _FIELD = re.compile(
     r"\"(ph|cat|name|pid|tid|ts|dur|id|correlation|External id|external id|Sequence number|Fwd thread id|device|stream"
@@ -47,11 +47,12 @@ _FIELD = re.compile(
 )
 _TOP = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "id"}
 MOST_DIGITS = 4000
-"""An integer of so many digits is none: Python refuses those of more than 4,300 (`sys.set_int_max_str_digits`)."""
+"""Number of digits from which an integer is refused, as Python refuses more than 4,300
+(`sys.set_int_max_str_digits`)."""
 
 
 def _integer(digits: str) -> int | None:
-    """An integer, but for one of so many digits that Python refuses it."""
+    """Return an integer; None for one with so many digits that Python refuses it."""
     return int(digits) if len(digits) < MOST_DIGITS else None
 
 
@@ -62,11 +63,11 @@ def _each_key_once(members: list[tuple[str, Any]]) -> Object:
     """Return the object of these members.
 
     Raises:
-        ValueError: one of them is there twice, so that a string must have ended elsewhere.
+        ValueError: a key occurs twice, so that a string must have ended elsewhere.
     """
     value = dict(members)
     if len(value) < len(members):
-        raise ValueError("a key stands there twice")
+        raise ValueError("a key occurs twice")
     return value
 
 
@@ -75,23 +76,23 @@ _DECODER_OF_KEYS = json.JSONDecoder(strict=False, parse_int=_integer, object_pai
 
 
 class Place(enum.Enum):
-    """Where in the list of events the text ends that was read so far."""
+    """Where in the list of events the text read so far ends."""
 
     BETWEEN_EVENTS = enum.auto()
     IN_EVENT = enum.auto()
-    """What is there of the event is kept back, to be read with the text to come."""
+    """The begun event is held back, to be read with the text to come."""
     BEHIND_LIST = enum.auto()
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """One event, and its text with the blanks before it; the text is empty where it isn't as the event is."""
+    """One event, and its text with the blanks before it; the text is empty if it differs from the event."""
 
     event: Object
     text: str
 
 
 class Salvage:
-    """Reads events one by one, over everything that is broken.
+    """Reads events one by one, across any damage.
 
     Args:
         damage: counts what was repaired or left out.
@@ -107,16 +108,16 @@ class Salvage:
 
     @property
     def tail(self) -> str | None:
-        """The text behind the list; None before its end was seen."""
+        """The text after the list; None before its end was seen."""
         return "".join(self._tail) if self.place is Place.BEHIND_LIST else None
 
     def events(self, text: bytes, offset: int, last: bool) -> Iterator[Salvaged]:
-        """The events in this text.
+        """Yield the events in this text.
 
         Args:
-            text: follows on the text of the call before and the comma behind that.
-            offset: of the text in the whole, in bytes.
-            last: nothing comes after it.
+            text: continues the previous call's text after its comma.
+            offset: position of the text in the whole, in bytes.
+            last: whether nothing follows.
         """
         if self.place is Place.BEHIND_LIST:
             self._add_to_tail("," + text.decode("utf-8", "replace"))
@@ -132,7 +133,7 @@ class Salvage:
         yield from self._in_chunks(self._decoded(text, offset), offset, last)
 
     def _add_to_tail(self, text: str) -> None:
-        """Keep text behind the list, as much of it as a tail may have."""
+        """Store text after the list, up to the largest tail."""
         room = max(0, LONGEST - self._tail_length)
         self._tail.append(text[:room])
         self._tail_length += len(text[:room])
@@ -148,7 +149,7 @@ class Salvage:
             return decoded
 
     def _in_chunks(self, text: str, offset: int, last: bool) -> Iterator[Salvaged]:
-        """The events of this text, a chunk at a time: a decoder that fails counts the lines of all it was given."""
+        """Yield the events of this text, a chunk at a time, as a failing decoder counts the lines of all its input."""
         at, size = 0, _CHUNK
         while at < len(text):
             chunk = text[at : at + size]
@@ -165,7 +166,7 @@ class Salvage:
             self._enough = 2 * len(self._unfinished[0])
 
     def _chunk(self, text: str, offset: int, last: bool) -> Generator[Salvaged, None, int]:
-        """Yields the events of a chunk and returns how much of it was read; the rest goes on behind it."""
+        """Yield the events of a chunk, and return how much of it was read."""
         end, solid, after = len(text), len(text.rstrip()), 0
         while (at := _BLANK.match(text, after).end()) < end:  # type: ignore[union-attr]
             if text[at] == "]" and self._is_end(text, at):
@@ -192,11 +193,11 @@ class Salvage:
         return end
 
     def _is_end(self, text: str, at: int) -> bool:
-        """Whether this bracket ends the list; in a damaged trace only if no event is in sight behind it."""
+        """Return whether this bracket ends the list; in a damaged trace only if no event follows."""
         return bool(LIST_END.match(text, at)) and (self._damage.first is None or not _NEXT_PHASE.search(text, at))
 
     def _repaired(self, text: str, offset: int, unfinished: bool) -> Object | None:
-        """The event that this broken text was once, or its main fields, or None; counted as what it is."""
+        """Return the repaired event of this broken text, or its main fields, or None; count the outcome."""
         if text.strip(" \t\r\n,]}\x00"):
             self._damage.at(offset)
         if not text.startswith("{"):
@@ -215,9 +216,9 @@ class Salvage:
 
 
 def _goes_on(error: Exception, end: int) -> bool:
-    """Whether a decoder failed for want of more text than up to `end`: there, or in a string short enough to be one.
+    """Return whether a decoder failed because text after `end` is missing: there, or in a string short enough.
 
-    A word, a number or an escape that is cut is reported where it begins.
+    A word, number or escape that is cut off is reported where it begins.
     """
     if not isinstance(error, json.JSONDecodeError):
         return False
@@ -226,23 +227,23 @@ def _goes_on(error: Exception, end: int) -> bool:
 
 
 def _is_timed(event: Object) -> bool:
-    """Return whether what has a phase also has a time, but for labels, which need none."""
+    """Return whether an event with a phase also has a time, which labels don't need."""
     return "ts" in event or event.get("ph", "M") == "M"
 
 
 def _list_end_behind(text: str, begin: int) -> int | None:
-    """Return where the list of events ends behind a damaged event that no other follows; None if that isn't in sight.
+    """Return where the list of events ends after a damaged event that no other follows; None if unknown.
 
     Args:
-        text: holds the event, and the trace's end or a part of it; or an event that was cut, in which brackets are its
+        text: has the event, and the trace's end or a part of it; or a cut event, whose brackets are its
             own.
-        begin: of the event.
+        begin: position of the event.
     """
     at = begin + 1
     if _NEXT_PHASE.search(text, at) or _whole_object(text[begin:] + "}"):
         return None
     ends = list(itertools.islice(LIST_END.finditer(text, at), _MOST_ENDS))
-    # Members of the object around the list that are whole can't be what is left of an event.
+    # whole members of the object around the list can't be the rest of an event
     sure = (end for end in ends if _closes(text[end.start() + 1 :]))
     likely = (end for end in ends if text[at : end.start()].rstrip().endswith("}"))
     end = next(itertools.chain(sure, likely), None)
@@ -250,7 +251,7 @@ def _list_end_behind(text: str, begin: int) -> int | None:
 
 
 def _closes(tail: str) -> bool:
-    """Return whether this text ends an object that begins before it, and nothing else stands in it."""
+    """Return whether this text ends an object that begins before it, and contains nothing else."""
     try:
         _, end = _DECODER.raw_decode('{"": 0' + tail)
     except (ValueError, RecursionError):
@@ -259,11 +260,11 @@ def _closes(tail: str) -> bool:
 
 
 def repaired(text: str) -> Object | None:
-    """The object that begins here, once quotes, escapes and non-numbers are put right; None if that isn't enough.
+    """Return the object that begins here, with quotes, escapes and non-numbers repaired; None if that isn't enough.
 
-    torch 2.13 writes quotes in scope names unescaped; older ones write `inf` and `nan` bare. A string is taken to end
-    at the first quote that is followed by the next key or by the object's end. An event's name may hold what looks like
-    a key (kineto#1459): it ends where the next key is one that events have, if that makes an object of the whole text.
+    torch 2.13 writes quotes in scope names unescaped; older versions write bare `inf` and `nan`. A string ends at the
+    first quote that is followed by the next key or by the object's end. An event's name may contain what looks like a
+    key (kineto#1459): it ends where the next key is one of an event's, if that makes the whole text an object.
     """
     if len(text) > _LONGEST_REPAIR:
         return None
@@ -278,7 +279,7 @@ def repaired(text: str) -> Object | None:
 
 
 def _whole_object(text: str) -> Object | None:
-    """Return the object that this text is and nothing else, with each of its keys once; None for any other text."""
+    """Return the object that this whole text is, with each key once; None for any other text."""
     try:
         value, end = _DECODER_OF_KEYS.raw_decode(text)
     except (ValueError, RecursionError):
@@ -303,14 +304,14 @@ def _with_whole_strings(text: str) -> str:
 
 def _escaped(inner: str) -> str:
     """Return the inside of a string, escaped as JSON demands."""
-    if _BAD_ESCAPE.search(inner):  # so none of its backslashes was escaped: a path of Windows (`windows_paths`)
-        of_a_server = "\\\\" if inner.startswith("\\\\") else ""  # two backslashes that are no escaped one
+    if _BAD_ESCAPE.search(inner):  # so none of its backslashes was escaped: a Windows path (`windows_paths`)
+        of_a_server = "\\\\" if inner.startswith("\\\\") else ""  # two backslashes that aren't an escaped one
         inner = of_a_server + _LONE_BACKSLASH.sub(r"\1\\\\", inner)
     return _BARE_QUOTE.sub(r'\1\\"', inner)
 
 
 def _main_fields(text: str) -> Object | None:
-    """What can be read of the fields one by one; None without a phase and a time."""
+    """Return the fields that can be read one by one; None without a phase and a time."""
     event: Object = {}
     args: Object = {}
     for key, string, number in _FIELD.findall(text):
@@ -329,12 +330,12 @@ def _number(text: str) -> int | float | None:
 
 
 def has_not_numbers(text: bytes | memoryview) -> bool:
-    """Whether NaN, Infinity or the like may stand in this text where a number should."""
+    """Return whether NaN, Infinity or the like may occur in this text where a number should be."""
     return _NOT_NUMBERS_BYTES.search(text) is not None
 
 
 def plain_numbers(text: str) -> str:
-    """The text with NaN, Infinity and the like as null, which strict decoders take; strings are left alone."""
+    """Return the text with NaN, Infinity and the like as null, which strict decoders accept; strings are unchanged."""
     if not _NOT_NUMBERS.search(text):
         return text
     text = _KEY_OF_NOT_NUMBER.sub(r"\1null", text)
@@ -347,18 +348,18 @@ _MEMBER = re.compile(r"\"((?:[^\"\\]|\\.){1,200})\"\s*:\s*")
 
 
 def members(text: str) -> Object:
-    """The members of an object that is damaged: each key whose value can be read."""
-    found: Object = {}
+    """Return the readable members of a damaged object."""
+    readable: Object = {}
     at = 0
     while match := _MEMBER.search(text, at):
         at = match.end()
         for size in (1 << 12, 1 << 16, LONGEST):
             try:
-                found[match[1]], length = _DECODER.raw_decode(text[at : at + size])
+                readable[match[1]], length = _DECODER.raw_decode(text[at : at + size])
             except (ValueError, RecursionError) as e:
                 if len(text) - at <= size or not _goes_on(e, size):
                     break
             else:
                 at += length
                 break
-    return found
+    return readable

@@ -1,4 +1,4 @@
-"""From the text of a saved analysis to the linked Trace that it was made of; older versions too, newer ones refused."""
+"""Read the linked Trace of a saved analysis; older versions too, newer ones are refused."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from syncscan.model.trace import NONE, Category, Flows, Trace, Track, Vendor
 _NAME = re.compile(r".+\.syncscan\.json(\.gz|\.zst)?", re.IGNORECASE)
 _BEGIN = re.compile(rb'\s*\{\s*"schema"\s*:\s*"syncscan\.')
 PEEK = 256
-"""Bytes by which a document of ours is told from a trace."""
+"""Bytes that distinguish our documents from traces."""
 _TEXT_TAKES = 4
-"""What a text takes while it is decoded, in bytes a byte: itself, the document, and the columns."""
+"""Memory per byte of text while it is decoded: the text, the document, and the columns."""
 _AGAIN = "Save it again, with `syncscan analyze TRACE -o NAME.syncscan.json`."
 _FLOW_TYPES = {"from_track": np.int32, "from_ts": np.int64, "to_track": np.int32, "to_ts": np.int64}
 _FRAME_TYPES = {name: TYPES[name] for name in FRAME_COLUMNS}
@@ -36,25 +36,25 @@ _LONGEST = int(LONGEST_US) * 1000
 
 
 class _Versioned(msgspec.Struct):
-    """Of `saved` what every version has."""
+    """The part of `saved` that every version has."""
 
     version: int
 
 
 class _Head(msgspec.Struct):
-    """What tells which reader a document needs; the report in it is for other programs."""
+    """The part of a document that identifies its reader; the report in it is for other programs."""
 
     schema: str
     saved: msgspec.Raw = msgspec.Raw(b"")
 
 
 def named_as_saved(name: str) -> bool:
-    """Whether a file of this name is a saved analysis: `NAME.syncscan.json`, packed or not."""
+    """Return whether a file of this name is a saved analysis: `NAME.syncscan.json`, compressed or not."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_saved(begin: bytes) -> bool:
-    """Whether a text that begins like this is a document of ours and no trace."""
+    """Return whether a text with this begin is one of our documents rather than a trace."""
     return _BEGIN.match(begin) is not None
 
 
@@ -62,11 +62,11 @@ def open_events(path: str, *, rebuilt: bool = False) -> ByteStream:
     """Open a trace whose events are needed.
 
     Args:
-        path: of the trace.
-        rebuilt: whether those will do that can be made again of a saved analysis.
+        path: path of the trace.
+        rebuilt: whether events rebuilt from a saved analysis suffice.
 
     Raises:
-        UsageError: it is a saved analysis, which hasn't kept them as they were recorded.
+        UsageError: it is a saved analysis, without the events as recorded.
     """
     stream = open_bytes(path)
     if not is_saved(stream.peek(PEEK)):
@@ -74,28 +74,28 @@ def open_events(path: str, *, rebuilt: bool = False) -> ByteStream:
     with stream:
         if rebuilt:
             return in_memory(events_text(read_saved(stream, path, None)), path)
-    why = f"{path} is a saved analysis, and this needs the events as they were recorded."
-    raise UsageError(why, "Give the trace that it was made of.")
+    why = f"{path} is a saved analysis, but the events as recorded are needed."
+    raise UsageError(why, "Give the trace that it was made from.")
 
 
 def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
-    """The trace in a saved analysis.
+    """Return the trace in a saved analysis.
 
     Args:
-        stream: its text.
-        name: of the file, for errors.
-        most: bytes that this may take; None for no limit.
+        stream: text of the saved analysis.
+        name: name of the file, for errors.
+        most: limit in bytes, or None.
 
     Raises:
-        TraceUnreadable: it is damaged, of a newer version, or a report that nothing was saved with.
+        TraceUnreadable: it is damaged, of a newer version, or a report without the trace.
         TraceTooLarge: it doesn't fit into memory.
     """
     try:
         saved = _saved(_text(stream, name, most), name)
         require(saved.trace, name, most)
-        kept = Kept(asked=saved.asked, sources=saved.sources, newer=saved.newer)
+        source_record = Kept(asked=saved.asked, sources=saved.sources, newer=saved.newer)
         trace = linked(saved.trace, saved.version)
-        return msgspec.structs.replace(trace, info=msgspec.structs.replace(trace.info, kept=kept))
+        return msgspec.structs.replace(trace, info=msgspec.structs.replace(trace.info, kept=source_record))
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as e:
         if stream.lost:
             raise TraceUnreadable(f"{name} can't be read: {stream.lost}", "Copy or save it again.") from None
@@ -112,13 +112,13 @@ def _text(stream: ByteStream, name: str, most: int | None) -> bytes:
 
 
 def _too_large(name: str) -> TraceTooLarge:
-    return TraceTooLarge(f"{name} holds more than fits into memory.", "Allow more with --max-memory.")
+    return TraceTooLarge(f"{name} doesn't fit into memory.", "Allow more with --max-memory.")
 
 
 def _saved(text: bytes, name: str) -> Saved:
     head = msgspec.json.decode(text, type=_Head)
     if head.schema != "syncscan.analysis/1" or not bytes(head.saved):
-        raise TraceUnreadable(f"{name} is a report ({head.schema}), and the trace isn't in it.", _AGAIN)
+        raise TraceUnreadable(f"{name} is a report ({head.schema}) without the trace.", _AGAIN)
     version = msgspec.json.decode(head.saved, type=_Versioned).version
     if version > VERSION:
         raise TraceUnreadable(
@@ -129,7 +129,7 @@ def _saved(text: bytes, name: str) -> Saved:
 
 
 def require(saved: SavedTrace, name: str, most: int | None) -> None:
-    """Refuse what takes more memory than there may be.
+    """Refuse a trace that takes more memory than available.
 
     Raises:
         TraceTooLarge: it does.
@@ -140,10 +140,10 @@ def require(saved: SavedTrace, name: str, most: int | None) -> None:
 
 
 def linked(known: SavedTrace, version: int = VERSION) -> Trace:
-    """Linked anew, so that what follows from the columns isn't believed but found.
+    """Link the trace again, so that what follows from the columns is computed rather than trusted.
 
     Raises:
-        ValueError: its columns can't be those of a trace.
+        ValueError: its columns aren't those of a trace.
     """
     raw = _unlinked(known, version)
     info = trace_info(known.metadata, known.path, known.size_bytes, raw)
@@ -179,13 +179,13 @@ def _unlinked(saved: SavedTrace, version: int) -> Unlinked:
 
 
 def _columns(saved: SavedTrace, stored: Packed, types: dict[str, Any]) -> dict[str, Any]:
-    """The columns, each number of them within what it counts."""
+    """Return the columns with each number checked against its range."""
     columns = unpacked(stored, types)
     limits = {"name": len(saved.strings), "track": len(saved.tracks)}
     limits |= {"from_track": limits["track"], "to_track": limits["track"]}
     for name, column in columns.items():
         if name in limits and not _within(column, 0, limits[name] - 1):
-            raise ValueError(f"a {name} is none of those it lists")
+            raise ValueError(f"a {name} isn't one of those it lists")
         if name.endswith("ts") and not _within(column, -_LONGEST, _LONGEST):
             raise ValueError("a time is none")
         if name == "dur" and not _within(column, 0, _LONGEST):
@@ -194,9 +194,9 @@ def _columns(saved: SavedTrace, stored: Packed, types: dict[str, Any]) -> dict[s
 
 
 def _require_groups(saved: SavedTrace, group: Any) -> None:
-    """Refuse process groups that are none."""
+    """Refuse invalid process groups."""
     if not _within(group, NONE, len(saved.strings) - 1):
-        raise ValueError("a group is none of those it lists")
+        raise ValueError("a group isn't one of those it lists")
     for number in distinct(group[group != NONE]).tolist():
         group_of(saved.strings[number])
 

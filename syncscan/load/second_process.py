@@ -1,8 +1,8 @@
-"""From a big trace file to the columns of its pieces that a second process decodes meanwhile.
+"""Decode pieces of a big trace file in a second process.
 
-A child is forked only by a process that nothing speaks against: on Linux, with one Python thread and without torch, as
-the command line is. It opens the file itself, cuts it up in the same way, takes the next piece that nobody has when it
-is done with one, and sends its columns at the end.
+A child is forked only if nothing prevents it: on Linux, with a single Python thread and without torch, as in the
+command line. It opens the file itself, splits it in the same way, takes the next free piece when it is
+done with one, and sends its columns at the end.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ WORTHWHILE_BYTES = 24 << 20
 
 _TURNS_A_PAGE = 1024
 _LARGEST_PIPE = 1 << 20
-"""What anyone may make a pipe hold (/proc/sys/fs/pipe-max-size): a sixteenth of the columns, where 64 kB is usual."""
+"""Largest pipe that any user may have (/proc/sys/fs/pipe-max-size): a sixteenth of the columns, instead of 64 kB."""
 
 ALONE = "SYNCSCAN_ONE_PROCESS"
-"""In the environment of a process that shall do its work without a second one, and without a second thread."""
+"""Environment variable of a process that must work without a second process or thread."""
 
 
 def possible() -> bool:
-    """Whether a second process may be forked here, and would have a processor of its own.
+    """Return whether a second process can be forked and would have its own processor.
 
-    A forked child has one thread: what another one held locked stays locked in it. With torch loaded there are such
+    A forked child has one thread, and locks held by other threads stay locked in it. With torch loaded there are such
     threads, and a CUDA context that a child must not touch.
     """
     return (
@@ -41,9 +41,9 @@ def possible() -> bool:
 
 
 def spare_processor() -> bool:
-    """Whether this process may use another processor beside its first.
+    """Return whether this process may use a second processor.
 
-    One of several processes that share the processors (`ALONE` is in its environment) has none to spare.
+    One of several processes that share the processors (with `ALONE` in its environment) may not.
     """
     if ALONE in os.environ:
         return False
@@ -51,13 +51,13 @@ def spare_processor() -> bool:
 
 
 class Turns:
-    """Numbers from 0 on, each given to one of the processes that ask: to whoever is done with its last one.
+    """Numbers from 0 on, each given to one of several processes, whoever asks next.
 
-    They lie in a pipe that both read from. Linux gives each reader whole numbers: a read holds the pipe, and no page of
-    it ends within one (pipe(7), fs/pipe.c).
+    They are in a pipe that both read. Linux gives each reader whole numbers: a read locks the pipe, and no page of
+    it ends within a number (pipe(7), fs/pipe.c).
 
     Raises:
-        CannotFork: there is no pipe to be had.
+        CannotFork: no pipe is available.
     """
 
     def __init__(self) -> None:
@@ -69,27 +69,27 @@ class Turns:
                 self.count += _TURNS_A_PAGE
 
     def next(self) -> int | None:
-        """The next number; None once `count` were given out, 16,384 of them as Linux makes pipes."""
+        """Return the next number; None after `count` numbers, 16,384 with Linux's pipes."""
         number = os.read(self._from, 4)
         return int.from_bytes(number, "little") if number else None
 
     def close(self) -> None:
-        """Give the pipe back."""
+        """Close the pipe."""
         os.close(self._from)
 
 
 class CannotFork(Exception):
-    """The system gives no second process: too many there are, or files, or too little memory."""
+    """The system refuses a second process, for lack of processes, files or memory."""
 
 
 class SecondProcess:
-    """A child process that makes one value; used as a context, at whose end it is gone.
+    """A child process that computes one value; a context manager, at whose end the child is gone.
 
     Args:
-        work: makes the value in the child; it is pickled.
+        work: computes the value in the child; it is pickled.
 
     Raises:
-        CannotFork: there is none to be had.
+        CannotFork: no process is available.
     """
 
     def __init__(self, work: Callable[[], Any]) -> None:
@@ -107,7 +107,7 @@ class SecondProcess:
         self._pipe = os.fdopen(read_end, "rb")
 
     def result(self) -> Any:
-        """What the child made, waited for; None if it failed."""
+        """Wait for the child's value and return it; None if it failed."""
         try:
             return pickle.load(self._pipe)
         except (EOFError, pickle.UnpicklingError):
@@ -131,7 +131,7 @@ def _pipe() -> tuple[int, int]:
 
 
 def _widen(pipe: int) -> None:
-    import fcntl  # no other system than Linux gets here, and Windows doesn't have it
+    import fcntl  # only Linux gets here, and Windows doesn't have it
 
     with contextlib.suppress(OSError):
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _LARGEST_PIPE)
@@ -139,7 +139,7 @@ def _widen(pipe: int) -> None:
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        # Python 3.12 warns of threads; those that there are belong to numpy's BLAS, which the child doesn't call.
+        # Python 3.12 warns of threads; those present belong to numpy's BLAS, which the child doesn't call.
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
             return os.fork()
@@ -148,7 +148,7 @@ def _fork() -> int:
 
 
 def _child(work: Callable[[], Any], write_end: int) -> None:
-    """Work, send, and go without any of the parent's clean-up."""
+    """Work, send the value, and exit without the parent's clean-up."""
     status = 1
     try:
         with os.fdopen(write_end, "wb") as f:

@@ -1,7 +1,7 @@
-"""From work on several large arrays to the same work done by two threads, where there is a processor for each.
+"""Work on several large arrays with two threads, if there is a processor for each.
 
-Numpy lets another thread run while it works on an array, which makes little of two threads where Python runs too. So
-this is for few calls on many rows; what is smaller is done by the thread that asks.
+Numpy releases the lock while it works on an array, but two threads hardly help where Python runs too. So this is for
+few calls on many rows; smaller work is done by the calling thread.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Any, TypeVar
 from syncscan.load.second_process import spare_processor
 
 WORTHWHILE_ROWS = 100_000
-"""From so many on a second thread saves more than the 0.1 ms that it takes to start."""
+"""Rows from which a second thread saves more than the 0.1 ms that it takes to start."""
 
 Item = TypeVar("Item")
 _END: Any = object()
-"""Stands behind the items once for each thread."""
+"""Follows the items once per thread."""
 
 
 def each(items: Iterable[Item], work: Callable[[Item], object], rows: int) -> None:
     """Do some work on each item, in any order.
 
     Args:
-        items: whoever is done with one takes the next.
-        work: changes nothing that it needs of another item.
-        rows: of an item, about.
+        items: items; a thread that is done with one takes the next.
+        work: function that changes nothing another item needs.
+        rows: approximate rows of an item.
 
     Raises:
-        What `work` raises, of two errors the first; some items are then not worked on.
+        The first error of `work`; some items are then not processed.
     """
     todo, errors = deque((*items, _END, _END)), list[BaseException]()
 
@@ -38,7 +38,7 @@ def each(items: Iterable[Item], work: Callable[[Item], object], rows: int) -> No
         try:
             for item in iter(todo.popleft, _END):
                 work(item)
-        except BaseException as error:  # of either thread; told by the one that asked
+        except BaseException as error:  # of either thread; raised by the calling one
             errors.append(error)
 
     other = _started(work_on) if rows >= WORTHWHILE_ROWS and spare_processor() else None
@@ -53,6 +53,6 @@ def _started(work: Callable[[], None]) -> threading.Thread | None:
     thread = threading.Thread(target=work)
     try:
         thread.start()
-    except RuntimeError:  # the system gives no more threads
+    except RuntimeError:  # the system refuses another thread
         return None
     return thread

@@ -1,7 +1,7 @@
-"""From a stream of JSON text to its head, its events in pieces, and its tail, without parsing what lies between.
+"""Split a stream of JSON text into its head, its events in pieces, and its tail, without parsing the rest.
 
-A piece is cut between two events. Where that is, is guessed from the text (`}, {"ph":` and the like) and proven by the
-decoder: a piece that was cut elsewhere is no valid list, and `salvage` then reads across the cut.
+A piece is cut between two events. That place is guessed from the text (`}, {"ph":` and the like) and proven by the
+decoder: a piece that was cut elsewhere isn't a valid list, and `salvage` then reads across the cut.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 EVENT_KEYS = b"ph|name|cat|pid|tid|ts|dur|args|id|s|bp|tts"
-"""What an event's first key can be: kineto begins with `ph`, other writers sort their keys (the Trace Event Format)."""
+"""Possible first keys of an event: kineto begins with `ph`, other writers sort their keys (the Trace Event Format)."""
 _BETWEEN = re.compile(rb"\}\s*(,)\s*\{\s*\"(?:" + EVENT_KEYS + rb")\"\s*:")
 _ANY_BETWEEN = re.compile(rb"\}\s*(,)\s*\{")
 _LIST = re.compile(rb"\"traceEvents\"\s*:\s*(\[)")
@@ -24,39 +24,39 @@ _FIRST_EVENT = re.compile(rb"\{\s*\"(?:ph|cat)\"\s*:\s*\"")
 # Windows tools begin UTF-8 with a byte order mark.
 _BOM = b"\xef\xbb\xbf"
 PIECE = 1 << 19
-"""Bytes of text that are decoded at once: what the processor's cache holds, measured in benchmarks/README.md."""
+"""Bytes of text decoded at once, as many as the processor's cache holds; measured in benchmarks/README.md."""
 LONGEST = 64 << 20
-"""No head, event or tail is longer than this, in bytes: what a damaged text may cost in memory. Capture's own table,
-the largest head known, has some megabytes."""
+"""Longest head, event or tail, in bytes, which bounds the memory for a damaged text. Capture's own table, the largest
+known head, has a few megabytes."""
 _SEAM = 1 << 12
-"""Bytes at the end of a piece among which its cut is looked for first."""
+"""Bytes at the end of a piece to search first for its cut."""
 _WORTHWHILE_GAP = 1 << 10
-"""Bytes that are rather read than left out."""
+"""Gaps below this many bytes are read rather than skipped."""
 LOOKED_AT = 4 << 20
-"""Bytes of text in which signs of another tool are looked for: its events are alike, and labels stand at the begin."""
+"""Bytes of text to search for signs of another tool: its events are alike, and labels come first."""
 _PATIENCE = 1 << 20
-"""How far behind what looks like an event a list of events may still begin; if none does, the head is damaged.
-Capture's own table holds what looks like events, and stands before the list."""
+"""How far after an apparent event a list of events may still begin; otherwise the head is damaged. Capture's own table
+contains apparent events and comes before the list."""
 
 
 class Readable(Protocol):
-    """What text is read from: an open binary file of any kind."""
+    """A binary stream to read text from."""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill the buffer with as much as comes at once; 0 at the end."""
+        """Fill the buffer with as much as is available at once; return 0 at the end."""
 
     def seekable(self) -> bool:
-        """Whether text can be left out now."""
+        """Return whether text can be skipped."""
 
     def seek(self, offset: int, whence: int, /) -> int:
-        """Go on at another place; only as many bytes on from here, or back to where it was."""
+        """Move to another position, only relative to the current one, or back to where it was."""
 
 
 class Head(msgspec.Struct, frozen=True):
     """Text before the first event.
 
-    `text` ends before the list's opening bracket and is empty for a bare list. `whole` is false where no list was
-    found and the events begin in the middle of nowhere.
+    `text` ends before the list's opening bracket and is empty for a bare list. `whole` is false if no list was found,
+    so that the events begin anywhere.
     """
 
     text: bytes
@@ -66,16 +66,16 @@ class Head(msgspec.Struct, frozen=True):
 class Piece(msgspec.Struct, frozen=True):
     """Some events of the list, as text.
 
-    `text` has a byte before its first event and, unless the piece is the last, one after its last event: room for
-    brackets. It may be overwritten, and is valid until the next piece is asked for. The last piece holds what comes
-    behind the last place between two events: an event, the list's end, and the tail.
+    `text` has a byte before its first event and, unless the piece is the last, one after its last event, as room for
+    brackets. It may be overwritten, and is valid until the next piece is requested. The last piece has everything after
+    the last place between two events: an event, the list's end, and the tail.
     """
 
     number: int
     """Counted from 0."""
     text: memoryview
     offset: int
-    """Where `text` begins in the whole text, in bytes."""
+    """Position of `text` in the whole text, in bytes."""
     last: bool
 
     @property
@@ -85,19 +85,19 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Splitter:
-    """Cuts the text of a trace at its events.
+    """Splits the text of a trace at its events.
 
     Args:
-        stream: gives the text.
-        size: of a piece, in bytes; a longer event makes a longer piece.
+        stream: stream of the text.
+        size: length of a piece in bytes; a longer event makes a longer piece.
     """
 
     def __init__(self, stream: Readable, size: int = PIECE) -> None:
         self.size = size
         self._stream = stream
-        # A sixteenth more than a piece, so that the seam with the next one is in sight when this one is cut.
+        # A sixteenth more than a piece, so that the seam with the next one is visible when this one is cut.
         self._buffer = bytearray(size + (size >> 4) + 64)
-        # Text that isn't given out yet is buffer[from:to]; `before` bytes were moved out of the buffer's front.
+        # Text not yet given out is buffer[from:to]; `before` bytes were moved out of the buffer's front.
         self._from = self._to = 0
         self._before = 0
 
@@ -108,11 +108,11 @@ class Splitter:
 
     @property
     def begin(self) -> bytes:
-        """A copy of the text read so far that isn't given out yet, as much as tells who wrote it."""
+        """A copy of the text read but not yet given out, enough to identify its writer."""
         return bytes(self._buffer[self._from : min(self._to, self._from + LOOKED_AT)])
 
     def head(self) -> Head | None:
-        """Read up to the first event; None if there is none as far as a head can reach."""
+        """Read up to the first event; None if there is none within the length of a head."""
         searched, nesting = 0, _Nesting()
         while True:
             more = self._fill()
@@ -121,13 +121,13 @@ class Splitter:
             first = re.compile(rb"\s*([^\s])").match(text, start, self._to)
             if first and first[1] == b"[":
                 return self._begin_list(first.start(1), first.start(1), True)
-            for found in _LIST.finditer(text, max(start, nesting.at, searched - 64), self._to):
-                nesting.follow(text, found.end())
+            for key in _LIST.finditer(text, max(start, nesting.at, searched - 64), self._to):
+                nesting.follow(text, key.end())
                 # Deeper it is another object's key. Where what stands before the outer one's isn't JSON, no later key
                 # can make it so.
                 if nesting.depth == 2:
-                    if _is_head(bytes(text[start : found.start(1)])):
-                        return self._begin_list(start, found.start(1), True)
+                    if _is_head(bytes(text[start : key.start(1)])):
+                        return self._begin_list(start, key.start(1), True)
                     return self._damaged_head(start)
             headless = _FIRST_EVENT.search(text, start, max(start, self._to - _PATIENCE))
             if not more or headless or self._to >= LONGEST:
@@ -136,14 +136,14 @@ class Splitter:
             self._grow()
 
     def _damaged_head(self, start: int) -> Head | None:
-        """The head of a text whose own is damaged: up to the list, or else to what looks like an event."""
-        found = _LIST.search(self._buffer, start, self._to)
-        if found:
-            return self._begin_list(start, found.start(1), False)
+        """Return the head of a text with a damaged one: up to the list, or else to an apparent event."""
+        key = _LIST.search(self._buffer, start, self._to)
+        if key:
+            return self._begin_list(start, key.start(1), False)
         event = _FIRST_EVENT.search(self._buffer, start, self._to)
         if not event:
             return None
-        # The byte before the first event takes the bracket's place.
+        # The byte before the first event is used for the bracket.
         return self._begin_list(start, max(start, event.start() - 1), False)
 
     def _begin_list(self, start: int, bracket: int, whole: bool) -> Head:
@@ -152,11 +152,11 @@ class Splitter:
         return Head(text, whole)
 
     def pieces(self, is_wanted: Callable[[int], bool] = lambda _: True) -> Iterator[Piece]:
-        """The events in pieces; each one's text is overwritten by the next.
+        """Yield the events in pieces; each one's text is overwritten by the next.
 
         Args:
-            is_wanted: asked for the numbers of pieces, in order. Of a piece that isn't, but for the last, the text may
-                be anything: it needn't be read to be cut.
+            is_wanted: called with the numbers of pieces, in order. The text of an unwanted piece, except the last, may
+                be anything, as it needn't be read to be cut.
         """
         more = True
         for number in itertools.count():
@@ -166,7 +166,7 @@ class Splitter:
                 more = self._fill()
                 cut = self._last_comma()
             last = cut is None and not more
-            # A text of LONGEST bytes without a comma between events is no event: it is cut anywhere.
+            # LONGEST bytes without a comma between events aren't an event, and are cut anywhere.
             end = self._to if last else self._to if cut is None else cut + 1
             yield Piece(number, memoryview(self._buffer)[self._from : end], self._before + self._from, last)
             if last:
@@ -176,19 +176,19 @@ class Splitter:
             more = (not is_wanted(number + 1) and self._skip()) or self._fill()
 
     def _last_comma(self) -> int | None:
-        """Where the last comma between two events is; the text is searched from its end, ever further back."""
+        """Return the place of the last comma between two events, searching ever further from the end."""
         for pattern in (_BETWEEN, _ANY_BETWEEN):
             length, low = _SEAM, self._to
             while low > self._from + 1:
                 low = max(self._from + 1, self._to - length)
                 length *= 16
-                found = list(pattern.finditer(self._buffer, low, self._to))
-                if found:
-                    return found[-1].start(1)
+                commas = list(pattern.finditer(self._buffer, low, self._to))
+                if commas:
+                    return commas[-1].start(1)
         return None
 
     def _fill(self) -> bool:
-        """Read until the buffer is full; false at the end of the stream."""
+        """Read until the buffer is full; return False at the end of the stream."""
         view = memoryview(self._buffer)
         while self._to < len(view):
             got = self._stream.readinto(view[self._to :])
@@ -198,9 +198,9 @@ class Splitter:
         return True
 
     def _skip(self) -> bool:
-        """Fill no more of the buffer than its end, if the cut is there; else nothing happens.
+        """Fill only the end of the buffer if the cut is there; else do nothing.
 
-        What another process decodes needn't be read here: that took a fortieth of the time of a large file.
+        Text that another process decodes needn't be read here: that took a fortieth of the time of a large file.
         """
         gap = len(self._buffer) - self._to - _SEAM
         if gap < _WORTHWHILE_GAP or not self._stream.seekable():
@@ -215,20 +215,20 @@ class Splitter:
         return False
 
     def _shift(self) -> None:
-        """Move what isn't given out yet to the front of the buffer."""
+        """Move text not yet given out to the front of the buffer."""
         left = self._buffer[self._from : self._to]
         self._buffer[: len(left)] = left
         self._before += self._from
         self._from, self._to = 0, len(left)
 
     def _grow(self) -> None:
-        """Double the buffer; a new one, as pieces that were given out keep the old one from changing its size."""
+        """Double the buffer by a new one, as pieces given out prevent resizing the old one."""
         self._shift()
         self._buffer = self._buffer + bytearray(len(self._buffer))
 
 
 class _Nesting:
-    """How many objects and lists a place in a JSON text lies in; each byte is looked at once, however many places."""
+    """Number of objects and lists around a place in a JSON text; each byte is looked at once."""
 
     _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|[\]}]', re.DOTALL)
 
@@ -236,7 +236,7 @@ class _Nesting:
         self.at = self.depth = 0
 
     def follow(self, text: bytearray, to: int) -> None:
-        """Go on to this place; it lies behind the one before, and not in a string."""
+        """Advance to this place, which comes after the previous one and isn't in a string."""
         for token in self._TOKEN.finditer(text, self.at, to):
             if token[1]:
                 self.depth += 1
@@ -246,7 +246,7 @@ class _Nesting:
 
 
 def _is_head(text: bytes) -> bool:
-    """Whether this, with an empty list behind it, is an object."""
+    """Return whether this text, followed by an empty list, is an object."""
     try:
         json.loads(text + b"[]}")
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""From a linked Trace to the same with its steps: what the profiler, a framework or a scope marks, or what repeats."""
+"""Find the steps of a linked Trace: marked by the profiler, a framework or a scope, or by repetition."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from syncscan.model.steps_found import FoundBy, StepsFound
 from syncscan.model.trace import NONE, Category, Step, Trace
 
 _RANGES = (Category.ANNOTATION, Category.CPU_OP)
-"""torch 1.9 and older have no category of annotations."""
+"""Categories of ranges; torch 1.9 and older have no category of annotations."""
 _NONE_THERE = np.zeros(0, np.int64)
 LAUNCHED = 0.5
-"""A framework's marks are steps where at least this part of the launches lies in them: a trace that holds a few of them
-beside other work isn't made of them. A choice: in the two traces of serving frameworks that we have it is all."""
+"""Least part of the launches that must lie in a framework's marks for them to be steps: a trace with a few marks beside
+other work doesn't consist of them. A choice: in our two traces of serving frameworks it is 1."""
 
 
 def with_steps(trace: Trace, scope: str | None = None, whole: bool = False) -> Trace:
-    """The trace with its steps.
+    """Return the trace with its steps.
 
     Args:
-        trace: linked; steps that it has already are found anew.
-        scope: glob; every range whose name it matches, and that lies in no other such one, is a step.
-        whole: the trace is one step, whatever it marks.
+        trace: a linked trace; existing steps are replaced.
+        scope: glob; every outermost range with a matching name is a step.
+        whole: whether the trace is one step, whatever it marks.
 
     Raises:
         UsageError: no range has such a name.
@@ -47,35 +47,35 @@ def with_steps(trace: Trace, scope: str | None = None, whole: bool = False) -> T
         return msgspec.structs.replace(trace, steps=steps, steps_found=StepsFound(FoundBy.PROFILER))
     if steps := _of_framework(trace):
         frameworks = sorted({step.mark.framework for step in steps if step.mark})
-        found = StepsFound(FoundBy.FRAMEWORK, " and ".join(frameworks))
-        return msgspec.structs.replace(trace, steps=steps, steps_found=found)
-    # A dry run marks its own steps, and its clock only counts: what repeats before the first of them is no step.
+        source = StepsFound(FoundBy.FRAMEWORK, " and ".join(frameworks))
+        return msgspec.structs.replace(trace, steps=steps, steps_found=source)
+    # A dry run marks its own steps, and its clock only counts: repetition before the first one isn't a step.
     if not trace.info.capture.pretended and (repetition := repeated_calls(trace)):
-        found = StepsFound(FoundBy.REPETITION, calls=repetition.calls)
-        return msgspec.structs.replace(trace, steps=_of_repetition(repetition), steps_found=found)
+        source = StepsFound(FoundBy.REPETITION, calls=repetition.calls)
+        return msgspec.structs.replace(trace, steps=_of_repetition(repetition), steps_found=source)
     return msgspec.structs.replace(trace, steps=(), steps_found=StepsFound())
 
 
 def with_chosen_steps(trace: Trace, first: int | None, last: int | None) -> Trace:
-    """The trace with some of its steps, counted from 0.
+    """Return the trace with some of its steps, counted from 0.
 
     Args:
-        trace: with its steps.
-        first: the first that stays; None for the first there is.
-        last: the first behind it that doesn't; None for all there are.
+        trace: trace with its steps.
+        first: first step to keep; None for the first one.
+        last: first step after them; None for all.
 
     Raises:
-        UsageError: there are no such steps.
+        UsageError: no such steps exist.
     """
     steps = trace.main_steps
     count = len(steps)
     begin, end = 0 if first is None else first, count if last is None else last
     if not 0 <= begin < end <= count:
-        asked = f"{'' if first is None else first}:{'' if last is None else last}"
-        there = f"It has {count}, counted from 0: the last of them is {count - 1}:{count}." if count else "It has none."
-        raise UsageError(f"{trace.info.path} has no steps {asked}.", there)
-    found = msgspec.structs.replace(trace.steps_found, chosen=(begin, end), count=count)
-    return msgspec.structs.replace(trace, steps=steps[begin:end], steps_found=found)
+        range_text = f"{'' if first is None else first}:{'' if last is None else last}"
+        there = f"It has {count}, counted from 0: the last is {count - 1}:{count}." if count else "It has none."
+        raise UsageError(f"{trace.info.path} has no steps {range_text}.", there)
+    source = msgspec.structs.replace(trace.steps_found, chosen=(begin, end), count=count)
+    return msgspec.structs.replace(trace, steps=steps[begin:end], steps_found=source)
 
 
 def _of_profiler(trace: Trace) -> tuple[Step, ...]:
@@ -91,22 +91,22 @@ def _of_profiler(trace: Trace) -> tuple[Step, ...]:
 
 
 def _finished(steps: tuple[Step, ...], trace: Trace) -> tuple[Step, ...]:
-    """Without the step that a script's end cut short, as capture notes it; that one too if it is the only one."""
+    """Return the steps without the one that a script's end cut short, unless it is the only one."""
     cut = trace.info.capture.unfinished_step
     return tuple(step for step in steps if step.number != cut) or steps
 
 
 def _marks_in(trace: Trace, steps: Sequence[Step]) -> list[StepMark | None]:
-    """For each step the framework's mark in it; None where it has none, or several."""
+    """Return for each step the framework's mark in it; None without one, or with several."""
     s = trace.slices
     marks = _outermost(trace, _ranges(trace, lambda name: step_mark(name) is not None))
     of_track = {track: (marks[places], s.ts[marks[places]]) for track, places in grouped(s.track[marks])}
-    found: list[StepMark | None] = []
+    marks_of: list[StepMark | None] = []
     for step in steps:
-        mine, times = of_track.get(step.track, (_NONE_THERE, _NONE_THERE))
+        own, times = of_track.get(step.track, (_NONE_THERE, _NONE_THERE))
         first, behind = times.searchsorted([step.ts, step.end]).tolist()
-        found.append(step_mark(trace.name(int(mine[first]))) if behind - first == 1 else None)
-    return found
+        marks_of.append(step_mark(trace.name(int(own[first]))) if behind - first == 1 else None)
+    return marks_of
 
 
 def _of_scope(trace: Trace, scope: str) -> tuple[Step, ...]:
@@ -139,16 +139,16 @@ def _ranges(trace: Trace, wanted: Callable[[str], bool]) -> Int64:
 
 
 def _outermost(trace: Trace, rows: Int64) -> Int64:
-    """Those of these rows that lie in no other of them."""
+    """Return those of these rows that lie in no other of them."""
     chosen = set(rows.tolist())
     return np.array([r for r in rows.tolist() if chosen.isdisjoint(trace.ancestors(r))], np.int64)
 
 
 def _numbered(trace: Trace, rows: Int64) -> tuple[Step, ...]:
-    """Ranges of the thread that has the most of them as steps, each up to the next one's begin.
+    """Return the ranges of the thread with most of them as steps, each up to the next one's begin.
 
-    What lies between two ranges belongs to the step before it: a server samples and copies its tokens back behind its
-    range. A pause longer than the usual step is none of it; numbers leave one out there, as if a step were missing.
+    Time between two ranges belongs to the step before it: a server samples and copies its tokens back after its range.
+    A pause longer than the usual step doesn't; numbers skip one there, as if a step were missing.
     """
     s = trace.slices
     tracks = Counter(s.track[rows].tolist())

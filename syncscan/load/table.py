@@ -1,4 +1,4 @@
-"""From rows that come in some at a time, with the columns that they have, to whole columns."""
+"""Collect rows in portions, with varying columns, into whole columns."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from syncscan.load.side_by_side import each
 from syncscan.model.trace import NONE
 
 _BLOCK_ROWS = 1 << 16
-"""Rows of a block, of which the last one may be empty: at most some MB."""
+"""Rows per block, of which the last may be partly empty: at most some MB."""
 
 Arrays = dict[str, Any]
-"""Columns by name, all of one length."""
+"""Columns by name, all of the same length."""
 Values = tuple[str, int, Any]
-"""Name of a column; the first of the added rows that has a value of it; the values of that row and those behind it."""
+"""Name of a column; index of the first added row with a value for it; the values from that row on."""
 
 
 class Block(msgspec.Struct):
-    """Some rows of a table, with those columns that any of them has."""
+    """Some rows of a table, with the columns that any of them has."""
 
     rows: int
     columns: Arrays
 
 
 class Table:
-    """Rows that are added some at a time; `NONE` stands where one has no value of a column.
+    """Rows added in portions; `NONE` where a row has no value.
 
-    Values are copied into blocks at once, while the processor's cache has them: joining thousands of small arrays at
-    the end took twice as long. The first blocks are as small as what is added.
+    Values are copied into blocks at once, while they are in the processor's cache: joining thousands of small arrays at
+    the end took twice as long. The first blocks are as small as their portions.
 
     Args:
         types: name → numpy dtype of each column.
@@ -46,8 +46,8 @@ class Table:
         """Add rows.
 
         Args:
-            count: how many.
-            values: what they have; of several for one place the last counts.
+            count: number of rows.
+            values: their values; of several for one place, the last counts.
         """
         if self._open.rows + count > self._room:
             self._close()
@@ -61,14 +61,14 @@ class Table:
         self._open.rows += count
 
     def _close(self) -> None:
-        """Add what was collected to the blocks, and begin anew."""
+        """Add the collected rows to the blocks, and start a new one."""
         rows, columns = self._open.rows, self._open.columns
         if rows:
             self._blocks.append(Block(rows, {name: column[:rows] for name, column in columns.items()}))
         self._open, self._room = Block(0, {}), 0
 
     def blocks(self) -> list[Block]:
-        """All rows, for another table."""
+        """Return all rows, for another table."""
         self._close()
         return self._blocks
 
@@ -78,9 +78,9 @@ class Table:
         self._blocks += blocks
 
     def columns(self) -> Arrays:
-        """All rows' columns; takes the blocks apart meanwhile, so that nothing is held twice for long.
+        """Return the columns of all rows, freeing blocks meanwhile, so that nothing is in memory twice for long.
 
-        One that no row has is a single `NONE`, shown as often as there are rows: it can't be written to.
+        A column without values is a single `NONE` shown for every row, which can't be written to.
         """
         self._close()
         rows, columns = sum(block.rows for block in self._blocks), dict.fromkeys(self._types)
@@ -103,10 +103,10 @@ class Table:
 
 
 def empty(rows: int, kind: Any) -> Any:
-    """A column of `NONE` that takes the memory of one."""
+    """Return a column of `NONE` that takes the memory of one value."""
     return np.broadcast_to(np.array(NONE, kind), rows)
 
 
 def is_empty(column: Any) -> bool:
-    """Whether it is such a column."""
+    """Return whether a column is a read-only column of `NONE`."""
     return bool(column.strides == (0,))

@@ -1,8 +1,8 @@
-"""From a JSON list of events to those of each category, each decoded into what its category has and nothing else.
+"""Decode a JSON list of events by category, each into the fields that its category has.
 
-Half of a trace with stacks are Python's frames, of which nothing is wanted but name, place and time, and a tenth are
-arrows to kernels, of which nothing is. Lists that hold anything else than what kineto writes today are refused, and are
-then read as `event` does: both ways lead to the same rows.
+Half of a trace with stacks are Python frames, of which only name, place and time are needed, and a tenth are arrows to
+kernels, of which nothing is. Lists with anything that kineto doesn't write today are refused and then read by `event`;
+both ways lead to the same rows.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from syncscan.load.fields import args_type, fields_of
 from syncscan.model.trace import CALLS, Category
 
 Grouped = Mapping[str, Sequence[Any]]
-"""Events by their category: as `Event`, or as the type that their category has."""
+"""Events by category: as `Event`, or as the category's own type."""
 
 LEFT_OUT = frozenset({"ac2g", "gpu_user_annotation", "cpu_instant_event", "Trace"})
-"""Categories that kineto writes and nobody here reads (its ActivityType.h and output_json.cpp)."""
+"""Categories that kineto writes and that aren't read here (its ActivityType.h and output_json.cpp)."""
 
 
 class _Timed(Listed, gc=False, tag_field="cat", tag=""):
-    """What all have that lasts; by its type it has a begin and an end."""
+    """Fields of all events with a begin and an end."""
 
     ph: Literal["X"]
     name: str = ""
@@ -52,11 +52,11 @@ class _LeftOut(Listed, gc=False, tag_field="cat", tag=""):
 
 
 _FEW = (Category.CPU_OP, Category.ANNOTATION, *CALLS)
-"""Categories whose events are many, and have few of the fields."""
+"""Categories with many events and few fields."""
 
 
 def _types() -> dict[type, str]:
-    """The type of each category, whose tag it is."""
+    """Return the event type of each category, which is its tag."""
     types = {_type(_Timed, PYTHON): PYTHON}
     types |= {_type(_Arrow, name): name for name in ARROWS} | {_type(_LeftOut, name): name for name in LEFT_OUT}
     args = {category: args_type(f"_ArgsOf{category.name}", fields_of(category)) for category in _FEW}
@@ -75,20 +75,20 @@ _DECODER = msgspec.json.Decoder(list[reduce(or_, _CATEGORY_OF)], strict=False)  
 
 
 def typed_events(text: bytes | memoryview) -> Grouped:
-    """The events of a JSON list by category, in the order in which these appear.
+    """Return the events of a JSON list by category, in order of appearance.
 
     Raises:
-        msgspec.MsgspecError: it isn't valid JSON; or something else stands in it than is known, which may be sound.
+        msgspec.MsgspecError: it isn't valid JSON, or it contains something unknown, which may be valid.
     """
-    found: defaultdict[Any, list[Any]] = defaultdict(list)
+    events_of: defaultdict[Any, list[Any]] = defaultdict(list)
     for event in _DECODER.decode(text):
-        found[type(event)].append(event)
-    return {_CATEGORY_OF[kind]: events for kind, events in found.items()}
+        events_of[type(event)].append(event)
+    return {_CATEGORY_OF[kind]: events for kind, events in events_of.items()}
 
 
 def by_category(events: Sequence[Event]) -> Grouped:
-    """The same of events that any list may hold."""
-    found: defaultdict[str, list[Event]] = defaultdict(list)
+    """Return events of any list by category."""
+    events_of: defaultdict[str, list[Event]] = defaultdict(list)
     for event in events:
-        found[event.cat].append(event)
-    return found
+        events_of[event.cat].append(event)
+    return events_of

@@ -1,4 +1,4 @@
-"""From the bytes of a gzip or zstd file to its text, also from those behind damage, and to what is said of it."""
+"""Unpack a gzip or zstd file, also after damage, and report what is missing."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from syncscan.errors import MissingExtra, installing
 from syncscan.load.stored import Stored
 
 _CHUNK = 1 << 16
-"""Stored bytes that are read and unpacked at once."""
+"""Stored bytes read and unpacked at once."""
 _ZSTD_PORTION = 1 << 10
-"""Stored bytes that zstandard unpacks at once: what comes of them has no bound but its 128 kB a block of four bytes."""
+"""Stored bytes that zstandard unpacks at once: the output is only limited to 128 kB per block of four bytes."""
 _ZSTD_PIPE_PORTION = 64
-"""The same in a pipe, where what a damaged portion gave can't be had again."""
+"""Stored bytes that zstandard unpacks at once in a pipe, where the output of a damaged portion can't be recovered."""
 _GZIP = b"\x1f\x8b"
 _ZSTD = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
-"""How a zstd file begins: with a frame, or with one that holds no text (RFC 8878, 3.1.2): parallel packers put one with
-sizes before each other."""
+"""Begin of a zstd file: a frame, or a skippable one (RFC 8878, 3.1.2); parallel packers put one with sizes before each
+other."""
 _MOST_SEARCHES = 16
-"""How often a file is searched again from the begin of a damaged part: each time may cost as much as all behind it."""
+"""Number of searches from the begin of a damaged part; each may cost as much as all the text after it."""
 _PROOF = 256
-"""Packed bytes that must unpack for a place behind damage to count as the begin of a part."""
-_BREAKS_OFF = "the compressed data break off"
+"""Compressed bytes that must unpack for a place after damage to count as the begin of a part."""
+_BREAKS_OFF = "the compressed data are cut off"
 _DAMAGED = "the compressed data are damaged"
 _WRONG_CHECKSUM = "The checksum of the compressed data is wrong: something in the trace may be altered."
 _NO_MEMORY = re.compile("not enough memory|Error -4 while")
-"""How zstandard and zlib say that they got none; for both it is an error like any other."""
+"""Messages of zstandard and zlib for lack of memory, which both report as ordinary errors."""
 
 
-def recognised(below: io.BufferedReader, first: bytes) -> Stored:
-    """What gives the text of stored bytes, packed or not, told by the first of them.
+def stored_as(below: io.BufferedReader, first: bytes) -> Stored:
+    """Return a reader of the text of stored bytes, compressed or not, chosen by the first of them.
 
     Args:
-        below: gives the bytes.
-        first: the first four of them, or all.
+        below: stream of the bytes.
+        first: the first four bytes, or all if fewer.
 
     Raises:
         MissingExtra: the package for this compression isn't installed.
@@ -51,19 +51,19 @@ def recognised(below: io.BufferedReader, first: bytes) -> Stored:
 
 
 class _Packed(Stored):
-    """Packed bytes, one part after the other, unpacked a portion at a time; of damaged ones as much as can be."""
+    """Compressed bytes, one part after another, unpacked in portions; damaged ones as far as possible."""
 
     shrinks = 1 / 10
-    """To a twelfth (benchmarks/README.md) or less."""
+    """Approximate compression, to a twelfth (benchmarks/README.md) or less."""
     _BEGIN: ClassVar[re.Pattern[bytes]]
-    """How a part begins."""
+    """Pattern of a part's begin."""
 
     def __init__(self, below: io.BufferedReader) -> None:
         super().__init__(below)
         self._packed = b""
-        """Stored bytes that were read and not yet unpacked."""
+        """Stored bytes read but not yet unpacked."""
         self._unpacked = b""
-        """Text that was unpacked and not yet asked for."""
+        """Text unpacked but not yet requested."""
         self._unpacked_bytes = 0
         self._over = False
         self._rewinds = below.seekable()
@@ -82,32 +82,32 @@ class _Packed(Stored):
         return len(out)
 
     def _unpack(self, most: int) -> bytes:
-        """The next text, about this long at most; empty if there is none yet, or no more (`_over`)."""
+        """Return the next text, at most about this long; empty if there is none yet, or no more (`_over`)."""
         raise NotImplementedError
 
     def _new_unpacker(self) -> Any:
-        """What unpacks a part to the byte before the damage in it."""
+        """Return an unpacker that goes up to the byte before the damage in a part."""
         raise NotImplementedError
 
     def _usual_unpacker(self) -> Any:
-        """What unpacks a part as long as nothing is damaged."""
+        """Return an unpacker for a part without damage."""
         return self._new_unpacker()
 
     def _begin_part(self, ahead: int = 0) -> None:
-        """Begin a part at the packed bytes that are at hand.
+        """Begin a part at the available compressed bytes.
 
         Args:
-            ahead: how much text before it is unpacked and not yet counted, in bytes.
+            ahead: unpacked text before it that isn't counted yet, in bytes.
         """
         self._unpacker = self._usual_unpacker()
         self._part = (self.bytes_read - len(self._packed), self._unpacked_bytes + ahead)
 
     def _goes_on(self, why: str, ahead: int = 0) -> None:
-        """Go on behind a part that isn't whole, at the next one, if there is one.
+        """Continue after an incomplete part at the next one, if any.
 
         Args:
-            why: begins the sentence on what is missing; empty if nothing is.
-            ahead: how much text before it is unpacked and not yet counted, in bytes.
+            why: start of the sentence on what is missing; empty if nothing is.
+            ahead: unpacked text before it that isn't counted yet, in bytes.
         """
         behind = self._behind_damage()
         if why:
@@ -116,9 +116,9 @@ class _Packed(Stored):
         self._begin_part(ahead)
 
     def _behind_damage(self) -> bool:
-        """Go on to the next place where a part begins that unpacks; false, and over, if there is none.
+        """Go to the next place where a part begins that unpacks; return False at the end if there is none.
 
-        A part that was cut short takes what comes behind it for its own: a file is searched from its begin on again.
+        A part that was cut short takes the following bytes for its own, so a file is searched from the part's begin.
         """
         packed, at = self._packed[1:], 0
         if self._rewinds and self._searches < _MOST_SEARCHES:
@@ -126,15 +126,15 @@ class _Packed(Stored):
             self.below.seek(self.bytes_read)
         self._searches += 1
         while True:
-            found = self._BEGIN.search(packed, at)
-            if found is None:
+            place = self._BEGIN.search(packed, at)
+            if place is None:
                 more = self.stored(_CHUNK)
                 if not more:
                     self._over, self._packed = True, b""
                     return False
                 packed, at = packed[-3:] + more, 0
                 continue
-            at = found.start()
+            at = place.start()
             while len(packed) - at < _PROOF and (more := self.stored(_CHUNK)):
                 packed, at = packed[at:] + more, 0
             if _unpacks(self._new_unpacker(), packed[at : at + _PROOF]):
@@ -143,12 +143,12 @@ class _Packed(Stored):
             at += 1
 
     def _again(self) -> bytes:
-        """What a decompressor threw away with the portion that it failed in, which is no longer than `_CHUNK`."""
+        """Return the text that a decompressor dropped with the portion in which it failed, at most `_CHUNK`."""
         start, already = self._part
         known, end = self._unpacked_bytes - already, self.bytes_read
         sound = max(start, end - _CHUNK)
         unpacker, parts = self._new_unpacker(), []
-        with _as_far_as_it_goes():  # the file may have changed, or can't be read a second time
+        with _as_far_as_it_goes():  # the file may have changed, or can't be read again
             self.below.seek(start)
             while (left := sound - self.below.tell()) > 0:
                 text = _unpacked(unpacker, self.below.read(min(_CHUNK, left)))
@@ -162,7 +162,7 @@ class _Packed(Stored):
 
 @contextlib.contextmanager
 def _as_far_as_it_goes() -> Iterator[None]:
-    """Pass over whatever goes wrong, but for a want of memory."""
+    """Ignore all errors except a lack of memory."""
     try:
         yield
     except MemoryError:
@@ -172,21 +172,21 @@ def _as_far_as_it_goes() -> Iterator[None]:
 
 
 class _Refused(Exception):
-    """What a decompressor says of bytes that it can't unpack."""
+    """A decompressor's error for bytes that it can't unpack."""
 
 
 def _unpacked(unpacker: Any, packed: bytes, *most: int) -> bytes:
-    """What a decompressor makes of these bytes.
+    """Return the text that a decompressor makes of these bytes.
 
     Raises:
         _Refused: they are damaged.
-        MemoryError: there is too little of it.
+        MemoryError: memory is insufficient.
     """
     try:
         out: bytes = unpacker.decompress(packed, *most)
     except MemoryError:
         raise
-    except Exception as e:  # zlib.error, isal's or zstandard's own, imported only where they are needed
+    except Exception as e:  # zlib.error, isal's or zstandard's own error, imported only where needed
         if _NO_MEMORY.search(str(e)):
             raise MemoryError(str(e)) from None
         raise _Refused(str(e)) from None
@@ -202,7 +202,7 @@ def _unpacks(unpacker: Any, packed: bytes) -> bool:
 
 
 def _before_the_damage(unpacker: Any, packed: bytes) -> bytes:
-    """What comes out of these bytes before the damage in them: taken one at a time, so that nothing is thrown away."""
+    """Return the text before the damage in these bytes, unpacked one at a time so that nothing is dropped."""
     parts = []
     with contextlib.suppress(_Refused):
         for i in range(len(packed)):
@@ -211,10 +211,10 @@ def _before_the_damage(unpacker: Any, packed: bytes) -> bytes:
 
 
 class _Gunzip(_Packed):
-    """The members of a gzip file, one after the other.
+    """The members of a gzip file, one after another.
 
-    isal unpacks eight times as fast as zlib (benchmarks/README.md), but throws away what it made of a chunk that it
-    fails in. A file is then unpacked again; in a pipe zlib does it all, whose state can be copied before each chunk.
+    isal unpacks eight times as fast as zlib (benchmarks/README.md), but drops its output for a chunk in which it fails.
+    A file is then unpacked again; a pipe uses zlib throughout, whose state can be copied before each chunk.
     """
 
     _BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
@@ -245,7 +245,7 @@ class _Gunzip(_Packed):
         return out
 
     def _next_member(self, ahead: int) -> None:
-        """Go on behind a member: to the next one, over zeros that pad it, or to the end."""
+        """Continue after a member: with the next one, after zeros that pad it, or at the end."""
         packed = self._unpacker.unused_data.lstrip(b"\0")
         while len(packed) < len(_GZIP) and (more := self.stored(_CHUNK)):
             packed = (packed + more).lstrip(b"\0")
@@ -255,10 +255,10 @@ class _Gunzip(_Packed):
             return
         self._over = True
         if packed:
-            self.lost = self.lost or "Behind the compressed data stand bytes that aren't; they are left out."
+            self.lost = self.lost or "Uncompressed bytes after the compressed data are left out."
 
     def _damaged(self, error: str, before: Any) -> bytes:
-        """What comes before the damage in the chunk at hand; behind it goes on the next member, if there is one."""
+        """Return the text before the damage in the current chunk; reading continues with the next member, if any."""
         out = self._again() if before is None else _before_the_damage(before, self._packed)
         if re.search(r"checksum|(data|length) check", error):
             self.lost = self.lost or _WRONG_CHECKSUM
@@ -269,7 +269,7 @@ class _Gunzip(_Packed):
 
 
 class _Unzstd(_Packed):
-    """The frames of a zstd file, one after the other."""
+    """The frames of a zstd file, one after another."""
 
     _BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
 
@@ -277,7 +277,7 @@ class _Unzstd(_Packed):
         try:
             import zstandard
         except ImportError:
-            raise MissingExtra("This trace is packed with zstd.", installing("zstd")) from None
+            raise MissingExtra("This trace is compressed with zstd.", installing("zstd")) from None
         self._decompressor = zstandard.ZstdDecompressor()
         super().__init__(below)
 
@@ -302,9 +302,9 @@ class _Unzstd(_Packed):
         return out
 
     def _damaged(self, error: str) -> bytes:
-        """What comes before the damage; in a pipe without what the damaged portion gave before it.
+        """Return the text before the damage; in a pipe without the damaged portion's.
 
-        Behind it goes on the next frame, if there is one.
+        Reading continues with the next frame, if any.
         """
         out = self._again() if self._rewinds else b""
         self._goes_on(f"{_DAMAGED} ({error})", len(out))

@@ -1,4 +1,4 @@
-"""From the bytes of a trace to its events as valid JSON text: as they stand where they are valid, else repaired."""
+"""Write the events of a trace as valid JSON text: unchanged if they are valid, else repaired."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from syncscan.load.salvage import MOST_DIGITS, Salvaged
 from syncscan.load.split import PIECE, Head, Readable, Splitter
 from syncscan.model.json_text import strict_text
 
-WRITTEN_ANEW = "What the trace says about itself isn't JSON to every reader, or stands there twice: it is written anew."
+WRITTEN_ANEW = "The trace's metadata isn't JSON to every reader, or occurs twice, so it was rewritten."
 _DIGIT = re.compile(rb"[0-9]")
 _DIGITS = re.compile(rb"[0-9]{%d}" % MOST_DIGITS)
 _LONG = 64
-"""Digits in a row that no number in a trace has: the longest of Python's floats have 17."""
+"""Number of consecutive digits that no number in a trace has; Python's longest floats have 17."""
 
 
 class _Checked(Listed):
-    """An event of which nothing is kept: msgspec checks what it skips, but for its being UTF-8."""
+    """An event of which nothing is stored; msgspec checks what it skips, except that it is UTF-8."""
 
 
 _EVENTS = msgspec.json.Decoder(list[_Checked])
 
 
 class ValidText:
-    """The text of a trace in pieces, with what is broken in it repaired as `load` repairs it.
+    """The text of a trace in pieces, with damage repaired as in `load`.
 
     Args:
-        stream: gives the uncompressed text.
+        stream: stream of the uncompressed text.
         path: named in the error.
         piece: bytes of text in memory at once.
-        lost: asked, where there is no list of events, for a sentence on what unpacking lost; empty if nothing.
-        sound: the events were decoded before as they stand here, in the same pieces: only what that left unchecked is.
+        lost: returns a sentence on what unpacking lost if there is no list of events; empty if nothing.
+        sound: whether the same pieces were decoded before, so that only what that didn't check is checked.
 
     Raises:
         TraceEmpty: no bytes.
-        TraceUnreadable: there is no list of events; or, when the text was read to its end, a bare one without any.
+        TraceUnreadable: there is no list of events; or a bare list has none when the text ends.
     """
 
     def __init__(
@@ -55,19 +55,19 @@ class ValidText:
         sound: bool = False,
     ) -> None:
         self.damage = Damage()
-        """What was repaired or left out, as far as the text was read."""
+        """Repairs and losses in the text read so far."""
         splitter = Splitter(stream, piece)
         head = head_of(splitter, path, lost)
         self._events = EventList(splitter, head, self.damage, _if_text if sound else _as_it_stands, _joined)
         self._ending = Ending(Members({}), (), "", "")
         self._path, self._lost = path, lost
         self.head = _valid_head(head)
-        """Text of the outer object up to the list of events; empty where there is none."""
+        """Text of the outer object up to the list of events; empty without an object."""
         if head.whole and head.text.strip() and self.head != head.text:
             self.damage.notes.append(WRITTEN_ANEW)
 
     def document(self) -> Iterator[bytes]:
-        """The whole trace as valid JSON: what stands before the list, the list, what stands behind it."""
+        """Yield the whole trace as valid JSON: the part before the list, the list, and the part after it."""
         yield self.head + b"["
         comma = b""
         for piece in self.pieces():
@@ -76,7 +76,7 @@ class ValidText:
         yield self._end()
 
     def _end(self) -> bytes:
-        """The end of the list and what stands behind it."""
+        """Return the end of the list and what follows it."""
         if not self.head:
             return b"\n]\n"
         if _is_object(b'{"traceEvents": []' + self._ending.text.encode("utf-8", "surrogatepass")):
@@ -86,13 +86,13 @@ class ValidText:
         return f"\n]{''.join(f',{member}' for member in _texts(self._ending.members))}\n}}\n".encode()
 
     def pieces(self) -> Iterator[bytes]:
-        """Text of some events each, with commas between them; with commas between the pieces they are the list."""
-        found = False
+        """Yield the text of some events each, with commas between them; joined with commas, the pieces are the list."""
+        any_piece = False
         for piece in itertools.chain(self._pieces_of_list(), self._pieces_behind()):
             if piece:
-                found = True
+                any_piece = True
                 yield piece
-        if not self.head and not found:
+        if not self.head and not any_piece:
             raise no_event(self._path, self._lost)
 
     def _pieces_of_list(self) -> Iterator[bytes]:
@@ -103,26 +103,26 @@ class ValidText:
         self._ending = yield from self._events.read_behind()
 
     def events(self) -> Iterator[bytes]:
-        """Text of one event each."""
+        """Yield the text of each event."""
         decoder = msgspec.json.Decoder(list[msgspec.Raw])
         for piece in self.pieces():
             yield from map(bytes, decoder.decode(b"[" + piece + b"]"))
 
 
 def _as_it_stands(text: bytes | memoryview) -> bytes | None:
-    """The text of a list without its brackets if any reader takes it; None if it is empty or refused."""
+    """Return the text of a list without brackets if any reader accepts it; None if it is empty or refused."""
     inner = bytes(text[1:-1])
     return inner if _is_valid(inner, text) else None
 
 
 def _if_text(text: bytes | memoryview) -> bytes | None:
-    """The same of a list that is known to be JSON: a decoder leaves what it skips unlooked at, but for its brackets."""
+    """Return the text of a list of valid JSON without brackets, if it is UTF-8 and readable everywhere; else None."""
     inner = bytes(text[1:-1])
     return inner if _is_text(inner) else None
 
 
 def _joined(salvaged: list[Salvaged]) -> bytes:
-    """Events that were read one by one: as they stand where any reader takes them, else written anew."""
+    """Return the text of events read one by one: unchanged if any reader accepts them, else rewritten."""
     texts = ((one.text.encode(), one.event) for one in salvaged)
     return b",".join(
         text if text and _is_valid(text, b"[" + text + b"]") else b"\n" + strict_text(event).encode()
@@ -131,11 +131,11 @@ def _joined(salvaged: list[Salvaged]) -> bytes:
 
 
 def _is_valid(events: bytes, listed: bytes | memoryview) -> bool:
-    """Whether strict readers take these events: UTF-8, objects all of them, and no half of a character escaped.
+    """Return whether strict readers accept these events: UTF-8, all of them objects, no escaped half characters.
 
     Args:
-        events: their text.
-        listed: the same in brackets.
+        events: text of the events.
+        listed: the text in brackets.
     """
     try:
         return bool(_EVENTS.decode(listed)) and _is_text(events)
@@ -144,7 +144,7 @@ def _is_valid(events: bytes, listed: bytes | memoryview) -> bool:
 
 
 def _is_text(events: bytes) -> bool:
-    """Whether it is UTF-8, and no number in it has more digits than readers take."""
+    """Return whether it is UTF-8 without numbers of more digits than readers accept."""
     try:
         if not events.isascii():
             events.decode()
@@ -154,7 +154,7 @@ def _is_text(events: bytes) -> bool:
 
 
 def _valid_head(head: Head) -> bytes:
-    """The text before the list as it stands, or written anew where it is damaged or has the list's key twice."""
+    """Return the text before the list unchanged, or rewritten if it is damaged or has the list's key twice."""
     if head.whole and not head.text.strip():
         return b""
     if head.whole and head.text.count(b'"traceEvents"') == 1 and _is_object(head.text + b"[]}"):
@@ -163,14 +163,14 @@ def _valid_head(head: Head) -> bytes:
 
 
 def _has_endless_number(text: bytes) -> bool:
-    """Whether this many digits stand in a row; looked for only around every so manieth byte, as one of them is one."""
+    """Return whether MOST_DIGITS consecutive digits occur; one of every MOST_DIGITS-th byte would be among them."""
     looked_at = (MOST_DIGITS * digit.start() for digit in _DIGIT.finditer(text[::MOST_DIGITS]))
     suspects = (at for at in looked_at if _goes_on(text, at))
     return any(_DIGITS.search(text, max(0, at - MOST_DIGITS), at + MOST_DIGITS) for at in suspects)
 
 
 def _goes_on(text: bytes, at: int) -> bool:
-    """Whether digits go on for long at this one, to either side: a long row that it is in does, and hardly another."""
+    """Return whether digits continue for long on either side of this one, as in a long run."""
     return text[at : at + _LONG].isdigit() or text[max(0, at - _LONG) : at + 1].isdigit()
 
 
@@ -181,6 +181,6 @@ def _is_object(text: bytes) -> bool:
         return False
 
 
-def _texts(found: Mapping[str, Any]) -> Iterator[str]:
-    """A line of JSON a member of an object."""
-    return (f"\n{strict_text(key)}: {strict_text(value)}" for key, value in found.items())
+def _texts(values: Mapping[str, Any]) -> Iterator[str]:
+    """Return one line of JSON per member of an object."""
+    return (f"\n{strict_text(key)}: {strict_text(value)}" for key, value in values.items())

@@ -1,4 +1,4 @@
-"""From the values that traces hold to those that columns take: ids, numbers, text, nanoseconds; never raises."""
+"""Convert values of traces for columns: ids, numbers, text, nanoseconds; never raises."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _LONGEST_NUMBER = 40
 _INT64 = 2**63
 LONGEST_US = 2.0**62 / 1000
-"""Times beyond this many µs (146 years) are no times, and nanoseconds of two of them still add up in an int64."""
+"""Larger times in µs (146 years) are invalid; two smaller ones still add up within an int64 of ns."""
 
 # libkineto/src/cupti_strings.cpp.
 COPY_KINDS = {"HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "PtoP", "HtoH"}
 
 
 def id_of(value: Any) -> int:
-    """An id as an int64: an integer, a whole number or either as text; NONE for anything else."""
+    """Return an id as an int64: an integer, a whole number or either as text; NONE for anything else."""
     if isinstance(value, str):
         if not _NUMBER.fullmatch(value) or len(value) > _LONGEST_NUMBER:
             return NONE
@@ -40,7 +40,7 @@ def id_of(value: Any) -> int:
 
 
 def number_of(value: Any) -> float:
-    """A number, or one as text; nan for anything else."""
+    """Return a number, possibly given as text; nan for anything else."""
     if isinstance(value, str):
         return float(value) if _NUMBER.fullmatch(value) else math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -52,16 +52,16 @@ def number_of(value: Any) -> float:
 
 
 def text_of(value: Any) -> str:
-    """Text that can be encoded: empty for null, lone surrogates replaced, other values as Python prints them."""
+    """Return text that can be encoded: empty for null, lone surrogates replaced, other values as Python prints them."""
     if value is None:
         return ""
     return whole_characters(value if isinstance(value, str) else str(value))
 
 
 def nanoseconds(microseconds: Float64) -> tuple[Int64, Bool]:
-    """Times in ns, and which of them are times at all (the others are 0).
+    """Return times in ns, and which of them are valid (others are 0).
 
-    Whole and fraction are taken apart first, so that integer epoch times (torch 2.3 and older) stay exact to the ns.
+    Whole and fractional part are split first, so that integer epoch times (torch 2.3 and older) stay exact to the ns.
     """
     usable = np.abs(microseconds) <= LONGEST_US
     if not usable.all():
@@ -72,7 +72,7 @@ def nanoseconds(microseconds: Float64) -> tuple[Int64, Bool]:
 
 
 def copy_name(name: str, direction: Any, source: Any, target: Any) -> str:
-    """A copy's name as Kineto writes it; the CUPTI monitor calls every copy `Memcpy` and has the rest in its args."""
+    """Return a copy's name as Kineto writes it; the CUPTI monitor writes `Memcpy`, with details in args."""
     if name != "Memcpy" or not isinstance(direction, str) or direction not in COPY_KINDS:
         return name
     kinds = [text_of(k).replace("_", " ").title() or "Unknown" for k in (source, target)]
@@ -80,13 +80,13 @@ def copy_name(name: str, direction: Any, source: Any, target: Any) -> str:
 
 
 def process_group(name: Any, ranks: Any, source: int, target: int) -> str:
-    """The process group of a collective as one text, of what its kernel's `args` say of it; empty without.
+    """Return a collective's process group as one text, from its kernel's `args`; empty without one.
 
     Args:
-        name: of the group.
-        ranks: the list of its ranks, as a text.
-        source: whom a receive is from, NONE without.
-        target: whom a send goes to, NONE without.
+        name: name of the group.
+        ranks: list of its ranks, as text.
+        source: rank that a receive is from, or NONE.
+        target: rank that a send goes to, or NONE.
     """
     if name is None:
         return ""

@@ -59,7 +59,7 @@ def test_packed_in_and_out(tmp_path: Path) -> None:
     source.write_bytes(gzip.compress(broken())[:-60])
     result = run(str(source), "-o", str(out))
     assert json.loads(gzip.decompress(out.read_bytes()))["traceEvents"]
-    assert "break off" in result.stderr
+    assert "cut off" in result.stderr
 
 
 def test_from_standard_input(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_from_standard_input(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     result = run("-", "-o", str(out), input=b'[{"ph": "X"}, 7')
     assert json.loads(out.read_bytes()) == [{"ph": "X"}]
-    assert "no objects" in result.stderr
+    assert "not objects" in result.stderr
 
 
 def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
@@ -99,16 +99,16 @@ def test_what_is_no_trace_leaves_nothing_behind(tmp_path: Path, text: bytes) -> 
         (
             gzip.compress(broken())[:8],
             TraceUnreadable,
-            "t.json can't be read: After 0 bytes the compressed data break off",
+            "t.json can't be read: After 0 bytes the compressed data are cut off",
         ),
-        (b"[1, 2, 3]", TraceUnreadable, "t.json is no trace: it is a list, and nothing in it can be read as an event."),
+        (b"[1, 2, 3]", TraceUnreadable, "t.json isn't a trace: it is a list without a readable event."),
         (
             gzip.compress(b"[" + bytes(range(48, 58)) * 5000)[:40],
             TraceUnreadable,
             "t.json can't be read: After ",
         ),
     ],
-    ids=["empty", "empty when unpacked", "broken off", "numbers", "numbers that break off"],
+    ids=["empty", "empty when unpacked", "broken off", "numbers", "numbers that cut off"],
 )
 def test_why_nothing_can_be_repaired(tmp_path: Path, stored: bytes, error: type[TraceError], said: str) -> None:
     """It is said as every command says it."""

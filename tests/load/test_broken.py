@@ -116,7 +116,7 @@ def test_gzip_cut_short(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(content)[:-2000])
     trace = load(path)
     assert 2000 < len(names(trace)) < 3000
-    assert re.match(r"After [\d,]+ bytes the compressed data break off", trace.info.warnings[0])
+    assert re.match(r"After [\d,]+ bytes the compressed data are cut off", trace.info.warnings[0])
     assert "ends before" in trace.info.warnings[1]
 
 
@@ -144,10 +144,10 @@ def test_entries_that_are_no_events(piece: int) -> None:
     """Numbers, words, lists and null between events."""
     trace = read(text().replace(b'{"ph": "X", "cat": "cpu_op", "name": "op7"', b'7, "x", null, [1, {}], \\g<0>'), piece)
     assert len(names(trace)) >= 19
-    assert any("no objects and left out" in w for w in trace.info.warnings)
+    assert any("not objects and left out" in w for w in trace.info.warnings)
     clean = read(text().replace(b",\n", b', 7, "x", null, [1],\n', 1), piece)
     assert len(names(clean)) == 20
-    assert clean.info.warnings == ("4 entries of traceEvents are no objects and left out.",)
+    assert clean.info.warnings == ("4 entries of traceEvents are not objects and left out.",)
 
 
 def test_fields_of_the_wrong_type(piece: int) -> None:

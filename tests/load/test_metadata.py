@@ -85,7 +85,7 @@ def test_what_stands_behind_the_trace_is_said(behind: bytes, piece: int) -> None
     assert trace.info.metadata == {"traceName": "t"}
     (said,) = trace.info.warnings
     assert f"{len(behind.strip())} byte" in said
-    assert "behind the end of the trace" in said
+    assert "after the end of the trace" in said
     text = ValidText(io.BytesIO(first + behind), piece=piece)
     assert json.loads(b"".join(text.document())) == json.loads(first)
     assert text.damage.sentences() == (said,)

@@ -117,10 +117,10 @@ DAMAGE: dict[str, tuple[Callable[[Any], None], str]] = {
     "no zlib": (lambda d: column(d, "slices", "ts", b"xyz"), "column ts is damaged"),
     "short": (lambda d: column(d, "slices", "dur", zlib.compress(b"")), "hasn't"),
     "bomb": (lambda d: column(d, "slices", "dur", zlib.compress(bytes(10**7))), "hasn't"),
-    "rows": (lambda d: d["saved"]["trace"]["slices"].update(rows=2**31), "fits into memory"),
+    "rows": (lambda d: d["saved"]["trace"]["slices"].update(rows=2**31), "fit into memory"),
     "a column less": (lambda d: d["saved"]["trace"]["frames"]["columns"].pop("ts"), "columns aren't"),
-    "no such name": (lambda d: d["saved"]["trace"].update(strings=[]), "a name is none"),
-    "no such track": (lambda d: d["saved"]["trace"].update(tracks=[]), "a track is none"),
+    "no such name": (lambda d: d["saved"]["trace"].update(strings=[]), "a name isn't one"),
+    "no such track": (lambda d: d["saved"]["trace"].update(tracks=[]), "a track isn't one"),
     "no vendor": (lambda d: d["saved"]["trace"].update(vendor="x"), "valid Vendor"),
 }
 
@@ -174,7 +174,7 @@ def test_what_needs_the_events_themselves_says_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a saved analysis") as raised:
         load.open_events(str(path))
     assert isinstance(raised.value, SyncscanError)
-    assert raised.value.hint == "Give the trace that it was made of."
+    assert raised.value.hint == "Give the trace that it was made from."
 
 
 def test_a_trace_is_made_again_of_what_was_saved(tmp_path: Path) -> None:

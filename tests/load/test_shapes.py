@@ -308,7 +308,7 @@ def test_a_list_of_numbers_is_no_trace_of_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("piece", [1, 1 << 20])
 def test_a_list_without_an_event_is_no_trace(tmp_path: Path, text: bytes, piece: int) -> None:
     """Any JSON file may be a list; a file that says `traceEvents` is a trace, however empty."""
-    why = r"list\.json is no trace: it is a list, and nothing in it can be read as an event\."
+    why = r"list\.json isn't a trace: it is a list without a readable event\."
     with pytest.raises(TraceUnreadable, match=why):
         load(write(tmp_path / "list.json", text), piece=piece)
     assert load(write(tmp_path / "trace.json", b'{"traceEvents": [1, 2]}'), piece=piece).info.events == 0

@@ -110,7 +110,7 @@ def test_no_events_are_no_error(text: bytes) -> None:
 @pytest.mark.parametrize("piece", [1, 1 << 20])
 def test_a_list_without_an_event_is_no_trace(text: bytes, piece: int) -> None:
     """As the reader has it: any JSON file may be a list."""
-    with pytest.raises(TraceUnreadable, match="it is a list, and nothing in it can be read as an event"):
+    with pytest.raises(TraceUnreadable, match="it is a list without a readable event"):
         events(text, piece)
 
 

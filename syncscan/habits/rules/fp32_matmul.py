@@ -71,7 +71,7 @@ PRODUCTS = frozenset(f"aten::{n}" for n in ("mm", "addmm", "bmm", "baddbmm", "_a
 
 
 class _Chip(msgspec.Struct, frozen=True):
-    """What a generation's tensor cores gain for fp32 products."""
+    """The gain of a generation's tensor cores for fp32 products."""
 
     fix: str
     stay: tuple[float, float, float]

@@ -60,21 +60,21 @@ def find(context: Context) -> Iterable[Habit]:
     before = context.kept(factories)
     built = {c.call: (c, before[c.call]) for c in context.kept(pageable_copies) if c.call in before}
     for group in context.by_scope(built):
-        factories_of = [built[call] for call in group]
-        making = context.length_us(row for _, row in factories_of) * context.host_scale
+        built_copies = [built[call] for call in group]
+        making = context.length_us(row for _, row in built_copies) * context.host_scale
         unsaid = [call for call in group if call not in context.sync_calls]
         sending = context.length_us(unsaid)
-        if making + sending < context.notable_us or len(factories_of) < context.count:
+        if making + sending < context.notable_us or len(built_copies) < context.count:
             continue
-        size = sum(c.size for c, _ in factories_of) / context.count
+        size = sum(c.size for c, _ in built_copies) / context.count
         where = f"blocks the host for {duration(sending)}" if unsaid else "is a sync, listed as one"
-        removed = [*(row for _, row in factories_of), *(copying(context, call) for call in unsaid)]
+        removed = [*(row for _, row in built_copies), *(copying(context, call) for call in unsaid)]
         yield context.habit(
             ADVICE,
             group,
             making + sending,
             [
-                f"{context.trace.name(factories_of[0][1])} fills it on the host in {duration(making)} per step",
+                f"{context.trace.name(built_copies[0][1])} fills it on the host in {duration(making)} per step",
                 f"copying its {size / 1e6:.1f} MB {where}",
             ],
             [Change(host=tuple(context.interval(row) for row in removed))],
